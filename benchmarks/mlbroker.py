@@ -1,0 +1,141 @@
+"""The mlbroker family: slots, bounds and the exact program, each against a named rival.
+
+    python benchmarks/mlbroker.py [--slots 8] [--quick]
+
+At R = 15, T = 50 and 145 jobs (Section 6.1): a slot of the paper's program (10) by the direct
+path against CVXPY rebuilt every slot, and the tight per-job slot against the same; P_f with the
+chord, job by job, and the certified bound; every algorithm's ratio to that bound. At 3 centres, 5
+slots, 5 jobs with Section 6.1's data: the proven optimum by three routes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from statistics import median
+
+import cvxpy as cp
+import numpy as np
+
+from hindsched.instances.generators.mlbroker import generate
+from hindsched.instances.mlbroker_slot import SlotData
+from hindsched.models.mlbroker import build_offline
+from hindsched.models.mlbroker_convex import SlotBlock, SlotProgram
+from hindsched.online.algorithms.mlbroker import ALGORITHMS
+from hindsched.online.simulator import simulate
+from hindsched.solvers.api import solve
+from hindsched.solvers.methods.mlbroker import find_schedule
+from hindsched.solvers.methods.mlbroker_convex import solve_fractional
+from hindsched.solvers.methods.mlbroker_slot import priced_placement, tight_placement
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.program import solve_program
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--slots", type=int, default=8, help="slots timed")
+    parser.add_argument("--quick", action="store_true", help="6 centres, 10 slots, 20 jobs")
+    chosen = parser.parse_args()
+    size = {"datacenters": 6, "horizon": 10, "jobs": 20} if chosen.quick else {}
+    instance = generate("paper", 0, **size)
+    time_slots(instance, chosen.slots)
+    time_bounds(instance)
+    compare_algorithms(instance)
+    prove_small()
+
+
+def timed(function):
+    begin = time.perf_counter()
+    value = function()
+    return value, time.perf_counter() - begin
+
+
+def rebuilt(slot):
+    """The rival: the CVXPY program built anew, its Parameters folded in before compiling."""
+    block = SlotBlock(len(slot.jobs), slot.num_centers, slot.unit.shape[1])
+    program = SlotProgram(block)
+    program.set(slot, np.zeros(slot.data.shape))
+    program.problem.solve(solver=cp.CLARABEL, ignore_dpp=True, max_step_fraction=0.9)
+    return program.problem.status
+
+
+def time_slots(instance, count):
+    ways = {
+        "CVXPY rebuilt every slot": rebuilt,
+        "(10) direct, big-M": lambda s: solve_fractional(s, np.zeros(s.data.shape)),
+        "(10) direct, chord by job": lambda s: solve_fractional(
+            s, np.zeros(s.data.shape), price="chord"
+        ),
+        "tight, per job": lambda s: tight_placement(s, np.zeros(s.data.shape), relocation=False),
+        "tight, relocated": lambda s: tight_placement(s, np.zeros(s.data.shape)),
+        "tier prices": lambda s: priced_placement(s, np.zeros(s.data.shape)),
+    }
+    every = max(1, instance.horizon // count)
+    slots = [SlotData.at(instance, t) for t in range(every, instance.horizon + 1, every)]
+    live = median(len(slot.jobs) for slot in slots)
+    for way in list(ways.values())[1:]:
+        way(slots[0])  # compile
+    print(f"One slot, {len(instance.datacenters)} centres, median {live:.0f} live jobs, "
+          f"{len(slots)} slots\n")  # fmt: skip
+    print(f"{'way':28} {'median s':>9} {'worst s':>9} {'rival / it':>10}")
+    rival = None
+    for name, way in ways.items():
+        seconds = [timed(lambda slot=slot, way=way: way(slot))[1] for slot in slots]
+        rival = rival or median(seconds)
+        print(f"{name:28} {median(seconds):9.4f} {max(seconds):9.4f} "
+              f"{rival / median(seconds):10.1f}")  # fmt: skip
+    print()
+
+
+def time_bounds(instance):
+    print("Bounds on the whole instance (USD)\n")
+    print(f"{'bound':28} {'value':>12} {'seconds':>8} certified")
+    for method in ("chord", "conditioned", "bound"):
+        result, seconds = timed(lambda method=method: solve(instance, method))
+        certified = "yes" if result.certificate else "no"
+        print(f"{method:28} {result.bound:12.2f} {seconds:8.2f} {certified}")
+    print()
+
+
+def compare_algorithms(instance):
+    bound = solve(instance, "bound").bound
+    print(f"{'algorithm':28} {'cost':>12} {'ratio':>8} {'slot ms':>9}  C1 C2 C3 C4")
+    for name in ALGORITHMS:
+        if name == "reoptimise":
+            continue  # an integer program of this size
+        result, _ = timed(lambda name=name: simulate(instance, name))
+        parts = " ".join(f"{value:.0f}" for value in result.solution.costs.by_cost.values())
+        print(f"{name:28} {result.objective:12.2f} {result.objective / bound:8.4f} "
+              f"{1000 * result.seconds / instance.horizon:9.1f}  {parts}")  # fmt: skip
+    print()
+
+
+def prove_small():
+    print("Exact optimum, 3 centres, 5 slots, 5 jobs, one GPU price range for all centres\n")
+    print(f"{'formulation':28} {'objective':>10} {'bound':>10} {'seconds':>8} {'ratio':>6} status")
+    for seed in range(3):
+        instance = generate(
+            "paper", seed, datacenters=3, horizon=5, jobs=5, life_slots=(3, 5),
+            gpu_range=(5, 5.5), gpu_threshold=(50, 60), cpu_threshold=(80, 100),
+            memory_threshold=(100, 105), storage_threshold=(100, 105),
+        )  # fmt: skip
+        rival = None
+        for formulation in ("paper", "tight"):
+            model = build_offline(instance, formulation)
+            result = solve_program(model, SolveOptions(time_limit=120))
+            rival = rival or result.seconds
+            print(f"{instance.name[-8:] + ' ' + formulation:28} {result.objective:10.3f} "
+                  f"{result.bound:10.3f} {result.seconds:8.2f} {result.seconds / rival:6.2f} "
+                  f"{result.status}")  # fmt: skip
+        found, seconds = timed(lambda instance=instance: solve(instance, time_limit=120))
+        print(f"{instance.name[-8:] + ' auto':28} {found.objective:10.3f} {found.bound:10.3f} "
+              f"{seconds:8.2f} {seconds / rival:6.2f} {found.status} ({found.method})")  # fmt: skip
+        schedule = find_schedule(instance, "tight").objective()
+        online = {name: simulate(instance, name).objective / found.bound for name in
+                  ("mlbroker", "mlbroker-tight", "mlbroker-prices")}  # fmt: skip
+        print(f"    search {schedule / found.bound:.4f}, "
+              + ", ".join(f"{name} {ratio:.4f}" for name, ratio in online.items()))  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

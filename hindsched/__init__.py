@@ -1,0 +1,95 @@
+"""Mathematical programs for online scheduling of distributed machine-learning jobs.
+
+``import hindsched as hs`` gives the public names below; each is imported when it is first used, so
+that importing the package loads no solver.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hindsched.analysis.compare import compare, ratio
+    from hindsched.analysis.plots import names as plot
+    from hindsched.analysis.verify import verify
+    from hindsched.errors import HindschedError, InputError, Refused, SolveFailed
+    from hindsched.instances.generators.registry import from_trace, generate, suite
+    from hindsched.instances.io import families, read, schema, write
+    from hindsched.instances.library import named_instance
+    from hindsched.instances.traces import load_trace
+    from hindsched.online.protocol import Decision, OnlineAlgorithm
+    from hindsched.online.registry import algorithms
+    from hindsched.online.simulator import simulate
+    from hindsched.solutions.base import build_solution, read_solution, write_solution
+    from hindsched.solvers.api import solve
+    from hindsched.solvers.certificate import read_certificate, write_certificate
+    from hindsched.solvers.explain import explain
+    from hindsched.solvers.versions import versions
+
+_SOURCES = {
+    "hindsched.analysis.compare": ("compare", "ratio"),
+    "hindsched.analysis.verify": ("verify",),
+    "hindsched.errors": ("HindschedError", "InputError", "Refused", "SolveFailed"),
+    "hindsched.instances.generators.registry": ("from_trace", "generate", "suite"),
+    "hindsched.instances.io": ("families", "read", "schema", "write"),
+    "hindsched.instances.library": ("named_instance",),
+    "hindsched.instances.traces": ("load_trace",),
+    "hindsched.online.protocol": ("Decision", "OnlineAlgorithm"),
+    "hindsched.online.registry": ("algorithms",),
+    "hindsched.online.simulator": ("simulate",),
+    "hindsched.solutions.base": ("build_solution", "read_solution", "write_solution"),
+    "hindsched.solvers.api": ("solve",),
+    "hindsched.solvers.certificate": ("read_certificate", "write_certificate"),
+    "hindsched.solvers.explain": ("explain",),
+    "hindsched.solvers.versions": ("versions",),
+}
+_MODULES = {"plot": "hindsched.analysis.plots.names"}
+_SOURCE_OF = {name: module for module, names in _SOURCES.items() for name in names}
+
+__all__ = [
+    "Decision",
+    "HindschedError",
+    "InputError",
+    "OnlineAlgorithm",
+    "Refused",
+    "SolveFailed",
+    "algorithms",
+    "build_solution",
+    "compare",
+    "explain",
+    "families",
+    "from_trace",
+    "generate",
+    "load_trace",
+    "named_instance",
+    "plot",
+    "ratio",
+    "read",
+    "read_certificate",
+    "read_solution",
+    "schema",
+    "simulate",
+    "solve",
+    "suite",
+    "verify",
+    "versions",
+    "write",
+    "write_certificate",
+    "write_solution",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        value: Any = importlib.import_module(_MODULES[name])
+    elif name in _SOURCE_OF:
+        value = getattr(importlib.import_module(_SOURCE_OF[name]), name)
+    else:
+        raise AttributeError(f"module 'hindsched' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,1 @@
+"""Competitive ratios, sweeps, result store, reports and plots."""

@@ -1,0 +1,114 @@
+"""Drawings that several figures share: a line or a bar a scheme, with the spread over seeds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hindsched.analysis.plots.style import MARKERS, colour, common_look
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@common_look
+def draw_lines(
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    by: str,
+    *,
+    x_label: str,
+    y_label: str,
+    title: str = "",
+    panels: str | None = None,
+    log_y: bool = False,
+) -> Any:
+    """Mean of `y` over the seeds as a line against `x` a value of `by`, bars from least to most.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Tidy rows with the columns named; rows where `y` is missing are left out.
+    x, y, by : str
+        Columns.
+    x_label, y_label, title : str
+        Texts with units.
+    panels : str, optional
+        A column: one panel a value, side by side.
+    log_y : bool
+        Logarithmic vertical axis.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogFormatter, ScalarFormatter
+
+    values = [None] if panels is None else list(dict.fromkeys(frame[panels]))
+    figure, grid = plt.subplots(
+        1, len(values), figsize=(1.6 + 4.0 * len(values), 3.4), sharey=True, squeeze=False
+    )
+    series = list(dict.fromkeys(frame[by]))
+    for axes, value in zip(grid[0], values, strict=True):
+        part = frame if value is None else frame[frame[panels] == value]
+        for index, name in enumerate(series):
+            own = part[part[by] == name].dropna(subset=[y])
+            if own.empty:
+                continue
+            stats = own.groupby(x, sort=True)[y].agg(["mean", "min", "max"])
+            spread = [stats["mean"] - stats["min"], stats["max"] - stats["mean"]]
+            axes.errorbar(
+                stats.index, stats["mean"], yerr=spread, label=str(name), color=colour(index),
+                marker=MARKERS[index % len(MARKERS)], markersize=4, linewidth=1.3, capsize=2,
+            )  # fmt: skip
+        axes.set_xlabel(x_label)
+        if value is not None:
+            axes.set_title(f"{panels} = {value}")
+        if log_y:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter(ScalarFormatter())
+            # Labels between the decades only where the axis spans hardly more than one.
+            axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))
+    grid[0][0].set_ylabel(y_label)
+    grid[0][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title=by.replace("_", " "))
+    if title:
+        figure.suptitle(title, fontsize=10, x=0.01, ha="left")
+    return figure
+
+
+@common_look
+def draw_bars(
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    by: str,
+    *,
+    x_label: str,
+    y_label: str,
+    title: str = "",
+) -> Any:
+    """Mean of `y` over the seeds as grouped bars, one group a value of `x`, a bar a value of `by`.
+
+    The whiskers run from the least to the most. Returns the matplotlib figure.
+    """
+    import matplotlib.pyplot as plt
+    import numpy as np
+
+    groups, series = list(dict.fromkeys(frame[x])), list(dict.fromkeys(frame[by]))
+    figure, axes = plt.subplots(figsize=(2.4 + 0.28 * len(groups) * (len(series) + 1), 3.4))
+    width = 0.8 / len(series)
+    for index, name in enumerate(series):
+        own = frame[frame[by] == name].groupby(x)[y].agg(["mean", "min", "max"]).reindex(groups)
+        place = np.arange(len(groups)) + (index - (len(series) - 1) / 2) * width
+        spread = np.nan_to_num([own["mean"] - own["min"], own["max"] - own["mean"]])
+        axes.bar(place, own["mean"], width, label=str(name), color=colour(index),
+                 yerr=spread, error_kw={"linewidth": 0.8}, capsize=2)  # fmt: skip
+    axes.set_xticks(range(len(groups)), [str(group) for group in groups])
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    if len(series) > 1:
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    if title:
+        axes.set_title(title)
+    return figure

@@ -1,0 +1,1 @@
+"""Pictures: each function draws on given axes and returns them."""

@@ -1,0 +1,169 @@
+"""Gantt chart: when each job waits and runs, and with how many workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hindsched.analysis.plots.style import GREY, SEQUENTIAL, common_look, new_axes, whole_slots
+from hindsched.errors import InputError
+from hindsched.solutions.base import Assignment, Solution
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LABELS_SHOWN = 60
+INCHES_PER_JOB = 0.22
+
+
+@dataclass(frozen=True)
+class Span:
+    """Slots ``first..last`` in which a job runs with the same number of workers."""
+
+    first: int
+    last: int
+    workers: float
+
+
+@common_look
+def plot_gantt(solution: Solution, ax: Axes | None = None, *, interactive: bool = False) -> Any:
+    """Draw when each job runs.
+
+    Parameters
+    ----------
+    solution : Solution
+        Any family's solution.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None for a new figure.
+    interactive : bool
+        Return a Plotly figure instead, whose bars say what they are; needs ``hindsched[plotly]``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes or plotly.graph_objects.Figure
+        A bar per job, the darker the more workers are at work; a thin line from arrival to
+        completion; jobs that are not served have grey names.
+    """
+    jobs = [
+        (row, job_spans(solution.assignments().get(row["job"], ()))) for row in solution.job_rows()
+    ]
+    if interactive:
+        return _plotly(solution, jobs)
+    import matplotlib as mpl
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    count = len(jobs)
+    if ax is None:
+        ax = new_axes(7.2, min(12.0, max(2.2, 1.2 + INCHES_PER_JOB * count)))
+    most = max((span.workers for _, spans in jobs for span in spans), default=1.0)
+    scale = Normalize(0, max(most, 1.0))
+    colours = mpl.colormaps[SEQUENTIAL]
+    for place, (row, spans) in enumerate(jobs):
+        arrival, completion = row["arrival"], row["completion"]
+        if completion is not None:
+            ax.plot([arrival - 0.5, completion + 0.5], [place, place], color=GREY, lw=0.8, zorder=1)
+        ax.plot(arrival - 0.5, place, marker=">", color="black", ms=3, zorder=3, ls="none")
+        for span in spans:
+            ax.barh(
+                place,
+                span.last - span.first + 1,
+                left=span.first - 0.5,
+                height=0.7,
+                color=colours(scale(span.workers)),
+                edgecolor=GREY,
+                linewidth=0.4,
+                zorder=2,
+            )
+    _label_jobs(ax, jobs)
+    ax.grid(False, axis="y")
+    ax.set_xlim(0.5, max(_last_slot(jobs), solution.instance.horizon) + 0.5)
+    whole_slots(ax.xaxis)
+    ax.set_xlabel("slot (triangle: arrival)")
+    ax.set_title(f"{solution.instance.name}: objective {solution.objective():.6g}")
+    bar = ax.figure.colorbar(ScalarMappable(scale, colours), ax=ax, pad=0.02, aspect=30)
+    bar.set_label("workers at work")
+    return ax
+
+
+def job_spans(rows: Iterable[Assignment]) -> list[Span]:
+    """Merge a job's rows into spans of constant worker count, in order of time."""
+    at_work: dict[int, float] = {}
+    for row in rows:
+        if "from" not in row and "slot" not in row:
+            continue
+        first = int(row["from"] if "from" in row else row["slot"])
+        end = int(row["to"]) if "to" in row else first
+        for slot in range(first, end + 1):
+            at_work[slot] = at_work.get(slot, 0.0) + _workers(row)
+    spans: list[Span] = []
+    for slot in sorted(slot for slot, workers in at_work.items() if workers > 0):
+        last = spans[-1] if spans else None
+        if last is not None and last.last == slot - 1 and last.workers == at_work[slot]:
+            spans[-1] = Span(last.first, slot, last.workers)
+        else:
+            spans.append(Span(slot, slot, at_work[slot]))
+    return spans
+
+
+def _workers(row: Assignment) -> float:
+    workers = row.get("workers")
+    if isinstance(workers, dict):
+        return float(sum(workers.values()))
+    if workers is not None:
+        return float(workers)
+    return 1.0 if "chunk" in row else 0.0  # one worker a chunk; in the cloud it has no number
+
+
+def _label_jobs(ax: Axes, jobs: list[tuple[dict[str, Any], list[Span]]]) -> None:
+    count = len(jobs)
+    step = max(1, -(-count // LABELS_SHOWN))
+    shown = range(0, count, step)
+    ax.set_yticks(list(shown), [str(jobs[index][0]["job"]) for index in shown])
+    for label, index in zip(ax.get_yticklabels(), shown, strict=True):
+        if jobs[index][0]["completion"] is None:
+            label.set_color(GREY)
+            label.set_fontstyle("italic")
+    ax.set_ylim(count - 0.4, -0.6)
+    ax.set_ylabel("job (grey: not completed)" if _any_unserved(jobs) else "job")
+
+
+def _any_unserved(jobs: list[tuple[dict[str, Any], list[Span]]]) -> bool:
+    return any(row["completion"] is None for row, _ in jobs)
+
+
+def _last_slot(jobs: list[tuple[dict[str, Any], list[Span]]]) -> int:
+    return int(np.max([span.last for _, spans in jobs for span in spans] or [1]))
+
+
+def _plotly(solution: Solution, jobs: list[tuple[dict[str, Any], list[Span]]]) -> Any:
+    try:
+        import plotly.graph_objects as go
+    except ImportError:
+        raise InputError("interactive", True, "needs the extra hindsched[plotly]") from None
+    bars = [(str(row["job"]), span) for row, spans in jobs for span in spans]
+    figure = go.Figure(
+        go.Bar(
+            y=[job for job, _ in bars],
+            x=[span.last - span.first + 1 for _, span in bars],
+            base=[span.first - 0.5 for _, span in bars],
+            marker={
+                "color": [span.workers for _, span in bars],
+                "colorscale": SEQUENTIAL,
+                "cmin": 0,
+                "colorbar": {"title": "workers"},
+            },
+            customdata=[[span.first, span.last, span.workers] for _, span in bars],
+            hovertemplate="%{y}: slots %{customdata[0]}-%{customdata[1]}, "
+            "%{customdata[2]} workers<extra></extra>",
+            orientation="h",
+        )
+    )
+    names = [str(row["job"]) for row, _ in jobs]
+    figure.update_yaxes(categoryorder="array", categoryarray=names[::-1], title="job")
+    figure.update_xaxes(title="slot")
+    figure.update_layout(title=f"{solution.instance.name}: objective {solution.objective():.6g}")
+    return figure

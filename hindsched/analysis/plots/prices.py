@@ -1,0 +1,75 @@
+"""Price path: what the capacity of each slot is worth, by a certificate's prices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hindsched.analysis.plots.style import colour, common_look, new_axes, whole_slots
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from hindsched.solvers.certificate import Certificate
+
+LINES_SHOWN = 8
+VISIBLE = 1e-3
+"""Lines that stay below this share of the largest price are left out."""
+
+
+@common_look
+def plot_prices(certificate: Certificate, ax: Axes | None = None) -> Axes:
+    """Draw price x capacity per slot, one line per row set and resource.
+
+    Multiplied by capacity, prices of different resources share the unit of the objective: a line is
+    what the whole cluster's capacity for that resource is worth in a slot.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        Prices on the linking rows.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None for a new figure.
+    """
+    if ax is None:
+        ax = new_axes(7.2, 3.2)
+    lines = price_lines(certificate)
+    shown = sorted(lines, key=lambda name: -float(np.sum(np.abs(lines[name][1]))))[:LINES_SHOWN]
+    for index, name in enumerate(name for name in lines if name in shown):
+        slots, worth = lines[name]
+        style = "-" if index < len(shown) / 2 else "--"
+        ax.step(slots, worth, where="mid", color=colour(index), label=name, lw=1.4, ls=style)
+    whole_slots(ax.xaxis)
+    ax.set_xlabel("slot")
+    ax.set_ylabel("price × capacity\n(units of the objective)")
+    ax.set_title(f"{certificate.instance}: prices that prove {certificate.bound:.6g}")
+    if shown:
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return ax
+
+
+def price_lines(certificate: Certificate) -> dict[str, tuple[Any, Any]]:
+    """Slots and price x capacity by name of the line, summed over all axes but the resource."""
+    arrays = certificate.rows.unpack(certificate.prices)
+    lines: dict[str, tuple[Any, Any]] = {}
+    for row_set in certificate.rows.sets:
+        if not row_set.has_slots:
+            continue
+        worth = arrays[row_set.name] * row_set.capacity
+        axes = [axis for axis, _ in row_set.axes]
+        slots = row_set.axes[-1][1]
+        if "resource" in axes[:-1]:
+            kept = axes.index("resource")
+            others = tuple(i for i in range(len(axes) - 1) if i != kept)
+            for label, path in zip(row_set.axes[kept][1], worth.sum(axis=others), strict=True):
+                lines[f"{row_set.name}: {label}"] = (slots, path)
+        else:
+            others = tuple(range(len(axes) - 1))
+            lines[row_set.name] = (slots, worth.sum(axis=others))
+    largest = max((float(np.max(np.abs(line[1]))) for line in lines.values()), default=0.0)
+    return {
+        name: line
+        for name, line in lines.items()
+        if np.max(np.abs(line[1]), initial=0.0) > VISIBLE * largest
+    }

@@ -1,0 +1,104 @@
+"""Ratio chart: the interval of each algorithm's competitive ratio on each instance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hindsched.analysis.compare import Comparison, InstanceComparison
+from hindsched.analysis.plots.style import GREY, colour, common_look, marker, new_axes
+from hindsched.analysis.ratio import Interval
+from hindsched.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LOG_BEYOND, LOG_LEFT = 8.0, 0.92
+LOG_TICKS = [digit * 10.0**power for power in range(9) for digit in (1, 2, 5)]
+
+
+@common_look
+def plot_ratios(
+    comparison: Comparison | InstanceComparison,
+    ax: Axes | None = None,
+    *,
+    family: str | None = None,
+) -> Axes:
+    """Draw a line from lower to upper end per algorithm and instance; 1 is perfect.
+
+    Parameters
+    ----------
+    comparison : Comparison or InstanceComparison
+        What `compare` or `ratio` returned.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None for a new figure.
+    family : str, optional
+        Only this family.
+    """
+    items = [comparison] if isinstance(comparison, InstanceComparison) else comparison.instances
+    items = [item for item in items if family is None or item.family == family]
+    names = list(dict.fromkeys(row.algorithm for item in items for row in item.algorithms))
+    if not names:
+        raise InputError("family", family, "must have been compared")
+    if ax is None:
+        ax = new_axes(7.2, max(2.2, 1.1 + 0.42 * len(names)))
+    legend = len(items) <= 8
+    offsets = np.linspace(-0.3, 0.3, len(items)) if len(items) > 1 else np.zeros(1)
+    largest = 1.0
+    for index, (item, offset) in enumerate(zip(items, offsets, strict=True)):
+        label = item.instance if legend else None
+        for row in item.algorithms:
+            interval = row.ratio.interval
+            if interval == Interval():
+                continue
+            place = names.index(row.algorithm) + float(offset)
+            _draw(ax, interval, place, index if legend else 0, label)
+            label = None
+            largest = max(largest, *(end for end in (interval.lower, interval.upper) if end))
+    ax.axvline(1.0, color="black", lw=0.8, zorder=1)
+    if largest > LOG_BEYOND:
+        ax.set_xscale("log")
+        ax.set_xlim(LOG_LEFT, largest * 1.1)
+        ax.set_xticks([tick for tick in LOG_TICKS if tick <= largest * 1.1])
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.minorticks_off()
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    for place, name in enumerate(names):
+        if not any(item_has_ratio(item, name) for item in items):
+            ax.text(
+                0.15, place, "no ratio", color=GREY, va="center", fontsize=8,
+                transform=ax.get_yaxis_transform(),
+            )  # fmt: skip
+    for border in range(1, len(names)):
+        ax.axhline(border - 0.5, color="#D5D5D5", lw=0.6, zorder=0)
+    ax.grid(False, axis="y")
+    ax.set_xlabel("competitive ratio (1 is perfect; open ring: no upper end known)")
+    title = family or ", ".join(dict.fromkeys(item.family for item in items))
+    ax.set_title(f"{title}: {len(items)} instance{'s' if len(items) != 1 else ''}")
+    if legend and ax.get_legend_handles_labels()[0]:
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return ax
+
+
+def item_has_ratio(item: InstanceComparison, name: str) -> bool:
+    """Whether an algorithm has a ratio on an instance."""
+    return any(row.algorithm == name and row.ratio.exists for row in item.algorithms)
+
+
+def _draw(ax: Axes, interval: Interval, place: float, index: int, label: str | None) -> None:
+    lower, upper = interval.lower, interval.upper
+    known = [end for end in (lower, upper) if end is not None]
+    face = colour(index) if len(known) == 2 else "white"
+    ax.plot(
+        known,
+        [place] * len(known),
+        color=colour(index),
+        marker=marker(index),
+        mfc=face,
+        ms=4,
+        lw=1.6,
+        label=label,
+        zorder=2,
+    )

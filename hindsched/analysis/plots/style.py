@@ -1,0 +1,113 @@
+"""One look for every picture: a palette that colour-blind readers can tell apart, plain axes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from hindsched.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#F0E442")
+"""Okabe and Ito's colours, told apart under every common colour-vision deficiency."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+SEQUENTIAL = "YlGnBu"
+"""Light for little, dark for much; reads the same in grey."""
+GREY = "#8A8A8A"
+DOTS_PER_INCH = 150
+RC = {
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.prop_cycle": "cycler('color', ['" + "', '".join(PALETTE) + "'])",
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "axes.labelsize": 9,
+    "figure.constrained_layout.use": True,
+    "font.size": 9,
+    "grid.alpha": 0.35,
+    "grid.linewidth": 0.6,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "hindsched",
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+}
+
+
+def common_look(draw: Callable[P, R]) -> Callable[P, R]:
+    """Let a drawing function draw in the common look and leave matplotlib's settings alone."""
+
+    @wraps(draw)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        import matplotlib as mpl
+
+        with mpl.rc_context(RC):
+            return draw(*args, **kwargs)
+
+    return wrapper
+
+
+def new_axes(width: float = 6.4, height: float = 3.6) -> Axes:
+    """Axes of a new figure of the given size in inches."""
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(figsize=(width, height))
+    return axes
+
+
+def whole_slots(axis: Any) -> None:
+    """Put ticks at whole numbers only."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True))
+
+
+def colour(index: int) -> str:
+    """Colour of a series by its position."""
+    return PALETTE[index % len(PALETTE)]
+
+
+def marker(index: int) -> str:
+    """Marker of a series by its position, so that series differ by more than colour."""
+    return MARKERS[index % len(MARKERS)]
+
+
+def save(figure: Figure | SubFigure, path: str | Path) -> None:
+    """Write a figure to a file, by its suffix, and close it."""
+    target = Path(path)
+    kind = target.suffix.removeprefix(".") or "png"
+    if kind not in figure.canvas.get_supported_filetypes():
+        raise InputError("output", str(path), "must end in .png, .svg or .pdf")
+    data = render(figure, kind)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+    except OSError as error:
+        raise InputError("output", str(path), f"must be writable ({error.strerror})") from None
+
+
+def render(figure: Figure | SubFigure, kind: str) -> bytes:
+    """Draw a figure as the bytes of a file of this kind, and close it."""
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    root = figure.get_figure(root=True)
+    assert root is not None
+    buffer = io.BytesIO()
+    metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
+    with mpl.rc_context(RC):
+        root.savefig(buffer, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
+    plt.close(root)
+    return buffer.getvalue()

@@ -1,0 +1,181 @@
+"""Running many tasks: local processes by default, a Dask cluster by address, or in this process.
+
+Tasks are pure, so whatever dies is run again: a lost local worker breaks its pool, and the tasks
+that were not finished are handed to a new one; the third time each runs alone, so that the one
+that kills its worker is found and reported while all others finish.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from hindsched.analysis.tasks import Record, Task, failed_record, run_task
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance
+
+DEFAULT_WORKERS = 2
+BROKEN_POOLS_ALLOWED = 2
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+}
+DASK_RETRIES = 2
+DASK_TIMEOUT = "10s"
+PARENT_CHECK_SECONDS = 1.0
+
+Finished = Iterator[tuple[Task, Record]]
+InstanceData = Mapping[str, Mapping[str, Any]]
+
+
+def run_tasks(
+    tasks: Sequence[Task],
+    instances: Sequence[Instance],
+    *,
+    workers: int = DEFAULT_WORKERS,
+    dask: str | None = None,
+    on_record: Callable[[Record], None] | None = None,
+    stop_when_interrupted: bool = True,
+) -> list[Record]:
+    """Run tasks and return their records in the order of the tasks.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        What to run.
+    instances : sequence of Instance
+        The instances that the tasks name.
+    workers : int
+        Local processes; 0 runs everything in this process.
+    dask : str, optional
+        Address of a Dask scheduler, in place of local processes.
+    on_record : callable, optional
+        Called in this process with each record as it comes in; a store keeps it.
+    stop_when_interrupted : bool
+        Whether Ctrl-C during a solve in this process, which ends with the interval it has, stops
+        everything; otherwise its record is kept and the next task runs.
+
+    Raises
+    ------
+    InputError
+        If the number of workers is negative or there is no scheduler at the address.
+    KeyboardInterrupt
+        After Ctrl-C; records that came in before it were handed to `on_record`.
+    """
+    check_workers(workers)
+    data = {instance.name: instance.to_dict() for instance in instances}
+    if dask is not None:
+        finished = _on_dask(tasks, data, dask)
+    elif workers == 0:
+        finished = _here(tasks, data)
+    else:
+        finished = _local(tasks, data, workers)
+    records: dict[str, Record] = {}
+    for task, record in finished:
+        if stop_when_interrupted and record.get("stopped_by") == "interrupted":
+            raise KeyboardInterrupt
+        records[task.key] = record
+        if on_record is not None:
+            on_record(record)
+    return [records[task.key] for task in tasks]
+
+
+def check_workers(workers: int) -> None:
+    """Refuse a number of local processes that is negative."""
+    if workers < 0:
+        raise InputError("workers", workers, "must be at least 0")
+
+
+def _here(tasks: Sequence[Task], data: InstanceData) -> Finished:
+    for task in tasks:
+        yield task, run_task(data[task.instance], task.to_dict())
+
+
+def _local(tasks: Sequence[Task], data: InstanceData, workers: int) -> Finished:
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    missing = {task.key: task for task in tasks}
+    for _ in range(BROKEN_POOLS_ALLOWED):
+        try:
+            for task, record in _in_pool(list(missing.values()), data, workers):
+                del missing[task.key]
+                yield task, record
+        except BrokenProcessPool:
+            continue
+        break
+    for task in list(missing.values()):
+        try:
+            yield from _in_pool([task], data, 1)
+        except BrokenProcessPool as error:
+            reason = str(error).split("\n", 1)[0]
+            yield task, failed_record(task, f"the worker process died: {reason}")
+
+
+def _in_pool(tasks: Sequence[Task], data: InstanceData, workers: int) -> Finished:
+    """Yield records as they finish; `TerminatedWorkerError` if a worker dies."""
+    from concurrent.futures import as_completed
+
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    pool = ProcessPoolExecutor(max_workers=workers, initializer=_prepare_worker, env=ONE_THREAD)
+    done = False
+    try:
+        futures = {
+            pool.submit(run_task, data[task.instance], task.to_dict()): task for task in tasks
+        }
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+        done = True
+    finally:
+        with suppress(Exception):
+            pool.shutdown(wait=done, kill_workers=not done)
+
+
+def _on_dask(tasks: Sequence[Task], data: InstanceData, address: str) -> Finished:
+    try:
+        from distributed import Client, as_completed
+    except ImportError:
+        raise InputError("dask", address, "needs the extra hindsched[dask]") from None
+    try:
+        client = Client(address, timeout=DASK_TIMEOUT, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        reason = str(error).split("\n", 1)[0] or "no answer"
+        raise InputError("dask", address, f"must be a scheduler's address ({reason})") from None
+    with client:
+        futures = {}
+        for task in tasks:
+            future = client.submit(
+                run_task, data[task.instance], task.to_dict(), retries=DASK_RETRIES, pure=False
+            )
+            futures[future] = task
+        try:
+            for future in as_completed(futures, loop=client.loop):
+                task = futures[future]
+                if future.status == "finished":
+                    yield task, future.result()
+                else:
+                    yield task, failed_record(task, f"lost on the cluster: {future.exception()}")
+        finally:
+            client.cancel(list(futures))
+
+
+def _prepare_worker() -> None:
+    """Leave Ctrl-C to the parent, and do not outlive it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_CHECK_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

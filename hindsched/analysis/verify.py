@@ -1,0 +1,116 @@
+"""Checking a solution and a bound from their files, without any solver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance
+from hindsched.instances.io import read_json
+from hindsched.solutions.base import Solution, Violation, read_solution
+from hindsched.solvers.result import relative_gap
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was recomputed from the definition and the pricing oracle alone.
+
+    Parameters
+    ----------
+    instance, family, formulation : str
+        What was checked.
+    sense : {"max", "min"}
+        Of the objective.
+    objective : float
+        Recomputed from the decisions.
+    violations : list of Violation
+        Every broken constraint; empty when feasible.
+    bound : float, optional
+        Recomputed from the certificate's prices, when one was given.
+    """
+
+    instance: str
+    family: str
+    formulation: str
+    sense: str
+    objective: float
+    violations: list[Violation]
+    bound: float | None = None
+
+    @property
+    def is_feasible(self) -> bool:
+        """Whether nothing is violated."""
+        return not self.violations
+
+    @property
+    def gap(self) -> float | None:
+        """``|bound - objective| / |bound|`` of a feasible solution, or None."""
+        return relative_gap(self.objective, self.bound) if self.is_feasible else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that ``verify --json`` prints."""
+        return {
+            "family": self.family,
+            "instance": self.instance,
+            "formulation": self.formulation,
+            "sense": self.sense,
+            "feasible": self.is_feasible,
+            "objective": self.objective,
+            "violations": [str(violation) for violation in self.violations],
+            "bound": self.bound,
+            "gap": self.gap,
+        }
+
+
+def verify(
+    instance: Instance, solution: Solution | str | Path, certificate: Any = None
+) -> Verification:
+    """Check a solution and, with a certificate, recompute its bound.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance.
+    solution : Solution or path
+        A solution or its file.
+    certificate : Certificate, dict or path, optional
+        A certificate, its JSON data or its file.
+
+    Raises
+    ------
+    InputError
+        If a file is malformed, belongs to another instance or formulation, or states an objective
+        or a bound that it does not have.
+    """
+    if not isinstance(solution, Solution):
+        solution = read_solution(solution, instance)
+    elif solution.instance.sha256() != instance.sha256():
+        raise InputError("solution", solution.instance.name, "must be of the same instance")
+    bound = None
+    if certificate is not None:
+        bound = _bound(instance, solution, certificate)
+    return Verification(
+        instance=instance.name,
+        family=instance.family,
+        formulation=solution.formulation,
+        sense=instance.sense,
+        objective=solution.objective(),
+        violations=solution.violations(),
+        bound=bound,
+    )
+
+
+def _bound(instance: Instance, solution: Solution, certificate: Any) -> float:
+    from hindsched.solvers.certificate import check_same_problem, verify_certificate
+
+    where = "certificate"
+    if isinstance(certificate, str | Path):
+        where = str(certificate)
+        certificate = read_json(certificate)
+    elif not isinstance(certificate, dict):
+        certificate = certificate.to_dict()
+    verified = verify_certificate(instance, certificate, where)
+    check_same_problem(solution, verified.certificate)
+    return verified.bound

@@ -1,0 +1,75 @@
+"""The application: its commands, and one line with the right exit code for whatever goes wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from hindsched.cli import bench, explain, figure, generate, look, simulate, solve
+from hindsched.cli.output import errors
+from hindsched.errors import HindschedError
+
+BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+
+app = typer.Typer(
+    name="hindsched",
+    help="How good was an online scheduler for distributed ML jobs, in hindsight, with proof.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(bench.bench)
+app.command()(generate.generate)
+app.command()(solve.solve)
+app.command()(simulate.simulate)
+app.command()(simulate.ratio)
+app.command()(solve.verify)
+app.command()(explain.explain)
+app.command()(figure.figure)
+app.command()(look.schema)
+app.command("list")(look.list_)
+app.command()(look.describe)
+app.command()(bench.report)
+app.command()(look.versions)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Arguments; None for those of the process.
+
+    Returns
+    -------
+    int
+        0 success, 1 a solve or run that failed, 2 bad input, 130 interrupted.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = app(given or ["--help"], standalone_mode=False)
+    except HindschedError as error:
+        return _fail(str(error), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return FAILED
+    except Exception as error:
+        # Typer's own errors come from its copy of click or from click itself, by version.
+        if hasattr(error, "format_message"):
+            return _fail(error.format_message(), BAD_INPUT)
+        if os.environ.get("HINDSCHED_TRACEBACK"):
+            raise
+        note = "a bug; HINDSCHED_TRACEBACK=1 shows where"
+        return _fail(f"{type(error).__name__}: {error} ({note})", FAILED)
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str, code: int) -> int:
+    errors.print(f"error: {' '.join(message.split())}", markup=False, soft_wrap=True)
+    return code

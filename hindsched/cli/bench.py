@@ -1,0 +1,273 @@
+"""``hindsched bench``, the main job, and ``hindsched report``."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hindsched.cli.output import Json, emit_json, errors, out, say, table
+from hindsched.cli.settings import (
+    Engine,
+    Gap,
+    Jobs,
+    Method,
+    Settings,
+    Solver,
+    Start,
+    TraceFile,
+    TraceFormat,
+    TracePart,
+    parse_settings,
+    trace_instance,
+)
+from hindsched.errors import InputError
+
+if TYPE_CHECKING:
+    from hindsched.analysis.compare import Comparison
+    from hindsched.analysis.store import ResultStore
+    from hindsched.instances.base import Instance
+
+DEFAULT_SUITE = "small"
+DEFAULT_TIME_LIMIT = 10.0
+RESULTS = Path("results")
+RATIO_COLUMNS = (
+    "family", "algorithm", "instances", "mean >=", "mean <=", "worst >=", "worst <=", "no ratio",
+)  # fmt: skip
+FREE_ON_RESUME = ("workers", "dask", "out", "resume", "as_json")
+"""Options that do not change a number, so that a resumed run may have others."""
+
+
+def bench(
+    context: typer.Context,
+    suite: Annotated[str | None, typer.Argument(help="Suite of instances; small.")] = None,
+    family: Annotated[str | None, typer.Option(help="Only this family.")] = None,
+    algorithm: Annotated[
+        list[str] | None, typer.Option(help="May be repeated; all of the family if absent.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="First seed.")] = 0,
+    seeds: Annotated[int, typer.Option(help="Seeds of each randomised algorithm.")] = 5,
+    settings: Settings = None,
+    engine: Engine = None,
+    from_trace: TraceFile = None,
+    trace_format: TraceFormat = None,
+    trace_part: TracePart = None,
+    jobs: Jobs = None,
+    start: Start = None,
+    method: Method = "auto",
+    solver: Solver = "highs",
+    time_limit: Annotated[
+        float, typer.Option(help="Seconds for each offline solve.")
+    ] = DEFAULT_TIME_LIMIT,
+    gap: Gap = 1e-6,
+    workers: Annotated[int, typer.Option(help="Local processes; 0 for none.")] = 2,
+    dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
+    out_: Annotated[str | None, typer.Option("--out", help="Folder of the results.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Do only what is missing.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Solve or bound each instance, run the algorithms, and report the ratio intervals."""
+    from hindsched.analysis.compare import Comparison
+    from hindsched.analysis.progress import progress_bar
+    from hindsched.analysis.report.html import write_report
+    from hindsched.analysis.sweep import check_workers, run_tasks
+
+    given = _given(context)
+    check_workers(workers)
+    if resume:
+        store = _reopen(out_, suite or DEFAULT_SUITE, given)
+    else:
+        values = parse_settings(settings, engine)
+        chosen, own = _instances(
+            suite, family, from_trace, trace_format, trace_part,
+            jobs=jobs, start=start, seed=seed, settings=values, algorithm=algorithm,
+        )  # fmt: skip
+        offline = {"method": method, "solver": solver, "time_limit": time_limit, "gap": gap}
+        folder = Path(out_) if out_ is not None else _new_folder(suite, from_trace)
+        store = _create(folder, chosen, algorithm, seed, seeds, own, offline, given)
+    instances, missing = store.instances(), store.missing()
+    total = len(store.tasks)
+    say(f"{len(instances)} instances, {total} tasks, {total - len(missing)} done: {store.folder}")
+    try:
+        with progress_bar(total, "bench", done=total - len(missing), console=errors.console) as bar:
+
+            def keep(record: dict[str, Any]) -> None:
+                store.add(record)
+                bar(record["task"])
+
+            run_tasks(missing, instances, workers=workers, dask=dask, on_record=keep)
+    except KeyboardInterrupt:
+        done = total - len(store.missing())
+        folder_text = shlex.quote(str(store.folder))
+        say(f"interrupted: {done} of {total} tasks are kept; go on with")
+        say(f"  hindsched bench --resume --out {folder_text}")
+        return 130
+    comparison = Comparison(store.records())
+    store.write_tables()
+    path = write_report(store)
+    _show(comparison, store, path, as_json=as_json)
+    return 1 if comparison.errors else 0
+
+
+def report(
+    folder: Annotated[str, typer.Argument(help="Folder of results of `hindsched bench`.")],
+    as_json: Json = False,
+) -> int:
+    """Rebuild the tables and the HTML report from a folder of results."""
+    from hindsched.analysis.compare import Comparison
+    from hindsched.analysis.report.html import write_report
+    from hindsched.analysis.store import ResultStore
+
+    store = ResultStore.open(folder)
+    store.write_tables()
+    path = write_report(store)
+    comparison = Comparison(store.records())
+    _show(comparison, store, path, as_json=as_json)
+    return 0
+
+
+def _show(comparison: Comparison, store: ResultStore, path: Path, *, as_json: bool) -> None:
+    for line in comparison.errors:
+        say(f"failed: {line}")
+    if as_json:
+        emit_json(
+            {
+                "out": str(store.folder),
+                "report": str(path),
+                "tasks": len(store.tasks),
+                "missing": len(store.missing()),
+                "failed": comparison.errors,
+                "instances": [item.to_dict() for item in comparison.instances],
+            }
+        )
+        return
+    optima = [
+        (item.family, item.instance, str(item.optimum.interval), item.optimum.status,
+         item.optimum.proof, item.offline.get("gap"), item.offline.get("seconds"))
+        for item in comparison.instances
+    ]  # fmt: skip
+    columns = ("family", "instance", "optimum in", "status", "proof", "gap", "seconds")
+    out.print(table("Optima", columns, optima))
+    ratios = [list(row.values()) for row in comparison.summary_rows()]
+    out.print(table("Competitive ratios", RATIO_COLUMNS, ratios))
+    out.print(f"report: {path}", markup=False, soft_wrap=True)
+
+
+def _create(
+    folder: Path,
+    instances: Sequence[Instance],
+    algorithm: Sequence[str] | None,
+    seed: int,
+    seeds: int,
+    settings: Mapping[str, Any],
+    offline: Mapping[str, Any],
+    given: Mapping[str, Any],
+) -> ResultStore:
+    from hindsched.analysis.store import ResultStore
+    from hindsched.analysis.tasks import plan_tasks
+
+    tasks = plan_tasks(
+        instances, algorithm, seeds=seeds, first_seed=seed, settings=settings, offline=offline
+    )
+    return ResultStore.create(folder, instances, tasks, {**given, **offline, "seeds": seeds})
+
+
+def _instances(
+    suite: str | None,
+    family: str | None,
+    from_trace: str | None,
+    trace_format: str | None,
+    trace_part: str | None,
+    *,
+    jobs: int | None,
+    start: float | None,
+    seed: int,
+    settings: dict[str, str],
+    algorithm: Sequence[str] | None,
+) -> tuple[list[Instance], dict[str, str]]:
+    """The instances to compare on, and the settings that belong to the algorithms."""
+    from hindsched.instances.base import check_family
+    from hindsched.instances.generators.registry import suites
+    from hindsched.instances.library import families_or_all
+
+    if from_trace is not None:
+        if family is None:
+            raise InputError("family", "(absent)", "is required with --from-trace")
+        if suite is not None:
+            raise InputError("suite", suite, "must not be given with --from-trace")
+        check_family(family)
+        for_algorithms = _split(family, algorithm, settings)
+        for_trace = {key: settings[key] for key in settings if key not in for_algorithms}
+        made = trace_instance(
+            family, from_trace, trace_format, trace_part,
+            jobs=jobs, start=start, seed=seed, settings=for_trace,
+        )  # fmt: skip
+        return [made], for_algorithms
+    given = {"trace-format": trace_format, "trace-part": trace_part, "jobs": jobs, "start": start}
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(name, value, "needs --from-trace")
+    name = suite or DEFAULT_SUITE
+    words = [word for word in families_or_all(family) if name in suites(word)]
+    if not words:
+        known = dict.fromkeys(key for word in families_or_all(family) for key in suites(word))
+        raise InputError("suite", name, f"must be one of {', '.join(known)}")
+    return [item for word in words for item in suites(word)[name]()], settings
+
+
+def _split(
+    family: str, algorithm: Sequence[str] | None, settings: Mapping[str, str]
+) -> dict[str, str]:
+    """The settings that at least one of the algorithms has; the others belong to the trace."""
+    from hindsched.analysis.tasks import own_settings
+    from hindsched.online.registry import algorithms
+
+    known = algorithms(family)
+    found: dict[str, str] = {}
+    for name in known if algorithm is None else algorithm:
+        if name in known:
+            found |= own_settings(family, name, settings)
+    return found
+
+
+def _given(context: typer.Context) -> dict[str, Any]:
+    """Options that the user gave, except those that change no number."""
+    given: dict[str, Any] = {}
+    for name, value in context.params.items():
+        source = context.get_parameter_source(name)
+        name = name.rstrip("_")
+        if source is not None and source.name == "COMMANDLINE" and name not in FREE_ON_RESUME:
+            given[name] = list(value) if isinstance(value, tuple | list) else value
+    return given
+
+
+def _reopen(folder: str | None, suite: str, given: Mapping[str, Any]) -> ResultStore:
+    """Open the results to resume; options given again must be what they were."""
+    from hindsched.analysis.store import MANIFEST, ResultStore
+    from hindsched.solvers.versions import versions
+
+    if folder is None:
+        candidates = sorted(path.parent for path in RESULTS.glob(f"{suite}-*/{MANIFEST}"))
+        if not candidates:
+            raise InputError("out", "(absent)", f"no results of {suite} to resume in {RESULTS}")
+        folder = str(candidates[-1])
+    store = ResultStore.open(folder)
+    before = store.manifest["settings"]
+    for name, value in given.items():
+        if name not in before or before[name] != value:
+            rule = f"the results to resume were made with {before.get(name, 'the default')}"
+            raise InputError(name, value, rule)
+    now, then = versions(), store.manifest["versions"]
+    changed = [name for name in then if now.get(name) != then[name]]
+    if changed:
+        say(f"note: versions differ from those of the first part: {', '.join(changed)}")
+    return store
+
+
+def _new_folder(suite: str | None, trace: str | None) -> Path:
+    what = suite or DEFAULT_SUITE if trace is None else Path(trace).name.split(".")[0]
+    return RESULTS / f"{what}-{time.strftime('%Y%m%d-%H%M%S')}"

@@ -1,0 +1,72 @@
+"""``hindsched generate``: make an instance."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hindsched.cli.output import Json, emit_json, facts, out
+from hindsched.cli.settings import (
+    Jobs,
+    Settings,
+    Start,
+    TraceFile,
+    TraceFormat,
+    TracePart,
+    check_target,
+    parse_settings,
+    trace_instance,
+)
+from hindsched.errors import InputError
+
+
+def generate(
+    family: Annotated[str, typer.Argument(help="The family's word.")],
+    output: Annotated[str, typer.Option("-o", "--output", help="Instance file to write.")],
+    preset: Annotated[str | None, typer.Option(help="Preset of the generator; small.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    settings: Settings = None,
+    from_trace: TraceFile = None,
+    trace_format: TraceFormat = None,
+    trace_part: TracePart = None,
+    jobs: Jobs = None,
+    start: Start = None,
+    as_json: Json = False,
+) -> None:
+    """Make an instance: random by a preset and a seed, or from a cluster trace."""
+    from hindsched.instances.base import check_family
+    from hindsched.instances.generators.registry import generate as generate_instance
+    from hindsched.instances.io import write
+
+    check_family(family)
+    check_target("output", output)
+    values = parse_settings(settings)
+    if from_trace is None:
+        given = {"trace-format": trace_format, "trace-part": trace_part, "start": start}
+        for name, value in given.items():
+            if value is not None:
+                raise InputError(name, value, "needs --from-trace")
+        if jobs is not None:
+            values = {"jobs": str(jobs), **values}
+        instance = generate_instance(family, preset or "small", seed, **values)
+    else:
+        if preset is not None:
+            values = {"preset": preset, **values}
+        instance = trace_instance(
+            family, from_trace, trace_format, trace_part,
+            jobs=jobs, start=start, seed=seed, settings=dict(values),
+        )  # fmt: skip
+    write(instance, output)
+    summary = {
+        "family": instance.family,
+        "instance": instance.name,
+        "jobs": len(instance.jobs),
+        "horizon": instance.horizon,
+        "sha256": instance.sha256(),
+        "file": output,
+    }
+    if as_json:
+        emit_json({**summary, "provenance": instance.provenance})
+    else:
+        out.print(facts(summary))

@@ -1,0 +1,179 @@
+"""``hindsched list``, ``schema``, ``describe`` and ``versions``: looking without computing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from hindsched.cli.output import Json, cell, emit_json, facts, out, table
+from hindsched.cli.settings import File, load
+from hindsched.errors import InputError
+
+Rows = list[dict[str, Any]]
+
+
+def schema(
+    family: Annotated[str, typer.Argument(help="The family's word.")],
+    as_json: Json = False,
+) -> None:
+    """Print the JSON Schema of a family's instance files."""
+    import json
+
+    from hindsched.instances.io import schema as schema_of
+
+    found = schema_of(family)
+    if as_json:
+        emit_json(found)
+    else:
+        out.print(json.dumps(found, indent=1), markup=False, soft_wrap=True)
+
+
+def list_(
+    what: Annotated[
+        str, typer.Argument(help="families, algorithms, suites, instances or solvers.")
+    ],
+    family: Annotated[str | None, typer.Option(help="Only of this family.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List what there is."""
+    if what not in LISTS:
+        raise InputError("list", what, f"must be one of {', '.join(LISTS)}")
+    rows = LISTS[what](family)
+    if as_json:
+        emit_json({what: rows})
+        return
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    cells = [[row.get(column) for column in columns] for row in rows]
+    out.print(table(what, [column.replace("_", " ") for column in columns], cells))
+
+
+def describe(file: File, as_json: Json = False) -> None:
+    """Summarise an instance."""
+    from hindsched.instances.library import KNOWN
+
+    instance = load(file)
+    arrivals = [job.arrival for job in instance.jobs]
+    summary: dict[str, Any] = {
+        "family": instance.family,
+        "instance": instance.name,
+        "sense": instance.sense,
+        "formulations": ", ".join(instance.formulations),
+        "horizon": instance.horizon,
+        "slot_seconds": instance.slot_seconds,
+        "jobs": len(instance.jobs),
+        "first_arrival": min(arrivals, default=None),
+        "last_arrival": max(arrivals, default=None),
+        "sha256": instance.sha256(),
+    }
+    for name in type(instance).model_fields:
+        value = getattr(instance, name)
+        if name != "jobs" and isinstance(value, tuple | list):
+            names: list[Any] = [getattr(item, "name", item) for item in value]
+            simple = len(names) <= 8 and all(isinstance(item, str) for item in names)
+            summary[name] = ", ".join(names) if simple else len(names)
+    for facts_known in KNOWN.get(instance.name, ()):
+        key = f"known_optimum_{facts_known.formulation or instance.formulations[0]}"
+        summary[key] = [facts_known.lower, facts_known.upper]
+    if as_json:
+        emit_json({**summary, "provenance": instance.provenance})
+        return
+    out.print(facts(summary))
+    for key, value in (instance.provenance or {}).items():
+        out.print(f"  {key}: {cell(value)}", markup=False, soft_wrap=True)
+
+
+def versions(as_json: Json = False) -> None:
+    """Print the versions of everything that can change a number."""
+    import platform
+
+    from hindsched.solvers.versions import versions as found
+
+    data = {**found(), "platform": platform.platform()}
+    if as_json:
+        emit_json(data)
+    else:
+        out.print(facts(data))
+
+
+def _families(family: str | None) -> Rows:
+    from hindsched.instances.io import instance_class
+    from hindsched.instances.library import families_or_all
+
+    rows: Rows = []
+    for word in families_or_all(family, "instances"):
+        cls = instance_class(word)
+        rows.append(
+            {"family": word, "sense": cls.sense, "formulations": ", ".join(cls.formulations)}
+        )
+    return rows
+
+
+def _algorithms(family: str | None) -> Rows:
+    from hindsched.instances.library import families_or_all
+    from hindsched.online.registry import algorithms, build_algorithm, settings_of
+
+    rows: Rows = []
+    for word in families_or_all(family, "online.algorithms"):
+        for name, factory in algorithms(word).items():
+            algorithm = build_algorithm(word, name)
+            rows.append(
+                {
+                    "family": word,
+                    "algorithm": name,
+                    "randomised": algorithm.randomised,
+                    "in_feasible_set": algorithm.feasible_set,
+                    "settings": _settings(settings_of(factory)),
+                }
+            )
+    return rows
+
+
+def _settings(parameters: dict[str, Any]) -> str:
+    texts = []
+    for name, parameter in parameters.items():
+        has_default = parameter.default is not parameter.empty
+        texts.append(f"{name}={parameter.default}" if has_default else name)
+    return ", ".join(texts)
+
+
+def _suites(family: str | None) -> Rows:
+    from hindsched.instances.library import list_suites
+
+    return list_suites(family)
+
+
+def _instances(family: str | None) -> Rows:
+    from hindsched.instances.library import list_instances
+
+    return list_instances(family)
+
+
+def _solvers(family: str | None) -> Rows:
+    import shutil
+    from importlib.util import find_spec
+
+    from hindsched.solvers.file_backend import EXECUTABLES
+    from hindsched.solvers.native_backend import MODULES
+    from hindsched.solvers.options import SOLVERS
+
+    if family is not None:
+        raise InputError("family", family, "solvers belong to no family")
+    rows: Rows = []
+    for name in SOLVERS:
+        if name in EXECUTABLES:
+            installed = shutil.which(EXECUTABLES[name]) is not None
+        else:
+            installed = find_spec(MODULES.get(name, "highspy")) is not None
+        rows.append({"solver": name, "installed": installed})
+    return rows
+
+
+LISTS: dict[str, Callable[[str | None], Rows]] = {
+    "families": _families,
+    "algorithms": _algorithms,
+    "suites": _suites,
+    "instances": _instances,
+    "solvers": _solvers,
+}

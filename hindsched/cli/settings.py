@@ -1,0 +1,111 @@
+"""Options that several commands share, and how their text becomes values."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance
+
+File = Annotated[
+    str, typer.Argument(help="Instance file, or a name of `hindsched list instances`.")
+]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="A setting as NAME=VALUE; may be repeated.")
+]
+Engine = Annotated[str | None, typer.Option(help="Who computes best responses: oracle or model.")]
+TimeLimit = Annotated[float | None, typer.Option(help="Seconds for a solve.")]
+Method = Annotated[str, typer.Option(help="auto, milp, relaxation, bound, ...")]
+Solver = Annotated[str, typer.Option(help="highs, scip, cbc, glpk or gurobi.")]
+Gap = Annotated[float, typer.Option(help="Relative gap at which a solve counts as optimal.")]
+TraceFile = Annotated[str | None, typer.Option(help="Make the instance from this cluster trace.")]
+TraceFormat = Annotated[str | None, typer.Option(help="elasticflow, philly, chronus, ...")]
+TracePart = Annotated[str | None, typer.Option(help="Cluster or file within the trace.")]
+Jobs = Annotated[int | None, typer.Option(help="Number of jobs to take from the trace.")]
+Start = Annotated[float | None, typer.Option(help="Second of the trace from which jobs are taken.")]
+
+
+def parse_settings(pairs: Sequence[str] | None, engine: str | None = None) -> dict[str, str]:
+    """Read ``NAME=VALUE`` pairs; the algorithm or generator converts the values.
+
+    Raises
+    ------
+    InputError
+        For a pair without ``=`` or a name given twice.
+    """
+    settings: dict[str, str] = {}
+    for pair in pairs or ():
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise InputError("set", pair, "must be NAME=VALUE")
+        if name in settings:
+            raise InputError("set", pair, "must not set a name twice")
+        settings[name] = value
+    if engine is not None:
+        if engine not in ("oracle", "model"):
+            raise InputError("engine", engine, "must be oracle or model")
+        settings["engine"] = engine
+    return settings
+
+
+def load(source: str) -> Instance:
+    """Read an instance file, or find an instance of the library by name."""
+    from hindsched.instances.io import read
+    from hindsched.instances.library import KNOWN, named_instance
+
+    path = Path(source)
+    if not path.exists():
+        is_name = source in KNOWN or (source.count("/") >= 2 and path.suffix != ".json")
+        if is_name:
+            return named_instance(source)
+    return read(path)
+
+
+def trace_instance(
+    family: str,
+    trace: str,
+    trace_format: str | None,
+    part: str | None,
+    *,
+    jobs: int | None,
+    start: float | None,
+    seed: int,
+    settings: dict[str, Any],
+) -> Instance:
+    """Make an instance from a trace file."""
+    from hindsched.instances.generators.registry import from_trace, trace_settings
+    from hindsched.instances.traces import load_trace
+
+    if trace_format is None:
+        raise InputError("trace-format", "(absent)", "is required with --from-trace")
+    if jobs is not None and jobs < 1:
+        raise InputError("jobs", jobs, "must be at least 1")
+    table = load_trace(trace, trace_format, part=part)
+    if start is not None:
+        if "start" in trace_settings(family):  # the family may skip rows: it cuts its own window
+            settings = {"start": start, **settings}
+        else:
+            later = int((table.rows["submit_seconds"] >= start).sum())
+            table = table.window(start, later if jobs is None else jobs)
+    return from_trace(family, table, jobs=jobs, seed=seed, **settings)
+
+
+def check_target(option: str, path: str | None) -> None:
+    """Refuse a file that cannot be written before anything long begins."""
+    if path is None:
+        return
+    target = Path(path)
+    if target.is_dir():
+        raise InputError(option, path, "must be a file, not a folder")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(option, path, f"must be writable ({reason})") from None

@@ -1,0 +1,82 @@
+"""``hindsched solve`` and ``hindsched verify``: the optimum, and its check without a solver."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hindsched.cli.output import Json, emit_json, facts, out, say
+from hindsched.cli.settings import File, Gap, Method, Solver, TimeLimit, check_target, load
+from hindsched.errors import InputError
+
+
+def solve(
+    file: File,
+    method: Method = "auto",
+    formulation: Annotated[str | None, typer.Option(help="Which of the family's problems.")] = None,
+    solver: Solver = "highs",
+    time_limit: TimeLimit = None,
+    gap: Gap = 1e-6,
+    threads: Annotated[int, typer.Option(help="Threads of the solver.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the solver.")] = 0,
+    output: Annotated[str | None, typer.Option("-o", "--output", help="Solution file.")] = None,
+    certificate: Annotated[str | None, typer.Option(help="Certificate file to write.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Solve an instance offline, or bound its optimum; Ctrl-C keeps what is known."""
+    from hindsched.instances.io import write_json
+    from hindsched.solutions.base import write_solution
+    from hindsched.solvers.api import solve as solve_instance
+
+    instance = load(file)
+    check_target("output", output)
+    check_target("certificate", certificate)
+    options = {
+        "solver": solver,
+        "time_limit": time_limit,
+        "gap": gap,
+        "threads": threads,
+        "seed": seed,
+        "progress": True,
+    }
+    result = solve_instance(instance, method, formulation=formulation, options=options)
+    if output is not None and result.solution is not None:
+        produced_by = {"method": result.method, "options": dict(result.options)}
+        write_solution(result.solution, output, produced_by)
+    if certificate is not None and result.certificate is not None:
+        write_json(result.certificate.to_dict(), certificate)
+    summary = result.to_dict()
+    if as_json:
+        emit_json(summary)
+    else:
+        left_out = ("options", "versions")
+        out.print(facts({key: summary[key] for key in summary if key not in left_out}))
+    if output is not None and result.solution is None:
+        say(f"no solution was found: {output} not written")
+    if certificate is not None and result.certificate is None:
+        say(f"method {result.method} gives no certificate: {certificate} not written")
+    return 0 if result.solution is not None or result.bound is not None else 1
+
+
+def verify(
+    file: File,
+    solution: Annotated[str, typer.Argument(help="Solution file.")],
+    prices: Annotated[str | None, typer.Option(help="Certificate file of a bound.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Check a solution, and a bound, without any solver; exit code 1 if it is infeasible."""
+    from hindsched.analysis.verify import verify as verify_files
+
+    if prices == "":
+        raise InputError("prices", prices, "must be a certificate file")
+    checked = verify_files(load(file), solution, prices)
+    if as_json:
+        emit_json(checked.to_dict())
+    else:
+        summary = checked.to_dict()
+        violations = summary.pop("violations")
+        out.print(facts(summary))
+        for violation in violations:
+            out.print(f"  breaks {violation}", markup=False, soft_wrap=True)
+    return 0 if checked.is_feasible else 1

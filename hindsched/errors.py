@@ -1,0 +1,69 @@
+"""The errors a user can meet, each of which prints as one clear line."""
+
+from __future__ import annotations
+
+
+class HindschedError(Exception):
+    """Base of every error that hindsched raises on purpose."""
+
+    exit_code = 1
+
+
+class InputError(HindschedError, ValueError):
+    """Input that breaks a rule; nothing was computed and nothing was lost.
+
+    Parameters
+    ----------
+    where : str
+        Path of the field or file at fault, for example ``jobs[3].arrival``.
+    value : object
+        The value found there.
+    rule : str
+        The rule it breaks, as a statement that should hold.
+    """
+
+    exit_code = 2
+
+    def __init__(self, where: str, value: object, rule: str) -> None:
+        self.where = where
+        self.value = value
+        self.rule = rule
+        super().__init__(f"{where}: {_short(value)}: {rule}")
+
+    def __reduce__(self) -> tuple[type[InputError], tuple[str, object, str]]:
+        """Pickle by the three parts, so that the error crosses process borders."""
+        return type(self), (self.where, self.value, self.rule)
+
+
+class SolveFailed(HindschedError, RuntimeError):
+    """A solver stopped without an answer that could be trusted."""
+
+
+class Refused(HindschedError, ValueError):
+    """A decision of an online algorithm that breaks a constraint or revokes an earlier one.
+
+    Parameters
+    ----------
+    constraint : str
+        Number or name of the broken constraint.
+    where : str
+        Job, server and slot concerned.
+    detail : str
+        By how much, or what was revoked.
+    """
+
+    def __init__(self, constraint: str, where: str, detail: str) -> None:
+        self.constraint = constraint
+        self.where = where
+        self.detail = detail
+        super().__init__(f"refused by {constraint} at {where}: {detail}")
+
+    def __reduce__(self) -> tuple[type[Refused], tuple[str, str, str]]:
+        """Pickle by the three parts, so that the error crosses process borders."""
+        return type(self), (self.constraint, self.where, self.detail)
+
+
+def _short(value: object, limit: int = 80) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 3] + "..."

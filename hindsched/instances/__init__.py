@@ -1,0 +1,1 @@
+"""What is given: frozen, validated instances, their files, generators and trace loaders."""

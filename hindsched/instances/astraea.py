@@ -1,0 +1,301 @@
+"""The astraea family's instance: tenants who share servers, and their jobs.
+
+=====================  ==========================================  ========================
+paper (Table 1, Sec. 6)  here                                      unit, shape
+=====================  ==========================================  ========================
+``U, S, T``            `tenants`, `servers`, `horizon`             counts, slots
+``W, P``               `worker_types`, `ps_types`                  names
+``q_w^u, q_p^u``       `worker_quota`, `ps_quota`                  (U, W), (U, P)
+``C_sw, C_sp``         `worker_count`, `ps_count`                  (S, W), (S, P)
+``b_w, b_p``           `worker_bandwidth`, `ps_bandwidth`          Mbps, (W,), (P,)
+``r_j``                `AstraeaJob.arrival`                        time point 0..T-1
+``E_j, D_j, M_j``      `epochs`, `chunks`, `minibatches`           counts
+``m_j, G_j``           `minibatch_slots`, `update_slots`           slots, by type
+``epsilon_j``          `gradient_mb`                               MB
+``f_j``                `utility`                                   revenue of completion
+=====================  ==========================================  ========================
+
+Slot t is the interval (t-1, t]: a job that arrives at time r may use slots r+1, ..., T.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from hindsched.errors import InputError
+from hindsched.instances.base import (
+    BrokenRule,
+    Count,
+    Instance,
+    LinearUtility,
+    Name,
+    NonNegative,
+    Positive,
+    PositiveCount,
+    PowerUtility,
+    Record,
+    check_unique,
+)
+
+Integers = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
+WORKER, PS = "worker", "ps"
+"""Names of the single types when an instance gives bare numbers."""
+
+TypedCount = Count | dict[str, Count]
+TypedTime = NonNegative | dict[str, NonNegative]
+TypedPositive = Positive | dict[str, Positive]
+AstraeaUtility = Annotated[LinearUtility | PowerUtility, Field(discriminator="kind")]
+
+OBLIGATIONS = ("optional", "must-complete")
+WRITINGS = ("modes", "literal")
+
+
+class AstraeaTenant(Record):
+    """A tenant and its fair share.
+
+    Parameters
+    ----------
+    name : str
+        Name.
+    worker_quota, ps_quota : int or dict
+        q: workers and PSs it brought into the coalition, by type where there are several.
+    """
+
+    name: Name
+    worker_quota: TypedCount
+    ps_quota: TypedCount
+
+
+class AstraeaServer(Record):
+    """A server with a number of workers and PSs, by type where there are several."""
+
+    name: Name
+    workers: TypedCount
+    ps: TypedCount
+
+
+class AstraeaJob(Record):
+    """A tenant's job.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique in the instance.
+    tenant : str
+        Its owner.
+    arrival : int
+        Time point 0..horizon-1: the job may use slots from arrival + 1 on.
+    epochs, chunks, minibatches : int
+        E, D and M; the job trains E x D x M mini-batches. `chunks` is also the most workers.
+    minibatch_slots : float or dict
+        m: slots to train a mini-batch, by worker type where there are several.
+    update_slots : float or dict
+        G: slots to update the parameters, by PS type where there are several.
+    gradient_mb : float
+        epsilon: size of a gradient in MB.
+    utility : LinearUtility or PowerUtility
+        Revenue; its argument depends on the instance's `utility_origin`.
+    requested_workers : int, optional
+        Workers asked for, used by rivals that do not choose the number themselves.
+    """
+
+    name: Name
+    tenant: Name
+    arrival: Count
+    epochs: PositiveCount
+    chunks: PositiveCount
+    minibatches: PositiveCount
+    minibatch_slots: TypedPositive
+    update_slots: TypedTime
+    gradient_mb: NonNegative
+    utility: AstraeaUtility
+    requested_workers: PositiveCount | None = None
+
+    @property
+    def total_minibatches(self) -> int:
+        """E D M, the mini-batches to train."""
+        return self.epochs * self.chunks * self.minibatches
+
+
+class AstraeaInstance(Instance):
+    """Tenants, servers and jobs.
+
+    Parameters
+    ----------
+    utility_origin : {"arrival", "absolute"}
+        Whether utilities take completion - arrival or the completion slot itself.
+    tenants, servers : tuple
+        Quotas over the tenants add up to the counts over the servers, type by type.
+    worker_bandwidth_mbps, ps_bandwidth_mbps : float or dict
+        Bandwidth that a worker and a PS reserve, by type where there are several.
+    jobs : tuple of AstraeaJob
+        The jobs; their order breaks ties.
+    """
+
+    sense: ClassVar[Literal["max", "min"]] = "max"
+    formulations: ClassVar[tuple[str, ...]] = tuple(
+        f"{obligation},{writing}" for obligation in OBLIGATIONS for writing in WRITINGS
+    )
+
+    family: Literal["astraea"] = "astraea"
+    utility_origin: Literal["arrival", "absolute"]
+    tenants: Annotated[tuple[AstraeaTenant, ...], Field(min_length=1)]
+    servers: Annotated[tuple[AstraeaServer, ...], Field(min_length=1)]
+    worker_bandwidth_mbps: TypedPositive
+    ps_bandwidth_mbps: TypedPositive
+    jobs: tuple[AstraeaJob, ...] = ()
+
+    @model_validator(mode="after")
+    def _cluster_is_meaningful(self) -> Self:
+        check_unique("tenants", [tenant.name for tenant in self.tenants])
+        check_unique("servers", [server.name for server in self.servers])
+        for index, tenant in enumerate(self.tenants):
+            here = f"tenants[{index}]"
+            check_types(f"{here}.worker_quota", tenant.worker_quota, self.worker_types, WORKER)
+            check_types(f"{here}.ps_quota", tenant.ps_quota, self.ps_types, PS)
+        for index, server in enumerate(self.servers):
+            here = f"servers[{index}]"
+            check_types(f"{here}.workers", server.workers, self.worker_types, WORKER)
+            check_types(f"{here}.ps", server.ps, self.ps_types, PS)
+        for field, quota, count, types in (
+            ("worker_quota", self.worker_quota, self.worker_count, self.worker_types),
+            ("ps_quota", self.ps_quota, self.ps_count, self.ps_types),
+        ):
+            for index, name in enumerate(types):
+                given, there = int(quota[:, index].sum()), int(count[:, index].sum())
+                if given != there:
+                    raise BrokenRule(
+                        f"tenants.{field}", given, f"must add up to the servers' {there} ({name})"
+                    )
+        return self
+
+    @model_validator(mode="after")
+    def _jobs_are_meaningful(self) -> Self:
+        known = {tenant.name for tenant in self.tenants}
+        for index, job in enumerate(self.jobs):
+            here = f"jobs[{index}]"
+            if job.tenant not in known:
+                raise BrokenRule(f"{here}.tenant", job.tenant, "must name a tenant")
+            if job.arrival >= self.horizon:
+                raise BrokenRule(
+                    f"{here}.arrival", job.arrival, f"must be in 0..{self.horizon - 1}"
+                )
+            if isinstance(job.utility, LinearUtility) and job.utility.slope > 0:
+                raise BrokenRule(f"{here}.utility.slope", job.utility.slope, "must not exceed 0")
+            check_types(f"{here}.minibatch_slots", job.minibatch_slots, self.worker_types, WORKER)
+            check_types(f"{here}.update_slots", job.update_slots, self.ps_types, PS)
+        return self
+
+    def check_formulation(self, formulation: str | None) -> str:
+        """Normalise to ``obligation,writing``; a missing token means the default."""
+        chosen = {"obligation": OBLIGATIONS[0], "writing": WRITINGS[0]}
+        for token in (formulation or "").split(",") if formulation else ():
+            if token in OBLIGATIONS:
+                chosen["obligation"] = token
+            elif token in WRITINGS:
+                chosen["writing"] = token
+            else:
+                known = ", ".join((*OBLIGATIONS, *WRITINGS))
+                raise InputError("formulation", formulation, f"must be made of {known}")
+        return f"{chosen['obligation']},{chosen['writing']}"
+
+    @cached_property
+    def worker_types(self) -> tuple[str, ...]:
+        """Names of the worker types; one, called ``worker``, where numbers are bare."""
+        return type_names(self.worker_bandwidth_mbps, WORKER)
+
+    @cached_property
+    def ps_types(self) -> tuple[str, ...]:
+        """Names of the PS types; one, called ``ps``, where numbers are bare."""
+        return type_names(self.ps_bandwidth_mbps, PS)
+
+    @cached_property
+    def worker_bandwidth(self) -> Reals:
+        """b_w in Mbps, shape (W,)."""
+        return by_type([self.worker_bandwidth_mbps], self.worker_types, float)[0]
+
+    @cached_property
+    def ps_bandwidth(self) -> Reals:
+        """b_p in Mbps, shape (P,)."""
+        return by_type([self.ps_bandwidth_mbps], self.ps_types, float)[0]
+
+    @cached_property
+    def worker_quota(self) -> Integers:
+        """q_w^u, shape (U, W)."""
+        return by_type([tenant.worker_quota for tenant in self.tenants], self.worker_types, int)
+
+    @cached_property
+    def ps_quota(self) -> Integers:
+        """q_p^u, shape (U, P)."""
+        return by_type([tenant.ps_quota for tenant in self.tenants], self.ps_types, int)
+
+    @cached_property
+    def worker_count(self) -> Integers:
+        """C_sw, shape (S, W)."""
+        return by_type([server.workers for server in self.servers], self.worker_types, int)
+
+    @cached_property
+    def ps_count(self) -> Integers:
+        """C_sp, shape (S, P)."""
+        return by_type([server.ps for server in self.servers], self.ps_types, int)
+
+    @cached_property
+    def tenant_index(self) -> dict[str, int]:
+        """Position of each tenant by name."""
+        return {tenant.name: index for index, tenant in enumerate(self.tenants)}
+
+    def minibatch_times(self, job: AstraeaJob) -> Reals:
+        """``1 / n_j`` of (1): slots per mini-batch, shape (W, P, 2), last axis zeta = 0, 1."""
+        train = by_type([job.minibatch_slots], self.worker_types, float)[0]
+        update = by_type([job.update_slots], self.ps_types, float)[0]
+        seconds = 2 * job.gradient_mb * 8 / self.worker_bandwidth
+        together = train[:, None] + update[None, :]
+        apart = together + (seconds / self.slot_seconds)[:, None]
+        return np.stack([apart, together], axis=2)
+
+    def revenue(self, job: AstraeaJob, completion: int) -> float:
+        """``f_j`` at a completion slot, by the instance's origin."""
+        origin = job.arrival if self.utility_origin == "arrival" else 0
+        return job.utility.value(completion - origin)
+
+
+def type_names(value: Any, single: str) -> tuple[str, ...]:
+    """Names of the types that a keyed value has, or the single type's."""
+    return tuple(value) if isinstance(value, Mapping) else (single,)
+
+
+def check_types(where: str, value: Any, types: tuple[str, ...], single: str) -> None:
+    """Inside a validator: refuse keys that are not the instance's types, and bare numbers."""
+    if isinstance(value, Mapping):
+        for key in value:
+            if key not in types:
+                raise BrokenRule(f"{where}.{key}", value[key], f"must be one of {', '.join(types)}")
+        missing = [name for name in types if name not in value]
+        if missing:
+            raise BrokenRule(where, dict(value), f"must have a value for {', '.join(missing)}")
+    elif types != (single,):
+        raise BrokenRule(where, value, f"must be keyed by {', '.join(types)}")
+
+
+def by_type(values: list[Any], types: tuple[str, ...], number: type) -> NDArray[Any]:
+    """Lay typed values out as rows, shape (len(values), len(types)); read-only."""
+    rows = [
+        [value.get(name, 0) for name in types] if isinstance(value, Mapping) else [value]
+        for value in values
+    ]
+    for row in rows:
+        row += [0] * (len(types) - len(row))
+    table: NDArray[Any] = np.array(rows, dtype=number).reshape(len(values), len(types))
+    table.flags.writeable = False
+    return table
+
+
+INSTANCE = AstraeaInstance

@@ -1,0 +1,298 @@
+"""What every family's instance shares: the envelope, strict records and one-line errors.
+
+An instance is frozen data that was checked at construction. Numbers keep the JSON type they were
+written with (an integer stays an integer), so that reading and writing a file round-trips exactly
+and its hash is the hash of the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import json
+import math
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictFloat,
+    StrictInt,
+    ValidationError,
+    model_validator,
+)
+
+from hindsched.errors import InputError
+
+FORMAT: Literal["hindsched/1"] = "hindsched/1"
+FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker")
+"""The families' words, in the order of the papers; a sixth family is one more word here."""
+
+ROUNDING_TOLERANCE = 1e-9
+"""Wherever a work or a duration is rounded up it is ``ceil(x - 1e-9)``."""
+
+
+def family_module(floor: str, family: str) -> ModuleType:
+    """Find a family's module on a floor by its word.
+
+    Parameters
+    ----------
+    floor : str
+        Dotted path below the package, for example ``"models"`` or ``"solvers.pricing"``.
+    family : str
+        One of `FAMILIES`.
+
+    Raises
+    ------
+    InputError
+        If the family is unknown.
+    """
+    check_family(family)
+    return importlib.import_module(f"hindsched.{floor}.{family}")
+
+
+def families_on(floor: str) -> tuple[str, ...]:
+    """Families that have a module on a floor, in the order of `FAMILIES`."""
+    return tuple(
+        family for family in FAMILIES if importlib.util.find_spec(f"hindsched.{floor}.{family}")
+    )
+
+
+def check_family(family: object) -> None:
+    """Raise `InputError` unless `family` is one of `FAMILIES`."""
+    if family not in FAMILIES:
+        raise InputError("family", family, f"must be one of {', '.join(FAMILIES)}")
+
+
+def ceil_slots(amount: float) -> int:
+    """Round a work or a duration up to whole slots: ``ceil(amount - 1e-9)``."""
+    return math.ceil(amount - ROUNDING_TOLERANCE)
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError("must be finite")
+    return value
+
+
+Number = Annotated[StrictInt | StrictFloat, AfterValidator(_finite)]
+NonNegative = Annotated[Number, Field(ge=0)]
+Positive = Annotated[Number, Field(gt=0)]
+Count = Annotated[StrictInt, Field(ge=0)]
+PositiveCount = Annotated[StrictInt, Field(ge=1)]
+Slot = Annotated[StrictInt, Field(ge=1)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Demand = dict[str, NonNegative]
+"""Amount by resource; a missing resource is 0."""
+
+
+class Record(BaseModel):
+    """A frozen record that refuses unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=())
+
+    def __eq__(self, other: object) -> bool:
+        """Equal fields; cached arrays do not count."""
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in type(self).model_fields)
+
+
+class BrokenRule(ValueError):
+    """Raised inside validators: a rule broken at a path relative to the record."""
+
+    def __init__(self, where: str, value: object, rule: str) -> None:
+        self.where, self.value, self.rule = where, value, rule
+        super().__init__(f"{where}: {rule}")
+
+
+class Utility(Record):
+    """Base of the utilities, which fall with the completion ``x`` (slots)."""
+
+    kind: str
+
+    def value(self, completion: float) -> float:
+        """Evaluate the utility at a completion of `completion` slots."""
+        raise TypeError(f"{type(self).__name__} defines no value")
+
+
+class SigmoidUtility(Utility):
+    """``priority / (1 + exp(decay (x - target)))``: time-critical when `decay` is large."""
+
+    kind: Literal["sigmoid"] = "sigmoid"
+    priority: NonNegative
+    decay: NonNegative
+    target: Number
+
+    def value(self, completion: float) -> float:
+        """Evaluate at `completion`; underflows to 0, never overflows."""
+        return float(self.priority * math.exp(self.log_value_per_priority(completion)))
+
+    def log_value_per_priority(self, completion: float) -> float:
+        """Logarithm of ``value / priority``, exact where the value itself underflows."""
+        exponent = self.decay * (completion - self.target)
+        if exponent > 0:
+            return -exponent - math.log1p(math.exp(-exponent))
+        return -math.log1p(math.exp(exponent))
+
+
+class LinearUtility(Utility):
+    """``slope x + intercept``."""
+
+    kind: Literal["linear"] = "linear"
+    slope: Number
+    intercept: Number
+
+    def value(self, completion: float) -> float:
+        """Evaluate at `completion`."""
+        return float(self.slope * completion + self.intercept)
+
+
+class PowerUtility(Utility):
+    """``(scale / x) ** exponent`` for ``x > 0``."""
+
+    kind: Literal["power"] = "power"
+    scale: Positive
+    exponent: NonNegative
+
+    def value(self, completion: float) -> float:
+        """Evaluate at `completion` > 0."""
+        return float((self.scale / completion) ** self.exponent)
+
+
+AnyUtility = Annotated[SigmoidUtility | LinearUtility | PowerUtility, Field(discriminator="kind")]
+
+
+class Instance(Record):
+    """The envelope that every family shares.
+
+    Parameters
+    ----------
+    format : str
+        Always ``hindsched/1``.
+    family : str
+        The family's word.
+    name : str
+        Name of the instance.
+    horizon : int
+        Number of slots T; slots are 1..T. What it bounds differs by family.
+    slot_seconds : float
+        Length of a slot in seconds.
+    provenance : dict, optional
+        Generator, preset, seed, trace, version; free form.
+    """
+
+    sense: ClassVar[Literal["max", "min"]]
+    formulations: ClassVar[tuple[str, ...]]
+    """Allowed ``--formulation`` strings, the default first."""
+
+    format: Literal["hindsched/1"] = FORMAT
+    family: str
+    name: Name
+    horizon: PositiveCount
+    slot_seconds: Positive
+    provenance: dict[str, Any] | None = None
+
+    jobs: tuple[Any, ...] = ()
+
+    @model_validator(mode="after")
+    def _job_names_are_unique(self) -> Self:
+        check_unique("jobs", [job.name for job in self.jobs])
+        return self
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any]) -> Self:
+        """Build from JSON data; every broken rule becomes an `InputError`.
+
+        Raises
+        ------
+        InputError
+            Naming the field's path, the value and the rule of the first rule broken.
+        """
+        try:
+            return cls.model_validate(data)
+        except ValidationError as error:
+            raise input_error(error) from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON data of exactly the fields that were given, numbers as they were given."""
+        data = self.model_dump(mode="json", exclude_unset=True)
+        return {"format": self.format, "family": self.family, **data}
+
+    def sha256(self) -> str:
+        """Hash of the canonical JSON (sorted keys, no spaces)."""
+        return hashlib.sha256(canonical_json(self.to_dict()).encode()).hexdigest()
+
+    def check_formulation(self, formulation: str | None) -> str:
+        """Return `formulation`, or the default for None; `InputError` for an unknown one."""
+        if formulation is None:
+            return self.formulations[0]
+        if formulation not in self.formulations:
+            known = ", ".join(self.formulations)
+            raise InputError("formulation", formulation, f"must be one of {known}")
+        return formulation
+
+    def job_index(self, name: str) -> int:
+        """Position of the job called `name`."""
+        for index, job in enumerate(self.jobs):
+            if job.name == name:
+                return index
+        raise InputError("jobs", name, "must name a job of the instance")
+
+    def with_jobs(self, jobs: tuple[Any, ...]) -> Self:
+        """Return the same cluster and horizon with other jobs (not validated again)."""
+        fields = {name: getattr(self, name) for name in self.model_fields_set}
+        return type(self).model_construct(**{**fields, "jobs": tuple(jobs)})
+
+
+def canonical_json(data: Any) -> str:
+    """Serialise with sorted keys and no spaces: the text that hashes are taken over."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def check_unique(where: str, names: list[str]) -> None:
+    """Inside a validator: refuse a name that stands twice."""
+    seen: set[str] = set()
+    for index, name in enumerate(names):
+        if name in seen:
+            raise BrokenRule(f"{where}[{index}].name", name, "names must be unique")
+        seen.add(name)
+
+
+def check_keys(where: str, demand: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    """Inside a validator: refuse an amount for a resource the instance does not name."""
+    for key in demand:
+        if key not in known:
+            raise BrokenRule(f"{where}.{key}", demand[key], f"must be one of {', '.join(known)}")
+
+
+def input_error(error: ValidationError) -> InputError:
+    """Turn pydantic's first complaint into one line: field path, value, rule."""
+    first = error.errors(include_url=False)[0]
+    context = first.get("ctx", {}).get("error")
+    kinds = {"sigmoid", "linear", "power", "int", "float", "constrained-int", "constrained-float"}
+    location = [part for part in first["loc"] if part not in kinds and "[" not in str(part)]
+    if isinstance(context, BrokenRule):
+        where = ".".join(part for part in (field_path(location), context.where) if part)
+        return InputError(where, context.value, context.rule)
+    where = field_path(location) or "instance"
+    value: object = first["input"]
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "missing":
+        return InputError(where, "(absent)", "is required")
+    if first["type"] == "extra_forbidden":
+        return InputError(where, value, "unknown field")
+    return InputError(where, value, message[0].lower() + message[1:])
+
+
+def field_path(location: list[Any]) -> str:
+    """Write a location as ``jobs[3].worker.gpu``."""
+    text = ""
+    for part in location:
+        text += f"[{part}]" if isinstance(part, int) else (f".{part}" if text else str(part))
+    return text

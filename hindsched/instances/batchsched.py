@@ -1,0 +1,275 @@
+"""Instances of batchsched: jobs that run once, in one window, with one worker and one PS type.
+
+Symbols of the paper (Table 1) and their names here::
+
+    a_j  arrival            w_j  weight             E_j  epochs        D_j  chunks
+    K_j  minibatches        v_jm minibatch_slots    U_j^p update_slots (U_j reduce_slots)
+    pi_j gradient_mb        C_h^r servers[h].capacity
+    e_m^r worker_types[m].demand    z_p^r ps_types[p].demand    b_m, B_p their bandwidth
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from hindsched.instances.base import (
+    BrokenRule,
+    Demand,
+    Instance,
+    Name,
+    NonNegative,
+    Positive,
+    PositiveCount,
+    Record,
+    Slot,
+    check_keys,
+    check_unique,
+)
+from hindsched.instances.modes import FIT_TOLERANCE
+
+Matrix = NDArray[np.float64]
+
+PARAMETER_SERVER = "parameter-server"
+RING_ALLREDUCE = "ring-allreduce"
+
+
+class BatchschedServer(Record):
+    """A physical server and its capacity by resource."""
+
+    name: Name
+    capacity: Demand
+
+
+class BatchschedType(Record):
+    """A worker or parameter-server type and its demand by resource."""
+
+    name: Name
+    demand: Demand
+
+
+class BatchschedJob(Record):
+    """A training job.
+
+    Parameters
+    ----------
+    name : str
+        Name of the job.
+    arrival : int
+        First slot in which it may run.
+    weight : float
+        Its weight in the objective.
+    epochs, chunks, minibatches : int
+        E, D and K; the job trains E x D x K mini-batches. `chunks` is also the most workers.
+    minibatch_slots : list of float
+        Slots to train one mini-batch, per worker type.
+    update_slots : list of float, optional
+        Slots to update the parameters once, per PS type; parameter-server architecture only.
+    reduce_slots : float, optional
+        Slots to reduce one gradient; Ring-AllReduce only.
+    gradient_mb : float
+        Size of a gradient in MB.
+    resource_guarantee : bool, optional
+        Whether the rival AntMan guarantees the job its resources; None leaves it to a draw.
+    requested_workers : int, optional
+        Workers asked for, used by rivals that do not choose the number themselves.
+    """
+
+    name: Name
+    arrival: Slot
+    weight: Positive
+    epochs: PositiveCount
+    chunks: PositiveCount
+    minibatches: PositiveCount
+    minibatch_slots: Annotated[tuple[Positive, ...], Field(min_length=1)]
+    update_slots: tuple[NonNegative, ...] | None = None
+    reduce_slots: NonNegative | None = None
+    gradient_mb: NonNegative
+    resource_guarantee: bool | None = None
+    requested_workers: PositiveCount | None = None
+
+    @property
+    def total_minibatches(self) -> int:
+        """W = E D K, the mini-batches to train."""
+        return self.epochs * self.chunks * self.minibatches
+
+
+class BatchschedInstance(Instance):
+    """Jobs, servers and the worker and PS types that jobs may use.
+
+    `horizon` bounds arrivals only: every job must finish.
+    """
+
+    sense: ClassVar[Literal["max", "min"]] = "min"
+    formulations: ClassVar[tuple[str, ...]] = ("modes", "literal")
+
+    family: Literal["batchsched"] = "batchsched"
+    architecture: Literal["parameter-server", "ring-allreduce"]
+    resources: Annotated[tuple[Name, ...], Field(min_length=1)]
+    bandwidth_resource: Name
+    servers: Annotated[tuple[BatchschedServer, ...], Field(min_length=1)]
+    worker_types: Annotated[tuple[BatchschedType, ...], Field(min_length=1)]
+    ps_types: tuple[BatchschedType, ...] | None = None
+    jobs: tuple[BatchschedJob, ...] = ()
+
+    @model_validator(mode="after")
+    def _cluster_is_consistent(self) -> Self:
+        if len(set(self.resources)) != len(self.resources):
+            raise BrokenRule("resources", list(self.resources), "names must be unique")
+        if self.bandwidth_resource not in self.resources:
+            raise BrokenRule(
+                "bandwidth_resource", self.bandwidth_resource, "must be one of the resources"
+            )
+        check_unique("servers", [server.name for server in self.servers])
+        for index, server in enumerate(self.servers):
+            check_keys(f"servers[{index}].capacity", server.capacity, self.resources)
+        if self.has_ps != bool(self.ps_types):
+            rule = "is required" if self.has_ps else "must be absent for ring-allreduce"
+            raise BrokenRule("ps_types", self.ps_types, rule)
+        self._check_types("worker_types", self.worker_types)
+        self._check_types("ps_types", self.ps_types or ())
+        self._check_some_schedule_fits()
+        return self
+
+    def _check_types(self, where: str, types: tuple[BatchschedType, ...]) -> None:
+        check_unique(where, [item.name for item in types])
+        for index, item in enumerate(types):
+            here = f"{where}[{index}].demand"
+            check_keys(here, item.demand, self.resources)
+            bandwidth = item.demand.get(self.bandwidth_resource, 0)
+            if not bandwidth > 0:
+                raise BrokenRule(f"{here}.{self.bandwidth_resource}", bandwidth, "must be positive")
+            demand = amounts(item.demand, self.resources)
+            if not np.any(np.all(demand <= self._slack_capacity, axis=1)):
+                raise BrokenRule(here, dict(item.demand), "must fit on some server")
+
+    def _check_some_schedule_fits(self) -> None:
+        """Refuse a cluster on which no job fits: one that fits at all fits with one worker."""
+        if not self.has_ps:
+            return
+        for m, e in enumerate(self.worker_demand):
+            for p, z in enumerate(self.ps_demand):
+                if np.any(np.all(e + z <= self._slack_capacity, axis=1)):
+                    return
+                count = max(1, int(np.ceil(self.worker_bandwidth[m] / self.ps_bandwidth[p] - 1e-9)))
+                hosts = np.all(count * z <= self._slack_capacity, axis=1)
+                others = np.all(e <= self._slack_capacity, axis=1)
+                if hosts.any() and others.any() and (hosts | others).sum() >= 2:
+                    return
+        raise BrokenRule(
+            "servers", len(self.servers), "must hold one worker and the PSs that serve it"
+        )
+
+    @model_validator(mode="after")
+    def _jobs_are_consistent(self) -> Self:
+        for index, job in enumerate(self.jobs):
+            here = f"jobs[{index}]"
+            if job.arrival > self.horizon:
+                raise BrokenRule(
+                    f"{here}.arrival", job.arrival, f"must not exceed horizon = {self.horizon}"
+                )
+            if len(job.minibatch_slots) != len(self.worker_types):
+                raise BrokenRule(
+                    f"{here}.minibatch_slots", len(job.minibatch_slots), "one per worker type"
+                )
+            if self.has_ps:
+                if job.update_slots is None or len(job.update_slots) != self.num_ps_types:
+                    found = None if job.update_slots is None else len(job.update_slots)
+                    raise BrokenRule(f"{here}.update_slots", found, "one per PS type")
+                if job.reduce_slots is not None:
+                    raise BrokenRule(
+                        f"{here}.reduce_slots", job.reduce_slots, "only for ring-allreduce"
+                    )
+            else:
+                if job.reduce_slots is None:
+                    raise BrokenRule(f"{here}.reduce_slots", "(absent)", "is required")
+                if job.update_slots is not None:
+                    raise BrokenRule(
+                        f"{here}.update_slots", job.update_slots, "only for parameter-server"
+                    )
+        return self
+
+    @property
+    def has_ps(self) -> bool:
+        """Whether the architecture uses parameter servers."""
+        return self.architecture == PARAMETER_SERVER
+
+    @property
+    def num_ps_types(self) -> int:
+        """Number of PS types P; 0 for Ring-AllReduce."""
+        return len(self.ps_types or ())
+
+    @cached_property
+    def server_capacity(self) -> Matrix:
+        """C, shape (servers, resources)."""
+        return np.array([amounts(server.capacity, self.resources) for server in self.servers])
+
+    @cached_property
+    def worker_demand(self) -> Matrix:
+        """Demand e per worker type, shape (worker types, resources)."""
+        return np.array([amounts(item.demand, self.resources) for item in self.worker_types])
+
+    @cached_property
+    def ps_demand(self) -> Matrix:
+        """Demand z per PS type, shape (PS types, resources)."""
+        rows = [amounts(item.demand, self.resources) for item in self.ps_types or ()]
+        return np.array(rows).reshape(len(rows), len(self.resources))
+
+    @cached_property
+    def worker_bandwidth(self) -> Matrix:
+        """Bandwidth b in Mbps, shape (worker types,)."""
+        column: Matrix = self.worker_demand[:, self.resources.index(self.bandwidth_resource)]
+        return column
+
+    @cached_property
+    def ps_bandwidth(self) -> Matrix:
+        """Bandwidth B in Mbps, shape (PS types,)."""
+        column: Matrix = self.ps_demand[:, self.resources.index(self.bandwidth_resource)]
+        return column
+
+    @cached_property
+    def _slack_capacity(self) -> Matrix:
+        capacity: Matrix = self.server_capacity * (1 + FIT_TOLERANCE) + FIT_TOLERANCE
+        return capacity
+
+    def transfer_slots(self, job: BatchschedJob) -> Matrix:
+        """Slots to send one gradient, ``pi / b``, shape (worker types,)."""
+        seconds = job.gradient_mb * 8.0 / self.worker_bandwidth
+        slots: Matrix = seconds / self.slot_seconds
+        return slots
+
+    def minibatch_time(
+        self, job: BatchschedJob, worker_type: int, ps_type: int, one_server: bool, workers: int
+    ) -> float:
+        """Slots that one worker needs for a mini-batch, ``1 / rho`` of (1) and (14).
+
+        Parameters
+        ----------
+        job : BatchschedJob
+            The job.
+        worker_type, ps_type : int
+            Positions of the types; `ps_type` is ignored for Ring-AllReduce.
+        one_server : bool
+            q: whether all workers (and PSs) stand on one server.
+        workers : int
+            Number of workers; matters for Ring-AllReduce only.
+        """
+        time = float(job.minibatch_slots[worker_type])
+        transfer = 0.0 if one_server else 2.0 * float(self.transfer_slots(job)[worker_type])
+        if self.has_ps:
+            assert job.update_slots is not None
+            return time + float(job.update_slots[ps_type]) + transfer
+        assert job.reduce_slots is not None
+        return time + (float(job.reduce_slots) + transfer) * (workers - 1) / workers
+
+
+def amounts(demand: Demand, resources: tuple[str, ...]) -> Matrix:
+    """Amounts by resource as a vector; a missing resource is 0."""
+    return np.array([float(demand.get(resource, 0)) for resource in resources])
+
+
+INSTANCE = BatchschedInstance

@@ -1,0 +1,295 @@
+"""The edgecloud family's instance: preemptive training jobs on edge servers and a cloud.
+
+====================  =========================================  ============================
+paper (Table I)       here                                       unit, shape
+====================  =========================================  ============================
+``T``                 `EdgecloudInstance.horizon`                slots; bounds arrivals only
+``[W_s], [P_s]``      `EdgecloudServer.workers`, `.ps`           types, one entry a worker or PS
+``s_c``               `EdgecloudInstance.cloud`                  unlimited where no number stands
+``r_j``               `EdgecloudJob.arrival` - 1                 slot; ours are 1-based
+``E_j, D_j, B_j``     `epochs`, `chunks`, `minibatches`          counts
+``m_j, G_j``          `minibatch_slots`, `update_slots`          slots
+``q_j / b_j``         `gradient_mb`, `bandwidth_mbps`            MB, Mbps
+``Delta_js``          `upload_slots[s]`, `upload`, `cloud_upload`  slots, (J, S), (J,)
+``v_jsw, o_jsp``      `worker_type`, `ps_type`                   equal types qualify
+``u_j, U_s``          `chunk_gb`, `storage_gb`                   GB (Section VI)
+``p_j, zeta_j = 0``   `edge_slots`                               slots a chunk, (J,)
+``p_j, zeta_j = 1``   `cloud_slots`                              slots a chunk, (J,)
+====================  =========================================  ============================
+
+A chunk needs ``ceil(E B (m + G + 2 q / b))`` slots, or ``ceil(E B (m + G))`` when all workers and
+the PS of its job are in the cloud (equation (1); whole slots are our reading).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import model_validator
+
+from hindsched.instances.base import (
+    BrokenRule,
+    Count,
+    Instance,
+    Name,
+    NonNegative,
+    Positive,
+    PositiveCount,
+    Record,
+    Slot,
+    ceil_slots,
+    check_unique,
+)
+
+Ints = NDArray[np.int64]
+
+
+class EdgecloudServer(Record):
+    """An edge server.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique among servers and cloud.
+    workers, ps : tuple of str
+        Type of each worker and of each parameter server (PS) on it.
+    storage_gb : float, optional
+        Storage for chunks in GB; unlimited if absent.
+    """
+
+    name: Name
+    workers: tuple[Name, ...] = ()
+    ps: tuple[Name, ...] = ()
+    storage_gb: NonNegative | None = None
+
+
+class EdgecloudCloud(Record):
+    """The cloud: one large server on which nothing is preempted.
+
+    Parameters
+    ----------
+    name : str
+        Name.
+    workers, ps : dict of str to int, optional
+        How many workers and PSs of a type there are; a type that is not named is unlimited.
+    """
+
+    name: Name
+    workers: dict[Name, Count] | None = None
+    ps: dict[Name, Count] | None = None
+
+
+class EdgecloudJob(Record):
+    """A training job.
+
+    Parameters
+    ----------
+    name : str
+        Name.
+    arrival : int
+        Slot in whose beginning the job becomes known, from 1.
+    epochs, chunks, minibatches : int
+        E, D and B: epochs, data chunks, mini-batches in a chunk.
+    minibatch_slots, update_slots : float
+        m and G: slots to train one mini-batch and to update the parameters once.
+    gradient_mb, bandwidth_mbps : float
+        q in MB and b in Mbps.
+    worker_type, ps_type : str
+        Types that qualify.
+    upload_slots : dict of str to int
+        Slots to upload a chunk to each server and to the cloud.
+    chunk_gb : float, optional
+        Storage that a chunk takes, GB.
+    requested_workers : int, optional
+        Workers that the owner asks for; only rivals that schedule gangs read it.
+    """
+
+    name: Name
+    arrival: Slot
+    epochs: PositiveCount
+    chunks: PositiveCount
+    minibatches: PositiveCount
+    minibatch_slots: NonNegative
+    update_slots: NonNegative
+    gradient_mb: NonNegative
+    bandwidth_mbps: Positive
+    worker_type: Name
+    ps_type: Name
+    chunk_gb: NonNegative | None = None
+    requested_workers: PositiveCount | None = None
+    upload_slots: dict[Name, Count]
+
+    def chunk_slots(self, slot_seconds: float, *, in_cloud: bool) -> int:
+        """Slots to train one chunk: equation (1) with zeta = 1 if `in_cloud`, else 0."""
+        return max(1, ceil_slots(self.exact_chunk_slots(slot_seconds, in_cloud=in_cloud)))
+
+    def exact_chunk_slots(self, slot_seconds: float, *, in_cloud: bool) -> float:
+        """Slots to train one chunk before rounding up: ``E B / n_j``."""
+        step = self.minibatch_slots + self.update_slots
+        if not in_cloud:
+            step += 2 * self.gradient_mb * 8 / self.bandwidth_mbps / slot_seconds
+        return float(self.epochs * self.minibatches * step)
+
+
+class EdgecloudInstance(Instance):
+    """An instance of the edgecloud family: minimise the total job completion time."""
+
+    sense: ClassVar[Literal["max", "min"]] = "min"
+    formulations: ClassVar[tuple[str, ...]] = ("no-migration", "literal")
+
+    family: Literal["edgecloud"] = "edgecloud"
+    servers: tuple[EdgecloudServer, ...]
+    cloud: EdgecloudCloud
+    jobs: tuple[EdgecloudJob, ...] = ()
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> Self:
+        check_unique("servers", [server.name for server in self.servers])
+        names = [server.name for server in self.servers]
+        if self.cloud.name in names:
+            raise BrokenRule("cloud.name", self.cloud.name, "must differ from the servers' names")
+        known = {*names, self.cloud.name}
+        for index, job in enumerate(self.jobs):
+            where = f"jobs[{index}]"
+            for name, slots in job.upload_slots.items():
+                if name not in known:
+                    rule = "must name a server or the cloud"
+                    raise BrokenRule(f"{where}.upload_slots.{name}", slots, rule)
+        return self
+
+    @model_validator(mode="after")
+    def _every_job_can_run(self) -> Self:
+        for index, job in enumerate(self.jobs):
+            where = f"jobs[{index}]"
+            if job.arrival > self.horizon:
+                rule = f"must not exceed horizon = {self.horizon}"
+                raise BrokenRule(f"{where}.arrival", job.arrival, rule)
+            if job.minibatch_slots + job.update_slots <= 0 and job.gradient_mb <= 0:
+                raise BrokenRule(f"{where}.minibatch_slots", job.minibatch_slots, "must take time")
+            for server in self.servers:
+                if job.worker_type in server.workers and server.name not in job.upload_slots:
+                    rule = "is required: the server has a worker of the job's type"
+                    raise BrokenRule(f"{where}.upload_slots.{server.name}", "(absent)", rule)
+            has_cloud = self.cloud_workers(job.worker_type) != 0
+            if has_cloud and self.cloud.name not in job.upload_slots:
+                rule = "is required: the cloud has workers of the job's type"
+                raise BrokenRule(f"{where}.upload_slots.{self.cloud.name}", "(absent)", rule)
+            if not has_cloud and not any(job.worker_type in s.workers for s in self.servers):
+                rule = "must be the type of some worker"
+                raise BrokenRule(f"{where}.worker_type", job.worker_type, rule)
+            has_ps = any(job.ps_type in server.ps for server in self.servers)
+            if not has_ps and self.cloud_ps(job.ps_type) == 0:
+                rule = "must be the type of some PS"
+                raise BrokenRule(f"{where}.ps_type", job.ps_type, rule)
+        return self
+
+    def cloud_workers(self, worker_type: str) -> int | None:
+        """Workers of a type in the cloud; None if unlimited."""
+        return None if self.cloud.workers is None else self.cloud.workers.get(worker_type)
+
+    def cloud_ps(self, ps_type: str) -> int | None:
+        """PSs of a type in the cloud; None if unlimited."""
+        return None if self.cloud.ps is None else self.cloud.ps.get(ps_type)
+
+    @cached_property
+    def server_index(self) -> dict[str, int]:
+        """Position of each server by name."""
+        return {server.name: index for index, server in enumerate(self.servers)}
+
+    @cached_property
+    def worker_list(self) -> tuple[tuple[int, int, str], ...]:
+        """(server, number on the server from 1, type) of every edge worker, in order."""
+        return tuple(
+            (s, number, kind)
+            for s, server in enumerate(self.servers)
+            for number, kind in enumerate(server.workers, 1)
+        )
+
+    @cached_property
+    def worker_index(self) -> dict[tuple[str, int], int]:
+        """Position in `worker_list` by (server's name, number on the server)."""
+        return {(self.servers[s].name, n): w for w, (s, n, _) in enumerate(self.worker_list)}
+
+    @cached_property
+    def workers_by_type(self) -> dict[str, tuple[int, ...]]:
+        """Positions in `worker_list` by worker type, in order."""
+        found: dict[str, list[int]] = {}
+        for w, (_, _, kind) in enumerate(self.worker_list):
+            found.setdefault(kind, []).append(w)
+        return {kind: tuple(workers) for kind, workers in found.items()}
+
+    @cached_property
+    def groups(self) -> dict[tuple[int, str], tuple[int, ...]]:
+        """Identical workers: positions in `worker_list` by (server, type)."""
+        found: dict[tuple[int, str], list[int]] = {}
+        for w, (s, _, kind) in enumerate(self.worker_list):
+            found.setdefault((s, kind), []).append(w)
+        return {group: tuple(workers) for group, workers in found.items()}
+
+    @cached_property
+    def ps_counts(self) -> dict[tuple[int, str], int]:
+        """Number of PSs by (server, type)."""
+        found: dict[tuple[int, str], int] = {}
+        for s, server in enumerate(self.servers):
+            for kind in server.ps:
+                found[s, kind] = found.get((s, kind), 0) + 1
+        return found
+
+    @cached_property
+    def edge_slots(self) -> Ints:
+        """Slots a chunk when its job is not wholly in the cloud, shape (J,)."""
+        slots = [job.chunk_slots(self.slot_seconds, in_cloud=False) for job in self.jobs]
+        return np.array(slots, dtype=np.int64)
+
+    @cached_property
+    def cloud_slots(self) -> Ints:
+        """Slots a chunk when its job is wholly in the cloud, shape (J,)."""
+        slots = [job.chunk_slots(self.slot_seconds, in_cloud=True) for job in self.jobs]
+        return np.array(slots, dtype=np.int64)
+
+    @cached_property
+    def arrivals(self) -> Ints:
+        """Arrival slots, shape (J,)."""
+        return np.array([job.arrival for job in self.jobs], dtype=np.int64)
+
+    @cached_property
+    def chunks(self) -> Ints:
+        """Number of chunks, shape (J,)."""
+        return np.array([job.chunks for job in self.jobs], dtype=np.int64)
+
+    @cached_property
+    def upload(self) -> Ints:
+        """Slots to upload a chunk to a server, shape (J, S); -1 where it cannot be uploaded."""
+        rows = [[job.upload_slots.get(s.name, -1) for s in self.servers] for job in self.jobs]
+        return np.array(rows, dtype=np.int64).reshape(len(self.jobs), len(self.servers))
+
+    @cached_property
+    def cloud_upload(self) -> Ints:
+        """Slots to upload a chunk to the cloud, shape (J,); -1 where it cannot be uploaded."""
+        return np.array([j.upload_slots.get(self.cloud.name, -1) for j in self.jobs], np.int64)
+
+    @cached_property
+    def chunk_gb(self) -> NDArray[np.float64]:
+        """Storage a chunk, GB, shape (J,)."""
+        return np.array([job.chunk_gb or 0.0 for job in self.jobs], dtype=float)
+
+    @cached_property
+    def storage_gb(self) -> NDArray[np.float64]:
+        """Storage of the servers, GB, shape (S,); inf where unlimited."""
+        limits = [np.inf if s.storage_gb is None else s.storage_gb for s in self.servers]
+        return np.array(limits, dtype=float)
+
+    def has_cloud(self, job: Any) -> bool:
+        """Whether the cloud has any worker that qualifies for `job`."""
+        return self.cloud_workers(job.worker_type) != 0
+
+    def places(self, job: Any) -> list[tuple[int, tuple[int, ...]]]:
+        """(server, qualified workers on it) of every server where `job` can run, in order."""
+        kind = job.worker_type
+        return [(s, workers) for (s, k), workers in self.groups.items() if k == kind]
+
+
+INSTANCE = EdgecloudInstance

@@ -1,0 +1,1 @@
+"""Random instances with the papers' settings, one module a family."""

@@ -1,0 +1,130 @@
+"""Finding generators by the family's word, and checking the settings they are given."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance, family_module
+
+Suite = Callable[[], list[Instance]]
+
+
+def presets(family: str) -> dict[str, dict[str, Any]]:
+    """Presets of a family's generator: settings by preset name."""
+    found: dict[str, dict[str, Any]] = family_module("instances.generators", family).PRESETS
+    return found
+
+
+def suites(family: str) -> dict[str, Suite]:
+    """Suites of a family: functions that make their instances, by suite name."""
+    found: dict[str, Suite] = family_module("instances.generators", family).SUITES
+    return found
+
+
+def suite(family: str, name: str) -> list[Instance]:
+    """Make the instances of a family's suite; `InputError` for one it does not have."""
+    known = suites(family)
+    if name not in known:
+        raise InputError("suite", name, f"{family} has the suites {', '.join(known)}")
+    return known[name]()
+
+
+def generate(family: str, preset: str = "small", seed: int = 0, **settings: Any) -> Instance:
+    """Generate a random instance; the same arguments give the same bytes everywhere.
+
+    Parameters
+    ----------
+    family : str
+        The family's word.
+    preset : str
+        Name of a preset: a set of settings.
+    seed : int
+        Seed of the draws, at least 0.
+    **settings
+        Settings in place of the preset's; text is read as JSON where it is JSON.
+
+    Raises
+    ------
+    InputError
+        For an unknown family, preset or setting, or a value that breaks a rule.
+    """
+    known = presets(family)
+    if preset not in known:
+        raise InputError("preset", preset, f"{family} has the presets {', '.join(known)}")
+    if seed < 0:
+        raise InputError("seed", seed, "must be at least 0")
+    function = family_module("instances.generators", family).generate
+    names = _setting_names(function, known, {"preset", "seed"})
+    values = check_settings(settings, names, f"the generator of {family}")
+    made: Instance = function(preset, seed, **values)
+    return made
+
+
+def from_trace(
+    family: str, table: Any, *, jobs: int | None = None, seed: int = 0, **settings: Any
+) -> Instance:
+    """Make an instance from a cluster trace.
+
+    Parameters
+    ----------
+    family : str
+        The family's word.
+    table : TraceTable
+        Rows of a trace, from ``hindsched.instances.traces``.
+    jobs : int, optional
+        How many rows to use; None for the family's default.
+    seed : int
+        Seed of what the trace does not say.
+    **settings
+        Settings of the family's mapping, for example where in the trace to start.
+    """
+    function = family_module("instances.generators", family).from_trace
+    values = check_settings(settings, trace_settings(family), f"the trace mapping of {family}")
+    count = {} if jobs is None else {"jobs": jobs}
+    made: Instance = function(table, seed=seed, **count, **values)
+    return made
+
+
+def trace_settings(family: str) -> set[str]:
+    """Names of the settings of a family's mapping from traces."""
+    function = family_module("instances.generators", family).from_trace
+    return _setting_names(function, presets(family), {"table", "jobs", "seed"})
+
+
+def check_settings(settings: Mapping[str, Any], names: set[str], owner: str) -> dict[str, Any]:
+    """Refuse a setting that is not in `names`; read text that is JSON as JSON."""
+    values: dict[str, Any] = {}
+    for key, value in settings.items():
+        if key not in names:
+            allowed = ", ".join(sorted(names)) or "none"
+            raise InputError(f"set.{key}", value, f"{owner} has the settings: {allowed}")
+        values[key] = _plain(value)
+    return values
+
+
+def _setting_names(
+    function: Callable[..., Instance], known: Mapping[str, Mapping[str, Any]], taken: set[str]
+) -> set[str]:
+    """Names of the parameters and, behind ``**settings``, of what the presets set."""
+    parameters = inspect.signature(function).parameters.values()
+    names = {
+        parameter.name
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        names |= {name for preset in known.values() for name in preset}
+    return names - taken
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value

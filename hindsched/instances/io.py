@@ -1,0 +1,143 @@
+"""Reading, writing and migrating instance files, and their JSON Schema."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hindsched.errors import InputError
+from hindsched.instances.base import FAMILIES, FORMAT, Instance, check_family, family_module
+
+MIGRATIONS: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {}
+"""Older format -> (the next newer one, the step between them)."""
+
+
+def _from_version_0(data: dict[str, Any]) -> dict[str, Any]:
+    """``hindsched/0`` called the horizon ``slots`` and gave the slot's length in minutes."""
+    data = dict(data)
+    if "slots" in data:
+        data["horizon"] = data.pop("slots")
+    if "slot_minutes" in data:
+        data["slot_seconds"] = data.pop("slot_minutes") * 60
+    return data
+
+
+MIGRATIONS["hindsched/0"] = ("hindsched/1", _from_version_0)
+
+
+def instance_class(family: str) -> type[Instance]:
+    """The instance class of a family, found by its word."""
+    cls: type[Instance] = family_module("instances", family).INSTANCE
+    return cls
+
+
+def parse_instance(data: Any, where: str = "instance") -> Instance:
+    """Build an instance from JSON data of any supported format.
+
+    Parameters
+    ----------
+    data : dict
+        Parsed JSON.
+    where : str
+        What to call the data in an error that concerns it as a whole.
+
+    Raises
+    ------
+    InputError
+        For an unknown family or format, or the first rule broken.
+    """
+    if not isinstance(data, dict):
+        raise InputError(where, data, "must be a JSON object")
+    data = migrate(data)
+    family = data.get("family", "(absent)")
+    check_family(family)
+    return instance_class(family).parse(data)
+
+
+def migrate(data: dict[str, Any]) -> dict[str, Any]:
+    """Bring older data to the present format, one step at a time."""
+    version = data.get("format", "(absent)")
+    while version != FORMAT:
+        if version not in MIGRATIONS:
+            raise InputError("format", version, f"must be {FORMAT} or an older hindsched format")
+        version, step = MIGRATIONS[version]
+        data = {**step(data), "format": version}
+    return data
+
+
+def read(path: str | Path) -> Instance:
+    """Read an instance file.
+
+    Parameters
+    ----------
+    path : str or Path
+        A JSON file in a ``hindsched`` format.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is not JSON, or breaks a rule.
+    """
+    return parse_instance(read_json(path), str(path))
+
+
+def write(instance: Instance, path: str | Path) -> None:
+    """Write an instance file; reading it back gives an equal instance."""
+    write_json(instance.to_dict(), path)
+
+
+def read_json(path: str | Path) -> Any:
+    """Parse a JSON file; what is wrong with it becomes one line."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(str(path), _reason(error), "must be a readable UTF-8 file") from None
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except ValueError as error:
+        raise InputError(str(path), str(error), "must be JSON") from None
+
+
+def write_json(data: Any, path: str | Path) -> None:
+    """Write JSON in one step, so that a killed process leaves no half file."""
+    text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    write_text(text, path)
+
+
+def write_text(text: str, path: str | Path) -> None:
+    """Write a text file in one step (temporary file, then rename)."""
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+        with open(temporary, "x", encoding="utf-8") as stream:
+            stream.write(text)
+        os.replace(temporary, target)
+    except OSError as error:
+        raise InputError(str(path), _reason(error), "must be writable") from None
+
+
+def schema(family: str) -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of a family's instance files."""
+    body = instance_class(family).model_json_schema(mode="validation")
+    body["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    body["title"] = f"hindsched instance: {family}"
+    body["required"] = sorted({*body.get("required", []), "format", "family"})
+    return body
+
+
+def families() -> tuple[str, ...]:
+    """The families' words."""
+    return FAMILIES
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON number")

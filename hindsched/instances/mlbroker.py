@@ -1,0 +1,343 @@
+"""The mlbroker family's instance: geo-distributed jobs, data centres and two-tier prices.
+
+================  =============================================  ==============================
+paper (Table 1)   here                                           unit, shape
+================  =============================================  ==============================
+``T``             `MlbrokerInstance.horizon`                     slots
+``R``, ``K``      `datacenters`, `resources`                     counts
+``a_k^r, b_k^r``  `unit_price`, `discounted_price`               USD per unit and slot, (R, K)
+``l_k^r``         `threshold`                                    units, (R, K)
+``e_k^r``         `tier_fee` = (a - b) l                         USD per slot, (R, K)
+``d^{rr'}``       `transfer_price`                               USD per GB, (R, R)
+``t_i``           `MlbrokerJob.arrival`                          slot, 1-based
+``n_ik, m_ik``    `worker_demand`, `ps_demand`                   units, (J, K)
+``P_i``           `capacity`                                     GB per worker and slot, (J,)
+``B_i``           `exchange`                                     GB per worker-PS pair, slot, (J,)
+``c_i``           `deployment`                                   USD per launch in a centre, (J,)
+``D_i^r(t)``      `data`                                         GB, (J, T, R)
+``N_i(t)``        `workers_needed` = ceil(sum_r D / P - 1e-9)    workers, (J, T)
+================  =============================================  ==============================
+
+Resources of ``h`` units in a centre cost ``min(a h, b h + e)`` for the sum over all jobs: the
+volume discount that a broker earns by pooling them.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import model_validator
+
+from hindsched.instances.base import (
+    ROUNDING_TOLERANCE,
+    BrokenRule,
+    Demand,
+    Instance,
+    Name,
+    NonNegative,
+    Positive,
+    Record,
+    Slot,
+    check_keys,
+    check_unique,
+)
+
+Floats = NDArray[np.float64]
+COSTS = ("transfer", "resource", "deployment", "communication")
+"""The paper's C1 (1), C2 (3), C3 (5) and C4 (6), by the words used everywhere here."""
+
+
+class TierPrice(Record):
+    """A concave two-tier price: ``min(unit h, discounted h + (unit - discounted) threshold)``.
+
+    Parameters
+    ----------
+    unit_usd : float
+        a: price of a unit for a slot below the threshold, USD.
+    discounted_usd : float
+        b <= a: price of a unit for a slot beyond it, USD.
+    threshold : float
+        l: units per slot from which the lower price holds.
+    """
+
+    unit_usd: NonNegative
+    discounted_usd: NonNegative
+    threshold: NonNegative
+
+    @model_validator(mode="after")
+    def _is_concave(self) -> Self:
+        if self.discounted_usd > self.unit_usd:
+            rule = f"must not exceed unit_usd = {self.unit_usd}: the price must be concave"
+            raise BrokenRule("discounted_usd", self.discounted_usd, rule)
+        return self
+
+
+class MlbrokerDatacenter(Record):
+    """A data centre.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique among the data centres.
+    prices : dict
+        Two-tier price by resource; every resource must have one.
+    """
+
+    name: Name
+    prices: dict[str, TierPrice]
+
+
+class CostWeights(Record):
+    """Weights of the four costs in the objective (the weighted sum of Section 3.3).
+
+    Parameters
+    ----------
+    transfer, resource, deployment, communication : float
+        Weights of C1, C2, C3 and C4, at least 0.
+    """
+
+    transfer: NonNegative = 1
+    resource: NonNegative = 1
+    deployment: NonNegative = 1
+    communication: NonNegative = 1
+
+
+class MlbrokerJob(Record):
+    """A geo-distributed incremental-learning job.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique in the instance.
+    arrival, departure : int
+        t_i and the last slot of the job's life, both inclusive, 1-based.
+    worker, ps : dict
+        n_i and m_i: demand of one worker and of the parameter server (PS) by resource.
+    capacity_gb : float
+        P_i: most data that one worker trains in a slot, GB.
+    exchange_gb : float
+        B_i: data exchanged between one worker and the PS in a slot, both directions, GB.
+    deployment_usd : float
+        c_i: cost of launching the job in a data centre where it did not run the slot before, USD.
+    data_gb : list of list of float
+        D_i^r(t): for each slot of the life, the data that awaits in each data centre, GB.
+    pinned_datacenters : list of str, optional
+        Data centres whose data may not leave (Section 7's security constraint).
+    """
+
+    name: Name
+    arrival: Slot
+    departure: Slot
+    worker: Demand
+    ps: Demand
+    capacity_gb: Positive
+    exchange_gb: NonNegative
+    deployment_usd: NonNegative
+    data_gb: tuple[tuple[NonNegative, ...], ...]
+    pinned_datacenters: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _data_covers_the_life(self) -> Self:
+        if self.departure < self.arrival:
+            raise BrokenRule(
+                "departure", self.departure, f"must not precede arrival {self.arrival}"
+            )
+        life = self.departure - self.arrival + 1
+        if len(self.data_gb) != life:
+            rule = f"must have one list for each of the {life} slots of arrival..departure"
+            raise BrokenRule("data_gb", f"{len(self.data_gb)} lists", rule)
+        return self
+
+
+class MlbrokerInstance(Instance):
+    """Data centres, a horizon and the jobs that arrive in it.
+
+    Parameters
+    ----------
+    resources : tuple of str
+        Names of the resource types, K of them.
+    datacenters : tuple of MlbrokerDatacenter
+        R data centres.
+    transfer_usd_per_gb : tuple of tuple of float
+        d^{rr'}: price of moving a GB from row to column, diagonal 0.
+    cost_weights : CostWeights, optional
+        Weights of the four costs; all 1 if absent.
+    jobs : tuple of MlbrokerJob
+        The jobs; their order breaks ties.
+    """
+
+    sense: ClassVar[Literal["max", "min"]] = "min"
+    formulations: ClassVar[tuple[str, ...]] = ("tight", "paper")
+
+    family: Literal["mlbroker"] = "mlbroker"
+    resources: tuple[Name, ...]
+    datacenters: tuple[MlbrokerDatacenter, ...]
+    transfer_usd_per_gb: tuple[tuple[NonNegative, ...], ...]
+    cost_weights: CostWeights = CostWeights()
+    jobs: tuple[MlbrokerJob, ...]
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if len(set(self.resources)) != len(self.resources):
+            raise BrokenRule("resources", self.resources, "names must be unique")
+        if not self.datacenters:
+            raise BrokenRule("datacenters", [], "must not be empty")
+        check_unique("datacenters", [center.name for center in self.datacenters])
+        for index, center in enumerate(self.datacenters):
+            check_keys(f"datacenters[{index}].prices", center.prices, self.resources)
+            for resource in self.resources:
+                if resource not in center.prices:
+                    where = f"datacenters[{index}].prices.{resource}"
+                    raise BrokenRule(where, "(absent)", "every resource must have a price")
+        self._check_transfer()
+        for index, job in enumerate(self.jobs):
+            self._check_job(f"jobs[{index}]", job)
+        return self
+
+    def _check_transfer(self) -> None:
+        centers = len(self.datacenters)
+        if len(self.transfer_usd_per_gb) != centers:
+            rule = f"must have one row for each of the {centers} data centres"
+            found = f"{len(self.transfer_usd_per_gb)} rows"
+            raise BrokenRule("transfer_usd_per_gb", found, rule)
+        for index, row in enumerate(self.transfer_usd_per_gb):
+            where = f"transfer_usd_per_gb[{index}]"
+            if len(row) != centers:
+                rule = f"must have one number for each of the {centers} data centres"
+                raise BrokenRule(where, f"{len(row)} numbers", rule)
+            if row[index] != 0:
+                raise BrokenRule(f"{where}[{index}]", row[index], "the diagonal must be 0")
+
+    def _check_job(self, where: str, job: MlbrokerJob) -> None:
+        if job.departure > self.horizon:
+            rule = f"must not exceed the horizon {self.horizon}"
+            raise BrokenRule(f"{where}.departure", job.departure, rule)
+        check_keys(f"{where}.worker", job.worker, self.resources)
+        check_keys(f"{where}.ps", job.ps, self.resources)
+        for offset, row in enumerate(job.data_gb):
+            if len(row) != len(self.datacenters):
+                rule = f"must have one number for each of the {len(self.datacenters)} data centres"
+                raise BrokenRule(f"{where}.data_gb[{offset}]", f"{len(row)} numbers", rule)
+        known = {center.name for center in self.datacenters}
+        if len(set(job.pinned_datacenters)) != len(job.pinned_datacenters):
+            rule = "names must be unique"
+            raise BrokenRule(f"{where}.pinned_datacenters", job.pinned_datacenters, rule)
+        for position, name in enumerate(job.pinned_datacenters):
+            if name not in known:
+                where = f"{where}.pinned_datacenters[{position}]"
+                raise BrokenRule(where, name, "must be a data centre of the instance")
+
+    @cached_property
+    def datacenter_index(self) -> dict[str, int]:
+        """Position of each data centre by name."""
+        return {center.name: index for index, center in enumerate(self.datacenters)}
+
+    @cached_property
+    def unit_price(self) -> Floats:
+        """a, USD per unit and slot, shape (R, K)."""
+        return self._prices("unit_usd")
+
+    @cached_property
+    def discounted_price(self) -> Floats:
+        """b, USD per unit and slot, shape (R, K)."""
+        return self._prices("discounted_usd")
+
+    @cached_property
+    def threshold(self) -> Floats:
+        """l, units per slot, shape (R, K)."""
+        return self._prices("threshold")
+
+    @cached_property
+    def tier_fee(self) -> Floats:
+        """Fee e = (a - b) l, USD per slot, shape (R, K): what the lower price costs to enter."""
+        return (self.unit_price - self.discounted_price) * self.threshold
+
+    @cached_property
+    def transfer_price(self) -> Floats:
+        """d, USD per GB, shape (R, R)."""
+        size = len(self.datacenters)
+        return np.array(self.transfer_usd_per_gb, dtype=float).reshape(size, size)
+
+    @cached_property
+    def worker_demand(self) -> Floats:
+        """n, units per worker, shape (J, K)."""
+        return self._demand("worker")
+
+    @cached_property
+    def ps_demand(self) -> Floats:
+        """m, units per PS, shape (J, K)."""
+        return self._demand("ps")
+
+    @cached_property
+    def capacity(self) -> Floats:
+        """P, GB per worker and slot, shape (J,)."""
+        return np.array([job.capacity_gb for job in self.jobs], dtype=float)
+
+    @cached_property
+    def exchange(self) -> Floats:
+        """B, GB per worker-PS pair and slot, shape (J,)."""
+        return np.array([job.exchange_gb for job in self.jobs], dtype=float)
+
+    @cached_property
+    def deployment(self) -> Floats:
+        """c, USD per launch, shape (J,)."""
+        return np.array([job.deployment_usd for job in self.jobs], dtype=float)
+
+    @cached_property
+    def alive(self) -> NDArray[np.bool_]:
+        """Whether a job lives in a slot, shape (J, T)."""
+        alive = np.zeros((len(self.jobs), self.horizon), dtype=bool)
+        for index, job in enumerate(self.jobs):
+            alive[index, job.arrival - 1 : job.departure] = True
+        return alive
+
+    @cached_property
+    def data(self) -> Floats:
+        """D, GB, shape (J, T, R); 0 outside a job's life."""
+        data = np.zeros((len(self.jobs), self.horizon, len(self.datacenters)))
+        for index, job in enumerate(self.jobs):
+            data[index, job.arrival - 1 : job.departure] = job.data_gb
+        return data
+
+    @cached_property
+    def workers_needed(self) -> NDArray[np.int64]:
+        """N = ceil(sum_r D / P - 1e-9), shape (J, T)."""
+        ratio = self.data.sum(axis=2) / self.capacity[:, None]
+        return np.ceil(ratio - ROUNDING_TOLERANCE).clip(0).astype(np.int64)
+
+    @cached_property
+    def may_leave(self) -> NDArray[np.bool_]:
+        """Whether a job's data may leave a data centre, shape (J, R)."""
+        return np.array(
+            [
+                [center.name not in job.pinned_datacenters for center in self.datacenters]
+                for job in self.jobs
+            ],
+            dtype=bool,
+        ).reshape(len(self.jobs), len(self.datacenters))
+
+    @cached_property
+    def weights(self) -> Floats:
+        """Weights of C1..C4 in the order of `COSTS`, shape (4,)."""
+        return np.array([getattr(self.cost_weights, cost) for cost in COSTS], dtype=float)
+
+    def _prices(self, field: str) -> Floats:
+        return np.array(
+            [
+                [getattr(center.prices[resource], field) for resource in self.resources]
+                for center in self.datacenters
+            ],
+            dtype=float,
+        ).reshape(len(self.datacenters), len(self.resources))
+
+    def _demand(self, field: str) -> Floats:
+        return np.array(
+            [[getattr(job, field).get(name, 0) for name in self.resources] for job in self.jobs],
+            dtype=float,
+        ).reshape(len(self.jobs), len(self.resources))
+
+
+INSTANCE = MlbrokerInstance

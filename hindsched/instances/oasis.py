@@ -1,0 +1,313 @@
+"""The oasis family's instance: elastic training jobs on worker servers and PS servers.
+
+=================  ======================================  ===========================
+paper (Table I)    here                                    unit, shape
+=================  ======================================  ===========================
+``T``              `OasisInstance.horizon`                 slots
+``H``, ``K``       `worker_servers`, `ps_servers`          servers
+``c_h^r, c_k^r``   `worker_capacity`, `ps_capacity`        resource's own, (H, R), (K, R)
+``a_i``            `OasisJob.arrival`                      slot, 1-based
+``E_i, N_i, M_i``  `epochs`, `chunks`, `minibatches`       counts
+``tau_i``          `minibatch_slots`                       slots
+``e_i``            `gradient_mb`                           MB
+``w_i^r, s_i^r``   `worker`, `ps`                          resource's own, (I, R)
+``b_i, B_i``       `worker_bandwidth`, `ps_bandwidth`      Mbps, (I,)
+``f_i``            `OasisJob.utility`                      utility of completion - arrival
+``E N M (tau+2e/b)`` rounded up  `work`                    worker-slots, (I,)
+=================  ======================================  ===========================
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Annotated, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from hindsched.instances.base import (
+    BrokenRule,
+    Demand,
+    Instance,
+    LinearUtility,
+    Name,
+    NonNegative,
+    Positive,
+    PositiveCount,
+    Record,
+    SigmoidUtility,
+    Slot,
+    ceil_slots,
+    check_keys,
+    check_unique,
+)
+
+FLOOR_TOLERANCE = 1e-9
+"""How many fit is ``floor(capacity / demand + 1e-9)``: never fewer than really fit."""
+
+OasisUtility = Annotated[SigmoidUtility | LinearUtility, Field(discriminator="kind")]
+"""Utilities that are finite at 0, the completion of a job that ends in its arrival slot."""
+
+
+class OasisServer(Record):
+    """A physical server.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique among the servers of its role.
+    capacity : dict
+        Capacity by resource; a missing resource is 0.
+    """
+
+    name: Name
+    capacity: Demand
+
+
+class OasisJob(Record):
+    """A training job.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique in the instance.
+    arrival : int
+        First slot in which the job may run, 1-based.
+    epochs, chunks, minibatches : int
+        E, N and M: epochs, data chunks (also the most workers at once) and mini-batches a chunk.
+    minibatch_slots : float
+        tau: time to train a mini-batch, in slots.
+    gradient_mb : float
+        e: gradients sent after each mini-batch, and parameters received back, in MB.
+    worker, ps : dict
+        Demand of one worker and of one parameter server (PS) by resource.
+    utility : SigmoidUtility or LinearUtility
+        Utility of completion minus arrival; it may not rise.
+    """
+
+    name: Name
+    arrival: Slot
+    epochs: PositiveCount
+    chunks: PositiveCount
+    minibatches: PositiveCount
+    minibatch_slots: Positive
+    gradient_mb: NonNegative
+    worker: Demand
+    ps: Demand
+    utility: OasisUtility
+
+
+class OasisInstance(Instance):
+    """A cluster, a horizon and the jobs that arrive in it.
+
+    Parameters
+    ----------
+    resources : tuple of str
+        Names of the resources, R of them.
+    bandwidth_resource : str
+        Which of them is bandwidth (Mbps): a worker's or PS's demand for it is b or B.
+    worker_servers, ps_servers : tuple of OasisServer
+        H servers for workers, K servers for PSs.
+    jobs : tuple of OasisJob
+        The jobs; their order breaks ties.
+    """
+
+    sense: ClassVar[Literal["max", "min"]] = "max"
+    formulations: ClassVar[tuple[str, ...]] = ("standard",)
+
+    family: Literal["oasis"] = "oasis"
+    resources: Annotated[tuple[Name, ...], Field(min_length=1)]
+    bandwidth_resource: Name
+    worker_servers: Annotated[tuple[OasisServer, ...], Field(min_length=1)]
+    ps_servers: Annotated[tuple[OasisServer, ...], Field(min_length=1)]
+    jobs: tuple[OasisJob, ...] = ()
+
+    @model_validator(mode="after")
+    def _cluster_is_meaningful(self) -> Self:
+        check_unique("resources", list(self.resources))
+        if self.bandwidth_resource not in self.resources:
+            raise BrokenRule("bandwidth_resource", self.bandwidth_resource, "must be a resource")
+        for role in ("worker_servers", "ps_servers"):
+            servers: tuple[OasisServer, ...] = getattr(self, role)
+            check_unique(role, [server.name for server in servers])
+            for index, server in enumerate(servers):
+                check_keys(f"{role}[{index}].capacity", server.capacity, self.resources)
+        return self
+
+    @model_validator(mode="after")
+    def _jobs_are_meaningful(self) -> Self:
+        for index, job in enumerate(self.jobs):
+            self._check_job(f"jobs[{index}]", job)
+        return self
+
+    def _check_job(self, where: str, job: OasisJob) -> None:
+        if job.arrival > self.horizon:
+            raise BrokenRule(f"{where}.arrival", job.arrival, f"must be in 1..{self.horizon}")
+        for role in ("worker", "ps"):
+            check_keys(f"{where}.{role}", getattr(job, role), self.resources)
+        worker, ps = (demand.get(self.bandwidth_resource, 0) for demand in (job.worker, job.ps))
+        if worker == 0 and job.gradient_mb > 0:
+            raise BrokenRule(
+                f"{where}.worker.{self.bandwidth_resource}",
+                worker,
+                "must be above 0 for a job that sends gradients",
+            )
+        if worker > 0 and ps == 0:
+            raise BrokenRule(
+                f"{where}.ps.{self.bandwidth_resource}",
+                ps,
+                "must be above 0 where workers have bandwidth",
+            )
+        if not self._fits_somewhere(job.worker, self.worker_servers):
+            raise BrokenRule(f"{where}.worker", job.worker, "must fit on a worker server")
+        if worker > 0 and not self._fits_somewhere(job.ps, self.ps_servers):
+            raise BrokenRule(f"{where}.ps", job.ps, "must fit on a PS server")
+        if isinstance(job.utility, LinearUtility) and job.utility.slope > 0:
+            raise BrokenRule(f"{where}.utility.slope", job.utility.slope, "must not be above 0")
+
+    @staticmethod
+    def _fits_somewhere(demand: Demand, servers: tuple[OasisServer, ...]) -> bool:
+        return any(
+            all(
+                amount <= server.capacity.get(resource, 0) * (1 + FLOOR_TOLERANCE)
+                for resource, amount in demand.items()
+            )
+            for server in servers
+        )
+
+    def with_jobs(self, jobs: tuple[OasisJob, ...]) -> Self:
+        """Return the same cluster and horizon with other jobs (not validated again)."""
+        other = super().with_jobs(jobs)
+        for name in ("worker_capacity", "ps_capacity"):
+            other.__dict__[name] = getattr(self, name)
+        return other
+
+    def _matrix(self, rows: list[Demand]) -> NDArray[np.float64]:
+        values = [[float(row.get(name, 0)) for name in self.resources] for row in rows]
+        matrix = np.array(values, dtype=float).reshape(len(rows), len(self.resources))
+        matrix.flags.writeable = False
+        return matrix
+
+    @cached_property
+    def worker_capacity(self) -> NDArray[np.float64]:
+        """Capacity of the worker servers, shape (H, R)."""
+        return self._matrix([server.capacity for server in self.worker_servers])
+
+    @cached_property
+    def ps_capacity(self) -> NDArray[np.float64]:
+        """Capacity of the PS servers, shape (K, R)."""
+        return self._matrix([server.capacity for server in self.ps_servers])
+
+    @cached_property
+    def worker_demand(self) -> NDArray[np.float64]:
+        """Demand of one worker of each job, shape (I, R)."""
+        return self._matrix([job.worker for job in self.jobs])
+
+    @cached_property
+    def ps_demand(self) -> NDArray[np.float64]:
+        """Demand of one PS of each job, shape (I, R)."""
+        return self._matrix([job.ps for job in self.jobs])
+
+    @cached_property
+    def arrival(self) -> NDArray[np.int64]:
+        """Arrival slots, shape (I,)."""
+        return np.array([job.arrival for job in self.jobs], dtype=np.int64)
+
+    @cached_property
+    def work(self) -> NDArray[np.int64]:
+        """Worker-slots that each job needs, shape (I,); see `work_of`."""
+        return np.array([self.work_of(job) for job in self.jobs], dtype=np.int64)
+
+    @cached_property
+    def min_duration(self) -> NDArray[np.int64]:
+        """Slots that each job needs with all its workers, shape (I,)."""
+        return np.array([self.min_duration_of(job) for job in self.jobs], dtype=np.int64)
+
+    def demand_of(self, job: OasisJob) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Demand of one worker and of one PS, each of shape (R,)."""
+        pair = self._matrix([job.worker, job.ps])
+        return pair[0], pair[1]
+
+    def bandwidth_of(self, job: OasisJob) -> tuple[float, float]:
+        """Bandwidth b of a worker and B of a PS, in Mbps."""
+        key = self.bandwidth_resource
+        return float(job.worker.get(key, 0)), float(job.ps.get(key, 0))
+
+    def minibatch_time(self, job: OasisJob) -> float:
+        """``tau + 2 e / b``: slots to train a mini-batch, send gradients, receive parameters."""
+        if job.gradient_mb == 0:
+            return float(job.minibatch_slots)
+        seconds = 2 * job.gradient_mb * 8 / self.bandwidth_of(job)[0]
+        return float(job.minibatch_slots + seconds / self.slot_seconds)
+
+    def work_of(self, job: OasisJob) -> int:
+        """Right side of (2): ``ceil(E N M (tau + 2 e / b) - 1e-9)`` worker-slots, at least 1."""
+        total = job.epochs * job.chunks * job.minibatches * self.minibatch_time(job)
+        return max(1, ceil_slots(total))
+
+    def min_duration_of(self, job: OasisJob) -> int:
+        """``ceil(E M (tau + 2 e / b))``: slots that the job needs with all N workers."""
+        return -(-self.work_of(job) // job.chunks)
+
+    def ps_needed(self, job: OasisJob, workers: int) -> int:
+        """Fewest PSs that satisfy (6) for a number of workers: ``ceil(n b / B)``."""
+        worker, ps = self.bandwidth_of(job)
+        return 0 if worker == 0 else ceil_slots(workers * worker / ps)
+
+    def ps_needed_up_to(self, job: OasisJob, workers: int) -> NDArray[np.int64]:
+        """`ps_needed` for 0, 1, ..., `workers` workers, shape (workers + 1,)."""
+        worker, ps = self.bandwidth_of(job)
+        if worker == 0:
+            return np.zeros(workers + 1, dtype=np.int64)
+        counts = np.arange(workers + 1) * worker / ps
+        return np.ceil(counts - FLOOR_TOLERANCE).astype(np.int64)
+
+    def most_workers(self, job: OasisJob) -> int:
+        """Most workers that an empty cluster can run at once for the job.
+
+        The least of N, what fits on the worker servers, and what the PSs that fit can serve under
+        (6) and (7); 0 if a worker has more bandwidth than a PS, which (6) and (7) exclude.
+        """
+        worker, ps = self.demand_of(job)
+        count = min(job.chunks, int(how_many_fit(self.worker_capacity, worker, job.chunks).sum()))
+        needed = self.ps_needed_up_to(job, count)
+        room = int(how_many_fit(self.ps_capacity, ps, count).sum())
+        allowed = np.flatnonzero((needed <= room) & (needed <= np.arange(count + 1)))
+        return int(allowed[-1])
+
+    def utilities(self, job: OasisJob) -> NDArray[np.float64]:
+        """Tabulate the utility by completion slot, shape (horizon + 1,), NaN before the arrival."""
+        values = np.full(self.horizon + 1, math.nan)
+        for slot in range(job.arrival, self.horizon + 1):
+            values[slot] = job.utility.value(slot - job.arrival)
+        return values
+
+
+def how_many_fit(
+    capacity: NDArray[np.float64], demand: NDArray[np.float64], most: int
+) -> NDArray[np.int64]:
+    """How many units of a demand fit into each capacity: (30), (31) with nothing running.
+
+    Parameters
+    ----------
+    capacity : ndarray, shape (..., R)
+        Capacities, or what is left of them.
+    demand : ndarray, shape (R,)
+        Demand of one unit; a resource it does not need never limits.
+    most : int
+        Upper limit of the answer (a unit without demands fits any number of times).
+
+    Returns
+    -------
+    ndarray of int, shape (...)
+    """
+    needed = np.flatnonzero(demand > 0)
+    if needed.size == 0:
+        return np.full(capacity.shape[:-1], most, dtype=np.int64)
+    fits = np.floor((capacity[..., needed] / demand[needed]).min(axis=-1) + FLOOR_TOLERANCE)
+    return np.clip(fits, 0, most).astype(np.int64)
+
+
+INSTANCE = OasisInstance

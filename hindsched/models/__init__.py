@@ -1,0 +1,1 @@
+"""The declarative programs: Pyomo for integer and linear, CVXPY for convex."""

@@ -1,0 +1,1 @@
+"""The simulator, the papers' online algorithms and the baselines."""

@@ -1,0 +1,1 @@
+"""The papers' online algorithms and their variants, one module a family."""

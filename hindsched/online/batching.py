@@ -1,0 +1,308 @@
+"""Geometric batches: wait, plan a batch of known jobs, run it in the next, doubled interval.
+
+What the batch algorithms share, once and free of any family's decisions. A family brings a
+`BatchRound`: an empty cluster of some slots that offers a job its cheapest schedule at the posted
+prices. Shared are
+
+- the intervals: at time ``tau_i = first_horizon 2**(i - 1)`` the unscheduled jobs that arrived
+  strictly before are planned (`GeometricBatches`);
+- the sub-rounds: each plans the jobs left over on an empty cluster of ``tau_i`` slots. With a
+  fixed number alpha of them sub-round k runs in the slots ``(alpha + k - 1) tau_i + 1 ..
+  (alpha + k) tau_i``, so that intervals never overlap; without, each sub-round starts right after
+  the last slot of the one before (work-conserving);
+- the exponential prices ``base**(use / capacity) - 1`` of a sub-round (`ExponentialLedger`);
+- posted prices: accept a job iff its value exceeds the price of its offer (`post_prices`), with a
+  ledger of primal and dual increments.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.errors import InputError
+from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm
+from hindsched.solutions.base import Assignment
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A schedule for one job inside a round.
+
+    Parameters
+    ----------
+    start : int
+        First slot, counted from the round's first slot, 1.
+    duration : int
+        Number of slots.
+    demand : ndarray, shape (capacities,)
+        What it takes of every capacity in each of its slots.
+    cost : float
+        What it costs at the posted prices.
+    plan : object
+        The family's own description.
+    """
+
+    start: int
+    duration: int
+    demand: Array
+    cost: float
+    plan: Any = None
+
+    @property
+    def last(self) -> int:
+        """Last slot of the round that it uses."""
+        return self.start + self.duration - 1
+
+
+class ExponentialLedger:
+    """Use of a round's capacities and the prices ``base**(use / capacity) - 1`` that follow.
+
+    Parameters
+    ----------
+    capacity : ndarray, shape (capacities,)
+        Capacity in each slot. One of 0 is never used and has price 0.
+    slots : int
+        Slots of the round.
+    base : float or ndarray, shape (capacities,)
+        lambda of the paper, above 1: the price of a full capacity is ``base - 1``.
+    """
+
+    def __init__(self, capacity: Array, slots: int, base: float | Array) -> None:
+        if not np.all(np.asarray(base) > 1):
+            raise InputError("set.price_base", base, "must exceed 1")
+        self.capacity = np.asarray(capacity, dtype=float)
+        self.base = np.asarray(base, dtype=float)
+        self.use = np.zeros((slots, self.capacity.size))
+
+    @property
+    def residual(self) -> Array:
+        """What is left, shape (slots, capacities)."""
+        return self.capacity - self.use
+
+    def prices(self, first: int = 1, last: int | None = None) -> Array:
+        """Prices in slots `first` .. `last`, shape (slots, capacities)."""
+        part = self.use[first - 1 : last]
+        share = np.divide(part, self.capacity, out=np.zeros_like(part), where=self.capacity > 0)
+        raised: Array = np.expm1(share * np.log(self.base))
+        return raised
+
+    def value(self) -> float:
+        """Prices times capacities: the rows' part of the dual objective."""
+        return float((self.prices() * self.capacity).sum())
+
+    def book(self, offer: Offer) -> None:
+        """Take an offer's demand in each of its slots."""
+        self.use[offer.start - 1 : offer.last] += offer.demand
+
+
+class BatchRound(ABC):
+    """An empty cluster of some slots, priced, that makes offers.
+
+    Attributes
+    ----------
+    ledger : ExponentialLedger
+        Use and prices.
+    """
+
+    ledger: ExponentialLedger
+
+    @abstractmethod
+    def offer(self, job: Any, limit: float) -> Offer | None:
+        """Cheapest schedule of a job that fits what is left and costs less than `limit`."""
+
+    @abstractmethod
+    def book(self, job: Any, offer: Offer) -> None:
+        """Take the offer's resources and let the prices rise."""
+
+
+@dataclass(frozen=True)
+class Admission:
+    """A job accepted in a round.
+
+    Parameters
+    ----------
+    job : object
+        The job's record.
+    offer : Offer
+        Its schedule.
+    value : float
+        Its value.
+    dual : float
+        By how much the dual objective grew: payoff + rise of prices x capacity.
+    """
+
+    job: Any
+    offer: Offer
+    value: float
+    dual: float
+
+
+def post_prices(
+    batch_round: BatchRound, jobs: Iterable[Any], values: Sequence[float]
+) -> list[Admission]:
+    """Offer every job, in order, its cheapest schedule; accept iff value - cost > 0.
+
+    Parameters
+    ----------
+    batch_round : BatchRound
+        The round.
+    jobs : iterable
+        Jobs in the order in which they are asked.
+    values : sequence of float
+        Value of each, in the unit of the prices.
+    """
+    admitted: list[Admission] = []
+    ledger = batch_round.ledger
+    for job, value in zip(jobs, values, strict=True):
+        offer = batch_round.offer(job, value)
+        if offer is None or not value - offer.cost > 0:
+            continue
+        before = _window_value(ledger, offer)
+        batch_round.book(job, offer)
+        rise = _window_value(ledger, offer) - before
+        admitted.append(Admission(job, offer, float(value), value - offer.cost + rise))
+    return admitted
+
+
+def _window_value(ledger: ExponentialLedger, offer: Offer) -> float:
+    return float((ledger.prices(offer.start, offer.last) @ ledger.capacity).sum())
+
+
+@dataclass
+class Interval:
+    """What a batch did, for the report.
+
+    Parameters
+    ----------
+    horizon : int
+        tau_i.
+    jobs : int
+        Jobs in the batch.
+    base : int
+        Last slot before the batch's first.
+    rounds : int
+        Sub-rounds that accepted a job.
+    accepted : list of int
+        Jobs accepted in each sub-round.
+    ledger : list of dict
+        Value, price and primal and dual increment of each admission.
+    """
+
+    horizon: int
+    jobs: int
+    base: int
+    rounds: int = 0
+    accepted: list[int] = field(default_factory=list)
+    ledger: list[dict[str, Any]] = field(default_factory=list)
+
+
+class GeometricBatches(OnlineAlgorithm):
+    """Batches at geometrically increasing times, each planned in sub-rounds.
+
+    Parameters
+    ----------
+    alpha : int, optional
+        Number of sub-rounds, whose slots are set aside whether used or not, as printed; None for
+        work-conserving batches: a batch begins when the one before has ended, a sub-round right
+        after the last slot of the one before, until all jobs are planned or none was accepted.
+    first_horizon : int
+        tau_1.
+
+    Attributes
+    ----------
+    batch : list
+        Jobs of the batch being planned.
+    round_base : int
+        Last slot before the sub-round being planned.
+    """
+
+    def __init__(self, alpha: int | None, first_horizon: int = 1) -> None:
+        if alpha is not None and alpha < 1:
+            raise InputError("set.alpha", alpha, "must be at least 1")
+        self.alpha = alpha
+        self.first_horizon = first_horizon
+
+    def start(self, environment: Environment) -> None:
+        """Begin with no jobs; the first batch is planned at `first_horizon`."""
+        self.environment = environment
+        self._waiting: list[Any] = []
+        self._horizon = self.first_horizon
+        self._end = 0
+        self.intervals: list[Interval] = []
+        self.batch: list[Any] = []
+        self.round_base = 0
+
+    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+        """Collect arrivals; at an interval's end plan the batch."""
+        self._waiting += arrivals
+        if slot < self._horizon:
+            return NOTHING
+        batch = [job for job in self._waiting if job.arrival < self._horizon]
+        rows = self._plan(batch, self._horizon) if batch else {}
+        self._waiting = [job for job in self._waiting if job.name not in rows]
+        self._horizon *= 2
+        return Decision(rows, tuple(rows)) if rows else NOTHING
+
+    def _plan(self, batch: list[Any], horizon: int) -> dict[str, list[Assignment]]:
+        self.batch = left = list(batch)
+        base = self.alpha * horizon if self.alpha is not None else max(horizon, self._end)
+        interval = Interval(horizon, len(batch), base)
+        rows: dict[str, list[Assignment]] = {}
+        while left and (self.alpha is None or len(interval.accepted) < self.alpha):
+            self.round_base = base
+            admitted = self.run_round(left, horizon)
+            interval.accepted.append(len(admitted))
+            for admission in admitted:
+                rows[admission.job.name] = self.rows(admission, base)
+                self._end = max(self._end, base + admission.offer.last)
+                interval.ledger.append(
+                    {
+                        "job": admission.job.name,
+                        "round": len(interval.accepted),
+                        "primal": admission.value,
+                        "cost": admission.offer.cost,
+                        "dual": admission.dual,
+                    }
+                )
+            interval.rounds += bool(admitted)
+            left = [job for job in left if job.name not in rows]
+            if self.alpha is not None:
+                base += horizon
+            elif admitted:
+                base += max(admission.offer.last for admission in admitted)
+            else:
+                break
+        self.intervals.append(interval)
+        return rows
+
+    @abstractmethod
+    def run_round(self, jobs: list[Any], horizon: int) -> list[Admission]:
+        """Plan jobs on an empty cluster of `horizon` slots; a family may have several phases."""
+
+    @abstractmethod
+    def rows(self, admission: Admission, base: int) -> list[Assignment]:
+        """Rows of the solution file for an admission whose round begins at slot ``base + 1``."""
+
+    def report(self) -> dict[str, Any]:
+        """Batches: horizon, jobs, sub-rounds used (the paper's alpha as it came out), ledger."""
+        return {
+            "intervals": [
+                {
+                    "horizon": interval.horizon,
+                    "jobs": interval.jobs,
+                    "first_slot": interval.base + 1,
+                    "accepted": list(interval.accepted),
+                }
+                for interval in self.intervals
+            ],
+            "most_rounds_used": max((interval.rounds for interval in self.intervals), default=0),
+            "ledger": [row for interval in self.intervals for row in interval.ledger],
+        }

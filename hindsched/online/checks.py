@@ -1,0 +1,267 @@
+"""Promises that every online algorithm must keep, as functions that raise when one is broken.
+
+They run over every registered algorithm in the tests, and over yours: ``check_algorithm``.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from hindsched.errors import HindschedError
+from hindsched.instances.base import Instance, canonical_json, family_module
+from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
+from hindsched.online.registry import build_algorithm, declared_estimates
+from hindsched.online.simulator import SimulationResult, simulate
+
+CUTS = 3
+
+
+class BrokenPromiseError(HindschedError, AssertionError):
+    """An online algorithm that does what none may do."""
+
+
+class Stopped(Exception):
+    """Ends a run whose later slots nobody needs."""
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """A run and what the algorithm decided in each slot.
+
+    Parameters
+    ----------
+    result : SimulationResult, optional
+        The run; None if it was stopped early.
+    decisions : tuple of str
+        Canonical text of each slot's decision, from slot 1 on.
+    """
+
+    result: SimulationResult | None
+    decisions: tuple[str, ...]
+
+
+class WatchedAlgorithm(OnlineAlgorithm):
+    """Passes everything on to an algorithm, writes its decisions down and guards its view.
+
+    Parameters
+    ----------
+    algorithm : OnlineAlgorithm
+        The algorithm to watch.
+    last_slot : int, optional
+        Raise `Stopped` after this slot's decision.
+    """
+
+    def __init__(self, algorithm: OnlineAlgorithm, last_slot: int | None = None) -> None:
+        self.algorithm = algorithm
+        self.last_slot = last_slot
+        self.feasible_set = algorithm.feasible_set  # type: ignore[misc]
+        self.randomised = algorithm.randomised  # type: ignore[misc]
+        self.decisions: list[str] = []
+        self._jobs: tuple[Any, ...] = ()
+
+    def start(self, environment: Environment) -> None:
+        """Start the algorithm and remember what it was told."""
+        self.decisions = []
+        self._jobs = ()
+        self._environment = environment
+        self._told = self._view()
+        self.algorithm.start(environment)
+        self._check_view("start")
+
+    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+        """Let the algorithm decide; `BrokenPromiseError` if it changes what it was shown."""
+        self._jobs += arrivals
+        self._told = self._view()
+        decision = self.algorithm.step(slot, arrivals)
+        self._check_view(f"slot {slot}")
+        self.decisions.append(_text(decision))
+        if slot == self.last_slot:
+            raise Stopped
+        return copy.deepcopy(decision)
+
+    def report(self) -> dict[str, Any]:
+        """The algorithm's report."""
+        return self.algorithm.report()
+
+    def prices(self) -> Mapping[str, Any] | None:
+        """The algorithm's prices."""
+        return self.algorithm.prices()
+
+    def _view(self) -> tuple[str, str, list[str]]:
+        jobs = [canonical_json(job.model_dump(mode="json")) for job in self._jobs]
+        cluster = canonical_json(self._environment.cluster.to_dict())
+        return cluster, repr(sorted(self._environment.estimates.items())), jobs
+
+    def _check_view(self, when: str) -> None:
+        if self._view() != self._told:
+            raise BrokenPromiseError(f"{type(self.algorithm).__name__} changed its view in {when}")
+
+
+def run_watched(
+    instance: Instance,
+    name: str,
+    *,
+    seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
+    estimates: Mapping[str, Any] | None = None,
+    last_slot: int | None = None,
+) -> Transcript:
+    """Run a registered algorithm and write down its decisions, up to `last_slot` if given.
+
+    Raises
+    ------
+    BrokenPromiseError
+        If the algorithm changes the environment or the jobs that it is shown.
+    """
+    watched = WatchedAlgorithm(build_algorithm(instance.family, name, settings), last_slot)
+    result = None
+    with suppress(Stopped):
+        result = simulate(instance, watched, seed=seed, estimates=estimates)
+    return Transcript(result, tuple(watched.decisions))
+
+
+def check_repeatable(
+    instance: Instance,
+    name: str,
+    settings: Mapping[str, Any] | None = None,
+    original: Transcript | None = None,
+) -> None:
+    """The same seed gives the same decisions; without randomness any seed does.
+
+    Raises
+    ------
+    BrokenPromiseError
+        If two runs differ.
+    """
+    first = original or run_watched(instance, name, settings=settings)
+    randomised = build_algorithm(instance.family, name, settings).randomised
+    again = run_watched(instance, name, seed=0 if randomised else 1, settings=settings)
+    if first.decisions != again.decisions:
+        slot = _first_difference(first.decisions, again.decisions)
+        what = "the same seed" if randomised else "another seed, though not randomised,"
+        raise BrokenPromiseError(f"{name}: {what} gives another decision in slot {slot}")
+
+
+def check_feasible(
+    instance: Instance,
+    name: str,
+    settings: Mapping[str, Any] | None = None,
+    original: Transcript | None = None,
+) -> None:
+    """The simulator accepts every decision, and the checker finds nothing broken.
+
+    Raises
+    ------
+    Refused
+        If a decision breaks a constraint or revokes an earlier one.
+    BrokenPromiseError
+        If an algorithm that says it stays inside the feasible set does not.
+    """
+    result = (original or run_watched(instance, name, settings=settings)).result
+    if result is not None and result.in_feasible_set and result.violations:
+        raise BrokenPromiseError(f"{name} breaks {result.violations[0]}")
+
+
+def check_no_peeking(
+    instance: Instance,
+    name: str,
+    slot: int,
+    future: Sequence[Any],
+    settings: Mapping[str, Any] | None = None,
+    original: Transcript | None = None,
+) -> None:
+    """Other jobs after a slot leave every decision up to it unchanged.
+
+    Parameters
+    ----------
+    instance : Instance
+        The original; horizon and estimates are held at its values.
+    name : str
+        Name of the algorithm.
+    slot : int
+        Jobs that arrive in later slots are replaced.
+    future : sequence of jobs
+        What replaces them; each must be revealed after `slot`.
+    settings : mapping, optional
+        Settings of the algorithm.
+    original : Transcript, optional
+        The run on `instance`, if it was made before.
+
+    Raises
+    ------
+    BrokenPromiseError
+        If a decision up to `slot` differs.
+    """
+    estimates = declared_estimates(instance)
+    reveal = reveal_slots(instance)
+    past = tuple(job for job in instance.jobs if reveal[job.name] <= slot)
+    other = instance.with_jobs((*past, *future))
+    original = original or run_watched(instance, name, settings=settings, last_slot=slot)
+    changed = run_watched(other, name, settings=settings, estimates=estimates, last_slot=slot)
+    if original.decisions[:slot] != changed.decisions[:slot]:
+        where = _first_difference(original.decisions[:slot], changed.decisions[:slot])
+        raise BrokenPromiseError(f"{name} peeks: jobs after slot {slot} change slot {where}")
+
+
+def other_futures(instance: Instance, slot: int) -> list[list[Any]]:
+    """Replacements of the jobs that are revealed after a slot: none, the latter half, twice each.
+
+    The jobs that replace others have names of their own, so that draws keyed by name differ.
+    """
+    reveal = reveal_slots(instance)
+    future = [job for job in instance.jobs if reveal[job.name] > slot]
+    renamed = [job.model_copy(update={"name": f"other {job.name}"}) for job in future]
+    return [[], renamed[len(renamed) // 2 :], [*future, *renamed]]
+
+
+def cuts(instance: Instance, count: int = CUTS) -> list[int]:
+    """Slots after which to change the future: spread over the slots in which jobs arrive."""
+    slots = sorted(set(reveal_slots(instance).values()))[:-1]
+    if len(slots) <= count:
+        return slots
+    return [slots[index * (len(slots) - 1) // (count - 1)] for index in range(count)]
+
+
+def check_algorithm(
+    instance: Instance, name: str, settings: Mapping[str, Any] | None = None
+) -> None:
+    """Run every check of this file on an algorithm and an instance."""
+    original = run_watched(instance, name, settings=settings)
+    check_feasible(instance, name, settings, original)
+    check_repeatable(instance, name, settings, original)
+    for slot in cuts(instance):
+        for future in other_futures(instance, slot):
+            check_no_peeking(instance, name, slot, future, settings, original)
+
+
+def reveal_slots(instance: Instance) -> dict[str, int]:
+    """Slot in whose step each job is told to the algorithm, by name."""
+    environment = Environment(instance.with_jobs(()), {}, 0, instance.check_formulation(None))
+    truth = family_module("online.dynamics", instance.family).Truth(instance, environment)
+    return {job.name: truth.reveal_slot(job) for job in instance.jobs}
+
+
+def _text(decision: Decision) -> str:
+    rows = {job: [dict(row) for row in given] for job, given in decision.assignments.items()}
+    data = {
+        "assignments": {job: given for job, given in rows.items() if given},
+        "admitted": list(decision.admitted),
+        "rejected": list(decision.rejected),
+    }
+    return json.dumps(data, sort_keys=True, default=_plain)
+
+
+def _plain(number: Any) -> Any:
+    return number.item()
+
+
+def _first_difference(first: Sequence[str], second: Sequence[str]) -> int:
+    for index, (left, right) in enumerate(zip(first, second, strict=False)):
+        if left != right:
+            return index + 1
+    return min(len(first), len(second)) + 1

@@ -1,0 +1,117 @@
+"""``dual-price``: the duals of a linear relaxation as posted prices, in every family.
+
+At each arrival the relaxation of the family's offline program over the jobs seen so far, with all
+commitments fixed, is solved; its capacity duals are posted and each arriving job takes its best
+response on what is left. Written once: the family gives the program, the duals' place in its price
+vector and the oracle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hindsched.instances.base import Instance
+from hindsched.models.base import Commitments, model_module
+from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
+from hindsched.solutions.base import Assignment
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.base import BlockOracle, build_oracle
+from hindsched.solvers.pricing.rows import Vector
+from hindsched.solvers.program import solve_program
+
+
+class DualPrice(OnlineAlgorithm):
+    """Best responses to the capacity duals of the relaxation over the jobs seen so far.
+
+    Parameters
+    ----------
+    time_limit : float
+        Seconds for each relaxation; one that ends without duals is counted in the report as
+        ``relaxations_without_duals`` and the last posted prices stay.
+    """
+
+    def __init__(self, time_limit: float = 60.0) -> None:
+        self.options = SolveOptions(time_limit=time_limit)
+
+    def start(self, environment: Environment) -> None:
+        """Begin with an empty cluster and prices 0."""
+        self._environment = environment
+        oracle = self.build_oracle(environment.cluster, environment.formulation)
+        self._prices = 0.0 * oracle.rows.capacity
+        self._residual = oracle.rows.capacity.copy()
+        self._layout = oracle.rows
+        self._seen: tuple[Any, ...] = ()
+        self._rows: dict[str, list[Assignment]] = {}
+        self._rejected: set[str] = set()
+        self._without_duals = 0
+        self._relaxations = 0
+
+    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+        """Solve the relaxation once for all arrivals of the slot, then let each job respond."""
+        if not arrivals:
+            return Decision()
+        self._seen += arrivals
+        self._post_prices(slot)
+        oracle = self.build_oracle(
+            self._environment.cluster.with_jobs(arrivals), self._environment.formulation
+        )
+        new: dict[str, list[Assignment]] = {}
+        rejected: list[str] = []
+        for block, job in enumerate(arrivals):
+            rows = self._respond(oracle, block)
+            if rows is None:
+                rejected.append(job.name)
+            else:
+                new[job.name] = rows
+        self._rows.update(new)
+        self._rejected.update(rejected)
+        return Decision(new, tuple(new), tuple(rejected))
+
+    def _post_prices(self, slot: int) -> None:
+        """Post the capacity duals of the relaxation with everything decided so far fixed."""
+        module = model_module(self._environment.cluster.family)
+        known = self._environment.cluster.with_jobs(self._seen)
+        commitments = Commitments(
+            now=slot,
+            assignments=self._rows,
+            locked=frozenset(self._rows),
+            rejected=frozenset(self._rejected),
+        )
+        model = module.build_offline(
+            known, self._environment.formulation, relax=True, commitments=commitments
+        )
+        result = solve_program(model, self.options, want_duals=True)
+        self._relaxations += 1
+        if result.duals is None:
+            self._without_duals += 1
+            return
+        self._prices = self.lay_out(module.capacity_prices(model, result.duals))
+
+    def build_oracle(self, cluster: Instance, formulation: str) -> BlockOracle:
+        """Oracle over the jobs of `cluster` with one linking row a server."""
+        return build_oracle(cluster, formulation, rows="servers")
+
+    def lay_out(self, prices: Mapping[str, Vector]) -> Vector:
+        """Lay the duals by row set out as a flat vector of the oracle's rows."""
+        return self._layout.pack(prices)
+
+    def _respond(self, oracle: BlockOracle, block: int) -> list[Assignment] | None:
+        response = oracle.best_response(block, self._prices, self._residual)
+        if response is None or response.plan is None:
+            return None
+        if oracle.optional and response.value <= 0:
+            return None
+        self._residual[response.rows] -= response.amounts
+        return oracle.assignments(block, response)
+
+    def report(self) -> dict[str, Any]:
+        """Count the relaxations solved and those that gave no duals."""
+        return {
+            "relaxations": self._relaxations,
+            "relaxations_without_duals": self._without_duals,
+        }
+
+    def prices(self) -> dict[str, Vector]:
+        """Last posted prices by row set."""
+        return self._layout.unpack(self._prices)

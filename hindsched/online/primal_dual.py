@@ -1,0 +1,114 @@
+"""The shared primal-dual engine: posted prices, a best response a job, admit on positive payoff.
+
+A family says how prices follow from what is used (`PriceFunction`); everything else is here. The
+best response comes from the pricing oracle or, with ``engine="model"``, from the same block as an
+integer program solved through the solver door.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from hindsched.instances.base import Instance
+from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
+from hindsched.solvers.pricing.base import BlockOracle, Response, build_oracle
+from hindsched.solvers.pricing.rows import Rows, Vector
+from hindsched.solvers.subproblem import model_response
+
+Engine = Literal["oracle", "model"]
+
+
+class PriceFunction(Protocol):
+    """Posted prices as a function of use."""
+
+    def __call__(self, rows: np.ndarray, used: Vector) -> Vector:
+        """Price of the linking rows `rows` (flat indices) when `used` of each is used."""
+
+
+class PrimalDual(OnlineAlgorithm):
+    """Posted prices on the linking rows; each job takes its best response or leaves.
+
+    Parameters
+    ----------
+    engine : {"oracle", "model"}
+        Who computes best responses. Payoffs are equal; schedules where the optimum is unique.
+    """
+
+    def __init__(self, engine: Engine = "oracle") -> None:
+        self.engine = engine
+
+    @abstractmethod
+    def price_function(self, environment: Environment, rows: Rows) -> PriceFunction:
+        """Prices as a function of use, from the cluster and the declared estimates."""
+
+    def build_oracle(self, cluster: Instance, formulation: str) -> BlockOracle:
+        """Oracle over the jobs of `cluster` with one linking row a server."""
+        return build_oracle(cluster, formulation, rows="servers")
+
+    def start(self, environment: Environment) -> None:
+        """Post the prices of the empty cluster."""
+        self._environment = environment
+        self._rows = self.build_oracle(environment.cluster, environment.formulation).rows
+        everything = np.arange(self._rows.size)
+        self._used = np.zeros(self._rows.size)
+        self.residual = self._rows.capacity.copy()
+        self._price = self.price_function(environment, self._rows)
+        self.posted_prices = self._price(everything, self._used)
+        self._ledger: list[dict[str, Any]] = []
+
+    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+        """Offer each arriving job its best response, in the order of arrival."""
+        if not arrivals:
+            return Decision()
+        known = self._environment.cluster.with_jobs(arrivals)
+        oracle = self.build_oracle(known, self._environment.formulation)
+        assignments: dict[str, Any] = {}
+        rejected: list[str] = []
+        for block, job in enumerate(arrivals):
+            response = self._respond(oracle, block)
+            if response is None or response.plan is None or response.value <= 0:
+                rejected.append(job.name)
+                continue
+            assignments[job.name] = oracle.assignments(block, response)
+            self._admit(job.name, slot, response)
+        return Decision(assignments, tuple(assignments), tuple(rejected))
+
+    def _respond(self, oracle: BlockOracle, block: int) -> Response | None:
+        if self.engine == "oracle":
+            return self.respond_by_oracle(oracle, block)
+        return model_response(oracle, block, self.posted_prices, self.residual)
+
+    def respond_by_oracle(self, oracle: BlockOracle, block: int) -> Response | None:
+        """Best response at the posted prices on what is left."""
+        return oracle.best_response(block, self.posted_prices, self.residual)
+
+    def _admit(self, name: str, slot: int, response: Response) -> None:
+        """Book the use, raise the prices and write the ledger."""
+        rows = response.rows
+        before = float(self.posted_prices[rows] @ self._rows.capacity[rows])
+        np.add.at(self._used, rows, response.amounts)
+        self.residual = self._rows.capacity - self._used
+        touched = np.unique(rows)
+        self.posted_prices[touched] = self._price(touched, self._used[touched])
+        after = float(self.posted_prices[rows] @ self._rows.capacity[rows])
+        self._ledger.append(
+            {
+                "job": name,
+                "slot": slot,
+                "payoff": response.value,
+                "primal": response.objective,
+                "dual": response.value + after - before,
+            }
+        )
+
+    def report(self) -> dict[str, Any]:
+        """Ledger of primal and dual increments, one row an admission."""
+        return {"ledger": list(self._ledger)}
+
+    def prices(self) -> Mapping[str, Any]:
+        """Final posted prices by row set."""
+        return self._rows.unpack(self.posted_prices.copy())

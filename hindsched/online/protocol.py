@@ -1,0 +1,104 @@
+"""The contract between an online algorithm and the simulator.
+
+An algorithm is told of the cluster in `start` and of the jobs that arrive, slot by slot, in `step`.
+It answers with rows of the family's solution file that begin now or later. What it has returned is
+a promise: rows are never taken back.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hindsched.instances.base import Instance
+from hindsched.solutions.base import Assignment
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What an algorithm knows before the first slot.
+
+    Parameters
+    ----------
+    cluster : Instance
+        The instance without its jobs: servers, horizon, slot length.
+    estimates : mapping
+        Declared estimates of what only the future tells (price bounds U and L and the like).
+    seed : int
+        Seed of a randomised algorithm; draws are keyed by (seed, job name), see `draws`.
+    formulation : str
+        Which of the family's problems is being solved.
+    in_feasible_set : bool
+        False for a baseline that may do what the offline problem forbids (`feasible_set`): a truth
+        that can tell such rules from physical ones then accepts what only they forbid.
+    """
+
+    cluster: Instance
+    estimates: Mapping[str, Any]
+    seed: int
+    formulation: str
+    in_feasible_set: bool = True
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What an algorithm does in one slot.
+
+    Parameters
+    ----------
+    assignments : mapping
+        New rows by job name in the solution file's form; every row begins at the present slot or
+        later. Rows add to the earlier ones of the job.
+    admitted, rejected : sequence of str
+        Jobs accepted or refused for good in this slot; optional information, except that a
+        rejected job may get no rows.
+    """
+
+    assignments: Mapping[str, Sequence[Assignment]] = field(default_factory=dict)
+    admitted: Sequence[str] = ()
+    rejected: Sequence[str] = ()
+
+
+NOTHING = Decision()
+
+
+class OnlineAlgorithm(ABC):
+    """An online algorithm.
+
+    Attributes
+    ----------
+    feasible_set : bool
+        False for a baseline that may do what the offline problem forbids (preempt, resize); its
+        objective is reported but is no ratio's numerator.
+    randomised : bool
+        True if the seed can change a decision; comparisons then run it once a seed, others once.
+    """
+
+    feasible_set: ClassVar[bool] = True
+    randomised: ClassVar[bool] = False
+
+    @abstractmethod
+    def start(self, environment: Environment) -> None:
+        """Begin a run; everything of an earlier run is forgotten."""
+
+    @abstractmethod
+    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+        """Decide in `slot`, at whose start `arrivals` (job records) became known."""
+
+    def report(self) -> dict[str, Any]:
+        """Further facts of the run: counters, limits reached, price paths."""
+        return {}
+
+    def prices(self) -> Mapping[str, Any] | None:
+        """Final prices by row set, each an array of the oracle's shape, where there are any."""
+        return None
+
+
+def draws(seed: int, *keys: str) -> np.random.Generator:
+    """Random draws keyed by (seed, job name, purpose), never by a global stream."""
+    words = [byte for key in keys for byte in (*key.encode(), 0)]
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *words])))

@@ -1,0 +1,92 @@
+"""Finding algorithms by name, and their settings by inspection.
+
+A family's ``online/algorithms/<family>.py`` offers ``ALGORITHMS``, a mapping from name to a class
+or function whose keyword parameters are the settings, and ``declared_estimates(instance)``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance, family_module
+from hindsched.online.protocol import OnlineAlgorithm
+
+Factory = Callable[..., OnlineAlgorithm]
+
+
+def algorithms(family: str) -> dict[str, Factory]:
+    """Algorithms of a family by name, the paper's own first."""
+    found: dict[str, Factory] = family_module("online.algorithms", family).ALGORITHMS
+    return found
+
+
+def declared_estimates(instance: Instance) -> dict[str, Any]:
+    """Exact values of the estimates that the family's algorithms are told in advance."""
+    module = family_module("online.algorithms", instance.family)
+    estimates: dict[str, Any] = module.declared_estimates(instance)
+    return estimates
+
+
+def settings_of(factory: Factory) -> dict[str, inspect.Parameter]:
+    """Settings that an algorithm takes, by name."""
+    return {
+        name: parameter
+        for name, parameter in inspect.signature(factory).parameters.items()
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
+
+
+def build_algorithm(
+    family: str, name: str, settings: Mapping[str, Any] | None = None
+) -> OnlineAlgorithm:
+    """Build an algorithm by name.
+
+    Parameters
+    ----------
+    family : str
+        The family's word.
+    name : str
+        Name of the algorithm.
+    settings : mapping, optional
+        Settings; values given as text are converted to the setting's type.
+
+    Raises
+    ------
+    InputError
+        For an unknown algorithm or setting, or a value of the wrong type.
+    """
+    known = algorithms(family)
+    if name not in known:
+        raise InputError("algorithm", name, f"must be one of {', '.join(known)}")
+    factory = known[name]
+    parameters = settings_of(factory)
+    hints = _hints(factory)
+    values: dict[str, Any] = {}
+    for key, value in (settings or {}).items():
+        if key not in parameters:
+            allowed = ", ".join(parameters) or "none"
+            raise InputError(f"set.{key}", value, f"{name} has the settings: {allowed}")
+        values[key] = _convert(f"set.{key}", value, hints.get(key, Any))
+    return factory(**values)
+
+
+def _hints(factory: Factory) -> dict[str, Any]:
+    target = getattr(factory, "func", factory)
+    target = target.__init__ if inspect.isclass(target) else target
+    return get_type_hints(target)
+
+
+def _convert(where: str, value: Any, hint: Any) -> Any:
+    """Convert a value to its type; text that is no such value may be JSON of one."""
+    adapter = TypeAdapter(hint)
+    try:
+        if isinstance(value, str) and value[:1] in "{[":
+            return adapter.validate_json(value)
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        raise InputError(where, value, error.errors()[0]["msg"].lower()) from None

@@ -1,0 +1,1 @@
+"""The baselines that the papers' evaluations name, one module a baseline."""

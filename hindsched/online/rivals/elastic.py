@@ -1,0 +1,69 @@
+"""What slot-by-slot baselines share: jobs' progress, and holding placements between events."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from hindsched.instances.base import family_module
+from hindsched.online.dynamics.base import Cluster, Placement
+from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
+
+WORK_TOLERANCE = 1e-9
+
+
+class EventDriven(OnlineAlgorithm):
+    """A baseline that decides anew at every arrival and completion and holds in between.
+
+    Subclasses say in `reallocate` who holds what; this class keeps progress, gives out one row a
+    job and slot, and drops finished jobs. Jobs are kept in the order of arrival.
+    """
+
+    def start(self, environment: Environment) -> None:
+        """Begin with an empty cluster."""
+        dynamics = family_module("online.dynamics", environment.cluster.family)
+        self.environment = environment
+        self.cluster: Cluster = dynamics.build_cluster(environment)
+        self.jobs: dict[str, Any] = {}
+        self.remaining: dict[str, float] = {}
+        self.held: dict[str, Placement] = {}
+        self.slot = 0
+        self._event = True
+
+    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+        """Reallocate if something arrived or finished, then run every holder for one slot."""
+        self.slot = slot
+        rejected = []
+        for job in arrivals:
+            if self.admit(job):
+                self.jobs[job.name] = job
+                self.remaining[job.name] = self.cluster.work(job)
+            else:
+                rejected.append(job.name)
+        if arrivals or self._event:
+            self.reallocate()
+            self._event = False
+        rows = {}
+        for name, placement in list(self.held.items()):
+            job = self.jobs[name]
+            rows[name] = [self.cluster.row(job, placement, slot, slot)]
+            self.remaining[name] -= self.cluster.progress(job, placement)
+            if self.remaining[name] <= WORK_TOLERANCE:
+                self.cluster.release(job, placement)
+                del self.held[name], self.jobs[name], self.remaining[name]
+                self._event = True
+        return Decision(rows, tuple(job.name for job in arrivals), tuple(rejected))
+
+    def admit(self, job: Any) -> bool:
+        """Whether to take an arriving job; every job that the empty cluster can run at all."""
+        return self.cluster.max_workers(job) >= 1
+
+    @abstractmethod
+    def reallocate(self) -> None:
+        """Set `held` through the cluster's booking methods."""
+
+    def release_all(self) -> None:
+        """Give everything back."""
+        for name, placement in self.held.items():
+            self.cluster.release(self.jobs[name], placement)
+        self.held = {}

@@ -1,0 +1,216 @@
+"""The simulator: it owns the truth, applies decisions and times the algorithm apart from itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from hindsched.errors import Refused, SolveFailed
+from hindsched.instances.base import Instance, family_module
+from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
+from hindsched.online.registry import build_algorithm, declared_estimates
+from hindsched.solutions.base import Solution
+
+SLOTS_WITHOUT_PROGRESS = 100_000
+"""After the last arrival an algorithm that leaves work undone this long is stopped as stuck."""
+
+
+@dataclass(frozen=True)
+class SimulationResult:
+    """One online run.
+
+    Parameters
+    ----------
+    instance : Instance
+        What was simulated.
+    algorithm : str
+        Name of the algorithm.
+    settings : dict
+        Its settings as given.
+    seed : int
+        The seed.
+    solution : Solution
+        The decisions, checked: `violations` lists what is broken (empty for algorithms inside the
+        feasible set).
+    in_feasible_set : bool
+        False if the algorithm may do what the offline problem forbids.
+    rejected : tuple of str
+        Jobs the algorithm refused.
+    decision_ms : tuple of float
+        Milliseconds of each step that had arrivals, divided by the number of arrivals.
+    seconds : float
+        Time spent inside the algorithm.
+    simulator_seconds : float
+        Time spent outside it.
+    report : dict
+        Further facts of the algorithm.
+    prices : dict, optional
+        The algorithm's own final prices by row set.
+    """
+
+    instance: Instance
+    algorithm: str
+    settings: Mapping[str, Any]
+    seed: int
+    solution: Solution
+    in_feasible_set: bool
+    rejected: tuple[str, ...]
+    decision_ms: tuple[float, ...]
+    seconds: float
+    simulator_seconds: float
+    report: Mapping[str, Any] = field(default_factory=dict)
+    prices: Mapping[str, Any] | None = None
+
+    @property
+    def objective(self) -> float:
+        """Objective recomputed from the decisions."""
+        return self.solution.objective()
+
+    @property
+    def violations(self) -> list[str]:
+        """Broken constraints, as text."""
+        return [str(violation) for violation in self.solution.violations()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that ``simulate --json`` prints."""
+        completed = sum(
+            self.solution.completion(job.name) is not None for job in self.instance.jobs
+        )
+        return {
+            "family": self.instance.family,
+            "instance": self.instance.name,
+            "algorithm": self.algorithm,
+            "settings": dict(self.settings),
+            "seed": self.seed,
+            "objective": self.objective,
+            "jobs_completed": completed,
+            "jobs_rejected": len(self.rejected),
+            "violations": self.violations,
+            "in_feasible_set": self.in_feasible_set,
+            "decision_ms_median": median(self.decision_ms) if self.decision_ms else None,
+            "decision_ms_max": max(self.decision_ms, default=None),
+            "seconds": self.seconds,
+            "simulator_seconds": self.simulator_seconds,
+            "report": dict(self.report),
+        }
+
+
+def simulate(
+    instance: Instance,
+    algorithm: str | OnlineAlgorithm,
+    *,
+    seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
+    engine: str | None = None,
+    formulation: str | None = None,
+    estimates: Mapping[str, Any] | None = None,
+    on_slot: Callable[[int, int], None] | None = None,
+) -> SimulationResult:
+    """Run an online algorithm on an instance.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance.
+    algorithm : str or OnlineAlgorithm
+        A name known to ``hindsched list algorithms``, or an algorithm.
+    seed : int
+        Seed of a randomised algorithm.
+    settings : mapping, optional
+        Settings of a named algorithm.
+    engine : str, optional
+        ``oracle`` or ``model``: who computes best responses, for algorithms that have the choice.
+    formulation : str, optional
+        Which of the family's problems; None for the default.
+    estimates : mapping, optional
+        Declared estimates in place of the exact ones computed from the instance.
+    on_slot : callable, optional
+        Called with (slot, horizon) after each slot, for progress.
+
+    Raises
+    ------
+    Refused
+        If a decision breaks a constraint or revokes an earlier one.
+    InputError
+        For an unknown algorithm or setting.
+    """
+    settings = dict(settings or {})
+    if engine is not None:
+        settings["engine"] = engine
+    name = algorithm if isinstance(algorithm, str) else type(algorithm).__name__
+    if isinstance(algorithm, str):
+        algorithm = build_algorithm(instance.family, algorithm, settings)
+    formulation = instance.check_formulation(formulation)
+    if estimates is None:
+        estimates = declared_estimates(instance)
+    environment = Environment(
+        instance.with_jobs(()), estimates, seed, formulation, algorithm.feasible_set
+    )
+
+    clock = time.perf_counter
+    begin = clock()
+    truth = family_module("online.dynamics", instance.family).Truth(instance, environment)
+    arrivals: dict[int, list[Any]] = {}
+    for job in instance.jobs:
+        arrivals.setdefault(truth.reveal_slot(job), []).append(job)
+    last_arrival = max(arrivals, default=0)
+    last_slot = max(instance.horizon, last_arrival)
+
+    started = clock()
+    algorithm.start(environment)
+    inside = clock() - started
+    rejected: list[str] = []
+    decision_ms: list[float] = []
+    slot = 0
+    while slot < last_slot or not truth.is_over(slot):
+        slot += 1
+        if slot > last_slot + SLOTS_WITHOUT_PROGRESS:
+            raise SolveFailed(f"{name} left jobs unfinished for {SLOTS_WITHOUT_PROGRESS} slots")
+        now = tuple(arrivals.get(slot, ()))
+        started = clock()
+        decision = algorithm.step(slot, now)
+        spent = clock() - started
+        inside += spent
+        if now:
+            decision_ms += [1000 * spent / len(now)] * len(now)
+        _check_decision(slot, decision, truth.known_jobs(slot), rejected)
+        truth.apply(slot, decision)
+        if on_slot is not None:
+            on_slot(slot, last_slot)
+
+    return SimulationResult(
+        instance=instance,
+        algorithm=name,
+        settings=settings,
+        seed=seed,
+        solution=truth.solution(),
+        in_feasible_set=algorithm.feasible_set,
+        rejected=tuple(rejected),
+        decision_ms=tuple(decision_ms),
+        seconds=inside,
+        simulator_seconds=clock() - begin - inside,
+        report={**truth.report(), **algorithm.report()},
+        prices=algorithm.prices(),
+    )
+
+
+def _check_decision(
+    slot: int, decision: Decision, known: Mapping[str, Any], rejected: list[str]
+) -> None:
+    """Rules that hold in every family; `rejected` is extended."""
+    for job in decision.rejected:
+        if job not in known:
+            raise Refused("no peeking", f"job {job}, slot {slot}", "the job has not arrived")
+        rejected.append(job)
+    for job, rows in decision.assignments.items():
+        where = f"job {job}, slot {slot}"
+        if job not in known:
+            raise Refused("no peeking", where, "the job has not arrived")
+        if job in rejected:
+            raise Refused("irrevocable", where, "the job was rejected")
+        for row in rows:
+            if "from" in row and row["from"] < slot:
+                raise Refused("irrevocable", where, f"row begins in the past, at {row['from']}")

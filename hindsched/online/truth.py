@@ -1,0 +1,73 @@
+"""The part of the simulator's truth that every family shares.
+
+A family's ``online/dynamics/<family>.py`` derives its ``Truth`` from `RowTruth` and says what one
+more row does to the cluster and when a job has finished. It also offers
+``promised_rows(rows, slot) -> (rows, whole_job)`` for rolling-horizon algorithms: of a job's
+planned rows, those that following the plan makes irrevocable in `slot`, and whether the whole job
+is then settled (non-preemptive families) or only this slot.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from hindsched.instances.base import Instance
+from hindsched.online.protocol import Decision, Environment
+from hindsched.solutions.base import Assignment, Solution, build_solution
+
+
+class RowTruth(ABC):
+    """Accepts rows one by one, refuses what breaks a constraint, and builds the solution.
+
+    Parameters
+    ----------
+    instance : Instance
+        The whole instance; only the truth sees it.
+    environment : Environment
+        What the algorithm was told.
+    """
+
+    def __init__(self, instance: Instance, environment: Environment) -> None:
+        self.instance = instance
+        self.environment = environment
+        self.jobs = {job.name: job for job in instance.jobs}
+        self.rows: dict[str, list[Assignment]] = {}
+
+    def reveal_slot(self, job: Any) -> int:
+        """Slot in whose step the job is told to the algorithm: its arrival."""
+        return int(job.arrival)
+
+    def known_jobs(self, slot: int) -> Mapping[str, Any]:
+        """Jobs revealed up to and in `slot`, by name."""
+        return {name: job for name, job in self.jobs.items() if self.reveal_slot(job) <= slot}
+
+    def apply(self, slot: int, decision: Decision) -> None:
+        """Add the decision's rows.
+
+        Raises
+        ------
+        Refused
+            Naming the constraint that a row breaks.
+        """
+        for name, rows in decision.assignments.items():
+            for row in rows:
+                self.check_row(slot, self.jobs[name], row)
+                self.rows.setdefault(name, []).append(row)
+
+    @abstractmethod
+    def check_row(self, slot: int, job: Any, row: Assignment) -> None:
+        """Check one more row against all rows so far and book its use; raise `Refused`."""
+
+    def is_over(self, slot: int) -> bool:
+        """Whether nothing is left to do after `slot` (families with a hard horizon: always)."""
+        return True
+
+    def solution(self) -> Solution:
+        """The solution of all rows."""
+        return build_solution(self.instance, self.rows, self.environment.formulation)
+
+    def report(self) -> dict[str, Any]:
+        """Further facts of the run that only the truth knows."""
+        return {}

@@ -1,0 +1,1 @@
+"""What was decided: objective and violations from the definition, without model or solver."""

@@ -1,0 +1,220 @@
+"""What every family's solution shares: assignments, violations and solution files.
+
+A solution is judged from the definition alone: `objective` and `violations` are plain numpy on the
+instance and the decisions, and know no model and no solver.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance, family_module
+from hindsched.instances.io import read_json, write_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SOLUTION_FORMAT = "hindsched-solution/1"
+FEASIBILITY_TOLERANCE = 1e-6
+"""Slack, in units of the constraint scaled by its right side, below which nothing is violated."""
+
+Assignment = dict[str, Any]
+"""One run-length row of a job's decisions, with the keys of the family's solution file."""
+Assignments = Mapping[str, Sequence[Assignment]]
+"""Rows by job name; a job without rows is not served."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A broken constraint.
+
+    Parameters
+    ----------
+    constraint : str
+        The paper's equation number, as printed on the family's page, for example ``"(2)"``.
+    where : str
+        Job, server, resource and slot concerned.
+    amount : float
+        By how much, in the constraint's own unit.
+    """
+
+    constraint: str
+    where: str
+    amount: float
+
+    def __str__(self) -> str:
+        return f"{self.constraint} at {self.where}: by {self.amount:.6g}"
+
+
+class Solution(ABC):
+    """Decisions for an instance.
+
+    Subclasses keep the decisions as arrays, are built by `from_assignments` (file form) or by a
+    constructor of their own, and are never changed after construction.
+    """
+
+    instance: Instance
+    formulation: str
+    family: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def from_assignments(
+        cls, instance: Any, assignments: Assignments, formulation: str | None = None
+    ) -> Self:
+        """Build from rows in the file's form.
+
+        Raises
+        ------
+        InputError
+            If a row is malformed: an unknown job, server, key, or a non-integer amount. A row
+            that is well-formed but breaks a constraint is a violation, not an error.
+        """
+
+    @abstractmethod
+    def assignments(self) -> dict[str, list[Assignment]]:
+        """Rows in the file's form for every job that is served, run-length over slots."""
+
+    @abstractmethod
+    def objective(self) -> float:
+        """Objective recomputed from the definition of the solution's formulation."""
+
+    @abstractmethod
+    def violations(self) -> list[Violation]:
+        """Every constraint of the solution's formulation that is broken; empty when feasible."""
+
+    @abstractmethod
+    def completion(self, job: str) -> int | None:
+        """Last slot in which the job runs, or None if it does not complete."""
+
+    @abstractmethod
+    def job_rows(self) -> list[dict[str, Any]]:
+        """One row a job, in the instance's order.
+
+        Keys that every family gives: ``job, arrival, start, completion, value`` (utility earned or
+        cost incurred), absent numbers None; a family adds its own (target, weight, preemptions).
+        """
+
+    @abstractmethod
+    def usage_rows(self) -> list[dict[str, Any]]:
+        """Use and capacity per slot and resource.
+
+        Keys: ``slot, server, resource, used, capacity``; only rows with ``used > 0`` need stand.
+        Plots and utilisation come from these.
+        """
+
+    def is_feasible(self) -> bool:
+        """Whether nothing is violated."""
+        return not self.violations()
+
+    def to_frame(self) -> pd.DataFrame:
+        """`job_rows` as a pandas frame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.job_rows())
+
+    def to_dict(self, produced_by: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """JSON data of the solution file."""
+        rows = self.assignments()
+        return {
+            "format": SOLUTION_FORMAT,
+            "family": self.instance.family,
+            "instance": self.instance.name,
+            "instance_sha256": self.instance.sha256(),
+            "formulation": self.formulation,
+            "objective": self.objective(),
+            "produced_by": dict(produced_by or {}),
+            "jobs": [
+                {
+                    "name": job.name,
+                    "completion": self.completion(job.name),
+                    "assignments": rows.get(job.name, []),
+                }
+                for job in self.instance.jobs
+            ],
+        }
+
+
+def solution_class(family: str) -> type[Solution]:
+    """The solution class of a family, found by its word."""
+    cls: type[Solution] = family_module("solutions", family).SOLUTION
+    return cls
+
+
+def build_solution(
+    instance: Instance, assignments: Assignments, formulation: str | None = None
+) -> Solution:
+    """Build the solution of `instance`'s family from rows in the file's form."""
+    cls = solution_class(instance.family)
+    return cls.from_assignments(instance, assignments, formulation)
+
+
+def write_solution(
+    solution: Solution, path: str | Path, produced_by: Mapping[str, Any] | None = None
+) -> None:
+    """Write a solution file."""
+    write_json(solution.to_dict(produced_by), path)
+
+
+def read_solution(path: str | Path, instance: Instance) -> Solution:
+    """Read a solution file of `instance`.
+
+    Raises
+    ------
+    InputError
+        If it is no solution file, belongs to another instance, or states an objective or a
+        completion that its own decisions do not have.
+    """
+    data = read_json(path)
+    check_belongs(data, SOLUTION_FORMAT, instance, str(path))
+    jobs = data.get("jobs")
+    if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
+        raise InputError("jobs", jobs, "must be a list of objects")
+    known = {job.name for job in instance.jobs}
+    assignments: dict[str, list[Assignment]] = {}
+    for index, job in enumerate(jobs):
+        name = job.get("name", "(absent)")
+        if name not in known or name in assignments:
+            raise InputError(f"jobs[{index}].name", name, "must name each job of the instance once")
+        rows = job.get("assignments", [])
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise InputError(f"jobs[{index}].assignments", rows, "must be a list of objects")
+        assignments[name] = rows
+    solution = build_solution(instance, assignments, data.get("formulation"))
+    _check_claims(data, jobs, solution)
+    return solution
+
+
+def check_belongs(data: Any, expected_format: str, instance: Instance, where: str) -> None:
+    """Refuse a solution or certificate file that is not one of `instance`."""
+    if not isinstance(data, dict):
+        raise InputError(where, data, "must be a JSON object")
+    expected = {
+        "format": expected_format,
+        "family": instance.family,
+        "instance_sha256": instance.sha256(),
+    }
+    for key, value in expected.items():
+        if data.get(key) != value:
+            raise InputError(key, data.get(key, "(absent)"), f"must be {value}")
+
+
+def _check_claims(data: dict[str, Any], jobs: list[dict[str, Any]], solution: Solution) -> None:
+    claimed = data.get("objective")
+    objective = solution.objective()
+    if not isinstance(claimed, int | float) or isinstance(claimed, bool):
+        raise InputError("objective", claimed, "must be a number")
+    if abs(claimed - objective) > 1e-6 * max(1.0, abs(objective)):
+        raise InputError("objective", claimed, f"the decisions have objective {objective!r}")
+    for index, job in enumerate(jobs):
+        completion = solution.completion(job["name"])
+        if job.get("completion") != completion:
+            where = f"jobs[{index}].completion"
+            raise InputError(
+                where, job.get("completion"), f"the decisions complete at {completion}"
+            )

@@ -1,0 +1,81 @@
+"""Reading the parts that rows of several families' solution files share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance
+from hindsched.solutions.base import Assignment, Assignments
+
+Counts = NDArray[np.int64]
+Cluster = TypeVar("Cluster", bound=Instance)
+Row = TypeVar("Row")
+
+
+def read_rows(
+    instance: Cluster,
+    assignments: Assignments,
+    read_row: Callable[[Cluster, str, Assignment], Row],
+) -> dict[str, Sequence[Row]]:
+    """Read every job's rows by the family's `read_row`; `InputError` for an unknown job."""
+    known = {job.name for job in instance.jobs}
+    rows: dict[str, Sequence[Row]] = {}
+    for name, found in assignments.items():
+        if name not in known:
+            raise InputError("assignments", name, "must name a job of the instance")
+        rows[name] = [
+            read_row(instance, f"{name}.assignments[{index}]", row)
+            for index, row in enumerate(found)
+        ]
+    return rows
+
+
+def check_row_keys(where: str, row: Mapping[str, Any], needed: set[str], allowed: set[str]) -> None:
+    """Refuse a row that lacks a needed key or has one that is not allowed."""
+    if not needed <= set(row) or not set(row) <= allowed:
+        rule = f"must have the keys {', '.join(sorted(needed))}"
+        extra = sorted(allowed - needed)
+        rule += f" and may have {', '.join(extra)}" if extra else ""
+        raise InputError(where, sorted(row), rule)
+
+
+def read_span(where: str, row: Mapping[str, Any]) -> tuple[int, int]:
+    """Read ``from`` and ``to``: slots, both inclusive."""
+    for key in ("from", "to"):
+        if type(row[key]) is not int or row[key] < 1:
+            raise InputError(f"{where}.{key}", row[key], "must be a slot, an integer from 1 on")
+    if row["from"] > row["to"]:
+        raise InputError(f"{where}.to", row["to"], f"must not precede from = {row['from']}")
+    return row["from"], row["to"]
+
+
+def read_counts(where: str, counts: Any, names: Sequence[str]) -> Counts:
+    """Read an object ``server name -> count``, shape (servers,)."""
+    if not isinstance(counts, dict):
+        raise InputError(where, counts, "must be an object: server name -> count")
+    positions = {name: index for index, name in enumerate(names)}
+    found = np.zeros(len(positions), dtype=np.int64)
+    for name, count in counts.items():
+        if name not in positions:
+            raise InputError(where, name, "must name a server of the instance")
+        if type(count) is not int:
+            raise InputError(f"{where}.{name}", count, "must be an integer")
+        found[positions[name]] = count
+    return found
+
+
+def write_counts(counts: Counts, names: Sequence[str]) -> dict[str, int]:
+    """Write counts as an object of what is not 0."""
+    return {names[int(index)]: int(counts[index]) for index in np.flatnonzero(counts)}
+
+
+def read_type(where: str, name: Any, names: Sequence[str]) -> int:
+    """Position of a type by its name."""
+    if name not in names:
+        raise InputError(where, name, f"must be one of {', '.join(names)}")
+    return list(names).index(name)

@@ -1,0 +1,1 @@
+"""The one door to any solver, pricing oracles, bounding engines and certificates."""

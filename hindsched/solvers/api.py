@@ -1,0 +1,178 @@
+"""``solve``: the one door to the offline optimum of any instance, and the check at the door.
+
+Whatever method ran, a `Result` leaves only with a solution that its own definition finds feasible,
+an objective recomputed from the decisions, a bound that does not contradict it, and a status that
+follows from the two.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from hindsched.errors import InputError, SolveFailed
+from hindsched.instances.base import Instance, check_family, family_module
+from hindsched.solutions.base import build_solution
+from hindsched.solvers.interrupt import catch_interrupt
+from hindsched.solvers.methods.base import Method, generic_methods
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.program import OBJECTIVE_TOLERANCE, within_gap
+from hindsched.solvers.progress import LineProgress, Progress
+from hindsched.solvers.result import Result
+from hindsched.solvers.status import Status, StoppedBy
+
+
+def methods(family: str) -> dict[str, Method]:
+    """Methods of `solve` by name.
+
+    Parameters
+    ----------
+    family : str
+        The family's word.
+
+    Returns
+    -------
+    dict
+        ``METHODS`` of the family's module in ``solvers.methods``; the generic ones if it has none.
+    """
+    check_family(family)
+    if importlib.util.find_spec(f"hindsched.solvers.methods.{family}") is None:
+        return generic_methods()
+    found: dict[str, Method] = family_module("solvers.methods", family).METHODS
+    return found
+
+
+def solve(
+    instance: Instance,
+    method: str = "auto",
+    *,
+    formulation: str | None = None,
+    options: SolveOptions | Mapping[str, Any] | None = None,
+    on_progress: Progress | None = None,
+    **option_keywords: Any,
+) -> Result:
+    """Solve an instance offline, or bound its optimum.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance.
+    method : str
+        One of ``methods(instance.family)``: ``auto``, ``milp``, ``relaxation``, ``bound``, ...
+    formulation : str, optional
+        Which of the family's problems; the default one if None.
+    options : SolveOptions or mapping, optional
+        How to solve.
+    on_progress : callable, optional
+        ``on_progress(bound, objective, seconds, message)``. Without one, ``progress=True`` in the
+        options prints lines on standard error.
+    **option_keywords
+        Options by name, instead of or on top of `options`.
+
+    Returns
+    -------
+    Result
+        With a checked solution, a bound, or both. Ctrl-C ends the solve early and keeps them.
+
+    Raises
+    ------
+    InputError
+        For an unknown method, formulation or option, or a solver that is not installed.
+    SolveFailed
+        If a method returned a solution that breaks a constraint, or a bound that a checked
+        solution contradicts.
+    """
+    chosen = _options(options, option_keywords)
+    known = methods(instance.family)
+    if method not in known:
+        raise InputError("method", method, f"must be one of {', '.join(known)}")
+    formulation = instance.check_formulation(formulation)
+    if not instance.jobs:
+        return _without_jobs(instance, formulation, method, chosen)
+    if on_progress is None and chosen.progress:
+        on_progress = LineProgress()
+    started = time.perf_counter()
+    with catch_interrupt():
+        result = known[method](instance, formulation, chosen, on_progress)
+    seconds = time.perf_counter() - started
+    return check_result(replace(result, seconds=seconds, options=chosen.to_dict()), chosen.gap)
+
+
+def check_result(result: Result, gap: float) -> Result:
+    """Check a method's result and recompute its status.
+
+    Parameters
+    ----------
+    result : Result
+        What the method says.
+    gap : float
+        Relative gap at which it counts as optimal.
+
+    Returns
+    -------
+    Result
+        The same with the status that follows from solution and bound, and with a bound that lies
+        beyond the objective by rounding moved to it.
+
+    Raises
+    ------
+    SolveFailed
+        If the solution breaks a constraint or the bound contradicts it.
+    """
+    name = f"{result.instance.name} by {result.method}"
+    solution, bound = result.solution, result.bound
+    if solution is None:
+        claims_point = result.status in (Status.OPTIMAL, Status.FEASIBLE)
+        return replace(result, status=Status.NO_SOLUTION) if claims_point else result
+    broken = solution.violations()
+    if broken:
+        raise SolveFailed(f"{name}: the solution breaks {broken[0]}, {len(broken)} in all")
+    if solution.formulation != result.formulation:
+        raise SolveFailed(f"{name}: the solution is of formulation {solution.formulation}")
+    if result.status is Status.INFEASIBLE:
+        raise SolveFailed(f"{name}: called infeasible, but there is a checked solution")
+    objective = solution.objective()
+    if bound is not None:
+        maximise = result.instance.sense == "max"
+        beyond = objective - bound if maximise else bound - objective
+        if beyond > OBJECTIVE_TOLERANCE * max(1.0, abs(objective)):
+            side = "above" if maximise else "below"
+            raise SolveFailed(f"{name}: objective {objective!r} is {side} the bound {bound!r}")
+        if beyond > 0:
+            bound = objective
+    optimal = within_gap(objective, bound, gap)
+    status = Status.OPTIMAL if optimal else Status.FEASIBLE
+    stopped_by = StoppedBy.GAP if optimal else result.stopped_by
+    return replace(result, status=status, stopped_by=stopped_by, bound=bound)
+
+
+def _options(
+    options: SolveOptions | Mapping[str, Any] | None, keywords: Mapping[str, Any]
+) -> SolveOptions:
+    if options is None:
+        return SolveOptions.of(**keywords)
+    if isinstance(options, SolveOptions):
+        return SolveOptions.of(**{**options.to_dict(), **keywords}) if keywords else options
+    return SolveOptions.of(**{**options, **keywords})
+
+
+def _without_jobs(
+    instance: Instance, formulation: str, method: str, options: SolveOptions
+) -> Result:
+    """Nothing to schedule: the empty solution is optimal."""
+    solution = build_solution(instance, {}, formulation)
+    result = Result(
+        instance=instance,
+        formulation=formulation,
+        method=method,
+        status=Status.OPTIMAL,
+        stopped_by=StoppedBy.GAP,
+        solution=solution,
+        bound=solution.objective(),
+        backend="answered without a solver",
+        options=options.to_dict(),
+    )
+    return check_result(result, options.gap)

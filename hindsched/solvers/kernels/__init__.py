@@ -1,0 +1,1 @@
+"""Compiled inner loops, named for what they compute, each with a numpy twin."""

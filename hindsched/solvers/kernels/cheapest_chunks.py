@@ -1,0 +1,191 @@
+"""The cheapest way to finish a job of identical chunks by each completion, exact.
+
+A job ends at completion c at the price P(c) of the worker slots that it takes; the best response
+is the c with the smallest ``c + P(c)``. Slots are counted from the job's arrival (index 0).
+
+Without migration a worker's chunks take its cheapest slots up to c, so that the next chunk on a
+worker costs the next ``work`` smallest prices: increments rise, and the cheapest increments over
+all workers are optimal. With migration any ``chunks * work`` units will do, at most one a chunk and
+slot. Both are greedy over sorted prices, kept sorted as c grows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def _insert_sorted(values: Any, size: int, value: float) -> None:
+    column = size
+    while column > 0 and values[column - 1] > value:
+        values[column] = values[column - 1]
+        column -= 1
+    values[column] = value
+
+
+@njit(cache=True)
+def cheapest_by_completion(
+    first: Any, count: Any, price: Any, extra: Any, work: int, chunks: int, cloud: Any,
+    best: float, earliest: int,
+) -> Any:  # fmt: skip
+    """Best completion when every chunk stays on one worker.
+
+    Parameters
+    ----------
+    first, count : ndarray of int, shape (G,)
+        First slot and number of identical workers of each group.
+    price : ndarray, shape (G, L)
+        Price of a worker slot; inf where it is taken.
+    extra : ndarray, shape (G, L)
+        Price a chunk pays beside, if the job completes in that slot (storage).
+    work, chunks : int
+        Slots a chunk, and number of chunks.
+    cloud : ndarray, shape (L,)
+        Price of one chunk in the cloud that has ended by that slot; inf where none can.
+    best : float
+        Value to beat.
+    earliest : int
+        First slot in which the job can complete.
+
+    Returns
+    -------
+    (float, int)
+        Best value, and its completion; -1 if nothing beats `best`.
+    """
+    groups, length = price.shape
+    ranked = np.empty((groups, length))
+    size = np.zeros(groups, dtype=np.int64)
+    total = np.zeros((groups, length + 1))
+    layer = np.empty(groups, dtype=np.int64)
+    found = -1
+    for c in range(length):
+        if c + 1 >= best:
+            break
+        for g in range(groups):
+            if c >= first[g] and price[g, c] < np.inf:
+                _insert_sorted(ranked[g], size[g], price[g, c])
+                size[g] += 1
+        if c < earliest:
+            continue
+        for g in range(groups):
+            for i in range(size[g]):
+                total[g, i + 1] = total[g, i] + ranked[g, i]
+            layer[g] = 0
+        left, cost = chunks, c + 1.0
+        while left > 0 and cost < best:
+            which, cheapest = -1, cloud[c]
+            for g in range(groups):
+                begin, end = layer[g] * work, (layer[g] + 1) * work
+                if end <= size[g]:
+                    step = total[g, end] - total[g, begin] + extra[g, c]
+                    if step < cheapest or (which == -1 and step == cheapest and step < np.inf):
+                        which, cheapest = g, step
+            if cheapest == np.inf:
+                cost = np.inf
+            elif which == -1:
+                cost += left * cheapest
+                left = 0
+            else:
+                taken = min(left, count[which])
+                cost += taken * cheapest
+                left -= taken
+                layer[which] += 1
+        if cost < best:
+            best, found = cost, c
+    return best, found
+
+
+@njit(cache=True)
+def cheapest_units_by_completion(
+    first: Any, count: Any, price: Any, work: int, chunks: int, best: float, earliest: int
+) -> Any:
+    """Best completion when work may move between workers and slots.
+
+    Parameters
+    ----------
+    first : ndarray of int, shape (G,)
+        First slot of each group; the cloud is a group.
+    count, price : ndarray, shape (G, L)
+        Workers and price of a worker slot.
+    work, chunks : int
+        Slots a chunk, and number of chunks.
+    best, earliest
+        As for `cheapest_by_completion`.
+
+    Returns
+    -------
+    (float, int)
+        Best value, and its completion; -1 if nothing beats `best`.
+    """
+    groups, length = price.shape
+    ranked = np.empty(groups * length)
+    amount = np.empty(groups * length)
+    used = np.zeros(groups, dtype=np.bool_)
+    size, found = 0, -1
+    need = float(work * chunks)
+    for c in range(length):
+        if c + 1 >= best:
+            break
+        room = float(chunks)
+        used[:] = False
+        while room > 0:
+            which = -1
+            for g in range(groups):
+                open_ = not used[g] and c >= first[g] and count[g, c] > 0
+                if open_ and (which == -1 or price[g, c] < price[which, c]):
+                    which = g
+            if which == -1 or price[which, c] == np.inf:
+                break
+            used[which] = True
+            units = min(room, float(count[which, c]))
+            room -= units
+            column = size
+            while column > 0 and ranked[column - 1] > price[which, c]:
+                ranked[column] = ranked[column - 1]
+                amount[column] = amount[column - 1]
+                column -= 1
+            ranked[column], amount[column] = price[which, c], units
+            size += 1
+        if c < earliest:
+            continue
+        left, cost = need, c + 1.0
+        for i in range(size):
+            units = min(left, amount[i])
+            cost += units * ranked[i]
+            left -= units
+            if left <= 0 or cost >= best:
+                break
+        if left <= 0 and cost < best:
+            best, found = cost, c
+    return best, found
+
+
+@njit(cache=True)
+def cheapest_windows(price: Any, first: int, work: int) -> Any:
+    """Smallest sum of `work` consecutive prices from `first` on that has ended by each slot.
+
+    Parameters
+    ----------
+    price : ndarray, shape (L,)
+        Prices.
+    first, work : int
+        First slot, and length of the window.
+
+    Returns
+    -------
+    ndarray, shape (L,)
+        inf where none has ended.
+    """
+    length = price.size
+    best = np.full(length, np.inf)
+    for end in range(first + work - 1, length):
+        total = 0.0
+        for t in range(end - work + 1, end + 1):
+            total += price[t]
+        best[end] = total
+        if end > 0 and best[end - 1] < total:
+            best[end] = best[end - 1]
+    return best

@@ -1,0 +1,172 @@
+"""Best (mode, start) of one job at prices that are the same on every server.
+
+The subproblem (9) of astraea: only the number of workers and parameter servers (PSs) costs, so the
+placement is a question of room. Centralised: the server with the smallest room that takes all.
+Distributed: the host that needs the fewest PSs, the other workers on servers in order of room.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hindsched.solvers.kernels.placement import num_ps
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+NOTHING = -1
+
+
+@njit(cache=True)
+def window_rooms(free: Integers, first: int, length: int, room: Integers) -> None:
+    """Fill `room`, shape (servers,), with the least of `free` (slots, servers) in a window."""
+    for s in range(free.shape[1]):
+        least = free[first, s]
+        for t in range(first + 1, first + length):
+            least = min(least, free[t, s])
+        room[s] = least
+
+
+@njit(cache=True)
+def central_host(count: int, workers: Integers, ps: Integers) -> int:
+    """Server with the least room for workers that takes `count` of them and a PS; -1 if none."""
+    best = NOTHING
+    for s in range(workers.shape[0]):
+        if workers[s] >= count and ps[s] >= 1 and (best < 0 or workers[s] < workers[best]):
+            best = s
+    return best
+
+
+@njit(cache=True)
+def spread_host(
+    count: int, workers: Integers, ps: Integers, ratio: float, ps_quota: int
+) -> tuple[int, int]:
+    """Host and its PSs for `count` workers on at least two servers, fewest PSs first; -1 if none.
+
+    The host takes as many workers as fit, at most `count` - 1; its PSs must serve the others (3i).
+    """
+    total = 0
+    for s in range(workers.shape[0]):
+        total += workers[s]
+    best, fewest = NOTHING, 0
+    for s in range(workers.shape[0]):
+        on_host = min(count - 1, workers[s])
+        if total - workers[s] < count - on_host:
+            continue
+        needed = num_ps(count - on_host, ratio)
+        if needed <= min(ps[s], ps_quota) and (best < 0 or needed < fewest):
+            best, fewest = s, needed
+    return best, fewest
+
+
+@njit(cache=True)
+def best_offer(
+    length: Integers,
+    count: Integers,
+    together: Integers,
+    values: Array,
+    free_workers: Integers,
+    free_ps: Integers,
+    quota_workers: Integers,
+    quota_ps: Integers,
+    price_workers: Array,
+    price_ps: Array,
+    ratio: float,
+) -> tuple[float, float, int, int, int, int]:
+    """Best (mode, start) of a job below its values.
+
+    Parameters
+    ----------
+    length, count, together : ndarray of int, shape (modes,)
+        Duration, workers, and whether the mode is centralised; in the order that breaks ties.
+    values : ndarray, shape (slots + 1,)
+        Value by the last slot of the window, 1-based; it must not rise.
+    free_workers, free_ps : ndarray of int, shape (slots, servers)
+        What is free.
+    quota_workers, quota_ps : ndarray of int, shape (slots,)
+        What the job's tenant may use in all.
+    price_workers, price_ps : ndarray, shape (slots,)
+        Prices of a unit.
+    ratio : float
+        Bandwidth of a worker over that of a PS.
+
+    Returns
+    -------
+    payoff, cost, mode, start (0-based), host, ps
+        Mode -1 if nothing fits. Ties: centralised first, earlier start, fewer workers.
+    """
+    slots, servers = free_workers.shape
+    prefix_workers, prefix_ps = np.zeros(slots + 1), np.zeros(slots + 1)
+    for t in range(slots):
+        prefix_workers[t + 1] = prefix_workers[t] + price_workers[t]
+        prefix_ps[t + 1] = prefix_ps[t] + price_ps[t]
+    workers, ps = np.empty(servers, dtype=np.int64), np.empty(servers, dtype=np.int64)
+    best, best_cost = -np.inf, 0.0
+    best_mode, best_start, best_host, best_ps = NOTHING, 0, NOTHING, 0
+    for k in range(length.shape[0]):
+        d, n = length[k], count[k]
+        for start in range(slots - d + 1):
+            if values[start + d] < best:
+                break
+            cost = n * (prefix_workers[start + d] - prefix_workers[start])
+            unit = prefix_ps[start + d] - prefix_ps[start]
+            payoff = values[start + d] - cost - unit
+            if payoff < best:
+                continue
+            better = payoff > best or _first(k, start, best_mode, best_start, together, count)
+            if not better:
+                continue
+            most_workers, most_ps = quota_workers[start], quota_ps[start]
+            for t in range(start + 1, start + d):
+                most_workers = min(most_workers, quota_workers[t])
+                most_ps = min(most_ps, quota_ps[t])
+            if most_workers < n or most_ps < 1:
+                continue
+            window_rooms(free_workers, start, d, workers)
+            window_rooms(free_ps, start, d, ps)
+            if together[k]:
+                host, needed = central_host(n, workers, ps), 1
+            else:
+                host, needed = spread_host(n, workers, ps, ratio, most_ps)
+                payoff = values[start + d] - cost - needed * unit
+            if host < 0:
+                continue
+            if payoff > best or (
+                payoff == best and _first(k, start, best_mode, best_start, together, count)
+            ):
+                best, best_cost = payoff, cost + needed * unit
+                best_mode, best_start, best_host, best_ps = k, start, host, needed
+    return best, best_cost, best_mode, best_start, best_host, best_ps
+
+
+@njit(cache=True)
+def _first(
+    mode: int, start: int, other: int, other_start: int, together: Integers, count: Integers
+) -> bool:
+    """Whether a tie goes to (mode, start): centralised, earlier start, fewer workers."""
+    if other < 0:
+        return True
+    if together[mode] != together[other]:
+        return bool(together[mode] > together[other])
+    if start != other_start:
+        return start < other_start
+    return bool(count[mode] < count[other])
+
+
+@njit(cache=True)
+def spread_workers(
+    count: int, host: int, free_workers: Integers, first: int, length: int
+) -> Integers:
+    """Workers by server of a distributed placement: the host's, then servers by ascending room."""
+    servers = free_workers.shape[1]
+    room = np.empty(servers, dtype=np.int64)
+    window_rooms(free_workers, first, length, room)
+    placed = np.zeros(servers, dtype=np.int64)
+    placed[host] = min(count - 1, room[host])
+    left = count - placed[host]
+    for s in np.argsort(room, kind="mergesort"):
+        if s != host and left > 0:
+            placed[s] = min(left, room[s])
+            left -= placed[s]
+    return placed

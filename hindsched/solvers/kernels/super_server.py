@@ -1,0 +1,105 @@
+"""Cheapest (mode, start) of jobs on one merged server, and the modes worth keeping there."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@njit(cache=True)
+def undominated(duration: Integers, demand: Array) -> NDArray[np.bool_]:
+    """Which modes have no other one that is as short and as small in every resource.
+
+    Parameters
+    ----------
+    duration : ndarray of int, shape (modes,)
+        Sorted in ascending order.
+    demand : ndarray, shape (modes, resources)
+        Resources in each slot; among equal durations a smaller sum should come first.
+    """
+    count, resources = demand.shape
+    keep = np.zeros(count, dtype=np.bool_)
+    kept = np.empty(count, dtype=np.int64)
+    number = 0
+    for i in range(count):
+        dominated = False
+        for k in range(number):
+            smaller = True
+            for r in range(resources):
+                if demand[kept[k], r] > demand[i, r]:
+                    smaller = False
+                    break
+            if smaller:
+                dominated = True
+                break
+        if not dominated:
+            keep[i] = True
+            kept[number] = i
+            number += 1
+    return keep
+
+
+@njit(cache=True)
+def cheapest_on_super_server(
+    arrival: int, rate: float, outside: float, duration: Integers, demand: Array, prefix: Array
+) -> tuple[float, int, int]:
+    """Cheapest (cost, mode, start) of one job; mode -1 stands for the outside option.
+
+    Parameters
+    ----------
+    arrival : int
+        First slot.
+    rate : float
+        Cost per slot of the completion t + L.
+    outside : float
+        Cost of the outside option.
+    duration, demand : ndarray
+        The job's modes by ascending duration.
+    prefix : ndarray, shape (slots + 1, resources)
+        Sums of the slots' prices.
+    """
+    slots = prefix.shape[0] - 1
+    resources = prefix.shape[1]
+    best, best_mode, best_start = outside, -1, 0
+    for k in range(duration.shape[0]):
+        length = duration[k]
+        if rate * (arrival + length) >= best:
+            break
+        for start in range(arrival, slots - length + 2):
+            cost = rate * (start + length)
+            if cost >= best:
+                break
+            for r in range(resources):
+                cost += demand[k, r] * (prefix[start - 1 + length, r] - prefix[start - 1, r])
+            if cost < best:
+                best, best_mode, best_start = cost, k, start
+    return best, best_mode, best_start
+
+
+@njit(cache=True)
+def all_on_super_server(
+    first_mode: Integers,
+    arrival: Integers,
+    rate: Array,
+    outside: Array,
+    duration: Integers,
+    demand: Array,
+    prefix: Array,
+    values: Array,
+    use: Array,
+) -> None:
+    """Cheapest costs of all jobs into `values`, their use into `use`, shape (slots, resources)."""
+    for j in range(arrival.shape[0]):
+        low, high = first_mode[j], first_mode[j + 1]
+        best, mode, start = cheapest_on_super_server(
+            arrival[j], rate[j], outside[j], duration[low:high], demand[low:high], prefix
+        )
+        values[j] = best
+        if mode >= 0:
+            for t in range(start - 1, start - 1 + duration[low + mode]):
+                for r in range(demand.shape[1]):
+                    use[t, r] += demand[low + mode, r]

@@ -1,0 +1,363 @@
+"""Lagrangian bounds by a deflected Polyak subgradient method, over any family's pricing oracle.
+
+For prices p the bound of `BlockOracle.bound` is valid; this engine looks for good p. It minimises
+the convex function ``phi(p) = p.b + sum_j max_x [f - p.Ax]`` (maximising families; minus the bound
+for minimising ones), whose subgradient is ``b - use``:
+
+- rows are scaled by their capacity, so that a step moves the *value* of each row's capacity;
+- step ``step_scale (phi - target) / |d|^2`` along ``d = 0.7 g + 0.3 d_previous`` (Camerini,
+  Fratta, Maffioli), with components that push a zero price below zero projected out first;
+- the target is a feasible objective, moved a little outward;
+- after a number of iterations without a better bound the step shrinks and the search restarts from
+  the best prices.
+
+Every iterate is a valid bound, so the engine is anytime.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hindsched.solvers.answer import Progress
+from hindsched.solvers.certificate import Certificate, Kind, certify, check_certifies
+from hindsched.solvers.interrupt import catch_interrupt
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.base import BlockOracle
+from hindsched.solvers.pricing.rows import Vector
+from hindsched.solvers.status import StoppedBy
+
+DEFLECTION = 0.7
+"""Weight of the new subgradient in the direction; the rest is the previous direction."""
+FIRST_STEP, STEP_SHRINK, LAST_STEP = 1.0, 0.7, 1e-4
+"""Step scale at the start, its factor at a restart, and the value at which the search ends."""
+PATIENCE = 6
+"""Iterations without a better bound before a restart."""
+TARGET_MARGIN = 0.02
+"""How far, relative to its size, the step's target lies beyond the feasible objective."""
+
+
+@dataclass(frozen=True)
+class BoundResult:
+    """The best bound that an engine found.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        The bound with its prices.
+    stopped_by : StoppedBy
+        Why the engine stopped.
+    iterations : int
+        Evaluations of all blocks.
+    seconds : float
+        Wall-clock time.
+    trace : tuple of (float, int, float)
+        Seconds, iteration and value of each better bound on the way (not rounded).
+    details : dict
+        Further facts of the engine.
+    """
+
+    certificate: Certificate
+    stopped_by: StoppedBy
+    iterations: int
+    seconds: float
+    trace: tuple[tuple[float, int, float], ...] = ()
+    details: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def bound(self) -> float:
+        """The bound, rounded outward."""
+        return self.certificate.bound
+
+    @property
+    def prices(self) -> Vector:
+        """Prices that prove it, flat."""
+        return self.certificate.prices
+
+
+@dataclass
+class PricePoint:
+    """Prices and what the blocks answer to them.
+
+    Parameters
+    ----------
+    prices : ndarray, shape (rows.size,)
+        The prices.
+    bound : float
+        The bound there, not yet rounded outward.
+    values : ndarray, shape (num_blocks,)
+        Each block's term of the bound.
+    use : ndarray, shape (rows.size,)
+        Total use of the blocks' best responses.
+    """
+
+    prices: Vector
+    bound: float
+    values: Vector
+    use: Vector
+
+
+def evaluate(oracle: BlockOracle, prices: Vector) -> PricePoint:
+    """Ask all blocks for their best responses at `prices`."""
+    values, use = oracle.block_values(prices)
+    terms = [*oracle.price_terms(prices).tolist(), *values.tolist()]
+    return PricePoint(prices, math.fsum(terms), values, use)
+
+
+def row_scale(oracle: BlockOracle) -> Vector:
+    """Size of each row by which engines measure it: its capacity, or 1 where that is 0."""
+    size = np.abs(oracle.rows.capacity)
+    return np.where(size > 0, size, 1.0)
+
+
+class Subgradient:
+    """The search for prices, one step at a time; `best` is always a valid bound.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+        Exact oracle of the instance.
+    start_prices : ndarray, optional
+        Where to begin; by default the best of a few prices that value every row's whole capacity
+        alike, and 0.
+    """
+
+    def __init__(self, oracle: BlockOracle, start_prices: Vector | None = None) -> None:
+        check_certifies(oracle)
+        self.oracle = oracle
+        self.sign = 1.0 if oracle.sense == "max" else -1.0
+        self.scale = row_scale(oracle)
+        self.iterations = 0
+        self.step_scale = FIRST_STEP
+        self.converged = False
+        self._failures = 0
+        self._assumed: float | None = None
+        start = np.zeros(oracle.rows.size) if start_prices is None else start_prices.astype(float)
+        self.best = self.point = self._evaluate(start)
+        if start_prices is None:
+            self._scan_uniform_prices()
+        self._direction = np.zeros(oracle.rows.size)
+
+    @property
+    def is_infeasible(self) -> bool:
+        """Whether a mandatory block has no schedule at all."""
+        return not math.isfinite(self.best.bound)
+
+    def step(self, target: float | None) -> bool:
+        """Move once; return whether the bound became better.
+
+        Parameters
+        ----------
+        target : float, optional
+            Objective of a feasible solution, from which the step length follows. Without one the
+            distance to the best bound is assumed, doubled after good steps and halved after bad.
+        """
+        subgradient = (self.oracle.rows.capacity - self.point.use) / self.scale
+        at_zero = (self.point.prices <= 0) & ~self.oracle.rows.free
+        subgradient[at_zero & (subgradient > 0)] = 0.0
+        direction = DEFLECTION * subgradient + (1 - DEFLECTION) * self._direction
+        direction[at_zero & (direction > 0)] = 0.0
+        norm = float(direction @ direction)
+        if norm <= 1e-18:
+            if not np.any(subgradient):
+                self.converged = True  # 0 is a subgradient: no better prices exist
+            self._restart()
+            return False
+        length = self.step_scale * self._distance(target) / norm
+        prices = self.point.prices - length * direction / self.scale
+        np.maximum(prices, 0.0, out=prices, where=~self.oracle.rows.free)
+        self._direction = direction
+        self.point = self._evaluate(prices)
+        if self._is_better(self.point):
+            gained = abs(self.best.bound - self.point.bound)
+            if target is None and self._assumed is not None and gained > self._assumed / 4:
+                self._assumed *= 2
+            self.best = self.point
+            self._failures = 0
+            return True
+        self._failures += 1
+        if self._failures >= PATIENCE:
+            self._restart()
+        return False
+
+    def reset_step(self) -> None:
+        """Take long steps again, from the best prices: the target has moved."""
+        self.step_scale = max(self.step_scale, FIRST_STEP / 2)
+        self.converged = False
+        self._failures = 0
+        self.point = self.best
+        self._direction = np.zeros(self.oracle.rows.size)
+
+    def _distance(self, target: float | None) -> float:
+        """How far phi is thought to be above its minimum."""
+        above_best = abs(self.point.bound - self.best.bound)
+        size = abs(self.best.bound)
+        if target is None:
+            if self._assumed is None:
+                self._assumed = 0.1 * size or 1.0
+            return above_best + self._assumed
+        self._assumed = None
+        gap = self.sign * (self.best.bound - target) + TARGET_MARGIN * abs(target)
+        return above_best + max(gap, 1e-3 * size, 1e-12)
+
+    def _restart(self) -> None:
+        self._failures = 0
+        if self._assumed is None:
+            self.step_scale *= STEP_SHRINK
+            self.converged = self.converged or self.step_scale < LAST_STEP
+        else:
+            self._assumed *= STEP_SHRINK
+            least = LAST_STEP / 10 * max(abs(self.best.bound), 1e-9)
+            self.converged = self.converged or self._assumed < least
+        self.point = self.best
+        self._direction = np.zeros(self.oracle.rows.size)
+
+    def _evaluate(self, prices: Vector) -> PricePoint:
+        self.iterations += 1
+        return evaluate(self.oracle, prices)
+
+    def _is_better(self, point: PricePoint) -> bool:
+        return self.sign * point.bound < self.sign * self.best.bound
+
+    def _scan_uniform_prices(self) -> None:
+        """Try prices ``level / b``: on a convex line a few steps of doubling find the valley."""
+        capacity = self.oracle.rows.capacity
+        sellable = (capacity > 0) & ~self.oracle.rows.free
+        total = float(np.sum(np.abs(self.best.values)))
+        if self.is_infeasible or not np.any(sellable) or total <= 0:
+            return
+        level = total / float(np.count_nonzero(sellable))
+        tried: list[tuple[float, float]] = []
+        for _ in range(8):
+            point = self._evaluate(np.where(sellable, level / self.scale, 0.0))
+            tried.append((self.sign * point.bound, level))
+            if self._is_better(point):
+                self.best = self.point = point
+            elif len(tried) > 1 and tried[-1][0] >= tried[-2][0]:
+                break
+            level /= 2
+
+
+def subgradient_bound(
+    oracle: BlockOracle,
+    options: SolveOptions | None = None,
+    *,
+    start_prices: Vector | None = None,
+    target: float | None = None,
+    refresh_target: Callable[[PricePoint], float | None] | None = None,
+    refresh_every: int = 30,
+    max_iterations: int | None = None,
+    on_progress: Progress | None = None,
+) -> BoundResult:
+    """Bound an instance's optimum by the subgradient method.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+        Exact oracle of the instance.
+    options : SolveOptions, optional
+        Its time limit and gap are used; the search also ends when its step has become tiny.
+    start_prices : ndarray, shape (rows.size,), optional
+        Where to begin.
+    target : float, optional
+        Objective of a feasible solution.
+    refresh_target : callable, optional
+        Called with the best point every `refresh_every` iterations; returns the objective of the
+        best feasible solution known by then (a primal search guided by the prices), or None.
+    max_iterations : int, optional
+        Limit on evaluations of all blocks.
+    on_progress : callable, optional
+        ``on_progress(bound, objective, seconds, message)`` after every better bound.
+
+    Returns
+    -------
+    BoundResult
+        The best bound found, whether the search converged, ran out of time or was interrupted.
+
+    Raises
+    ------
+    SolveFailed
+        If a mandatory job has no schedule at all.
+    """
+    options = options or SolveOptions()
+    begin = time.perf_counter()
+    trace: list[tuple[float, int, float]] = []
+    with catch_interrupt() as interrupted:
+        search = Subgradient(oracle, start_prices)
+
+        def note() -> None:
+            seconds = time.perf_counter() - begin
+            trace.append((seconds, search.iterations, search.best.bound))
+            if on_progress is not None:
+                message = f"subgradient, iteration {search.iterations}"
+                on_progress(search.best.bound, target, seconds, message)
+
+        note()
+        next_refresh = search.iterations
+        while True:
+            stopped_by = _stop(search, options, target, begin, max_iterations)
+            if interrupted.is_set():
+                stopped_by = StoppedBy.INTERRUPTED
+            if stopped_by is not None or search.is_infeasible:
+                break
+            if refresh_target is not None and search.iterations >= next_refresh:
+                next_refresh = search.iterations + refresh_every
+                target = better_target(oracle, target, refresh_target(search.best))
+            if search.step(target):
+                note()
+    return bound_result(
+        oracle, search.best, "lagrangian", stopped_by, search.iterations, begin, trace
+    )
+
+
+def better_target(oracle: BlockOracle, old: float | None, new: float | None) -> float | None:
+    """Return the better of two feasible objectives, either of which may be absent."""
+    if old is None or new is None:
+        return new if old is None else old
+    return max(old, new) if oracle.sense == "max" else min(old, new)
+
+
+def bound_result(
+    oracle: BlockOracle,
+    point: PricePoint,
+    kind: Kind,
+    stopped_by: StoppedBy | None,
+    iterations: int,
+    begin: float,
+    trace: list[tuple[float, int, float]],
+    **details: object,
+) -> BoundResult:
+    """Certify an engine's best point and report how it was found."""
+    certificate = certify(oracle, point.prices, kind)
+    return BoundResult(
+        certificate=certificate,
+        stopped_by=stopped_by or StoppedBy.CONVERGED,
+        iterations=iterations,
+        seconds=time.perf_counter() - begin,
+        trace=tuple(trace),
+        details=details,
+    )
+
+
+def _stop(
+    search: Subgradient,
+    options: SolveOptions,
+    target: float | None,
+    begin: float,
+    max_iterations: int | None,
+) -> StoppedBy | None:
+    """Why to stop now, if so."""
+    bound = search.best.bound
+    if target is not None and abs(bound - target) <= options.gap * abs(bound):
+        return StoppedBy.GAP
+    if search.converged:
+        return StoppedBy.CONVERGED
+    if options.time_limit is not None and time.perf_counter() - begin >= options.time_limit:
+        return StoppedBy.TIME_LIMIT
+    if max_iterations is not None and search.iterations >= max_iterations:
+        return StoppedBy.ITERATION_LIMIT
+    return None

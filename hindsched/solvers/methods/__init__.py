@@ -1,0 +1,1 @@
+"""Methods of ``solve`` by name: generic ones in `base`, a family's own beside them."""

@@ -1,0 +1,225 @@
+"""Methods that every family with blocks and linking rows has: milp, relaxation, bound, auto.
+
+A method takes an instance, a formulation, options and a listener, and returns a `Result` that
+`solvers.api.solve` checks before anybody sees it. A family starts from `generic_methods` and
+replaces or adds what differs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from hindsched.instances.base import Instance
+from hindsched.models.base import model_module
+from hindsched.solutions.base import Solution, build_solution
+from hindsched.solvers.answer import Progress
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.program import ProgramResult, solve_program, within_gap
+from hindsched.solvers.result import Result
+from hindsched.solvers.status import Status
+
+if TYPE_CHECKING:
+    from hindsched.solvers.lagrangian import BoundResult
+
+Method = Callable[[Instance, str, SolveOptions, Progress | None], Result]
+"""``method(instance, formulation, options, on_progress) -> Result``."""
+FindIncumbent = Callable[[Instance, str], Solution | None]
+"""A cheap feasible solution to begin from, or None."""
+
+
+def generic_methods(find_incumbent: FindIncumbent | None = None) -> dict[str, Method]:
+    """The methods of a family that has a program and a pricing oracle.
+
+    Parameters
+    ----------
+    find_incumbent : callable, optional
+        Cheap feasible solution from which `milp` and `auto` begin; by default the solution that
+        serves nobody, where that is feasible.
+    """
+    find = find_incumbent or serve_nobody
+
+    def milp(
+        instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+    ) -> Result:
+        """Solve the offline program by a mixed-integer solver."""
+        incumbent = find(instance, formulation)
+        return solve_milp(instance, formulation, options, on_progress, incumbent=incumbent)
+
+    def auto(
+        instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+    ) -> Result:
+        """Choose by the instance's size, and close the gap from both sides."""
+        from hindsched.solvers.methods.auto import solve_auto
+
+        incumbent = find(instance, formulation)
+        return solve_auto(instance, formulation, options, on_progress, incumbent=incumbent)
+
+    return {
+        "auto": auto,
+        "milp": milp,
+        "relaxation": relaxation,
+        "bound": bound,
+        "column-generation": column_generation,
+    }
+
+
+def serve_nobody(instance: Instance, formulation: str) -> Solution | None:
+    """The solution without any assignment, if it is feasible."""
+    nothing = build_solution(instance, {}, formulation)
+    return nothing if nothing.is_feasible() else None
+
+
+def bound(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """Certified bound by prices on the linking rows (subgradient method); no solution."""
+    from hindsched.solvers.lagrangian import subgradient_bound
+
+    return _bound_by("bound", "subgradient", subgradient_bound, instance, formulation, options,
+                     on_progress)  # fmt: skip
+
+
+def column_generation(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """Certified bound by stabilised column generation over the jobs' schedules; no solution."""
+    from hindsched.solvers.column_generation import column_generation_bound
+
+    return _bound_by("column-generation", "column generation, highs", column_generation_bound,
+                     instance, formulation, options, on_progress)  # fmt: skip
+
+
+def _bound_by(
+    method: str,
+    backend: str,
+    engine: Callable[..., BoundResult],
+    instance: Instance,
+    formulation: str,
+    options: SolveOptions,
+    on_progress: Progress | None,
+) -> Result:
+    started = time.perf_counter()
+    found = engine(build_oracle(instance, formulation), options, on_progress=on_progress)
+    return Result(
+        instance=instance,
+        formulation=formulation,
+        method=method,
+        status=Status.NO_SOLUTION,
+        stopped_by=found.stopped_by,
+        bound=found.bound,
+        certificate=found.certificate,
+        seconds=time.perf_counter() - started,
+        backend=backend,
+        options=options.to_dict(),
+        details={**found.details, "iterations": found.iterations},
+    )
+
+
+def solve_milp(
+    instance: Instance,
+    formulation: str,
+    options: SolveOptions,
+    on_progress: Progress | None = None,
+    *,
+    incumbent: Solution | None = None,
+    method: str = "milp",
+    **build: Any,
+) -> Result:
+    """Solve the offline program from an incumbent; keep the better of the two solutions.
+
+    An aggregated optimum that cannot be placed on real servers is a bound and no solution; the
+    result says so in ``details["unplaced"]``.
+
+    Parameters
+    ----------
+    instance, formulation, options, on_progress
+        As for every method; building counts towards the time limit.
+    incumbent : Solution, optional
+        Feasible solution to begin from.
+    method : str
+        Name of the method in the result.
+    **build
+        Further settings of the family's ``build_offline``.
+    """
+    started = time.perf_counter()
+    module = model_module(instance.family)
+    model = module.build_offline(instance, formulation, incumbent=incumbent, **build)
+    if incumbent is not None:
+        module.load(model, incumbent)
+    left = _time_left(options, started)
+    program = solve_program(
+        model, options.with_time(left), start=incumbent is not None, on_progress=on_progress
+    )
+    details = dict(program.details)
+    solution = None
+    if program.has_point:
+        solution = module.extract(model, instance, formulation)
+        if solution is None:
+            details["unplaced"] = program.objective
+        elif broken := solution.violations():
+            details["refused"] = str(broken[0])
+            solution = None
+    solution = better(solution, incumbent)
+    if solution is None:
+        status = _status_without_solution(program)
+    else:
+        gap_closed = within_gap(solution.objective(), program.bound, options.gap)
+        status = Status.OPTIMAL if gap_closed else Status.FEASIBLE
+    return Result(
+        instance=instance,
+        formulation=formulation,
+        method=method,
+        status=status,
+        stopped_by=program.stopped_by,
+        solution=solution,
+        bound=program.bound,
+        seconds=time.perf_counter() - started,
+        backend=program.backend,
+        options=options.to_dict(),
+        details=details,
+    )
+
+
+def relaxation(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """Bound by the linear relaxation of the offline program; no solution, no certificate."""
+    started = time.perf_counter()
+    module = model_module(instance.family)
+    model = module.build_offline(instance, formulation, relax=True)
+    left = _time_left(options, started)
+    program = solve_program(model, options.with_time(left), on_progress=on_progress)
+    return Result(
+        instance=instance,
+        formulation=formulation,
+        method="relaxation",
+        status=_status_without_solution(program),
+        stopped_by=program.stopped_by,
+        bound=program.bound,
+        seconds=time.perf_counter() - started,
+        backend=program.backend,
+        options=options.to_dict(),
+        details=dict(program.details),
+    )
+
+
+def better(one: Solution | None, other: Solution | None) -> Solution | None:
+    """The solution with the better objective; the first if they are equal."""
+    if one is None or other is None:
+        return other if one is None else one
+    sign = 1.0 if one.instance.sense == "max" else -1.0
+    return other if sign * other.objective() > sign * one.objective() else one
+
+
+def _status_without_solution(program: ProgramResult) -> Status:
+    kept = (Status.INFEASIBLE, Status.UNBOUNDED, Status.FAILED)
+    return program.status if program.status in kept else Status.NO_SOLUTION
+
+
+def _time_left(options: SolveOptions, started: float) -> float | None:
+    if options.time_limit is None:
+        return None
+    return max(0.0, options.time_limit - (time.perf_counter() - started))

@@ -1,0 +1,403 @@
+"""Feasible solutions by dual-guided insertion and large-neighbourhood search, for any family.
+
+The oracle does all the work that a family must know: with one linking row a server
+(``build_oracle(..., rows="servers")``) and residual capacities, a best response is the best
+schedule of one job that still fits. The search only decides which jobs to take out and in which
+order to put jobs back:
+
+- insertion: jobs in the order of their worth at the dual prices relative to their worth in an empty
+  cluster, each at its best response to (a multiple of) the prices;
+- improvement: take out a few jobs that run at about the same time, try them and some that are left
+  out in a noisy order, at a random multiple of the prices, and keep the outcome unless it is worse
+  by more than a small random amount.
+
+The prices come from a bounding engine. They make a job avoid what others need more, so that the
+order matters less.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.errors import SolveFailed
+from hindsched.solutions.base import Assignment, Solution, build_solution
+from hindsched.solvers.answer import Progress
+from hindsched.solvers.interrupt import catch_interrupt
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.base import BlockOracle, Response
+from hindsched.solvers.pricing.rows import Vector
+from hindsched.solvers.status import StoppedBy
+
+PRICE_MULTIPLES = (0.05, 0.3, 0.6, 0.9, 1.0, 1.15, 1.3)
+"""Multiples of the dual prices at which jobs are put back."""
+MOST_REMOVED = 12
+"""Jobs taken out at once, at most."""
+ORDER_NOISE = 0.25
+"""Standard deviation of the noise on the order of insertion."""
+RANDOM_ORDERS = 0.1
+"""Share of neighbourhoods in which the order of insertion is random altogether."""
+TEMPERATURE = 2e-4
+"""Mean size, relative to the objective, of a worsening that is still kept."""
+REFRESH = 1000
+"""Iterations after which residual capacities are computed anew and the best solution returns."""
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The best solution of a neighbourhood search.
+
+    Parameters
+    ----------
+    solution : Solution or None
+        Checked solution; None if no insertion order served all jobs that must be served.
+    stopped_by : StoppedBy
+        Why the search stopped.
+    iterations : int
+        Neighbourhoods tried.
+    seconds : float
+        Wall-clock time.
+    """
+
+    solution: Solution | None
+    stopped_by: StoppedBy
+    iterations: int
+    seconds: float
+
+
+class NeighbourhoodSearch:
+    """The search, resumable; `objective` is that of the best schedules found so far.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+        Oracle with one linking row a server, on which schedules are placed.
+    prices : ndarray, shape (oracle.rows.size,), optional
+        Dual prices that guide the search; 0 by default.
+    seed : int
+        Seed of all draws.
+    start : Solution, optional
+        A feasible solution to begin from.
+
+    Notes
+    -----
+    A job that its block leaves out is one whose response has no plan. Where equality rows (not the
+    blocks) say that jobs must be served, serving is rewarded through their prices until every job
+    answers with a plan.
+    """
+
+    def __init__(
+        self,
+        oracle: BlockOracle,
+        prices: Vector | None = None,
+        *,
+        seed: int = 0,
+        start: Solution | None = None,
+    ) -> None:
+        self.oracle = oracle
+        self.sign = 1.0 if oracle.sense == "max" else -1.0
+        self.random = np.random.Generator(np.random.PCG64(seed))
+        self.iterations = 0
+        self.best: list[Response | None] | None = None
+        self.objective: float | None = None
+        self._start_rows: dict[int, list[Assignment]] = {}
+        self._slots = _slot_of_row(oracle)
+        self._blocks = oracle.num_blocks
+        nothing = np.zeros(oracle.rows.size)
+        self._alone = self._best_alone(nothing)
+        self._schedules: list[Response | None] = [None] * self._blocks
+        self._residual: Vector = oracle.rows.capacity.astype(float).copy()
+        self.set_prices(nothing if prices is None else prices)
+        if start is not None:
+            self._read(start)
+
+    def set_prices(self, prices: Vector) -> None:
+        """Follow other dual prices from now on."""
+        self._prices = np.ascontiguousarray(prices, dtype=float)
+        worth = np.zeros(self._blocks)
+        self._centres = np.zeros(self._blocks)
+        for block, alone in enumerate(self._alone):
+            if alone is None:
+                worth[block] = -np.inf
+                continue
+            response = self.oracle.best_response(block, self._rewarded(self._prices))
+            value = 0.0 if response is None else self._value_without_reward(response)
+            if self.oracle.optional:
+                value = max(value, 0.0)
+            worth[block] = self.sign * value / max(abs(alone.objective), 1e-12)
+            chosen = alone if response is None or not response.rows.size else response
+            self._centres[block] = self._centre(chosen)
+        self._worth = worth
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the search has schedules for all blocks that need one."""
+        return self.best is not None
+
+    def construct(self) -> None:
+        """Insert all jobs anew, in a few orders and at a few multiples of the prices."""
+        for attempt, multiple in enumerate((1.0, 0.6, 0.3, 0.0, 1.0, 0.6)):
+            noise = 0.0 if attempt < 4 else ORDER_NOISE
+            self._schedules = [None] * self._blocks
+            self._residual = self.oracle.rows.capacity.astype(float).copy()
+            blocks = self._ordered(np.arange(self._blocks), noise)
+            complete = self._insert_all(blocks, multiple)
+            if complete or self.oracle.optional:
+                self._keep_if_best()
+        self._return_to_best()
+
+    def improve(self, stop: Callable[[], bool]) -> bool:
+        """Try neighbourhoods until `stop` says so; return whether the best became better.
+
+        Parameters
+        ----------
+        stop : callable
+            Asked before every neighbourhood.
+        """
+        if self.best is None or not self._blocks:
+            return False
+        before = self.objective
+        while not stop():
+            self.iterations += 1
+            self._try_neighbourhood()
+            if self.iterations % REFRESH == 0:
+                self._return_to_best()
+        return self.objective != before
+
+    def solution(self) -> Solution | None:
+        """The best schedules as a checked solution of the family.
+
+        Raises
+        ------
+        SolveFailed
+            If the family's own checker finds a constraint broken: an error in its oracle.
+        """
+        if self.best is None:
+            return None
+        rows: dict[str, Sequence[Assignment]] = {}
+        for block, response in enumerate(self.best):
+            if response is None or response.plan is None:
+                continue
+            if response.plan is _FROM_START:
+                rows[self.oracle.block_name(block)] = self._start_rows[block]
+            else:
+                rows[self.oracle.block_name(block)] = self.oracle.assignments(block, response)
+        found = build_solution(self.oracle.instance, rows, self.oracle.formulation)
+        broken = found.violations()
+        if broken:
+            raise SolveFailed(f"the neighbourhood search broke {broken[0]}")
+        return found
+
+    def _best_alone(self, nothing: Vector) -> list[Response | None]:
+        """Each job's best schedule in an empty cluster; settles the reward of equality rows."""
+        self._reward = 0.0
+        free = bool(self.oracle.rows.free.any())
+        while True:
+            prices = self._rewarded(nothing)
+            found = [self.oracle.best_response(block, prices) for block in range(self._blocks)]
+            served = all(response is None or response.plan is not None for response in found)
+            if not free or served or self._reward > 1e12:
+                break
+            self._reward = 10.0 * self._reward or 1.0
+        # Room for prices above those of an empty cluster.
+        self._reward *= 1000.0
+        return found
+
+    def _rewarded(self, prices: Vector) -> Vector:
+        """Prices at which using an equality row pays."""
+        if not self._reward:
+            return prices
+        return np.where(self.oracle.rows.free, -self._reward, prices)
+
+    def _value_without_reward(self, response: Response) -> float:
+        """A response's value at the prices of the inequalities alone."""
+        if not self._reward:
+            return response.value
+        paid = np.where(self.oracle.rows.free, 0.0, self._prices)[response.rows]
+        return response.objective - self.sign * float(paid @ response.amounts)
+
+    def _read(self, start: Solution) -> None:
+        rows = start.assignments()
+        for block, given in enumerate(self.oracle.use_of(start)):
+            if given is None:
+                continue
+            self._start_rows[block] = rows[self.oracle.block_name(block)]
+            placed = Response(given.value, given.objective, given.rows, given.amounts, _FROM_START)
+            self._schedules[block] = placed
+        self._keep_if_best()
+        self._return_to_best()
+
+    def _try_neighbourhood(self) -> None:
+        served = np.array([b for b in range(self._blocks) if self._schedules[b] is not None])
+        absent = np.array(
+            [b for b in range(self._blocks) if self._schedules[b] is None and self._alone[b]]
+        )
+        saved, saved_residual = list(self._schedules), self._residual.copy()
+        before = self._value_of(saved)
+        pivot = self._pivot(served, absent)
+        removed = self._near(served, pivot, int(self.random.integers(1, MOST_REMOVED + 1)))
+        for block in removed:
+            self._take_out(int(block))
+        invited = self._near(absent, pivot, int(self.random.integers(0, MOST_REMOVED + 1)))
+        blocks = self._ordered(np.concatenate([removed, invited]).astype(int), ORDER_NOISE)
+        multiple = PRICE_MULTIPLES[int(self.random.integers(len(PRICE_MULTIPLES)))]
+        complete = self._insert_all(blocks, multiple)
+        after = self._value_of(self._schedules)
+        allowance = float(self.random.exponential(TEMPERATURE)) * max(abs(before), 1e-12)
+        worse = self.sign * (before - after) > allowance
+        if worse or not (complete or self.oracle.optional):
+            self._schedules, self._residual = saved, saved_residual
+        else:
+            self._keep_if_best()
+
+    def _pivot(self, served: NDArray[np.int64], absent: NDArray[np.int64]) -> float:
+        """The time around which to work: that of a job served or, as often, of one left out."""
+        from_absent = absent.size and (not served.size or self.random.random() < 0.5)
+        pool = absent if from_absent else served
+        return float(self._centres[pool[int(self.random.integers(pool.size))]])
+
+    def _near(self, blocks: NDArray[np.int64], pivot: float, count: int) -> NDArray[np.int64]:
+        """Choose jobs around a time, the nearest more likely."""
+        if not blocks.size or not count:
+            return blocks[:0]
+        distance = np.abs(self._centres[blocks] - pivot)
+        noise = self.random.exponential(1.0, blocks.size)
+        scale = np.partition(distance, min(count, blocks.size) - 1)[min(count, blocks.size) - 1]
+        return blocks[np.argsort(distance + noise * (scale + 1.0))[:count]]
+
+    def _ordered(self, blocks: NDArray[np.int64], noise: float) -> list[int]:
+        """Order of insertion: most worth keeping at the prices first."""
+        worth = self._worth[blocks]
+        if noise and self.random.random() < RANDOM_ORDERS:
+            worth = self.random.random(blocks.size)
+        elif noise:
+            worth = worth + noise * self.random.standard_normal(blocks.size)
+        return [int(block) for block in blocks[np.argsort(-worth, kind="stable")]]
+
+    def _insert_all(self, blocks: Sequence[int], multiple: float) -> bool:
+        """Insert jobs in this order; return whether all of them are served."""
+        served = [self._insert(block, multiple) for block in blocks]
+        return all(served)
+
+    def _insert(self, block: int, multiple: float) -> bool:
+        """Give a job its best schedule in what is left; return whether it is served."""
+        if self._alone[block] is None:
+            return False
+        prices = self._rewarded(multiple * self._prices)
+        response = self.oracle.best_response(block, prices, self._residual)
+        if response is None or (self.oracle.optional and response.value <= 0):
+            return False
+        if response.plan is None and not response.rows.size:
+            return False  # the outside option
+        np.subtract.at(self._residual, response.rows, response.amounts)
+        self._schedules[block] = response
+        self._centres[block] = self._centre(response)
+        return True
+
+    def _take_out(self, block: int) -> None:
+        response = self._schedules[block]
+        if response is not None:
+            np.add.at(self._residual, response.rows, response.amounts)
+            self._schedules[block] = None
+
+    def _keep_if_best(self) -> None:
+        value = self._value_of(self._schedules)
+        if self.objective is None or self.sign * (value - self.objective) > 1e-12 * abs(value):
+            self.best, self.objective = list(self._schedules), value
+
+    def _return_to_best(self) -> None:
+        """Continue from the best schedules, with residuals free of accumulated rounding."""
+        if self.best is None:
+            return
+        self._schedules = list(self.best)
+        self._residual = self.oracle.rows.capacity.astype(float).copy()
+        for response in self._schedules:
+            if response is not None:
+                np.subtract.at(self._residual, response.rows, response.amounts)
+
+    def _value_of(self, schedules: Sequence[Response | None]) -> float:
+        return float(sum(response.objective for response in schedules if response is not None))
+
+    def _centre(self, response: Response) -> float:
+        return float(self._slots[response.rows].mean()) if response.rows.size else 0.0
+
+
+def neighbourhood_search(
+    oracle: BlockOracle,
+    options: SolveOptions | None = None,
+    *,
+    prices: Vector | None = None,
+    start: Solution | None = None,
+    max_iterations: int | None = None,
+    bound: float | None = None,
+    on_progress: Progress | None = None,
+) -> SearchResult:
+    """Find a good solution by insertion and large-neighbourhood search.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+        Oracle with one linking row a server.
+    options : SolveOptions, optional
+        Time limit, gap (with `bound`) and seed.
+    prices : ndarray, optional
+        Dual prices on the oracle's rows.
+    start : Solution, optional
+        A feasible solution to begin from.
+    max_iterations : int, optional
+        Neighbourhoods to try, at most. Without any limit none is tried: insertion only.
+    bound : float, optional
+        Bound on the optimum: the search ends when it is reached within the gap.
+    on_progress : callable, optional
+        ``on_progress(bound, objective, seconds, message)`` about once a second.
+    """
+    options = options or SolveOptions()
+    begin = time.perf_counter()
+    if max_iterations is None and options.time_limit is None:
+        max_iterations = 0
+    stopped_by = StoppedBy.ITERATION_LIMIT
+    with catch_interrupt() as interrupted:
+        search = NeighbourhoodSearch(oracle, prices, seed=options.seed, start=start)
+        if not search.is_complete:
+            search.construct()
+
+        def stop() -> bool:
+            nonlocal stopped_by
+            seconds = time.perf_counter() - begin
+            if on_progress is not None and search.iterations % 100 == 0:
+                message = f"neighbourhood search, iteration {search.iterations}"
+                on_progress(bound, search.objective, seconds, message)
+            if interrupted.is_set():
+                stopped_by = StoppedBy.INTERRUPTED
+            elif options.time_limit is not None and seconds >= options.time_limit:
+                stopped_by = StoppedBy.TIME_LIMIT
+            elif max_iterations is not None and search.iterations >= max_iterations:
+                stopped_by = StoppedBy.ITERATION_LIMIT
+            elif bound is not None and search.objective is not None:
+                stopped_by = StoppedBy.GAP
+                return abs(bound - search.objective) <= options.gap * abs(bound)
+            else:
+                return False
+            return True
+
+        search.improve(stop)
+    seconds = time.perf_counter() - begin
+    return SearchResult(search.solution(), stopped_by, search.iterations, seconds)
+
+
+_FROM_START = object()
+"""Plan of a schedule that was read from a given solution."""
+
+
+def _slot_of_row(oracle: BlockOracle) -> Vector:
+    """Slot of each linking row; 0 for rows without time."""
+    slots = []
+    for row_set in oracle.rows.sets:
+        shape = row_set.shape
+        labels = np.array(row_set.axes[-1][1], dtype=float) if row_set.has_slots else np.zeros(1)
+        slots.append(np.broadcast_to(labels, shape if row_set.has_slots else (*shape, 1)).ravel())
+    return np.concatenate(slots) if slots else np.zeros(0)

@@ -1,0 +1,1 @@
+"""Pricing oracles: the exact best response of one block to prices, one module a family."""

@@ -1,0 +1,224 @@
+"""The pricing oracle: the exact best response of one block to prices on the linking rows.
+
+One oracle serves three masters, each written once for all families: the online primal-dual engine,
+the bounding engines (subgradient and column generation) and the certificate. Only the family knows
+what a block is; engines see flat vectors.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.instances.base import Instance, family_module
+from hindsched.solutions.base import Assignment, Solution
+from hindsched.solvers.pricing.rows import Rows, Vector
+
+RELATIVE_ROUNDING = 1e-9
+"""Outward rounding of a bound, relative to the sum of the sizes of its terms."""
+
+
+@dataclass(frozen=True)
+class Response:
+    """A block's best response.
+
+    Parameters
+    ----------
+    value : float
+        ``f - p.Ax`` when maximising, ``c + p.Ax`` when minimising: the block's optimum over all
+        its schedules. An outside option is not in it unless `plan` is None.
+    objective : float
+        ``f`` or ``c`` of the schedule alone.
+    rows : ndarray of int
+        Flat indices of the linking rows that the schedule uses.
+    amounts : ndarray of float
+        Its use of each of them, ``A x``.
+    plan : object
+        The family's description of the schedule; None stands for the outside option.
+    """
+
+    value: float
+    objective: float
+    rows: NDArray[np.int64]
+    amounts: Vector
+    plan: Any = None
+
+
+class BlockOracle(ABC):
+    """Best responses of an instance's blocks.
+
+    Subclasses take an instance (and a formulation) and set the attributes below.
+
+    Attributes
+    ----------
+    instance : Instance
+        The instance.
+    formulation : str
+        Which of the family's problems.
+    rows : Rows
+        The linking rows with their real capacities b.
+    optional : bool
+        Whether a block may stay out at value 0 (maximising families with optional jobs).
+    exact : bool
+        Whether `best_response` at full capacity is exact (or errs outward), so that it certifies.
+    """
+
+    sense: ClassVar[Literal["max", "min"]]
+    instance: Instance
+    formulation: str
+    rows: Rows
+    optional: bool = False
+    exact: bool = True
+
+    @property
+    def num_blocks(self) -> int:
+        """Number of blocks, one a job unless the family says otherwise."""
+        return len(self.instance.jobs)
+
+    def block_name(self, block: int) -> str:
+        """Name of a block in reports: the job's name."""
+        return str(self.instance.jobs[block].name)
+
+    @abstractmethod
+    def best_response(
+        self, block: int, prices: Vector, residual: Vector | None = None
+    ) -> Response | None:
+        """Best schedule of one block at `prices`.
+
+        Parameters
+        ----------
+        block : int
+            Position of the block.
+        prices : ndarray, shape (rows.size,)
+            Price of each linking row.
+        residual : ndarray, shape (rows.size,), optional
+            What is left of the capacities: the schedule must fit. None means **full** capacity,
+            the only block that certifies a bound.
+
+        Returns
+        -------
+        Response or None
+            None if the block has no schedule that fits.
+        """
+
+    def assignments(self, block: int, response: Response) -> list[Assignment]:
+        """Rows of the solution file for a response found on real servers."""
+        raise TypeError(f"{type(self).__name__} does not place schedules on servers")
+
+    def use_of(self, solution: Solution) -> list[Response | None]:
+        """Schedules that a feasible solution gives the blocks, as use of this layout's rows.
+
+        Families implement it for every layout they certify with: `explain` splits the gap by it and
+        the neighbourhood search starts from given solutions with it.
+
+        Parameters
+        ----------
+        solution : Solution
+            A feasible solution of the oracle's formulation.
+
+        Returns
+        -------
+        list of (Response or None)
+            One entry a block, in block order. ``objective``, ``rows`` and ``amounts`` are those of
+            the solution's schedule (``value`` is not read: set it to the objective); a row may
+            stand several times, its amounts add up. None where the block takes the outside option
+            at objective 0. The objectives must add up to ``solution.objective()`` and the use must
+            not exceed ``rows.capacity``: both are checked by the caller.
+        """
+        raise TypeError(f"{type(self).__name__} does not read solutions")
+
+    def prices_on_servers(self, prices: Vector) -> Vector:
+        """Prices of this layout, laid out on the rows of the layout ``"servers"``.
+
+        Families with an aggregated layout repeat the price of a group, cluster or bucket on each
+        server and slot in it, so that the primal search can be guided by the aggregated duals. The
+        layout ``"servers"`` itself returns `prices`.
+        """
+        return prices
+
+    def block_values(self, prices: Vector) -> tuple[Vector, Vector]:
+        """Values of all blocks and their total use at `prices`, full capacity.
+
+        Returns
+        -------
+        values : ndarray, shape (num_blocks,)
+            Each block's term of the bound: with an outside option, never worse than it.
+        use : ndarray, shape (rows.size,)
+            Sum of ``A x`` over the blocks: capacity minus use is a subgradient of the bound.
+        """
+        values = np.zeros(self.num_blocks)
+        use = np.zeros(self.rows.size)
+        for block, response in enumerate(self.responses(prices)):
+            if response is not None:
+                values[block] = response.value
+                np.add.at(use, response.rows, response.amounts)
+        return values, use
+
+    def responses(self, prices: Vector) -> Sequence[Response | None]:
+        """Best responses of all blocks at full capacity; None where a block stays out at 0.
+
+        A mandatory block without a schedule makes the problem infeasible: its value is -inf when
+        maximising and +inf when minimising.
+        """
+        found: list[Response | None] = []
+        for block in range(self.num_blocks):
+            response = self.best_response(block, prices)
+            if self.optional and (response is None or response.value <= 0):
+                response = None
+            elif response is None:
+                worst = -math.inf if self.sense == "max" else math.inf
+                empty = np.zeros(0, dtype=np.int64)
+                response = Response(worst, worst, empty, np.zeros(0))
+            found.append(response)
+        return found
+
+    def price_terms(self, prices: Vector) -> Vector:
+        """Terms of the bound that belong to the rows: ``p b`` when maximising, ``-p b`` else."""
+        terms: Vector = prices * self.rows.capacity
+        return terms if self.sense == "max" else -terms
+
+    def bound(self, prices: Vector) -> float:
+        """Bound on the optimum at `prices`, rounded outward.
+
+        Notes
+        -----
+        ``max``: ``p.b + sum_j max(0, max_x [f - p.Ax])``;
+        ``min``: ``sum_j min_x [c + p.Ax] - p.b``. Any prices >= 0 (free on equalities) will do.
+        """
+        values, _ = self.block_values(prices)
+        return self.round_outward([*self.price_terms(prices).tolist(), *values.tolist()])
+
+    def round_outward(self, terms: Sequence[float]) -> float:
+        """Sum exactly and move away from the optimum by the rounding allowance."""
+        total = math.fsum(terms)
+        if math.isinf(total):  # a mandatory block without a schedule: the problem is infeasible
+            return total
+        allowance = RELATIVE_ROUNDING * (1.0 + math.fsum(abs(term) for term in terms))
+        return total + allowance if self.sense == "max" else total - allowance
+
+
+def build_oracle(
+    instance: Instance, formulation: str | None = None, *, rows: str | None = None
+) -> BlockOracle:
+    """Build the oracle of an instance's family.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance.
+    formulation : str, optional
+        Which problem; None for the family's default.
+    rows : str, optional
+        The layout of the linking rows, by the family's own name (``ORACLE_ROWS`` of its module,
+        the default first): certificates use a layout aggregated over identical servers where that
+        costs nothing; ``"servers"`` always has one row a server, on which schedules are placed.
+    """
+    module = family_module("solvers.pricing", instance.family)
+    oracle: BlockOracle = module.build(instance, instance.check_formulation(formulation), rows)
+    return oracle

@@ -1,0 +1,204 @@
+"""The linking rows of a family's offline problem, as one flat vector with names.
+
+Engines work on flat price vectors; files and people need names. A `RowSet` is a rectangular set of
+rows, for example ``worker_capacity`` over (server, resource, slot); `Rows` lays several of them end
+to end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.errors import InputError
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RowSet:
+    """A rectangular set of linking rows ``use <= capacity``.
+
+    Parameters
+    ----------
+    name : str
+        Name of the set in certificate files.
+    axes : tuple of (str, tuple of labels)
+        Axis name and labels; when the rows are indexed by time the last axis is ``slot`` and its
+        labels are consecutive integers.
+    capacity : ndarray
+        Right side b, of the shape that the axes give.
+    free : bool
+        Whether the rows are equalities, whose prices have no sign.
+    """
+
+    name: str
+    axes: tuple[tuple[str, tuple[Any, ...]], ...]
+    capacity: Vector
+    free: bool = False
+
+    def __post_init__(self) -> None:
+        if self.capacity.shape != self.shape:
+            raise ValueError(f"{self.name}: capacity {self.capacity.shape} is not {self.shape}")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of labels along each axis."""
+        return tuple(len(labels) for _, labels in self.axes)
+
+    @property
+    def has_slots(self) -> bool:
+        """Whether the last axis is time."""
+        return bool(self.axes) and self.axes[-1][0] == "slot"
+
+
+class Rows:
+    """Row sets laid end to end.
+
+    Parameters
+    ----------
+    sets : sequence of RowSet
+        In the order of the flat vector; each set is laid out in C order.
+    """
+
+    def __init__(self, sets: Sequence[RowSet]) -> None:
+        self.sets = tuple(sets)
+        self.slices: dict[str, slice] = {}
+        start = 0
+        for row_set in self.sets:
+            self.slices[row_set.name] = slice(start, start + row_set.capacity.size)
+            start += row_set.capacity.size
+        self.size = start
+
+    @cached_property
+    def capacity(self) -> Vector:
+        """Right sides b, shape (size,)."""
+        return self.pack({row_set.name: row_set.capacity for row_set in self.sets})
+
+    @cached_property
+    def free(self) -> NDArray[np.bool_]:
+        """Which rows are equalities, shape (size,)."""
+        flat = np.zeros(self.size, dtype=bool)
+        for row_set in self.sets:
+            flat[self.slices[row_set.name]] = row_set.free
+        return flat
+
+    def pack(self, arrays: Mapping[str, Vector]) -> Vector:
+        """Lay one array per set end to end; an absent set is 0."""
+        flat = np.zeros(self.size)
+        for row_set in self.sets:
+            if row_set.name in arrays:
+                values = np.asarray(arrays[row_set.name], dtype=float)
+                flat[self.slices[row_set.name]] = values.reshape(row_set.shape).ravel()
+        return flat
+
+    def unpack(self, flat: Vector) -> dict[str, Vector]:
+        """Views of a flat vector by set, in each set's own shape."""
+        return {
+            row_set.name: flat[self.slices[row_set.name]].reshape(row_set.shape)
+            for row_set in self.sets
+        }
+
+    def to_file(self, flat: Vector) -> dict[str, list[dict[str, Any]]]:
+        """Write the non-zero entries as rows with labels, run-length over slots."""
+        arrays = self.unpack(flat)
+        return {row_set.name: _rows(row_set, arrays[row_set.name]) for row_set in self.sets}
+
+    def from_file(self, prices: Any, where: str = "prices") -> Vector:
+        """Read `to_file`'s rows back; rows that are not named are 0.
+
+        Raises
+        ------
+        InputError
+            For an unknown set or label, a slot outside the rows, a row given twice, a price that
+            is not a finite number, or a negative price on an inequality.
+        """
+        if not isinstance(prices, dict):
+            raise InputError(where, prices, "must be an object of row sets")
+        by_name = {row_set.name: row_set for row_set in self.sets}
+        arrays: dict[str, Vector] = {}
+        for name, rows in prices.items():
+            if name not in by_name:
+                raise InputError(f"{where}.{name}", name, f"must be one of {', '.join(by_name)}")
+            arrays[name] = _read_rows(by_name[name], rows, f"{where}.{name}")
+        return self.pack(arrays)
+
+    def label(self, index: int) -> dict[str, Any]:
+        """Name a flat index: ``{"rows": set, axis: label, ...}``."""
+        for row_set in self.sets:
+            part = self.slices[row_set.name]
+            if part.start <= index < part.stop:
+                position = np.unravel_index(index - part.start, row_set.shape)
+                labels = {
+                    axis: values[int(i)]
+                    for (axis, values), i in zip(row_set.axes, position, strict=True)
+                }
+                return {"rows": row_set.name, **labels}
+        raise IndexError(index)
+
+
+def _rows(row_set: RowSet, values: Vector) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    fixed = row_set.axes[:-1] if row_set.has_slots else row_set.axes
+    for position in np.ndindex(*(len(labels) for _, labels in fixed)):
+        labels = {axis: names[i] for (axis, names), i in zip(fixed, position, strict=True)}
+        if not row_set.has_slots:
+            if values[position] != 0:
+                rows.append({**labels, "price": float(values[position])})
+            continue
+        slots = row_set.axes[-1][1]
+        series = values[position]
+        breaks = np.flatnonzero(np.diff(series)) + 1
+        for part in np.split(np.arange(series.size), breaks):
+            if part.size and series[part[0]] != 0:
+                span = {"from": int(slots[part[0]]), "to": int(slots[part[-1]])}
+                rows.append({**labels, **span, "price": float(series[part[0]])})
+    return rows
+
+
+def _read_rows(row_set: RowSet, rows: Any, where: str) -> Vector:
+    if not isinstance(rows, list):
+        raise InputError(where, rows, "must be a list of rows")
+    values = np.zeros(row_set.shape)
+    taken = np.zeros(row_set.shape, dtype=bool)
+    fixed = row_set.axes[:-1] if row_set.has_slots else row_set.axes
+    positions = [{label: i for i, label in enumerate(labels)} for _, labels in fixed]
+    expected = {axis for axis, _ in fixed} | {"price"}
+    expected |= {"from", "to"} if row_set.has_slots else set()
+    for number, row in enumerate(rows):
+        here = f"{where}[{number}]"
+        if not isinstance(row, dict) or set(row) != expected:
+            raise InputError(here, row, f"must have exactly the keys {', '.join(sorted(expected))}")
+        index: tuple[Any, ...] = ()
+        for (axis, _), position in zip(fixed, positions, strict=True):
+            if row[axis] not in position:
+                raise InputError(f"{here}.{axis}", row[axis], "must be a label of the instance")
+            index += (position[row[axis]],)
+        if row_set.has_slots:
+            index += (_span(row_set, row, here),)
+        price = row["price"]
+        if isinstance(price, bool) or not isinstance(price, int | float) or not np.isfinite(price):
+            raise InputError(f"{here}.price", price, "must be a finite number")
+        if price < 0 and not row_set.free:
+            raise InputError(f"{here}.price", price, "must not be negative")
+        if np.any(taken[index]):
+            raise InputError(here, row, "must not price a row twice")
+        taken[index] = True
+        values[index] = price
+    return values
+
+
+def _span(row_set: RowSet, row: dict[str, Any], where: str) -> slice:
+    first, last = row_set.axes[-1][1][0], row_set.axes[-1][1][-1]
+    start, stop = row["from"], row["to"]
+    for key, slot in (("from", start), ("to", stop)):
+        if type(slot) is not int or not first <= slot <= last:
+            raise InputError(f"{where}.{key}", slot, f"must be a slot in {first}..{last}")
+    if start > stop:
+        raise InputError(f"{where}.to", stop, f"must not precede from = {start}")
+    return slice(start - first, stop - first + 1)

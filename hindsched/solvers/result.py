@@ -1,0 +1,120 @@
+"""The result of an offline solve: a solution, a bound and how they were found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hindsched.instances.base import Instance
+from hindsched.solutions.base import Solution
+from hindsched.solvers.status import Status, StoppedBy
+
+if TYPE_CHECKING:
+    from hindsched.solvers.certificate import Certificate
+
+
+@dataclass(frozen=True)
+class Result:
+    """What is known of an instance's offline optimum after a solve.
+
+    Parameters
+    ----------
+    instance : Instance
+        What was solved.
+    formulation : str
+        Which of the family's problems.
+    method : str
+        The method that ran; ``auto`` is replaced by the route it took.
+    status, stopped_by : Status, StoppedBy
+        What is known, and why the solve stopped.
+    solution : Solution, optional
+        Best solution; it passed ``violations()``.
+    bound : float, optional
+        Proven bound on the optimum: upper when maximising, lower when minimising.
+    certificate : Certificate, optional
+        Prices from which the bound can be recomputed without a solver.
+    seconds : float
+        Wall-clock time.
+    backend : str
+        Solver or engine and its version.
+    options : dict
+        The options of the solve.
+    details : dict
+        Further facts of the method: nodes, iterations, columns, trace of bounds.
+    """
+
+    instance: Instance
+    formulation: str
+    method: str
+    status: Status
+    stopped_by: StoppedBy
+    solution: Solution | None = None
+    bound: float | None = None
+    certificate: Certificate | None = None
+    seconds: float = 0.0
+    backend: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def objective(self) -> float | None:
+        """Objective of the solution, recomputed from its decisions."""
+        return None if self.solution is None else self.solution.objective()
+
+    @property
+    def gap(self) -> float | None:
+        """``|bound - objective| / |bound|``; 0 when both are 0; None when one is absent."""
+        return relative_gap(self.objective, self.bound)
+
+    @property
+    def prices(self) -> Mapping[str, Any] | None:
+        """The dual certificate's prices in the file's form, or None."""
+        return None if self.certificate is None else self.certificate.to_dict()["prices"]
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages that produced the result."""
+        from hindsched.solvers.versions import versions
+
+        return versions()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The line that ``solve --json`` prints."""
+        return {
+            "family": self.instance.family,
+            "instance": self.instance.name,
+            "formulation": self.formulation,
+            "method": self.method,
+            "status": str(self.status),
+            "stopped_by": str(self.stopped_by),
+            "objective": self.objective,
+            "bound": self.bound,
+            "gap": self.gap,
+            "certified": self.certificate is not None,
+            "seconds": self.seconds,
+            "backend": self.backend,
+            "options": dict(self.options),
+            "versions": self.versions,
+        }
+
+    def __str__(self) -> str:
+        def show(number: float | None) -> str:
+            return "none" if number is None else f"{number:.6g}"
+
+        gap = "none" if self.gap is None else f"{self.gap:.3%}"
+        return (
+            f"{self.instance.name} ({self.formulation}) by {self.method}: {self.status}, "
+            f"objective {show(self.objective)}, bound {show(self.bound)}, gap {gap}, "
+            f"{self.seconds:.2f} s"
+        )
+
+
+def relative_gap(objective: float | None, bound: float | None) -> float | None:
+    """``|bound - objective| / |bound|``; 0 when both are 0; None when one is absent."""
+    if objective is None or bound is None:
+        return None
+    difference = abs(bound - objective)
+    if difference == 0:
+        return 0.0
+    return difference / abs(bound) if bound else float("inf")

@@ -1,0 +1,233 @@
+"""A Pyomo model as the arrays of one linear program, and the check of a point against them.
+
+Solvers get the arrays; a point comes back and is believed only after `LinearProgram.residual`,
+computed here from the same arrays and independent of any solver's status, is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from pyomo.common.errors import (
+    InfeasibleConstraintException,
+    InvalidConstraintError,
+    InvalidExpressionError,
+)
+from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
+
+from hindsched.errors import SolveFailed
+from hindsched.solvers.answer import Vector
+
+ROW_TOLERANCE = 1e-6
+"""Violation of a row or bound that is rounding, relative to the larger of 1 and the right side."""
+INTEGER_TOLERANCE = 1e-5
+"""Distance from the nearest integer within which an integer variable is rounded to it."""
+
+
+class TriviallyInfeasibleError(Exception):
+    """A constraint without free variables, or a variable's own bounds, cannot hold."""
+
+
+@dataclass
+class LinearProgram:
+    """``min cost.x + offset`` over ``row_lower <= A x <= row_upper`` and bounds on x.
+
+    Parameters
+    ----------
+    cost, offset : ndarray of shape (num_columns,), float
+        The objective, negated if the model maximises.
+    matrix : scipy.sparse.csc_array, shape (num_rows, num_columns)
+        A. A range constraint is two rows.
+    row_lower, row_upper : ndarray, shape (num_rows,)
+        Sides of the rows, infinite where there is none.
+    lower, upper : ndarray, shape (num_columns,)
+        Bounds of the variables.
+    integer : ndarray of bool, shape (num_columns,)
+        Which variables are integer.
+    columns, rows : list
+        The Pyomo variable of each column and constraint of each row.
+    idle : list
+        Free variables that occur nowhere.
+    objective : object, optional
+        The Pyomo objective; None if the model has none.
+    sign : int
+        1 if the model minimises, -1 if it maximises: model objective = sign x minimised one.
+    """
+
+    cost: Vector
+    offset: float
+    matrix: sp.csc_array
+    row_lower: Vector
+    row_upper: Vector
+    lower: Vector
+    upper: Vector
+    integer: NDArray[np.bool_]
+    columns: list[Any]
+    rows: list[Any]
+    idle: list[Any]
+    objective: Any
+    sign: int
+
+    @property
+    def is_mixed_integer(self) -> bool:
+        """Whether some column is integer."""
+        return bool(self.integer.any())
+
+    def residual(self, point: Vector) -> tuple[float, str]:
+        """Worst violation of rows, bounds and integrality, in units of its tolerance.
+
+        Returns
+        -------
+        worst : float
+            At most 1 if the point is feasible; infinite if it is not finite.
+        where : str
+            The constraint or variable concerned.
+        """
+        if not np.all(np.isfinite(point)):
+            return np.inf, "a value that is not finite"
+        found = [(0.0, "")]
+        if self.columns:
+            scale = ROW_TOLERANCE * np.maximum(1.0, np.abs(point))
+            excess = np.maximum(self.lower - point, point - self.upper) / scale
+            found.append(_worst(excess, self.columns))
+            if self.integer.any():
+                off = np.abs(point - np.rint(point)) * self.integer / INTEGER_TOLERANCE
+                found.append(_worst(off, self.columns))
+        if self.rows:
+            use = self.matrix @ point
+            rounding = 1e-9 * (abs(self.matrix) @ np.abs(point))
+            for side, excess in (
+                (self.row_lower, self.row_lower - use),
+                (self.row_upper, use - self.row_upper),
+            ):
+                scale = ROW_TOLERANCE * np.maximum(1.0, np.where(np.isfinite(side), abs(side), 1.0))
+                found.append(_worst((excess - rounding) / scale, self.rows))
+        return max(found, key=lambda pair: pair[0])
+
+    def rounded(self, point: Vector) -> Vector:
+        """The point with integers rounded where they are close, and clipped into the bounds."""
+        clean = np.array(point, dtype=float)
+        nearest = np.rint(clean)
+        close = self.integer & (np.abs(clean - nearest) <= INTEGER_TOLERANCE)
+        clean[close] = nearest[close]
+        slack = ROW_TOLERANCE * np.maximum(1.0, np.abs(clean))
+        clipped = np.clip(clean, self.lower, self.upper)
+        return np.where(np.abs(clipped - clean) <= slack, clipped, clean)
+
+    def load(self, point: Vector) -> None:
+        """Set the model's variables; a variable that occurs nowhere gets its value nearest 0."""
+        values = point.tolist()
+        integer = self.integer.tolist()
+        for variable, value, whole in zip(self.columns, values, integer, strict=True):
+            variable.set_value(round(value) if whole else value, skip_validation=True)
+        for variable in self.idle:
+            variable.set_value(_nearest_zero(variable), skip_validation=True)
+
+    def clear(self) -> None:
+        """Leave no value in the free variables, so that nobody reads a stale one."""
+        for variable in (*self.columns, *self.idle):
+            variable.set_value(None, skip_validation=True)
+
+    def start_values(self) -> tuple[NDArray[np.int32], Vector]:
+        """Columns that have a value in the model, and the values."""
+        known = [(i, v.value) for i, v in enumerate(self.columns) if v.value is not None]
+        index = np.array([i for i, _ in known], dtype=np.int32)
+        return index, np.array([value for _, value in known], dtype=float)
+
+
+def compile_program(model: pyo.ConcreteModel) -> LinearProgram:
+    """Compile a Pyomo model; fixed variables and Params enter with their present values.
+
+    Raises
+    ------
+    TriviallyInfeasibleError
+        If a constraint without free variables does not hold.
+    SolveFailed
+        If the model is not linear or has several objectives.
+    """
+    form = _standard_form(model)
+    if len(form.objectives) > 1:
+        raise SolveFailed(
+            f"model {model.name} has {len(form.objectives)} objectives; one is solved"
+        )
+    num_columns = len(form.columns)
+    kind = np.array([row.bound_type for row in form.rows], dtype=int)
+    sides = np.asarray(form.rhs, dtype=float)
+    objective = form.objectives[0] if form.objectives else None
+    cost = form.c.toarray()[0] if form.objectives else np.zeros(num_columns)
+    active = {id(variable) for variable in form.columns}
+    program = LinearProgram(
+        cost=np.asarray(cost, dtype=float),
+        offset=float(form.c_offset[0]) if form.objectives else 0.0,
+        matrix=sp.csc_array(form.A),
+        row_lower=np.where(kind <= 0, sides, -np.inf),
+        row_upper=np.where(kind >= 0, sides, np.inf),
+        lower=np.array([-np.inf if v.lb is None else v.lb for v in form.columns], dtype=float),
+        upper=np.array([np.inf if v.ub is None else v.ub for v in form.columns], dtype=float),
+        integer=np.array([not v.is_continuous() for v in form.columns], dtype=bool),
+        columns=list(form.columns),
+        rows=[row.constraint for row in form.rows],
+        idle=[
+            variable
+            for variable in model.component_data_objects(pyo.Var, active=True)
+            if not variable.fixed and id(variable) not in active
+        ],
+        objective=objective,
+        sign=-1 if objective is not None and objective.sense == pyo.maximize else 1,
+    )
+    for variable in program.idle:
+        _nearest_zero(variable)
+    return program
+
+
+def _standard_form(model: pyo.ConcreteModel) -> Any:
+    compiler = LinearStandardFormCompiler()
+    try:
+        return compiler.write(model, mixed_form=True, set_sense=pyo.minimize)
+    except InfeasibleConstraintException:
+        pass
+    except (InvalidConstraintError, InvalidExpressionError, ValueError) as error:
+        raise SolveFailed(f"model {model.name} is no linear program: {error}") from None
+    # A row whose variables are all fixed may be off by rounding, which the compiler calls
+    # infeasible: such rows are left out if they hold within the tolerance.
+    constant = [
+        constraint
+        for constraint in model.component_data_objects(pyo.Constraint, active=True)
+        if constraint.body is None or pyo.is_fixed(constraint.body)
+    ]
+    for constraint in constant:
+        body = pyo.value(constraint.body)
+        for side, over in ((constraint.ub, 1), (constraint.lb, -1)):
+            if side is not None and over * (body - side) > ROW_TOLERANCE * max(1.0, abs(side)):
+                raise TriviallyInfeasibleError(constraint.name)
+    try:
+        for constraint in constant:
+            constraint.deactivate()
+        return compiler.write(model, mixed_form=True, set_sense=pyo.minimize)
+    except InfeasibleConstraintException as error:
+        raise TriviallyInfeasibleError(str(error)) from None
+    finally:
+        for constraint in constant:
+            constraint.activate()
+
+
+def _nearest_zero(variable: Any) -> float:
+    lower = -np.inf if variable.lb is None else variable.lb
+    upper = np.inf if variable.ub is None else variable.ub
+    if not variable.is_continuous():
+        lower, upper = np.ceil(lower - INTEGER_TOLERANCE), np.floor(upper + INTEGER_TOLERANCE)
+    if lower > upper:
+        raise TriviallyInfeasibleError(variable.name)
+    value = float(min(max(0.0, lower), upper))
+    return value if variable.is_continuous() else round(value)
+
+
+def _worst(excess: Vector, components: Sequence[Any]) -> tuple[float, str]:
+    index = int(np.argmax(excess))
+    return float(excess[index]), components[index].name

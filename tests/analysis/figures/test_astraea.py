@@ -1,0 +1,73 @@
+"""Astraea's figures in quick mode: what each table must hold."""
+
+from __future__ import annotations
+
+import matplotlib
+import matplotlib.pyplot as plt
+import pytest
+
+from hindsched.analysis.figures.base import FigureScale, figures
+
+matplotlib.use("Agg")
+FIGURES = figures("astraea")
+QUICK = FigureScale(quick=True, seeds=1)
+
+
+def table_of(number):
+    seen = []
+    table = FIGURES[number].run(QUICK, seen.append)
+    assert seen
+    assert len(table)
+    plt.close(FIGURES[number].draw(table))
+    return table
+
+
+def test_numbers():
+    paper = {"4a", "4b", "4c", "4d", *map(str, range(5, 14)), "table-2"}
+    assert set(FIGURES) == paper | {"P1", "P2", "P3", "P4"}
+
+
+@pytest.mark.parametrize("number", ["4a", "7", "9", "11", "P1", "P2", "P3"])
+def test_every_cell_of_the_experiment_is_there(number):
+    table = table_of(number)
+    keys = {
+        "4a": ["jobs", "scheme"],
+        "7": ["tenant", "scheme"],
+        "9": ["jobs", "scheme"],
+        "11": ["jobs", "percent"],
+        "P1": ["seed", "tenant"],
+        "P2": ["seed", "job"],
+        "P3": ["seed", "job", "lie"],
+    }[number]
+    assert not table.duplicated([*keys, "seed"]).any()
+
+
+def test_feasible_schemes_never_beat_the_optimum():
+    table = table_of("6")
+    inside = table[table["in_feasible_set"]]
+    assert (inside["performance_upper"] <= 1 + 1e-9).all()
+    assert (inside["performance_lower"] <= inside["performance_upper"] + 1e-9).all()
+    assert set(table.loc[~table["in_feasible_set"], "scheme"]) == {"gandiva-fair", "hived"}
+
+
+def test_fairness_ratios_are_revenue_shares_over_initial_shares():
+    table = table_of("7")
+    for _, own in table.groupby("scheme"):
+        assert (own["fairness"] * own["share"]).sum() == pytest.approx(1.0)
+
+
+def test_admitted_jobs_earn_more_than_they_cost():
+    table = table_of("12")
+    assert (table["ideal_revenue"] > table["cost"]).all()
+
+
+def test_utilisation_is_a_share():
+    table = table_of("13")
+    assert table["utilisation"].between(0, 1).all()
+
+
+def test_gains_are_shares_of_a_whole():
+    table = table_of("P4")
+    assert table.groupby("seed")["gained"].sum().tolist() == pytest.approx(
+        [1.0] * table["seed"].nunique()
+    )

@@ -1,0 +1,158 @@
+"""Pictures: axes in, axes out, nothing shown, nothing left behind, drawn at the right places."""
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import hindsched as hs
+from hindsched.analysis.plots.gantt import Span, job_spans
+from hindsched.analysis.plots.prices import price_lines
+from hindsched.analysis.plots.style import PALETTE, RC
+from hindsched.analysis.plots.utilisation import utilisation
+from hindsched.errors import InputError
+from hindsched.solutions.base import build_solution
+
+PNG = b"\x89PNG"
+
+
+@pytest.fixture(autouse=True)
+def headless(monkeypatch):
+    plt.switch_backend("Agg")
+    monkeypatch.setattr(plt, "show", lambda *args: pytest.fail("a picture was shown"))
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def instance():
+    return hs.named_instance("oasis-t10-i10-h25-s0")
+
+
+@pytest.fixture(scope="module")
+def solution(instance):
+    return hs.simulate(instance, "oasis").solution
+
+
+@pytest.fixture(scope="module")
+def certificate(instance):
+    return hs.solve(instance, "bound", options={"time_limit": 2}).certificate
+
+
+@pytest.fixture(scope="module")
+def measured(instance):
+    names = ["oasis", "fifo", "drf"]
+    return hs.ratio(instance, names, seeds=2, method="bound", time_limit=1, progress=False)
+
+
+def pictures(solution, certificate, measured):
+    return {
+        "gantt": lambda ax: hs.plot.gantt(solution, ax=ax),
+        "utilisation": lambda ax: hs.plot.utilisation(solution, ax=ax),
+        "prices": lambda ax: hs.plot.prices(certificate, ax=ax),
+        "ratios": lambda ax: hs.plot.ratios(measured, ax=ax),
+        "gap": lambda ax: hs.plot.gap(hs.explain(solution, certificate), ax=ax),
+    }
+
+
+@pytest.mark.parametrize("name", ["gantt", "utilisation", "prices", "ratios", "gap"])
+def test_every_picture(name, solution, certificate, measured, tmp_path):
+    draw = pictures(solution, certificate, measured)[name]
+    before = dict(mpl.rcParams)
+    axes = draw(None)
+    assert dict(mpl.rcParams) == before
+    assert axes.get_xlabel()
+    assert axes.get_title("left")
+    for suffix in ("png", "svg", "pdf"):
+        hs.plot.save(axes.figure, tmp_path / f"x.{suffix}")
+    assert (tmp_path / "x.png").read_bytes().startswith(PNG)
+    assert plt.get_fignums() == []
+
+    _, mine = plt.subplots()
+    assert draw(mine) is mine
+    assert mine.has_data()
+
+
+def test_a_file_of_an_unknown_kind(solution, tmp_path):
+    with pytest.raises(InputError, match=r"must end in \.png"):
+        hs.plot.save(hs.plot.gantt(solution).figure, tmp_path / "x.docx")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="must be writable"):
+        hs.plot.save(hs.plot.gantt(solution).figure, tmp_path / "file" / "x.png")
+
+
+def test_spans_merge_rows_by_worker_count():
+    rows = [
+        {"from": 1, "to": 3, "workers": {"a": 2}, "ps": {"p": 1}},
+        {"from": 3, "to": 4, "workers": {"b": 1}, "ps": {}},
+        {"from": 7, "to": 7, "workers": {"a": 1}, "ps": {}},
+    ]
+    assert job_spans(rows) == [Span(1, 2, 2), Span(3, 3, 3), Span(4, 4, 1), Span(7, 7, 1)]
+    chunks = [
+        {"chunk": 1, "server": "e1", "worker": 1, "from": 2, "to": 4},
+        {"chunk": 2, "server": "e1", "worker": 2, "from": 3, "to": 4},
+        {"ps": "e1", "from": 2, "to": 9},
+    ]
+    assert job_spans(chunks) == [Span(2, 2, 1), Span(3, 4, 2)]
+    assert job_spans([{"slot": 5, "workers": {"r1": 4}, "ps": "r1"}]) == [Span(5, 5, 4)]
+
+
+def test_bars_stand_where_the_job_runs(instance):
+    job = instance.jobs[4]
+    rows = {job.name: [{"from": 4, "to": 6, "workers": {"w1": 1}, "ps": {"p1": 1}}]}
+    axes = hs.plot.gantt(build_solution(instance, rows))
+    [bar] = axes.patches
+    assert (bar.get_x(), bar.get_width()) == (3.5, 3.0)
+    assert bar.get_y() + bar.get_height() / 2 == pytest.approx(4)
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names[4] == job.name
+
+
+def test_utilisation_counts_idle_servers(instance):
+    rows = {"j1": [{"from": 1, "to": 2, "workers": {"w1": 1}, "ps": {"p1": 1}}]}
+    solution = build_solution(instance, rows)
+    name, servers, share = utilisation(solution, "gpu")
+    assert name == "gpu"
+    assert "w25" in servers
+    assert share.shape == (len(servers), instance.horizon)
+    used = instance.jobs[0].worker["gpu"] / instance.worker_servers[0].capacity["gpu"]
+    assert share[servers.index("w1"), :3].tolist() == pytest.approx([used, used, 0.0])
+    assert np.count_nonzero(share) == 2
+    with pytest.raises(InputError, match="resource: nope: must be one of"):
+        utilisation(solution, "nope")
+
+
+def test_an_empty_solution_can_be_drawn(instance):
+    empty = build_solution(instance, {})
+    assert hs.plot.gantt(empty).get_title("left").endswith("objective 0")
+    assert "0% used" in hs.plot.utilisation(empty).get_title("left")
+
+
+def test_price_lines_are_what_the_capacity_is_worth(certificate):
+    total = sum(float(np.sum(path)) for _, path in price_lines(certificate).values())
+    worth = float(certificate.prices @ certificate.rows.capacity)
+    assert total == pytest.approx(worth, rel=1e-2)
+
+
+def test_ratio_intervals_are_drawn_at_their_ends(measured):
+    axes = hs.plot.ratios(measured)
+    row = measured.algorithm("oasis")
+    drawn = [line.get_xdata() for line in axes.lines if line.get_marker() != "None"]
+    assert [row.ratio.interval.lower, row.ratio.interval.upper] in [list(ends) for ends in drawn]
+    with pytest.raises(InputError, match="must have been compared"):
+        hs.plot.ratios(measured, family="astraea")
+
+
+def test_an_interactive_gantt(solution):
+    pytest.importorskip("plotly", reason="hindsched[plotly] is not installed")
+    figure = hs.plot.gantt(solution, interactive=True)
+    assert sum(figure.data[0].x) == sum(
+        span.last - span.first + 1
+        for rows in solution.assignments().values()
+        for span in job_spans(rows)
+    )
+
+
+def test_colours_differ():
+    assert len(set(PALETTE)) == len(PALETTE)
+    assert RC["axes.grid"] is True

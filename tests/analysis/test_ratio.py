@@ -1,0 +1,141 @@
+"""The ratio interval: directions, absent ends, reasons, contradictions."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hindsched.analysis.ratio import (
+    Interval,
+    Optimum,
+    Ratio,
+    competitive_ratio,
+    mean_ratio,
+    optimum_of,
+)
+from hindsched.errors import SolveFailed
+
+numbers = st.floats(0.01, 1e6)
+
+
+def maximum(lower, upper, status="feasible"):
+    return optimum_of("max", lower, upper, status, certified=True)
+
+
+def minimum(lower, upper, status="feasible"):
+    return optimum_of("min", upper, lower, status, certified=False)
+
+
+@given(st.tuples(numbers, numbers, numbers, numbers).map(sorted), st.booleans())
+def test_interval_holds_the_true_ratio(ends, maximising):
+    # Maximising: ALG <= lower <= true <= upper. Minimising: the mirror image.
+    first, second, third, fourth = ends
+    if maximising:
+        algorithm, lower, true, upper = first, second, third, fourth
+        ratio = competitive_ratio(maximum(lower, upper), algorithm)
+        value, difference = true / algorithm, true - algorithm
+    else:
+        lower, true, upper, algorithm = first, second, third, fourth
+        ratio = competitive_ratio(minimum(lower, upper), algorithm)
+        value, difference = algorithm / true, true - algorithm
+    slack = 1 + 1e-12
+    assert ratio.interval.lower <= value * slack
+    assert value <= ratio.interval.upper * slack
+    assert ratio.interval.lower >= 1 / slack
+    assert ratio.difference.lower <= difference + 1e-9
+    assert difference <= ratio.difference.upper + 1e-9
+    assert ratio.reason is None
+
+
+def test_ends_meet_when_the_optimum_is_proven():
+    ratio = competitive_ratio(maximum(180.0, 180.0, "optimal"), 90.0)
+    assert ratio.interval == Interval(2.0, 2.0)
+    assert ratio.difference == Interval(90.0, 90.0)
+
+
+@pytest.mark.parametrize("earned", [0.0, -3.0])
+def test_no_ratio_when_a_maximising_algorithm_earns_nothing(earned):
+    ratio = competitive_ratio(maximum(5.0, 7.0), earned)
+    assert ratio.to_dict() == {
+        "ratio": None,
+        "difference": {"lower": 5.0 - earned, "upper": 7.0 - earned},
+        "reason": "earns nothing or less",
+    }
+
+
+def test_no_ratio_outside_the_feasible_set_but_a_difference():
+    ratio = competitive_ratio(minimum(10.0, 12.0), 8.0, in_feasible_set=False)
+    assert not ratio.exists
+    assert ratio.reason == "may do what the offline problem forbids"
+    assert ratio.difference == Interval(2.0, 4.0)
+
+
+def test_no_ratio_with_violations_or_a_failed_run():
+    assert not competitive_ratio(maximum(1.0, 2.0), 1.0, violations=2).exists
+    failed = competitive_ratio(maximum(1.0, 2.0), None)
+    assert failed.to_dict()["difference"] == {"lower": None, "upper": None}
+    assert failed.reason == "the run failed"
+
+
+def test_absent_ends_stay_absent():
+    no_solution = competitive_ratio(maximum(None, 8.0), 4.0)
+    assert no_solution.interval == Interval(None, 2.0)
+    no_bound = competitive_ratio(maximum(8.0, None), 4.0)
+    assert no_bound.interval == Interval(2.0, None)
+    assert no_bound.reason == "the optimum has no upper bound"
+    no_cost_bound = competitive_ratio(minimum(0.0, 8.0), 16.0)
+    assert no_cost_bound.interval == Interval(2.0, None)
+    assert no_cost_bound.reason == "the optimum has no positive lower bound"
+
+
+def test_an_optimum_of_cost_zero_has_no_ratio():
+    ratio = competitive_ratio(minimum(0.0, 0.0, "optimal"), 3.0)
+    assert not ratio.exists
+    assert ratio.difference == Interval(-3.0, -3.0)
+
+
+def test_an_online_schedule_improves_the_optimum():
+    better = maximum(10.0, 20.0).improved(12.0, "oasis")
+    assert (better.interval, better.best, better.status) == (
+        Interval(12.0, 20.0),
+        "oasis",
+        "feasible",
+    )
+    assert maximum(10.0, 20.0).improved(9.0, "oasis").best == "offline"
+    cheaper = minimum(10.0, 20.0).improved(15.0, "edgecloud")
+    assert (cheaper.interval, cheaper.best) == (Interval(10.0, 15.0), "edgecloud")
+    assert maximum(None, None, "no_solution").improved(1.0, "x").interval == Interval(1.0, None)
+
+
+def test_an_online_schedule_can_meet_the_bound():
+    met = minimum(10.0, 20.0).improved(10.0, "edgecloud")
+    assert met.status == "optimal"
+    assert met.interval == Interval(10.0, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("optimum", "objective"), [(maximum(10.0, 20.0), 20.1), (minimum(10.0, 20.0), 9.9)]
+)
+def test_a_schedule_beyond_a_proven_bound_is_an_error(optimum, objective):
+    with pytest.raises(SolveFailed, match="beyond the proven bound"):
+        optimum.improved(objective, "oasis")
+
+
+def test_rounding_beyond_a_bound_is_no_error():
+    rounded = maximum(10.0, 20.0).improved(20.0 + 1e-7, "oasis")
+    assert rounded.interval.lower <= rounded.interval.upper
+
+
+def test_mean_and_spread_over_seeds():
+    ratios = [Ratio(Interval(1.0, 2.0), Interval()), Ratio(Interval(3.0, 6.0), Interval())]
+    mean, lower, upper = mean_ratio(ratios)
+    assert mean == Interval(2.0, 4.0)
+    assert (lower, upper) == (Interval(1.0, 3.0), Interval(2.0, 6.0))
+    with_absent = [*ratios, Ratio(Interval(), Interval(1.0, 1.0), "earns nothing or less")]
+    assert mean_ratio(with_absent) == (Interval(), Interval(), Interval())
+
+
+def test_proof_says_who_vouches_for_the_bound():
+    assert maximum(1.0, 2.0).proof == "certificate"
+    assert minimum(1.0, 2.0).proof == "solver"
+    assert maximum(1.0, None).proof == "none"
+    assert isinstance(maximum(1.0, 2.0), Optimum)

@@ -1,0 +1,155 @@
+"""The result store: what is kept, what is missing, what is refused."""
+
+import json
+from html.parser import HTMLParser
+
+import pytest
+
+import hindsched as hs
+from hindsched.analysis.report.html import render_report, write_report
+from hindsched.analysis.store import ResultStore, check_folder
+from hindsched.analysis.sweep import run_tasks
+from hindsched.analysis.tasks import plan_tasks
+from hindsched.errors import InputError
+from hindsched.solutions.base import read_solution
+
+OFFLINE = {"method": "bound", "time_limit": 1.0}
+
+
+@pytest.fixture(scope="module")
+def instance():
+    return hs.named_instance("oasis-t10-i10-h25-s0")
+
+
+@pytest.fixture(scope="module")
+def tasks(instance):
+    return plan_tasks([instance], ["oasis", "fifo"], seeds=2, offline=OFFLINE)
+
+
+@pytest.fixture(scope="module")
+def full(instance, tasks, tmp_path_factory):
+    store = ResultStore.create(tmp_path_factory.mktemp("s") / "out", [instance], tasks, {"a": 1})
+    run_tasks(tasks, [instance], workers=0, on_record=store.add)
+    return store
+
+
+def test_everything_is_kept(full, instance, tasks):
+    again = ResultStore.open(full.folder)
+    assert again.tasks == tasks
+    assert again.missing() == []
+    assert again.instances() == [instance]
+    assert [record["task"] for record in again.records()] == [task.key for task in tasks]
+    assert again.manifest["settings"] == {"a": 1}
+    assert "highspy" in again.manifest["versions"]
+
+
+def test_schedules_and_prices_can_be_verified_from_the_files(full, instance):
+    runs = [record for record in full.records() if record["kind"] == "online"]
+    for record in runs:
+        solution = read_solution(full.solution_file(record), instance)
+        assert solution.objective() == pytest.approx(record["objective"], rel=1e-12)
+        assert solution.is_feasible()
+    certificate = full.folder / "certificates" / f"{instance.name}.json"
+    checked = hs.verify(instance, full.solution_file(runs[0]), certificate)
+    assert checked.bound == pytest.approx(full.records()[0]["bound"], rel=1e-6)
+
+
+def test_tables(full):
+    import pandas as pd
+
+    paths = {path.name for path in full.write_tables()}
+    assert {"runs.csv", "optima.csv", "jobs.csv", "slots.csv"} <= paths
+    runs = pd.read_csv(full.folder / "runs.csv")
+    assert list(runs["algorithm"]) == ["oasis", "fifo", "fifo"]
+    assert len(pd.read_csv(full.folder / "jobs.csv")) == 3 * 10
+    pytest.importorskip("pyarrow", reason="hindsched[arrow] is not installed")
+    assert len(pd.read_parquet(full.folder / "runs.parquet")) == 3
+
+
+def test_the_report_is_one_self_contained_page(full, instance):
+    path = write_report(full)
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>")
+    assert "data:image/png;base64," in text
+    for outside in ("http://", "https://", "<script", "<link"):
+        assert outside not in text
+    for word in (
+        instance.name,
+        "oasis",
+        "fifo",
+        "highspy",
+        full.manifest["instances"][instance.name],
+    ):
+        assert word in text
+    assert "Not everything succeeded" not in text
+    check_nesting(text)
+
+
+def check_nesting(text):
+    """Every tag is closed, in the right order."""
+    open_tags = []
+
+    class Nesting(HTMLParser):
+        def handle_starttag(self, tag, attributes):
+            if tag not in ("meta", "img"):
+                open_tags.append(tag)
+
+        def handle_startendtag(self, tag, attributes):
+            pass
+
+        def handle_endtag(self, tag):
+            assert open_tags.pop() == tag
+
+    Nesting().feed(text)
+    assert open_tags == []
+
+
+def test_names_cannot_break_the_page(full):
+    full.manifest["settings"] = {"suite": "<script>alert(1)</script>"}
+    assert "<script" not in render_report(full)
+
+
+def test_a_partial_store_names_what_is_missing(instance, tasks, tmp_path):
+    store = ResultStore.create(tmp_path / "out", [instance], tasks)
+    run_tasks(tasks[:2], [instance], workers=0, on_record=store.add)
+    assert store.missing() == tasks[2:]
+    assert "Not everything succeeded" in render_report(store)
+
+
+def test_a_failed_task_is_missing_and_reported(instance, tasks, tmp_path):
+    store = ResultStore.create(tmp_path / "out", [instance], tasks[:2])
+    run_tasks(tasks[:1], [instance], workers=0, on_record=store.add)
+    store.add(
+        {"task": tasks[1].key, **tasks[1].to_dict(), "status": "failed", "error": "SolveFailed: x"}
+    )
+    assert store.missing() == tasks[1:2]
+    assert "SolveFailed: x" in render_report(store)
+
+
+def test_a_half_written_task_does_not_count(instance, tasks, tmp_path):
+    store = ResultStore.create(tmp_path / "out", [instance], tasks)
+    (store.folder / "tasks").mkdir()
+    (store.folder / "tasks" / f".{tasks[0].key}.json.abc").write_text("{")
+    assert store.missing() == tasks
+
+
+def test_folders_that_are_refused(full, instance, tasks, tmp_path):
+    with pytest.raises(InputError, match="holds results already"):
+        ResultStore.create(full.folder, [instance], tasks)
+    (tmp_path / "mine.txt").write_text("x")
+    with pytest.raises(InputError, match="must be a new or an empty folder"):
+        ResultStore.create(tmp_path, [instance], tasks)
+    with pytest.raises(InputError, match="must be a folder that can be written"):
+        check_folder(tmp_path / "mine.txt" / "below")
+    with pytest.raises(InputError, match="must be a folder of results"):
+        ResultStore.open(tmp_path)
+
+
+def test_a_changed_instance_is_found(instance, tasks, tmp_path):
+    store = ResultStore.create(tmp_path / "out", [instance], tasks)
+    path = store.folder / "instances" / f"{instance.name}.json"
+    data = json.loads(path.read_text())
+    data["slot_seconds"] = 1800
+    path.write_text(json.dumps(data))
+    with pytest.raises(InputError, match="must have the hash"):
+        store.instances()

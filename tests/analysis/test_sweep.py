@@ -1,0 +1,161 @@
+"""The sweep: order, dying workers, Dask, and the wish to stop."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import cloudpickle
+import pytest
+
+from hindsched.analysis import sweep
+from hindsched.analysis.tasks import OFFLINE, ONLINE, Task
+from hindsched.errors import InputError
+
+# Workers cannot import test modules, so functions of this one travel by value.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+class Stub:
+    """An instance as far as the sweep looks at it."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def to_dict(self):
+        return {"name": self.name}
+
+
+INSTANCES = [Stub("a"), Stub("b")]
+
+
+def tasks(count, **settings):
+    return [
+        Task(OFFLINE, "a"),
+        *(Task(ONLINE, "b", "fifo", seed, settings) for seed in range(count - 1)),
+    ]
+
+
+def work(instance, task):
+    key = Task.of(task).key
+    return {
+        "task": key,
+        "status": "ok",
+        "error": None,
+        "instance": instance["name"],
+        "pid": os.getpid(),
+    }
+
+
+def dies_once(instance, task):
+    marker = Path(task["settings"].get("marker", "/nonexistent/x"))
+    if task["seed"] == 1 and not marker.exists():
+        marker.write_text("died")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return work(instance, task)
+
+
+def dies_always(instance, task):
+    if task["seed"] == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return work(instance, task)
+
+
+def interrupted(instance, task):
+    return {**work(instance, task), "stopped_by": "interrupted" if task["seed"] == 1 else "gap"}
+
+
+def slow(instance, task):
+    time.sleep(60)
+    return work(instance, task)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_records_come_in_the_order_of_the_tasks(monkeypatch, workers):
+    monkeypatch.setattr(sweep, "run_task", work)
+    seen = []
+    records = sweep.run_tasks(tasks(5), INSTANCES, workers=workers, on_record=seen.append)
+    assert [record["task"] for record in records] == [task.key for task in tasks(5)]
+    assert [record["instance"] for record in records] == ["a", "b", "b", "b", "b"]
+    assert len(seen) == 5
+    here = {record["pid"] == os.getpid() for record in records}
+    assert here == {workers == 0}
+
+
+def test_a_worker_that_dies_once_costs_nothing(monkeypatch, tmp_path):
+    monkeypatch.setattr(sweep, "run_task", dies_once)
+    todo = tasks(5, marker=str(tmp_path / "marker"))
+    records = sweep.run_tasks(todo, INSTANCES, workers=2)
+    assert (tmp_path / "marker").exists()
+    assert [record["status"] for record in records] == ["ok"] * 5
+
+
+def test_a_task_that_kills_its_worker_fails_alone(monkeypatch):
+    monkeypatch.setattr(sweep, "run_task", dies_always)
+    records = sweep.run_tasks(tasks(4), INSTANCES, workers=2)
+    status = {record["task"]: record["status"] for record in records}
+    assert status == {
+        "a--offline": "ok",
+        "b--fifo--s0": "ok",
+        "b--fifo--s1": "failed",
+        "b--fifo--s2": "ok",
+    }
+    died = next(record for record in records if record["status"] == "failed")
+    assert died["error"].startswith("the worker process died")
+
+
+def test_an_interrupted_solve_stops_the_sweep_and_is_not_kept(monkeypatch):
+    monkeypatch.setattr(sweep, "run_task", interrupted)
+    kept = []
+    with pytest.raises(KeyboardInterrupt):
+        sweep.run_tasks(tasks(4), INSTANCES, workers=0, on_record=kept.append)
+    assert [record["task"] for record in kept] == ["a--offline", "b--fifo--s0"]
+
+
+def test_an_interrupted_solve_can_be_kept(monkeypatch):
+    monkeypatch.setattr(sweep, "run_task", interrupted)
+    records = sweep.run_tasks(tasks(4), INSTANCES, workers=0, stop_when_interrupted=False)
+    assert len(records) == 4
+
+
+def test_workers_do_not_outlive_an_interrupt(monkeypatch):
+    monkeypatch.setattr(sweep, "run_task", slow)
+    previous = signal.signal(signal.SIGALRM, _interrupt)
+    signal.alarm(3)
+    begin = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            sweep.run_tasks(tasks(2), INSTANCES, workers=2)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
+    # Without killing them it would take the tasks' 60 seconds.
+    assert time.monotonic() - begin < 40
+
+
+def _interrupt(signum, frame):
+    raise KeyboardInterrupt
+
+
+def test_dask_runs_the_same_tasks(monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="hindsched[dask] is not installed")
+    monkeypatch.setattr(sweep, "run_task", work)
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+    )
+    with cluster:
+        records = sweep.run_tasks(tasks(4), INSTANCES, dask=cluster.scheduler_address)
+    assert [record["task"] for record in records] == [task.key for task in tasks(4)]
+
+
+def test_no_scheduler_at_the_address(monkeypatch):
+    monkeypatch.setattr(sweep, "DASK_TIMEOUT", "1s")
+    pytest.importorskip("distributed", reason="hindsched[dask] is not installed")
+    with pytest.raises(InputError, match="must be a scheduler's address"):
+        sweep.run_tasks(tasks(1), INSTANCES, dask="tcp://127.0.0.1:1")
+
+
+def test_negative_workers():
+    with pytest.raises(InputError, match="workers: -1: must be at least 0"):
+        sweep.run_tasks(tasks(1), INSTANCES, workers=-1)

@@ -1,0 +1,120 @@
+"""Exact optimum of tiny mlbroker instances by enumeration of every worker count and PS place.
+
+Shares nothing with the package: data, costs and transport are computed here from the file's JSON,
+the transport by scipy's own linear programming. Two meanings: ``tight`` (every launch and every
+connection counts) and ``paper`` ((8) as printed: v is free to stay 1, only the N nearest workers
+must connect to the PS).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog
+
+
+def transport(data: list[float], room: list[float], price: list[list[float]]) -> float:
+    """Least cost of bringing the data to the room; infinite if it does not fit."""
+    size = len(data)
+    cost = [price[r][q] for r in range(size) for q in range(size)]
+    bounds = [(0, 0 if math.isinf(c) else None) for c in cost]
+    out = np.zeros((size, size * size))
+    into = np.zeros((size, size * size))
+    for r in range(size):
+        for q in range(size):
+            out[r, r * size + q] = 1
+            into[q, r * size + q] = 1
+    finite = [0.0 if math.isinf(c) else c for c in cost]
+    found = linprog(
+        finite, A_ub=into, b_ub=np.array(room) + 1e-9, A_eq=out, b_eq=data, bounds=bounds
+    )
+    return float(found.fun) if found.status == 0 else math.inf
+
+
+def optimum(file: dict[str, Any], formulation: str = "tight") -> float:
+    """Optimal objective of an instance file's JSON data."""
+    weights = {"transfer": 1, "resource": 1, "deployment": 1, "communication": 1}
+    weights |= file.get("cost_weights", {})
+    centers = [center["name"] for center in file["datacenters"]]
+    size, kinds, horizon = len(centers), file["resources"], file["horizon"]
+    distance = file["transfer_usd_per_gb"]
+    prices = [center["prices"] for center in file["datacenters"]]
+
+    # Raw choices of each job in each slot of its life: (cost alone, units rented, places used).
+    choices: dict[tuple[int, int], list[tuple[float, Any, frozenset[int]]]] = {}
+    for j, job in enumerate(file["jobs"]):
+        arc = [list(row) for row in distance]
+        for name in job.get("pinned_datacenters", []):
+            r = centers.index(name)
+            arc[r] = [0.0 if q == r else math.inf for q in range(size)]
+        for t in range(job["arrival"], job["departure"] + 1):
+            data = job["data_gb"][t - job["arrival"]]
+            needed = math.ceil(sum(data) / job["capacity_gb"] - 1e-9)
+            options = []
+            for y in itertools.product(range(needed + size), repeat=size):
+                if sum(y) > needed + size - 1:
+                    continue
+                moved = transport(data, [job["capacity_gb"] * n for n in y], arc)
+                if math.isinf(moved):
+                    continue
+                for p in range(size):
+                    each = sorted(
+                        job["exchange_gb"] * distance[r][p]
+                        for r in range(size)
+                        for _ in range(y[r])
+                    )
+                    talk = sum(each[:needed] if formulation == "paper" else each)
+                    units = [
+                        [
+                            y[r] * job["worker"].get(kind, 0) + (r == p) * job["ps"].get(kind, 0)
+                            for kind in kinds
+                        ]
+                        for r in range(size)
+                    ]
+                    places = frozenset(r for r in range(size) if y[r] > 0 or r == p)
+                    alone = weights["transfer"] * moved + weights["communication"] * talk
+                    options.append((alone, np.array(units, dtype=float), places))
+            choices[j, t] = options
+
+    def bill(units: Any) -> float:
+        total = 0.0
+        for r in range(size):
+            for k, kind in enumerate(kinds):
+                price, h = prices[r][kind], units[r][k]
+                if h <= price["threshold"]:
+                    total += price["unit_usd"] * h
+                else:
+                    total += price["discounted_usd"] * h
+                    total += (price["unit_usd"] - price["discounted_usd"]) * price["threshold"]
+        return weights["resource"] * total
+
+    # Dynamic program over slots; the state is where each job has (tight) or ever had (paper) been.
+    states: dict[tuple[frozenset[int], ...], float] = {
+        tuple(frozenset() for _ in file["jobs"]): 0.0
+    }
+    for t in range(1, horizon + 1):
+        live = [j for j, job in enumerate(file["jobs"]) if job["arrival"] <= t <= job["departure"]]
+        moves: dict[tuple[frozenset[int], ...], float] = {}
+        for combination in itertools.product(*(choices[j, t] for j in live)):
+            units = sum((c[1] for c in combination), np.zeros((size, len(kinds))))
+            cost = bill(units) + sum(c[0] for c in combination)
+            key = tuple(c[2] for c in combination)
+            moves[key] = min(cost, moves.get(key, math.inf))
+        after: dict[tuple[frozenset[int], ...], float] = {}
+        for state, so_far in states.items():
+            for places, cost in moves.items():
+                launches = 0.0
+                new = list(state)
+                for j, now in zip(live, places, strict=True):
+                    fresh = now - state[j]
+                    launches += file["jobs"][j]["deployment_usd"] * len(fresh)
+                    new[j] = state[j] | now if formulation == "paper" else now
+                total = so_far + cost + weights["deployment"] * launches
+                key = tuple(new)
+                if total < after.get(key, math.inf):
+                    after[key] = total
+        states = after
+    return min(states.values())

@@ -1,0 +1,225 @@
+"""Bad input: exit code 2 and one clear line, from every command, never a traceback."""
+
+import json
+
+import pytest
+
+from hindsched.cli.app import run
+from hindsched.instances.library import known_instance
+
+NAME = "oasis-t10-i10-h25-s0"
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Files with one thing wrong each, made from an instance that is right."""
+    data = known_instance(NAME).to_dict()
+
+    def write(name, change):
+        changed = json.loads(json.dumps(data))
+        change(changed)
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(changed))
+        return str(path)
+
+    (tmp_path / "text.json").write_text("{not json")
+    (tmp_path / "latin.json").write_bytes(b'{"name": "\xff"}')
+    (tmp_path / "list.json").write_text("[]")
+    (tmp_path / "nan.json").write_text('{"format": NaN}')
+    (tmp_path / "trace.csv").write_text("jobs,when\na,1\n")
+    return {
+        "good": write("good", lambda item: None),
+        "other": write("other", lambda item: item.update(slot_seconds=1800)),
+        "text": str(tmp_path / "text.json"),
+        "latin": str(tmp_path / "latin.json"),
+        "list": str(tmp_path / "list.json"),
+        "nan": str(tmp_path / "nan.json"),
+        "missing": str(tmp_path / "missing.json"),
+        "folder": str(tmp_path),
+        "unknown_field": write("unknown_field", lambda item: item["jobs"][3].update(color=1)),
+        "unknown_family": write("unknown_family", lambda item: item.update(family="oases")),
+        "newer": write("newer", lambda item: item.update(format="hindsched/9")),
+        "negative": write("negative", lambda item: item["jobs"][3]["worker"].update(gpu=-1)),
+        "late": write("late", lambda item: item["jobs"][9].update(arrival=11)),
+        "too_big": write("too_big", lambda item: item["jobs"][0]["worker"].update(gpu=999)),
+        "text_number": write("text_number", lambda item: item.update(horizon="10")),
+        "absent_field": write("absent_field", lambda item: item["jobs"][1].pop("epochs")),
+        "twice": write("twice", lambda item: item["jobs"][1].update(name="j1")),
+        "trace": str(tmp_path / "trace.csv"),
+        "below_a_file": str(tmp_path / "text.json" / "out"),
+        "new": str(tmp_path / "new"),
+    }
+
+
+def line_of(capsys, arguments):
+    """Run a command that must refuse its input, and return its one line."""
+    code = run(arguments)
+    captured = capsys.readouterr()
+    assert code == 2, captured.err
+    assert captured.out == ""
+    lines = captured.err.splitlines()
+    assert len(lines) == 1, captured.err
+    assert lines[0].startswith("error: ")
+    assert "Traceback" not in captured.err
+    return lines[0]
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("missing", "No such file or directory"),
+        ("folder", "Is a directory"),
+        ("text", "must be JSON"),
+        ("latin", "must be a readable UTF-8 file"),
+        ("list", "must be a JSON object"),
+        ("nan", "NaN is no JSON number"),
+        ("unknown_field", "jobs[3].color: 1: unknown field"),
+        ("unknown_family", "family: oases: must be one of oasis, batchsched"),
+        ("newer", "format: hindsched/9: must be hindsched/1"),
+        ("negative", "jobs[3].worker.gpu: -1: "),
+        ("late", "jobs[9].arrival: 11: "),
+        ("too_big", "jobs[0].worker"),
+        ("text_number", "horizon: 10: "),
+        ("absent_field", "jobs[1].epochs: (absent): is required"),
+        ("twice", "jobs[1].name: j1: names must be unique"),
+    ],
+)
+@pytest.mark.parametrize("command", ["describe", "solve"])
+def test_instance_files(capsys, files, command, file, message):
+    assert message in line_of(capsys, [command, files[file]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["simulate", "@good", "--algorithm", "nope"], "algorithm: nope: must be one of oasis"),
+        (["simulate", "@good", "--algorithm", "oasis", "--set", "x"], "must be NAME=VALUE"),
+        (["simulate", "@good", "--algorithm", "oasis", "--set", "x=1"], "oasis has the settings"),
+        (
+            ["simulate", "@good", "--algorithm", "oasis", "--set", "lower_floor=a"],
+            "set.lower_floor: a",
+        ),
+        (["simulate", "@good", "--algorithm", "fifo", "--engine", "model"], "set.engine: model"),
+        (["simulate", "@good", "--algorithm", "oasis", "--engine", "x"], "must be oracle or model"),
+        (["simulate", "@good"], "Missing option '--algorithm'"),
+        (["simulate", "@good", "--algorithm", "oasis", "--formulation", "x"], "formulation: x"),
+        (["ratio", "@good", "--algorithm", "nope"], "algorithm: nope"),
+        (["ratio", "@good", "--set", "nope=1"], "set.nope: 1"),
+        (["ratio", "@good", "--seeds", "0"], "seeds: 0: must be at least 1"),
+        (["ratio", "@good", "--method", "nope"], "method: nope: must be one of auto"),
+        (["solve", "@good", "--method", "nope"], "method: nope: must be one of auto"),
+        (["solve", "@good", "--solver", "nope"], "solver: nope: must be one of highs"),
+        (["solve", "@good", "--formulation", "nope"], "formulation: nope"),
+        (["solve", "@good", "--time-limit", "-1"], "time_limit: -1"),
+        (["solve", "@good", "--gap", "2"], "gap: 2"),
+        (["solve", "@good", "--nope"], "No such option: --nope"),
+        (["solve", "@good", "-o", "@below_a_file"], "must be writable"),
+        (["solve", "@good", "--certificate", "@below_a_file"], "must be writable"),
+        (["solve"], "Missing argument 'file'"),
+        (["solve", "oasis/small/nope"], "the suite has"),
+        (["nope"], "No such command 'nope'"),
+        (["verify", "@good", "@missing"], "No such file or directory"),
+        (["verify", "@good", "@text"], "must be JSON"),
+        (["verify", "@good", "@good"], "format: hindsched/1: must be hindsched-solution/1"),
+        (["generate", "nope", "-o", "@new"], "family: nope: must be one of oasis"),
+        (["generate", "oasis", "--preset", "nope", "-o", "@new"], "preset: nope"),
+        (["generate", "oasis", "--set", "nope=1", "-o", "@new"], "set.nope: 1"),
+        (["generate", "oasis", "--seed", "-1", "-o", "@new"], "seed: -1"),
+        (["generate", "oasis", "--start", "5", "-o", "@new"], "needs --from-trace"),
+        (["generate", "oasis", "-o", "@below_a_file"], "must be writable"),
+        (["generate", "oasis"], "Missing option '-o'"),
+        (["generate", "oasis", "--from-trace", "@trace", "-o", "@new"], "trace-format: (absent)"),
+        (
+            ["generate", "oasis", "--from-trace", "@trace", "--trace-format", "x", "-o", "@new"],
+            "trace_format: x: must be one of elasticflow",
+        ),
+        (
+            [
+                "generate",
+                "oasis",
+                "--from-trace",
+                "@missing",
+                "--trace-format",
+                "chronus",
+                "-o",
+                "@new",
+            ],
+            "must be a file or folder",
+        ),
+        (["bench", "nope", "--out", "@new"], "suite: nope: must be one of"),
+        (["bench", "--family", "nope", "--out", "@new"], "family: nope: must be one of oasis"),
+        (["bench", "--from-trace", "@trace", "--out", "@new"], "family: (absent): is required"),
+        (["bench", "--jobs", "5", "--out", "@new"], "jobs: 5: needs --from-trace"),
+        (["bench", "--family", "oasis", "--out", "@below_a_file"], "out: "),
+        (["bench", "--family", "oasis", "--out", "@folder"], "must be a new or an empty folder"),
+        (["bench", "--family", "oasis", "--algorithm", "x", "--out", "@new"], "algorithm: x"),
+        (["bench", "--family", "oasis", "--seeds", "0", "--out", "@new"], "seeds: 0"),
+        (["bench", "--family", "oasis", "--workers", "-1", "--out", "@new"], "workers: -1"),
+        (["bench", "--family", "oasis", "--solver", "x", "--out", "@new"], "solver: x"),
+        (["bench", "--resume", "--out", "@folder"], "must be a folder of results"),
+        (["report", "@folder"], "must be a folder of results"),
+        (["figure", "nope", "3"], "family: nope"),
+        (["figure", "oasis", "99", "-o", "@new"], "number: 99: oasis has the figures"),
+        (["figure", "oasis", "3", "-o", "@below_a_file"], "must be a folder that can be written"),
+        (["figure", "oasis", "3", "--seeds", "0", "-o", "@new"], "seeds: 0"),
+        (["schema", "nope"], "family: nope: must be one of oasis"),
+        (["list", "nope"], "list: nope: must be one of families"),
+        (["list", "algorithms", "--family", "nope"], "family: nope"),
+        (["explain", "@good", "@good", "--prices", "@good"], "format: hindsched/1: must be"),
+    ],
+)
+def test_arguments(capsys, files, arguments, message):
+    given = [files[word[1:]] if word.startswith("@") else word for word in arguments]
+    assert message in line_of(capsys, given)
+
+
+@pytest.mark.parametrize("trace_format", ["elasticflow", "philly", "chronus"])
+@pytest.mark.parametrize(
+    "command", [["generate", "oasis", "-o"], ["bench", "--family", "oasis", "--out"]]
+)
+def test_a_trace_with_missing_columns(capsys, files, command, trace_format):
+    trace = ["--from-trace", files["trace"], "--trace-format", trace_format]
+    line = line_of(capsys, [*command, files["new"], *trace])
+    assert "column" in line
+
+
+def test_a_solution_of_another_instance(capsys, files, tmp_path):
+    path = str(tmp_path / "solution.json")
+    assert run(["simulate", files["good"], "--algorithm", "oasis", "-o", path]) == 0
+    capsys.readouterr()
+    assert "instance_sha256: " in line_of(capsys, ["verify", files["other"], path])
+
+
+def test_a_certificate_of_another_instance(capsys, files, tmp_path):
+    solution, prices = str(tmp_path / "solution.json"), str(tmp_path / "prices.json")
+    assert run(["simulate", files["good"], "--algorithm", "oasis", "-o", solution]) == 0
+    limit = ["--method", "bound", "--time-limit", "1"]
+    assert run(["solve", files["other"], *limit, "--certificate", prices]) == 0
+    capsys.readouterr()
+    line = line_of(capsys, ["verify", files["good"], solution, "--prices", prices])
+    assert "instance_sha256: " in line
+
+
+def test_a_false_claim(capsys, files, tmp_path):
+    path = tmp_path / "solution.json"
+    assert run(["simulate", files["good"], "--algorithm", "oasis", "-o", str(path)]) == 0
+    capsys.readouterr()
+    data = json.loads(path.read_text())
+    data["objective"] += 1
+    path.write_text(json.dumps(data))
+    assert "the decisions have objective" in line_of(capsys, ["verify", files["good"], str(path)])
+
+
+def test_an_error_that_is_ours_is_one_line_too(capsys, files, monkeypatch):
+    def breaks(*args, **kwargs):
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("hindsched.online.simulator.simulate", breaks)
+    monkeypatch.delenv("HINDSCHED_TRACEBACK", raising=False)
+    assert run(["simulate", files["good"], "--algorithm", "oasis"]) == 1
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == 1
+    assert "ZeroDivisionError: a bug" in err
+    monkeypatch.setenv("HINDSCHED_TRACEBACK", "1")
+    with pytest.raises(ZeroDivisionError):
+        run(["simulate", files["good"], "--algorithm", "oasis"])

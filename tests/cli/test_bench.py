@@ -1,0 +1,198 @@
+"""The main job: killed and resumed, interrupted, rebuilt; and Ctrl-C during a solve."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hindsched.analysis.store import ResultStore
+from hindsched.cli.app import run
+
+COMMAND = [sys.executable, "-m", "hindsched"]
+FEW = ["--algorithm", "oasis", "--algorithm", "fifo", "--seeds", "2"]
+BOUND = ["--method", "bound", "--time-limit", "1"]
+WAIT_SECONDS = 120
+
+
+@pytest.fixture
+def answer(capsys):
+    """Run a command with --json in this process and return its exit code and its object."""
+
+    def ask(*arguments):
+        code = run([*arguments, "--json"])
+        captured = capsys.readouterr()
+        assert len(captured.out.splitlines()) == 1, captured.out + captured.err
+        return code, json.loads(captured.out)
+
+    return ask
+
+
+def start(*arguments, **options):
+    """Start a command in a session of its own, as a terminal does."""
+    return subprocess.Popen(
+        [*COMMAND, *arguments], text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options,
+    )  # fmt: skip
+
+
+def wait_until(condition, process):
+    """Poll; fail if the process ends or nothing happens for long."""
+    end = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        if process.poll() is not None:
+            pytest.fail(f"ended with {process.returncode}: {process.communicate()}")
+        if time.monotonic() > end:
+            process.kill()
+            pytest.fail("nothing happened")
+        time.sleep(0.01)
+
+
+def finished(folder):
+    """Modification time and content of every finished task."""
+    files = sorted(Path(folder, "tasks").glob("[!.]*.json"))
+    return {path.name: (path.stat().st_mtime_ns, path.read_text()) for path in files}
+
+
+def processes_of(group):
+    """Living processes that name the folder on their command line or belong to the session."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if int(stat[3]) == group and stat[0] != "Z":
+            found.append(int(entry.name))
+    return found
+
+
+def test_the_main_job(answer, tmp_path):
+    folder = tmp_path / "out"
+    code, report = answer("bench", "small", "--family", "oasis", *FEW, *BOUND, "--out", str(folder))
+    assert code == 0, report
+    assert report["missing"] == 0
+    assert report["failed"] == []
+    store = ResultStore.open(folder)
+    assert len(report["instances"]) == len(store.instances()) >= 8
+    for item in report["instances"]:
+        assert [row["algorithm"] for row in item["algorithms"]] == ["oasis", "fifo"]
+        for row in item["algorithms"]:
+            if row["ratio"] is not None:
+                assert 1 - 1e-9 <= row["ratio"]["lower"] <= row["ratio"]["upper"]
+    page = Path(report["report"]).read_text()
+    assert page.startswith("<!DOCTYPE html>")
+
+    # Everything can be made again from the folder alone.
+    for name in ("report.html", "runs.csv", "optima.csv"):
+        (folder / name).unlink()
+    code, again = answer("report", str(folder))
+    assert code == 0
+    assert again["instances"] == report["instances"]
+    assert (folder / "report.html").read_text() == page
+    assert (folder / "runs.csv").exists()
+
+    # Resuming what is complete does nothing.
+    before = finished(folder)
+    code, _ = answer("bench", "small", "--family", "oasis", "--out", str(folder), "--resume")
+    assert code == 0
+    assert finished(folder) == before
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to find orphans")
+def test_sigkill_in_the_middle_then_resume(answer, tmp_path):
+    folder = tmp_path / "out"
+    arguments = ["bench", "small", "--family", "oasis", *FEW, *BOUND, "--out", str(folder)]
+    process = start(*arguments)
+    wait_until(lambda: len(finished(folder)) >= 3, process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    process.stderr.close()
+    before = finished(folder)
+    store = ResultStore.open(folder)
+    total = len(store.tasks)
+    assert 3 <= len(before) < total
+
+    # Workers follow their parent.
+    end = time.monotonic() + 20
+    while processes_of(process.pid) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert processes_of(process.pid) == []
+
+    code, report = answer("bench", "--resume", "--out", str(folder))
+    assert code == 0
+    after = finished(folder)
+    assert len(after) == total
+    assert {name: after[name] for name in before} == before, "a finished task was repeated"
+    assert report["missing"] == 0
+    assert {task.key + ".json" for task in store.tasks} == set(after)
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
+    folder = tmp_path / "out"
+    process = start("bench", "small", "--family", "oasis", *FEW, *BOUND, "--out", str(folder))
+    wait_until(lambda: len(finished(folder)) >= 2, process)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert "Traceback" not in err
+    assert f"hindsched bench --resume --out {folder}" in err
+    assert len(finished(folder)) >= 2
+
+
+def test_options_cannot_change_on_the_way(capsys, tmp_path):
+    folder = str(tmp_path / "out")
+    first = ["bench", "small", "--family", "oasis", "--algorithm", "oasis", *BOUND]
+    assert run([*first, "--out", folder, "--workers", "0"]) == 0
+    capsys.readouterr()
+    assert run([*first, "--out", folder]) == 2
+    assert "holds results already" in capsys.readouterr().err
+    resume = ["bench", "--resume", "--out", folder]
+    assert run([*resume, "--time-limit", "9"]) == 2
+    assert "time_limit: 9.0: the results to resume were made with 1.0" in capsys.readouterr().err
+    assert run([*resume, "--algorithm", "fifo"]) == 2
+    assert "algorithm" in capsys.readouterr().err
+    assert run([*resume, "--time-limit", "1", "--workers", "1"]) == 0
+
+
+def test_a_failed_task_is_exit_code_1_and_is_tried_again(answer, capsys, tmp_path, monkeypatch):
+    from hindsched.errors import SolveFailed
+
+    folder = str(tmp_path / "out")
+    arguments = ["bench", "small", "--family", "oasis", "--algorithm", "oasis", *BOUND]
+    with monkeypatch.context() as patch:
+
+        def breaks(*args, **kwargs):
+            raise SolveFailed("it broke")
+
+        patch.setattr("hindsched.online.simulator.simulate", breaks)
+        assert run([*arguments, "--out", folder, "--workers", "0"]) == 1
+    assert "SolveFailed: it broke" in capsys.readouterr().err
+    code, report = answer("bench", "--resume", "--out", folder, "--workers", "0")
+    assert (code, report["failed"]) == (0, [])
+
+
+def test_ctrl_c_during_a_solve_gives_the_interval():
+    name = "oasis-t100-i100-h50-s0"
+    process = start("solve", name, "--method", "bound", "--json")
+    seen = []
+
+    def progress():
+        seen.append(process.stderr.readline())
+        return "bound" in seen[-1]
+
+    wait_until(progress, process)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert "Traceback" not in err
+    result = json.loads(out)
+    assert process.returncode == 0
+    assert result["stopped_by"] == "interrupted"
+    # No feasible schedule can exceed the bound; 1253.7 is the value of one.
+    assert result["bound"] >= 1253.7

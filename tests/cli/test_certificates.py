@@ -1,0 +1,57 @@
+"""Certificates at the command line: written by solve and simulate, checked, explained."""
+
+import json
+
+from hindsched.cli.app import run
+
+NAME = "oasis-t10-i10-h5-s1"
+
+
+def ask(capsys, *arguments):
+    code = run([*arguments, "--json"])
+    captured = capsys.readouterr()
+    return code, json.loads(captured.out) if code == 0 else captured.err
+
+
+def test_an_algorithms_own_prices_are_its_certificate(capsys, tmp_path):
+    solution, prices = str(tmp_path / "s.json"), str(tmp_path / "c.json")
+    run_oasis = ("simulate", NAME, "--algorithm", "oasis")
+    code, ran = ask(capsys, *run_oasis, "-o", solution, "--certificate", prices)
+    assert code == 0
+    assert ran["bound"] >= 250.338 >= ran["objective"]
+    code, checked = ask(capsys, "verify", NAME, solution, "--prices", prices)
+    assert code == 0
+    assert checked["bound"] == ran["bound"]
+    code, said = ask(capsys, "simulate", NAME, "--algorithm", "fifo", "--certificate", prices)
+    assert code == 2
+    assert said.strip() == "error: certificate: (absent): the algorithm must post prices"
+
+
+def files_of(capsys, tmp_path):
+    solution, prices = tmp_path / "s.json", tmp_path / "c.json"
+    ask(capsys, "simulate", NAME, "--algorithm", "oasis", "-o", str(solution))
+    bound = ("solve", NAME, "--method", "bound", "--time-limit", "1")
+    code, _ = ask(capsys, *bound, "--certificate", str(prices))
+    assert code == 0
+    return str(solution), prices
+
+
+def test_tampered_prices_are_refused_in_one_line(capsys, tmp_path):
+    solution, prices = files_of(capsys, tmp_path)
+    data = json.loads(prices.read_text())
+    data["prices"]["worker_capacity"][0]["price"] *= 1.01
+    prices.write_text(json.dumps(data))
+    code, said = ask(capsys, "verify", NAME, solution, "--prices", str(prices))
+    assert code == 2
+    assert said.count("\n") == 1
+    assert "the prices prove" in said
+
+
+def test_the_gap_is_explained_and_drawn(capsys, tmp_path):
+    solution, prices = files_of(capsys, tmp_path)
+    picture = tmp_path / "gap.png"
+    code, told = ask(capsys, "explain", NAME, solution, "--prices", str(prices), "-o", str(picture))
+    assert code == 0
+    terms = told["from_jobs"] + told["from_idle_capacity"] + told["from_rounding"]
+    assert abs(terms - told["gap"]) <= 1e-9 * told["bound"]
+    assert picture.stat().st_size > 1000

@@ -1,0 +1,200 @@
+"""The commands in the good case: what they print, what they write, their exit codes."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from hindsched.cli.app import run
+from hindsched.instances.base import FAMILIES, families_on
+
+NAME = "oasis-t10-i10-h25-s0"
+BOUND = ["--method", "bound", "--time-limit", "1"]
+
+
+@pytest.fixture
+def answer(capsys):
+    """Run a command with --json and return its exit code and its object."""
+
+    def ask(*arguments):
+        code = run([*arguments, "--json"])
+        captured = capsys.readouterr()
+        assert len(captured.out.splitlines()) == 1, captured.out + captured.err
+        return code, json.loads(captured.out)
+
+    return ask
+
+
+@pytest.fixture
+def text(capsys):
+    """Run a command for a person and return what it prints."""
+
+    def ask(*arguments):
+        assert run(list(arguments)) == 0, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    return ask
+
+
+def test_the_walk_through_one_instance(answer, tmp_path):
+    file, best, online, prices, picture = (
+        str(tmp_path / name) for name in ("x.json", "best.json", "on.json", "p.json", "gap.png")
+    )
+    code, made = answer("generate", "oasis", "--preset", "small", "--seed", "3", "-o", file)
+    assert (code, made["family"], made["file"]) == (0, "oasis", file)
+
+    code, solved = answer(
+        "solve", file, "--method", "milp", "--time-limit", "20", "--gap", "0.1", "-o", best
+    )
+    assert code == 0
+    names = {"family", "instance", "method", "status", "objective", "bound", "gap", "seconds"}
+    assert names <= set(solved)
+    code, bounded = answer("solve", file, *BOUND, "--certificate", prices)
+    assert (code, bounded["objective"], bounded["certified"]) == (0, None, True)
+
+    code, ran = answer("simulate", file, "--algorithm", "oasis", "-o", online)
+    names = {
+        "family", "instance", "algorithm", "objective", "jobs_completed", "jobs_rejected",
+        "violations", "decision_ms_median", "decision_ms_max",
+    }  # fmt: skip
+    assert code == 0
+    assert names <= set(ran)
+    assert ran["violations"] == []
+    assert ran["objective"] <= solved["bound"] * (1 + 1e-6)
+
+    code, measured = answer("ratio", file, "--algorithm", "oasis", *BOUND)
+    assert code == 0
+    assert set(measured["optimum"]) >= {"lower", "upper", "status"}
+    [row] = measured["algorithms"]
+    assert row["algorithm"] == "oasis"
+    assert row["objective"] == ran["objective"]
+    assert 1 <= row["ratio"]["lower"] <= row["ratio"]["upper"]
+    assert row["theorem"]["kind"] in ("ratio", "additive")
+    assert all({"name", "holds", "worst"} <= set(item) for item in row["theorem"]["assumptions"])
+
+    for solution in (best, online):
+        code, checked = answer("verify", file, solution, "--prices", prices)
+        assert (code, checked["feasible"]) == (0, True)
+        assert checked["bound"] == pytest.approx(bounded["bound"], rel=1e-6)
+
+    code, explained = answer("explain", file, online, "--prices", prices, "-o", picture)
+    assert code == 0
+    parts = [explained[key] for key in ("from_jobs", "from_idle_capacity", "from_rounding")]
+    assert sum(parts) == pytest.approx(explained["gap"], rel=1e-9)
+    assert (tmp_path / "gap.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_same_for_people(text, tmp_path):
+    online, prices = str(tmp_path / "on.json"), str(tmp_path / "p.json")
+    assert "horizon" in text("describe", NAME)
+    assert "subgradient" in text("solve", NAME, *BOUND, "--certificate", prices)
+    assert "decision ms median" in text("simulate", NAME, "--algorithm", "oasis", "-o", online)
+    assert "ratio >=" in text("ratio", NAME, "--algorithm", "oasis", *BOUND)
+    assert "feasible" in text("verify", NAME, online, "--prices", prices)
+    assert "from idle capacity" in text("explain", NAME, online, "--prices", prices)
+    assert "$schema" in text("schema", "oasis")
+    assert "highspy" in text("versions")
+    assert "bench" in text("--help")
+    assert "bench" in text()
+
+
+def test_a_solution_that_breaks_a_constraint_is_exit_code_1(answer, tmp_path):
+    path = tmp_path / "s.json"
+    answer("simulate", NAME, "--algorithm", "oasis", "-o", str(path))
+    data = json.loads(path.read_text())
+    served = next(job for job in data["jobs"] if job["assignments"])
+    row = served["assignments"][0]
+    row["workers"] = {"w1": sum(row["workers"].values())}
+    path.write_text(json.dumps(data))
+    code, checked = answer("verify", NAME, str(path))
+    assert (code, checked["feasible"], checked["gap"]) == (1, False, None)
+    assert checked["violations"]
+
+
+def test_settings_reach_the_algorithm(answer):
+    _, plain = answer("simulate", NAME, "--algorithm", "oasis")
+    _, floored = answer("simulate", NAME, "--algorithm", "oasis", "--set", "lower_floor=0.1")
+    assert floored["settings"] == {"lower_floor": "0.1"}
+    assert floored["objective"] != plain["objective"]
+
+
+def test_seeds_reach_the_algorithm(answer):
+    _, first = answer("simulate", NAME, "--algorithm", "fifo", "--seed", "1")
+    _, again = answer("simulate", NAME, "--algorithm", "fifo", "--seed", "1")
+    _, other = answer("simulate", NAME, "--algorithm", "fifo", "--seed", "2")
+    assert first["objective"] == again["objective"] != other["objective"]
+
+
+@pytest.mark.parametrize("what", ["families", "algorithms", "suites", "instances", "solvers"])
+def test_lists(answer, text, what):
+    code, listed = answer("list", what)
+    assert code == 0
+    assert listed[what]
+    if what != "instances":
+        assert what in text("list", what)
+    if what == "families":
+        assert [row["family"] for row in listed[what]] == list(families_on("instances"))
+    if what == "algorithms":
+        named = {(row["family"], row["algorithm"]) for row in listed[what]}
+        assert {(family, family) for family in families_on("online.algorithms")} <= named
+    if what == "solvers":
+        assert {"solver": "highs", "installed": True} in listed[what]
+
+
+def test_schemas(answer):
+    for family in families_on("instances"):
+        code, schema = answer("schema", family)
+        assert code == 0
+        assert {"format", "family"} <= set(schema["required"])
+
+
+def test_names_of_the_library(answer):
+    _, listed = answer("list", "instances", "--family", "oasis")
+    name = next(row["name"] for row in listed["instances"] if "/" in row["name"])
+    code, described = answer("describe", name)
+    assert code == 0
+    assert name.endswith(described["instance"])
+
+
+def test_an_absent_optimum_is_null_not_zero(answer):
+    _, solved = answer("solve", NAME, "--method", "relaxation")
+    assert solved["objective"] is None
+    assert solved["gap"] is None
+
+
+def test_families_are_five_words():
+    assert FAMILIES == ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import hindsched",
+        "import hindsched as hs; hs.named_instance(NAME); hs.verify; hs.read_solution",
+        "import hindsched.cli.app",
+        "from hindsched.cli.app import run; assert run(['verify', NAME, SOLUTION]) == 0",
+    ],
+)
+def test_no_solver_is_loaded(code, tmp_path):
+    solution = tmp_path / "s.json"
+    assert run(["simulate", NAME, "--algorithm", "oasis", "-o", str(solution)]) == 0
+    program = (
+        f"import sys; NAME = {NAME!r}; SOLUTION = {str(solution)!r}\n{code}\n"
+        "solvers = {'highspy', 'pyomo', 'cvxpy', 'clarabel'} & set(sys.modules)\n"
+        "assert not solvers, solvers\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_public_name_is_there():
+    import hindsched as hs
+
+    for name in hs.__all__:
+        assert getattr(hs, name) is not None
+    assert set(hs.__all__) <= set(dir(hs))
+    with pytest.raises(AttributeError, match="no attribute 'nope'"):
+        hs.nope

@@ -1,0 +1,46 @@
+"""``figure``: a table and a drawing of any registered experiment."""
+
+import json
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+
+from hindsched.analysis.figures.base import Figure, figures
+from hindsched.cli.app import run
+
+
+def experiment(scale, on_row):
+    rows = []
+    for seed in range(scale.seeds):
+        on_row(f"seed {seed}")
+        rows.append({"jobs": scale.pick(100, 5), "algorithm": "oasis", "seed": seed, "value": seed})
+    return pd.DataFrame(rows)
+
+
+def draw(frame):
+    figure, axes = plt.subplots()
+    axes.plot(frame["seed"], frame["value"])
+    return figure
+
+
+@pytest.fixture
+def folder(monkeypatch, tmp_path):
+    figure = Figure("7x", "A figure", "grows", experiment, draw)
+    monkeypatch.setitem(figures("oasis"), "7x", figure)
+    return tmp_path / "figures"
+
+
+@pytest.mark.parametrize(
+    ("options", "seeds", "jobs"),
+    [([], 5, 100), (["--quick"], 1, 5), (["--quick", "--seeds", "3"], 3, 5)],
+)
+def test_table_and_drawing(folder, capsys, options, seeds, jobs):
+    assert run(["figure", "oasis", "7x", *options, "-o", str(folder), "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["seeds"], summary["rows"], summary["claim"]) == (seeds, seeds, "grows")
+    frame = pd.read_csv(folder / "oasis-7x.csv")
+    assert list(frame["seed"]) == list(range(seeds))
+    assert set(frame["jobs"]) == {jobs}
+    assert (folder / "oasis-7x.png").read_bytes().startswith(b"\x89PNG")
+    assert plt.get_fignums() == []

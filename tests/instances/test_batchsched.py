@@ -1,0 +1,116 @@
+"""batchsched instances: files, rules, modes, generator and traces."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from hindsched.errors import InputError
+from hindsched.instances.batchsched import PARAMETER_SERVER, RING_ALLREDUCE, BatchschedInstance
+from hindsched.instances.batchsched_modes import modes
+from hindsched.instances.generators.batchsched import SUITES, from_trace, generate
+from hindsched.instances.io import read, write
+from tests.strategies.batchsched import instance, known_b
+
+FILE = Path("tests/data/instances/batchsched-ps-j5-s200.json")
+
+
+def test_round_trip(tmp_path):
+    inst = read(FILE)
+    write(inst, tmp_path / "x.json")
+    assert json.loads((tmp_path / "x.json").read_text()) == json.loads(FILE.read_text())
+    assert read(tmp_path / "x.json").sha256() == inst.sha256()
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        (lambda d: d["jobs"][0].update(arrival=99), "jobs[0].arrival"),
+        (lambda d: d["jobs"][1].update(minibatch_slots=[1.0]), "jobs[1].minibatch_slots"),
+        (lambda d: d["jobs"][1].update(update_slots=None), "jobs[1].update_slots"),
+        (lambda d: d["jobs"][1].update(reduce_slots=1.0), "jobs[1].reduce_slots"),
+        (lambda d: d["jobs"][0].update(surprise=1), "jobs[0].surprise"),
+        (lambda d: d["servers"][0]["capacity"].update(gpu=-1), "servers[0].capacity.gpu"),
+        (lambda d: d["servers"][0]["capacity"].update(tpu=1), "servers[0].capacity.tpu"),
+        (lambda d: d["worker_types"][0]["demand"].update(gpu=9), "worker_types[0].demand"),
+        (
+            lambda d: d["worker_types"][0]["demand"].pop("bandwidth_mbps"),
+            "worker_types[0].demand.bandwidth_mbps",
+        ),
+        (lambda d: d.pop("ps_types"), "ps_types"),
+        (lambda d: d.update(architecture="ring-allreduce"), "ps_types"),
+        (lambda d: d.update(bandwidth_resource="net"), "bandwidth_resource"),
+        (lambda d: d["servers"][1].update(name="s1"), "servers[1].name"),
+    ],
+)
+def test_broken_rules_name_the_field(change, where):
+    data = json.loads(FILE.read_text())
+    change(data)
+    with pytest.raises(InputError) as error:
+        BatchschedInstance.parse(data)
+    assert error.value.where == where
+    assert "\n" not in str(error.value)
+
+
+def test_a_cluster_that_holds_no_job_is_refused():
+    with pytest.raises(InputError, match="must hold one worker"):
+        instance(PARAMETER_SERVER, [(1, 2)], [(1, 2)], [2], [])
+
+
+def test_modes_of_b1_and_b2():
+    inst = known_b(PARAMETER_SERVER)
+    assert set(modes(inst, inst.jobs[0]).tuples()) >= {(0, 0, 1, 2, 3), (0, 0, 0, 3, 4)}
+    ring = known_b(RING_ALLREDUCE)
+    wide = instance(
+        RING_ALLREDUCE, [(3, 3), (3, 3)], [(1, 1)], [],
+        [job.model_dump(exclude={"name"}, exclude_unset=True) for job in ring.jobs], 2,
+    )  # fmt: skip
+    expected = {(0, 0, 1, 3, 2), (0, 0, 1, 1, 3), (0, 0, 0, 3, 3), (0, 0, 0, 2, 4)}
+    assert set(modes(wide, wide.jobs[0]).tuples()) == expected
+
+
+def test_generator_is_deterministic_and_within_the_ranges():
+    assert generate("paper", 5).sha256() == generate("paper", 5).sha256()
+    assert generate("paper", 5).sha256() != generate("paper", 6).sha256()
+    inst = generate("paper", 0, architecture=RING_ALLREDUCE)
+    for job in inst.jobs:
+        assert 200 <= job.weight <= 5000
+        assert 5 <= job.chunks <= 50
+        assert all(0.001 <= slots <= 0.05 for slots in job.minibatch_slots)
+
+
+def test_generator_knobs():
+    one = generate("paper", 0, fixed_worker_type=3)
+    assert len(one.worker_types) == 1
+    few = generate("paper", 0, fixed_workers=4)
+    assert {job.chunks for job in few.jobs} == {4}
+    small, large = (generate("paper", 0, capacity_fraction=f) for f in (0.2, 0.4))
+    ratio = large.server_capacity.sum(axis=0) / small.server_capacity.sum(axis=0)
+    assert ratio == pytest.approx([2.0] * 3, rel=0.05)
+    for bad in ({"fixed_workers": 0}, {"capacity_fraction": -1}, {"architecture": "ring"}):
+        with pytest.raises(InputError):
+            generate("paper", 0, **bad)
+
+
+def test_small_suite_has_eight_instances_of_both_architectures():
+    suite = SUITES["small"]()
+    assert len(suite) == 8
+    assert {inst.architecture for inst in suite} == {PARAMETER_SERVER, RING_ALLREDUCE}
+
+
+def test_from_trace():
+    if "HINDSCHED_TRACES" not in os.environ:
+        pytest.skip("no real traces: HINDSCHED_TRACES is not set")
+    from hindsched.instances.traces.loading import load_trace
+
+    path = Path(os.environ["HINDSCHED_TRACES"]) / "elasticflow" / "raw-traces.tar.gz"
+    table = load_trace(path, "elasticflow", "cluster06").window(0, 40)
+    for architecture in (PARAMETER_SERVER, RING_ALLREDUCE):
+        inst = from_trace(table, jobs=40, architecture=architecture)
+        assert len(inst.jobs) == 40
+        assert len(inst.worker_types) == 3
+    with pytest.raises(InputError):
+        from_trace(table, jobs=41)

@@ -1,0 +1,79 @@
+"""The library of named instances and the registry of generators."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import hindsched as hs
+from hindsched.errors import InputError
+from hindsched.instances.base import families_on
+from hindsched.instances.generators.registry import generate, presets, suite, suites
+from hindsched.instances.library import KNOWN, list_instances, list_suites, named_instance
+
+DATA = Path(__file__).parents[1] / "data" / "instances"
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_known_instances_come_with_the_package(name):
+    instance = named_instance(name)
+    assert instance.name == name
+    assert instance.family == KNOWN[name][0].family
+    assert instance == hs.read(DATA / f"{name}.json")
+    for facts in KNOWN[name]:
+        assert facts.lower <= facts.upper
+        assert instance.check_formulation(facts.formulation)
+
+
+def test_every_known_file_is_named():
+    assert {path.stem for path in DATA.glob("*.json")} == set(KNOWN)
+
+
+@pytest.mark.parametrize("family", families_on("instances.generators"))
+def test_every_family_has_a_small_suite_and_preset(family):
+    assert "small" in suites(family)
+    assert "small" in presets(family)
+    instances = suite(family, "small")
+    assert len({instance.name for instance in instances}) == len(instances) > 0
+    assert {instance.family for instance in instances} == {family}
+    first = instances[0]
+    assert named_instance(f"{family}/small/{first.name}") == first
+    # Made data obey the same rules as read data.
+    assert type(first).parse(json.loads(json.dumps(first.to_dict()))) == first
+
+
+@pytest.mark.parametrize("family", families_on("instances.generators"))
+def test_a_seed_gives_the_same_instance(family):
+    one, again, other = (generate(family, "small", seed) for seed in (5, 5, 6))
+    assert one.sha256() == again.sha256() != other.sha256()
+
+
+def test_lists():
+    rows = list_suites("oasis")
+    assert {"family": "oasis", "suite": "small"} in rows
+    names = [row["name"] for row in list_instances("mlbroker")]
+    assert "mlbroker-r3-t2-s51" in names
+    assert any(name.startswith("mlbroker/small/") for name in names)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nope", "instance: nope: must be a file or one of"),
+        ("nope/small/x", "family: nope"),
+        ("oasis/nope/x", "suite: nope: oasis has the suites"),
+        ("oasis/small/x", "the suite has"),
+    ],
+)
+def test_unknown_names(name, message):
+    with pytest.raises(InputError, match=message):
+        named_instance(name)
+
+
+def test_unknown_settings():
+    with pytest.raises(InputError, match=r"set\.nope: 1: the generator of oasis has the settings"):
+        generate("oasis", "small", nope=1)
+    with pytest.raises(InputError, match="preset: nope: oasis has the presets"):
+        generate("oasis", "nope")
+    with pytest.raises(InputError, match="seed: -1: must be at least 0"):
+        generate("oasis", seed=-1)

@@ -1,0 +1,306 @@
+"""Every loader on small crafted files: units, rejections with their reasons, one-line errors."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hindsched.errors import InputError
+from hindsched.instances.traces import load_trace, submit_slots
+from hindsched.instances.traces.alibaba import load_server_shapes
+from hindsched.instances.traces.gavel import load_throughputs
+from hindsched.instances.traces.helios import load_daily_quotas
+from hindsched.instances.traces.philly import load_virtual_clusters
+
+ELASTICFLOW = (
+    "job_id,submission_time,duration,num_gpu\nb,100,600,4\na,40,700,2\nc,50,0,1\nd,x,9,1\n"
+)
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_bytes(gzip.compress(text.encode()) if path.name.endswith(".gz") else text.encode())
+    return path
+
+
+def test_elasticflow_reads_a_file_a_folder_and_an_archive(tmp_path: Path) -> None:
+    single = write(tmp_path / "cluster01.csv", ELASTICFLOW)
+    write(tmp_path / "cluster02.csv", ELASTICFLOW.replace("b,100", "e,10"))
+    archive = tmp_path / "raw.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        for name in ("cluster02.csv", "cluster01.csv"):
+            data = (tmp_path / name).read_bytes()
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    table = load_trace(single, "elasticflow")
+    assert table.rows["job"].tolist() == ["a", "b"]
+    assert table.rows["submit_seconds"].tolist() == [0, 60]
+    assert table.reasons() == {"duration not above 0": 1, "no submission time": 1}
+    assert table.rejected["row"].tolist() == [3, 4]
+    whole = load_trace(archive, "elasticflow")
+    folder = load_trace(tmp_path, "elasticflow")
+    assert whole.rows.equals(folder.rows)
+    assert whole.rows_read == 8
+    assert len(whole.part("cluster02")) == 2
+    assert whole.provenance()["trace_sha256"]
+    assert "trace_part" not in whole.provenance()
+    assert whole.part("cluster02").window(0, 1).provenance()["trace_part"] == "cluster02"
+
+
+def test_windows_and_slots(tmp_path: Path) -> None:
+    table = load_trace(write(tmp_path / "c.csv", ELASTICFLOW), "elasticflow")
+    assert table.window(30, 1).rows["job"].tolist() == ["b"]
+    assert submit_slots(table, 60).tolist() == [1, 2]
+    assert submit_slots(table, 61, first_slot=0).tolist() == [0, 0]
+    assert submit_slots(table.window(0, 0), 60).tolist() == []
+    with pytest.raises(InputError, match="2 jobs"):
+        table.window(0, 3)
+    for length in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(InputError, match="slot_seconds"):
+            submit_slots(table, length)
+
+
+def test_infinite_numbers_are_rejected(tmp_path: Path) -> None:
+    text = "job_id,submission_time,duration,num_gpu\na,inf,1,1\nb,7,inf,1\nc,8,1,inf\nd,9,1,1\n"
+    table = load_trace(write(tmp_path / "c.csv", text), "elasticflow")
+    assert table.rows["submit_seconds"].tolist() == [2]
+    assert sorted(table.reasons()) == [
+        "infinite duration",
+        "infinite number of GPUs",
+        "infinite submission time",
+    ]
+
+
+def test_philly_flat_file_crosses_the_end_of_daylight_saving(tmp_path: Path) -> None:
+    text = "timestamp,duration,num_gpus,gpu_time,cluster\n"
+    text += "2017-11-05 00:30:00,60.0,1,60.0,a\n2017-11-05 02:30:00,60.0,2,120.0,b\n"
+    text += "2017-11-05 01:30:00,60.0,0,0,b\nsoon,60.0,1,60.0,b\n\n"
+    table = load_trace(write(tmp_path / "p.csv.gz", text), "philly")
+    # 00:30 daylight time to 02:30 standard time: three hours, not two.
+    assert table.rows["submit_seconds"].tolist() == [0, 3 * 3600]
+    assert table.reasons() == {"no GPU requested": 1, "no submission time": 1}
+
+
+def attempt(start: Any, end: Any, *gpus: int) -> dict[str, Any]:
+    detail = [{"ip": f"m{i}", "gpus": [f"gpu{g}" for g in range(n)]} for i, n in enumerate(gpus)]
+    return {"start_time": start, "end_time": end, "detail": detail}
+
+
+def day(time: str) -> str:
+    return f"2017-10-09 {time}:00"
+
+
+def test_philly_log_adds_attempts_and_counts_the_first_ones_gpus(tmp_path: Path) -> None:
+    shared = {"vc": "v", "user": "u"}
+    retried = [attempt(day("08:10"), day("08:20"), 2, 1), attempt(day("09:00"), day("09:05"), 8)]
+    jobs = [
+        {"status": "Pass", "jobid": "1", "submitted_time": day("08:00"), "attempts": retried},
+        {"status": "Killed", "jobid": "2", "submitted_time": "None", "attempts": retried},
+        {"status": "Killed", "jobid": "3", "submitted_time": day("08:00"), "attempts": []},
+        {"status": "Pass", "jobid": "4", "submitted_time": day("08:00"),
+         "attempts": [attempt(day("08:10"), None, 1)]},
+        {"status": "Pass", "jobid": "5", "submitted_time": day("08:00"),
+         "attempts": [attempt("", day("08:10"), 1)]},
+    ]  # fmt: skip
+    path = write(tmp_path / "log.json", json.dumps([{**shared, **job} for job in jobs]))
+    table = load_trace(path, "philly")
+    row = table.rows.iloc[0]
+    assert (row["job"], row["gpus"], row["duration_seconds"]) == ("1", 3, 15 * 60)
+    assert row["queue_seconds"] == 10 * 60
+    assert table.reasons() == {
+        "no submission time": 1,
+        "no attempts: no number of GPUs": 1,
+        "still running when the log ended": 1,
+        "an attempt without start or end": 1,
+    }
+
+
+def night(time: str) -> str:
+    return f"2017-11-05 {time}:00"
+
+
+@pytest.mark.parametrize(
+    ("attempts", "seconds", "queue"),
+    [
+        # The hour from 01:00 to 02:00 happens twice on this night.
+        ([attempt(night("01:50"), night("01:10"), 1)], 20 * 60, 100 * 60),
+        ([attempt(night("00:50"), night("02:10"), 1)], 140 * 60, 40 * 60),
+        (
+            [
+                attempt(night("01:50"), night("01:10"), 1),
+                attempt(night("01:20"), night("01:30"), 1),
+            ],
+            30 * 60,
+            100 * 60,
+        ),
+    ],
+)
+def test_philly_log_in_the_hour_that_happens_twice(
+    tmp_path: Path, attempts: list[Any], seconds: float, queue: float
+) -> None:
+    job = {"status": "Pass", "jobid": "1", "vc": "v", "user": "u", "attempts": attempts}
+    # The published file has no suffix.
+    path = write(
+        tmp_path / "cluster_job_log", json.dumps([{**job, "submitted_time": night("00:10")}])
+    )
+    row = load_trace(path, "philly").rows.iloc[0]
+    assert (row["duration_seconds"], row["queue_seconds"]) == (seconds, queue)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "reason"),
+    [
+        ([attempt(day("08:10"), None, 1), attempt(day("08:20"), day("08:30"), 1)],
+         "an attempt without start or end"),
+        ([attempt(day("07:10"), day("08:30"), 1)], "times of the attempts run backwards"),
+        ([attempt(day("08:30"), day("08:20"), 1)], "times of the attempts run backwards"),
+        ([attempt(day("08:10"), day("08:30"))], "no GPU requested"),
+        ([{"start_time": day("08:10"), "end_time": day("08:30"), "detail": [{"gpus": 3}]}],
+         "no GPU requested"),
+        (5, "no attempts: no number of GPUs"),
+    ],
+)  # fmt: skip
+def test_philly_log_rejects_what_it_cannot_count(
+    tmp_path: Path, attempts: Any, reason: str
+) -> None:
+    job = {"status": "Pass", "jobid": "1", "vc": "v", "user": "u", "attempts": attempts}
+    path = write(tmp_path / "x.json", json.dumps([{**job, "submitted_time": day("08:00")}]))
+    assert load_trace(path, "philly").reasons() == {reason: 1}
+
+
+def test_virtual_clusters(tmp_path: Path) -> None:
+    path = write(tmp_path / "vc.csv", "vc,node num\na,4\nb,2\n")
+    assert load_virtual_clusters(path) == {"a": 4, "b": 2}
+    with pytest.raises(InputError, match="nodes"):
+        load_virtual_clusters(write(path, "vc,node num\na,none\n"))
+
+
+CHRONUS = (
+    "job_id,user,num_gpu,submit_time,iterations,model_name,duration,interval,"
+    "expect_time_list,expect_value_list,best_effort,job_type\n"
+)
+
+
+def test_chronus_is_in_minutes_and_keeps_deadlines_and_values(tmp_path: Path) -> None:
+    text = CHRONUS
+    text += "0,vc_a,1,10,5,m,96,5,159-189,10-8,0,soft\n1,vc_b,2,12,5,m,6,5,20,10,0,strict\n"
+    text += "2,vc_b,2,13,5,m,6,5,13,10,1,best\n3,vc_b,0,13,5,m,6,5,20,10,0,strict\n"
+    text += "4,vc_b,1,13,5,m,6,5,30-20,10-8,0,soft\n5,vc_b,1,13,5,m,6,5,30,10,0,odd\n"
+    table = load_trace(write(tmp_path / "c.csv", text), "chronus")
+    assert table.rows["submit_seconds"].tolist() == [0, 120, 180]
+    assert table.rows["duration_seconds"].tolist() == [96 * 60, 360, 360]
+    assert table.rows["deadlines_seconds"].tolist() == [(159 * 60, 189 * 60), (1200,), ()]
+    assert table.rows["values"].tolist() == [(10, 8), (10,), (10,)]
+    assert table.rows["value_kind"].tolist() == ["soft", "strict", "best-effort"]
+    assert table.parts() == ["a", "b"]
+    assert table.reasons() == {
+        "no GPU requested": 1,
+        "deadlines and values do not match": 1,
+        "unknown kind of job": 1,
+    }
+
+
+def test_helios_log_and_quotas(tmp_path: Path) -> None:
+    text = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,"
+    text += "duration,queue\n"
+    text += "1,u,vcA,2,8,1,COMPLETED,2020-04-01 00:00:10,2020-04-01 00:00:20,x,30,10\n"
+    text += "2,u,vcA,0,8,1,FAILED,2020-04-01 00:00:00,2020-04-01 00:00:20,x,30,20\n"
+    table = load_trace(write(tmp_path / "log.csv", text), "helios")
+    assert table.rows[["gpus", "duration_seconds", "queue_seconds"]].iloc[0].tolist() == [2, 30, 10]
+    assert table.reasons() == {"no GPU requested": 1}
+    quotas = load_daily_quotas(write(tmp_path / "q.csv", "date,a,b,total\n2020-04-01,8,16,24\n"))
+    assert quotas.loc["2020-04-01"].tolist() == [8, 16]
+    with pytest.raises(InputError, match="add up"):
+        load_daily_quotas(write(tmp_path / "q.csv", "date,a,b,total\n2020-04-01,8,16,25\n"))
+
+
+def test_alibaba_tables(tmp_path: Path) -> None:
+    tasks = (
+        "j1,worker,2,Terminated,100,160,600,29,150,V100\nj2,worker,1,Running,90,,600,29,100,T4\n"
+    )
+    table = load_trace(write(tmp_path / "pai_task_table.csv", tasks), "alibaba-2020")
+    assert table.rows[["job", "gpus", "duration_seconds"]].iloc[0].tolist() == ["j1/worker", 4, 60]
+    assert table.reasons() == {"still running: no end": 1}
+    pods = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,"
+    pods += "deletion_time,scheduled_time\np0,1,1,1,460,,LS,Succeeded,10,90,30\n"
+    pods += "p1,1,1,1,460,,LS,Running,10,90,30\np2,1,1,1,460,,LS,Pending,10,90,\n"
+    table = load_trace(write(tmp_path / "pods.csv", pods), "alibaba-2023")
+    assert table.rows[["duration_seconds", "queue_seconds"]].iloc[0].tolist() == [60, 20]
+    assert sum(table.reasons().values()) == 2
+    nodes = "sn,cpu_milli,memory_mib,gpu,model\na,64000,262144,2,P100\nb,64000,262144,2,P100\n"
+    shapes = load_server_shapes(write(tmp_path / "nodes.csv", nodes + "c,96000,393216,0,\n"))
+    assert [(shape.model, shape.gpus, shape.memory_gb, shape.count) for shape in shapes] == [
+        ("P100", 2, 256, 2),
+        ("", 0, 384, 1),
+    ]
+
+
+def test_gavel_reads_isolated_runs(tmp_path: Path) -> None:
+    runs = {
+        "v100": {
+            "('ResNet-18 (batch size 64)', 2)": {"null": 74.1, "('A3C', 1)": [1, 2]},
+            "('A3C', 1)": {"null": 0.0},
+        }
+    }
+    frame = load_throughputs(write(tmp_path / "t.json.gz", json.dumps(runs)))
+    assert frame.to_dict("records") == [
+        {"gpu_type": "v100", "model": "ResNet-18", "batch_size": 64, "gpus": 2,
+         "minibatches_per_second": 74.1}
+    ]  # fmt: skip
+    for text in ('{"v100": {"x": 1}}', "{}", "[]"):
+        with pytest.raises(InputError, match="Gavel"):
+            load_throughputs(write(tmp_path / "t.json", text))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "trace_format", "said"),
+    [
+        ("x.csv", "job_id,duration\n1,2\n", "elasticflow", "columns submission_time, num_gpu"),
+        ("x.csv", "", "elasticflow", "header"),
+        (
+            "x.csv",
+            "job_id,submission_time,duration,num_gpu\na,1,9,2,\n",
+            "elasticflow",
+            "as long as",
+        ),
+        ("x.csv.gz", None, "philly", "readable"),
+        ("x.tar.gz", None, "elasticflow", "tar"),
+        ("x.json", "[1]", "philly", "list of jobs"),
+        ("x.json", "{", "philly", "JSON"),
+        ("x.json", '[{"a": 1}]', "philly", "attempts"),
+        ("x.csv", "a,b\n1,2\n", "chronus", "lacks the columns"),
+        ("x.csv", "a\n", "nonsense", "must be one of"),
+    ],
+)
+def test_bad_input_is_one_line(
+    tmp_path: Path, name: str, content: str | None, trace_format: str, said: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"\x00\x01\x02 not gzip" if content is None else content.encode())
+    with pytest.raises(InputError, match=said) as caught:
+        load_trace(path, trace_format)
+    assert "\n" not in str(caught.value)
+
+
+def test_absent_files_and_parts(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="absent"):
+        load_trace(tmp_path / "nothing", "philly")
+    with pytest.raises(InputError, match="trace_part"):
+        load_trace(write(tmp_path / "c.csv", ELASTICFLOW), "elasticflow", part="other")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="no CSV"):
+        load_trace(tmp_path / "empty", "elasticflow")
+
+
+def test_a_table_checks_its_own_count(tmp_path: Path) -> None:
+    table = load_trace(write(tmp_path / "c.csv", ELASTICFLOW), "elasticflow")
+    assert np.isfinite(table.describe()["mean_gpus_in_use"])
+    with pytest.raises(ValueError, match="!="):
+        type(table)("x", "x", "", table.rows, table.rejected, 99)

@@ -1,0 +1,293 @@
+"""The astraea programs against the brute force over raw decisions, and the known answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hindsched.instances.astraea import AstraeaInstance
+from hindsched.instances.io import read
+from hindsched.models import astraea as models
+from hindsched.models.astraea_dual import (
+    build_dual,
+    build_primal,
+    dual_objective,
+    dual_violation,
+)
+from hindsched.models.base import Commitments
+from hindsched.online.simulator import simulate
+from hindsched.solutions.astraea import AstraeaSolution
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.astraea import build
+from hindsched.solvers.program import solve_program
+from tests.astraea_example import worked_example
+from tests.brute_force.astraea import capacity_binds, optimum
+from tests.strategies.astraea import astraea_instances
+
+EXACT = SolveOptions(gap=1e-7)
+ONLINE = ("astraea", "dual-price")
+
+
+def fixed(examples):
+    return settings(max_examples=examples, derandomize=True, database=None, deadline=None)
+
+
+def solved(instance, formulation):
+    """Optimum of a form, its point checked and its objective recomputed."""
+    model = models.build_offline(instance, formulation)
+    result = solve_program(model, EXACT)
+    assert result.has_point
+    solution = models.extract(model, instance, formulation)
+    assert solution.violations() == []
+    assert solution.objective() == pytest.approx(result.objective, abs=1e-5)
+    return solution.objective()
+
+
+def check_against_brute_force(instance):
+    best = optimum(instance)
+    checked = AstraeaSolution.from_assignments(instance, best.assignments)
+    assert checked.violations() == []
+    assert checked.objective() == pytest.approx(best.value, abs=1e-9)
+    assert solved(instance, "optional,modes") == pytest.approx(best.value, abs=1e-5)
+    return best.value
+
+
+def test_modes_equal_the_brute_force_on_200_instances():
+    binds, beaten = [], []
+
+    def check(instance):
+        value = check_against_brute_force(instance)
+        binds.append(capacity_binds(instance, value))
+        online = max(simulate(instance, name).objective for name in ONLINE)
+        assert online <= value + 1e-6
+        beaten.append(online < value - 1e-6)
+
+    fixed(150)(given(astraea_instances())(check))()
+    fixed(50)(given(astraea_instances(types=2))(check))()
+    assert len(binds) >= 200
+    assert sum(binds) >= 0.3 * len(binds)
+    assert sum(beaten) >= 0.2 * len(beaten)
+
+
+def test_literal_equals_modes_on_50_instances():
+    compared = []
+
+    def check(instance, must):
+        obligation = "must-complete" if must else "optional"
+        best = optimum(instance, must_complete=must)
+        for writing in ("modes", "literal"):
+            model = models.build_offline(instance, f"{obligation},{writing}")
+            result = solve_program(model, EXACT)
+            assert result.has_point == (best is not None)
+            if best is not None:
+                solution = models.extract(model, instance)
+                assert solution.violations() == []
+                assert solution.objective() == pytest.approx(best.value, abs=1e-5)
+        compared.append(best is not None)
+
+    fixed(40)(given(astraea_instances(), st.booleans())(check))()
+    fixed(10)(given(astraea_instances(types=2), st.booleans())(check))()
+    assert len(compared) >= 50
+    assert sum(compared) > 0
+
+
+@fixed(30)
+@given(astraea_instances(), st.sampled_from(["modes", "literal"]))
+def test_a_loaded_solution_satisfies_both_forms(instance, writing):
+    best = optimum(instance)
+    solution = AstraeaSolution.from_assignments(instance, best.assignments)
+    model = models.build_offline(instance, f"optional,{writing}")
+    models.load(model, solution)
+    assert pyo.value(model.eq_3) == pytest.approx(best.value, abs=1e-9)
+    for row in model.component_data_objects(pyo.Constraint, active=True):
+        assert row.slack() >= -1e-9, row.name
+    again = models.extract(model, instance)
+    assert again.objective() == pytest.approx(best.value)
+
+
+@fixed(30)
+@given(astraea_instances())
+def test_relaxations_from_tight_to_loose_and_the_dual(instance):
+    best = optimum(instance).value
+    primal = build_primal(instance)
+    schedules = solve_program(primal, EXACT).objective if len(primal.o) else 0.0
+    dual = build_dual(instance)
+    value = solve_program(dual, EXACT).objective
+    assert schedules == pytest.approx(value, abs=1e-6)
+    prices = {
+        name: np.array([variable[index].value for index in variable]).reshape(
+            *count.shape, instance.horizon
+        )
+        for name, variable, count in (
+            ("worker_capacity", dual.eta_w, instance.worker_count),
+            ("ps_capacity", dual.eta_p, instance.ps_count),
+        )
+    }
+    payoffs = {job.name: dual.mu[j].value for j, job in enumerate(instance.jobs)}
+    assert dual_violation(instance, prices, payoffs) <= 1e-6
+    assert dual_objective(instance, prices, payoffs) == pytest.approx(value, abs=1e-6)
+    oracle = build(instance, rows="servers")
+    assert oracle.bound(oracle.rows.pack(prices)) == pytest.approx(value, abs=1e-5)
+    bounds = [best, schedules]
+    for writing in ("modes", "literal"):
+        relaxed = models.build_offline(instance, f"optional,{writing}", relax=True)
+        linear = solve_program(relaxed, EXACT, want_duals=True)
+        bounds.append(linear.objective)
+        posted = oracle.rows.pack(models.capacity_prices(relaxed, linear.duals))
+        assert oracle.bound(posted) >= best - 1e-6
+    assert bounds == pytest.approx(sorted(bounds), abs=1e-6)
+
+
+@fixed(25)
+@given(astraea_instances())
+def test_an_infeasible_dual_point_is_told(instance):
+    worth = [job for job in instance.jobs if optimum(instance.with_jobs((job,))).value > 0.1]
+    prices = {
+        "worker_capacity": np.zeros((*instance.worker_count.shape, instance.horizon)),
+        "ps_capacity": np.zeros((*instance.ps_count.shape, instance.horizon)),
+    }
+    payoffs = dict.fromkeys((job.name for job in instance.jobs), 0.0)
+    assert (dual_violation(instance, prices, payoffs) > 0.05) == bool(worth)
+
+
+@fixed(25)
+@given(astraea_instances())
+def test_commitments_are_kept(instance):
+    """From slot 3 on: the first job is locked, the last is rejected."""
+    plan = optimum(instance).assignments
+    names = [job.name for job in instance.jobs]
+    commitments = Commitments(
+        now=3,
+        assignments={name: plan[name] for name in names[:2] if name in plan},
+        locked=frozenset(names[:1]) & set(plan),
+        rejected=frozenset(names[-1:]),
+    )
+    values = []
+    for writing in ("modes", "literal"):
+        model = models.build_offline(instance, f"optional,{writing}", commitments=commitments)
+        result = solve_program(model, EXACT)
+        solution = models.extract(model, instance)
+        assert solution.violations() == []
+        assert solution.objective() == pytest.approx(result.objective, abs=1e-5)
+        values.append(result.objective)
+        rows = solution.assignments()
+        assert names[-1] not in rows
+        for name in names[:2]:
+            kept = name in commitments.locked or (
+                name in commitments.assignments and plan[name][0]["from"] < 3
+            )
+            if kept:
+                assert rows[name] == plan[name]
+            elif name in rows:
+                assert rows[name][0]["from"] >= 3
+        for name in names[2:]:
+            assert rows.get(name, [{"from": 3}])[0]["from"] >= 3
+    assert values[0] == pytest.approx(values[1], abs=1e-5)
+
+
+def merged(first, second):
+    """Two one-type instances side by side: each keeps its types, servers and jobs."""
+    left, right = first.to_dict(), second.to_dict()
+    never = 1000.0
+
+    def typed(a, p):
+        return {"a": a, "b": p}
+
+    def rename(data, letter):
+        servers, tenants, jobs = [], [], []
+        for server in data["servers"]:
+            pair = [server["workers"], 0], [server["ps"], 0]
+            counts = [dict(zip("ab" if letter == "a" else "ba", x, strict=True)) for x in pair]
+            servers.append({"name": letter + server["name"], "workers": counts[0], "ps": counts[1]})
+        for tenant in data["tenants"]:
+            pair = [tenant["worker_quota"], 0], [tenant["ps_quota"], 0]
+            counts = [dict(zip("ab" if letter == "a" else "ba", x, strict=True)) for x in pair]
+            tenants.append(
+                {
+                    "name": letter + tenant["name"],
+                    "worker_quota": counts[0],
+                    "ps_quota": counts[1],
+                }
+            )
+        for job in data["jobs"]:
+            times = [job["minibatch_slots"], never], [job["update_slots"], never]
+            keyed = [dict(zip("ab" if letter == "a" else "ba", x, strict=True)) for x in times]
+            jobs.append(
+                {
+                    **job,
+                    "name": letter + job["name"],
+                    "tenant": letter + job["tenant"],
+                    "minibatch_slots": keyed[0],
+                    "update_slots": keyed[1],
+                }
+            )
+        return servers, tenants, jobs
+
+    one, two = rename(left, "a"), rename(right, "b")
+    bandwidths = {
+        key: typed(left[key], right[key]) for key in ("worker_bandwidth_mbps", "ps_bandwidth_mbps")
+    }
+    return AstraeaInstance.parse(
+        {
+            **left,
+            "name": "merged",
+            **bandwidths,
+            "servers": one[0] + two[0],
+            "tenants": one[1] + two[1],
+            "jobs": one[2] + two[2],
+        }
+    )
+
+
+@fixed(20)
+@given(astraea_instances(most_jobs=3), astraea_instances(most_jobs=3))
+def test_two_types_that_never_meet_earn_the_sum(first, second):
+    second = AstraeaInstance.parse({**second.to_dict(), "utility_origin": first.utility_origin})
+    both = merged(first, second)
+    total = optimum(first).value + optimum(second).value
+    assert solved(both, "optional,modes") == pytest.approx(total, abs=1e-5)
+    pinned = {"theta_workers": 9.0, "theta_ps": 9.0, "rounds": 1}
+    parts = [simulate(part, "astraea", settings=pinned).objective for part in (first, second)]
+    together = simulate(both, "astraea", settings=pinned).objective
+    assert together == pytest.approx(sum(parts), abs=1e-9)
+
+
+def test_known_optimum_in_both_forms():
+    instance = read("tests/data/instances/astraea-j5-s40.json")
+    for writing in ("modes", "literal"):
+        assert solved(instance, f"optional,{writing}") == pytest.approx(347.643944, abs=1e-5)
+
+
+def test_worked_example_round_problem_and_offline_optimum():
+    example = worked_example()
+    values = []
+    for writing in ("modes", "literal"):
+        model = models.build_round(example, 4, writing)
+        values.append(solve_program(model, EXACT).objective)
+        solution = models.extract(model, models.round_instance(example, 4))
+        assert solution.completion("j22") is None
+    assert values == pytest.approx([286, 286], abs=1e-5)  # 96 + 94 + 96
+    # 96 + 94 + 96 + 40: j22 on 2 workers of one server for 30 slots
+    assert solved(worked_example(horizon=40), "optional,modes") == pytest.approx(326, abs=1e-5)
+    must = models.build_offline(worked_example(horizon=40), "must-complete,modes")
+    assert solve_program(must, EXACT).objective == pytest.approx(326, abs=1e-5)
+
+
+def test_psp_trap_of_3i_is_infeasible():
+    """A2: three servers of one worker and one PS hold no job of three workers."""
+    example = worked_example(("j12",), horizon=20).to_dict()
+    example["servers"] = [{"name": f"s{s}", "workers": 1, "ps": 1} for s in (1, 2, 3)]
+    example["tenants"] = [
+        {"name": "u1", "worker_quota": 3, "ps_quota": 3},
+        {"name": "u2", "worker_quota": 0, "ps_quota": 0},
+    ]
+    instance = AstraeaInstance.parse(example)
+    rows = {"from": 4, "to": 7, "workers": {"s1": 1, "s2": 1, "s3": 1}, "ps": {"s1": 1}}
+    solution = AstraeaSolution.from_assignments(instance, {"j12": [rows]})
+    assert [broken.constraint for broken in solution.violations()] == ["(3i)"]
+    model = models.build_offline(instance)
+    solve_program(model, EXACT)
+    assert models.extract(model, instance).rows["j12"][0].num_workers <= 2

@@ -1,0 +1,219 @@
+"""The batchsched programs against the brute force over raw decisions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hindsched.instances.batchsched import PARAMETER_SERVER, RING_ALLREDUCE
+from hindsched.instances.generators.batchsched import generate
+from hindsched.instances.io import read
+from hindsched.models import batchsched as models
+from hindsched.models.base import Commitments
+from hindsched.models.batchsched_duals import build_dual, dual_violations
+from hindsched.models.batchsched_incumbent import plan_rest
+from hindsched.models.batchsched_placement import build_placement
+from hindsched.online.simulator import simulate
+from hindsched.solvers.methods.batchsched import METHODS
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.batchsched import MergedOracle, ServerOracle
+from hindsched.solvers.pricing.batchsched_list import as_solution, improved_list_schedule
+from hindsched.solvers.program import solve_program
+from tests.brute_force import batchsched as brute_force
+from tests.strategies.batchsched import known_b, tiny_instances
+
+ONLINE = ("batchsched", "batchsched-exact", "batchsched-adaptive", "wspt", "fifo", "reoptimise")
+DATA = "tests/data/instances/"
+EXAMPLES = {"derandomize": True, "database": None, "deadline": None}
+
+
+def solved(instance, formulation="modes", **build):
+    model = models.build_offline(instance, formulation, **build)
+    start = "incumbent" in build and not build.get("relax")
+    if start:
+        models.load(model, build["incumbent"])
+    result = solve_program(model, SolveOptions(gap=1e-7), start=start)
+    assert result.has_point
+    return model, result
+
+
+def test_modes_and_literal_equal_the_brute_force():
+    binding, beaten, literal = [], [], []
+
+    @settings(max_examples=200, **EXAMPLES)
+    @given(tiny_instances())
+    def check(instance):
+        best = brute_force.optimum(instance)
+        schedule = as_solution(instance, improved_list_schedule(instance, insertions=10))
+        model, result = solved(instance, incumbent=schedule)
+        assert result.objective == pytest.approx(best, abs=1e-6)
+        solution = models.extract(model, instance)
+        assert solution.violations() == []
+        assert solution.objective() == pytest.approx(best, abs=1e-6)
+        _, relaxed = solved(instance, relax=True)
+        assert relaxed.objective <= best + 1e-6
+        if len(literal) < 50 and model.slots <= 7:
+            model, result = solved(instance, "literal", incumbent=solution)
+            assert result.objective == pytest.approx(best, abs=1e-6)
+            solution = models.extract(model, instance, "literal")
+            assert solution.violations() == []
+            assert solution.objective() == pytest.approx(best, abs=1e-6)
+            _, loose = solved(instance, "literal", relax=True, incumbent=solution)
+            assert loose.objective <= relaxed.objective + 1e-6
+            literal.append(relaxed.objective - loose.objective)
+        for oracle in (
+            ServerOracle(instance),
+            MergedOracle(instance),
+            MergedOracle(instance, None, 4),
+        ):
+            prices = np.linspace(0, 1, oracle.rows.size)
+            assert oracle.bound(prices) <= best + 1e-6
+        online = []
+        for name in ONLINE:
+            run = simulate(instance, name)
+            assert run.violations == []
+            assert run.objective >= best - 1e-6
+            online.append(run.objective)
+        binding.append(best > brute_force.least_alone(instance) + 1e-6)
+        beaten.append(min(online) > best + 1e-6)
+
+    check()
+    assert len(binding) >= 200
+    assert np.mean(binding) >= 0.3
+    assert np.mean(beaten) >= 0.2
+    assert len(literal) == 50
+    assert max(literal) > 1e-3  # the mode-based relaxation is the tighter one
+
+
+@pytest.mark.parametrize(("name", "optimum"), [("ps", 243), ("rar", 251)])
+def test_known_optima_of_the_shared_instances(name, optimum):
+    instance = read(f"{DATA}batchsched-{name}-j5-s200.json")
+    result = METHODS["milp"](instance, "modes", SolveOptions(), None)
+    assert result.status == "optimal"
+    assert result.objective == optimum
+    assert result.bound == pytest.approx(optimum, abs=1e-4)
+
+
+@pytest.mark.parametrize("architecture", [PARAMETER_SERVER, RING_ALLREDUCE])
+@pytest.mark.parametrize("formulation", ["modes", "literal"])
+def test_b1_and_b2(architecture, formulation):
+    instance = known_b(architecture)
+    result = METHODS["milp"](instance, formulation, SolveOptions(), None)
+    assert (result.status, result.objective) == ("optimal", 36)
+
+
+@pytest.mark.parametrize("architecture", [PARAMETER_SERVER, RING_ALLREDUCE])
+def test_every_equation_number_is_a_component(architecture):
+    model = models.build_offline(known_b(architecture), "literal")
+    names = {component.name for component in model.component_objects(pyo.Constraint)}
+    shared = {"eq_2a", "eq_2b", "eq_2f", "eq_2g", "eq_2j"}
+    with_ps = {"eq_2c", "eq_2d", "eq_2e", "eq_2h", "eq_2i"}
+    assert names == shared | (with_ps if architecture == PARAMETER_SERVER else {"eq_15a", "eq_15b"})
+
+
+def test_a_solution_can_be_loaded_and_read_back():
+    for architecture in (PARAMETER_SERVER, RING_ALLREDUCE):
+        instance = generate("small", 3, jobs=4, architecture=architecture)
+        plan = plan_rest(instance, Commitments())
+        assert plan.violations() == []
+        for formulation in instance.formulations:
+            model = models.build_offline(instance, formulation, incumbent=plan)
+            models.load(model, plan)
+            again = models.extract(model, instance, formulation)
+            assert again.objective() == plan.objective()
+            broken = [
+                row.name
+                for row in model.component_data_objects(pyo.Constraint)
+                if row.uslack() < -1e-6 or row.lslack() < -1e-6
+            ]
+            assert broken == []
+
+
+def test_reduction_keeps_the_optimum():
+    for seed in range(4):
+        instance = generate("small", seed, jobs=4)
+        plain = solved(instance)[1].objective
+        result = METHODS["milp"](instance, "modes", SolveOptions(), None)
+        assert result.objective == pytest.approx(plain)
+        assert result.bound <= plain + 1e-6
+
+
+@settings(max_examples=20, **EXAMPLES)
+@given(tiny_instances())
+def test_max_weight_equals_the_brute_force(instance):
+    for last in (1, 3):
+        best = brute_force.best_subset(instance, last)
+        result = solve_program(models.build_max_weight(instance, last))
+        assert result.objective == pytest.approx(best, abs=1e-6)
+        dual = build_dual(instance, last)
+        bound = solve_program(dual)
+        assert bound.objective >= best - 1e-6  # weak duality
+        relaxed = solve_program(models.build_max_weight(instance, last, relax=True))
+        assert bound.objective <= relaxed.objective + 1e-6  # (8) is the tighter relaxation
+        shape = (*instance.server_capacity.shape, last)
+        prices = np.zeros(shape)
+        for h, r, t in dual.delta:
+            prices[h, r, t - 1] = dual.delta[h, r, t].value
+        payoffs = {job.name: dual.u[j].value for j, job in enumerate(instance.jobs)}
+        assert dual_violations(instance, last, prices, payoffs) == []
+        if any(value > 1e-6 for value in payoffs.values()):
+            cut = {name: value - 1e-3 for name, value in payoffs.items() if value > 1e-6}
+            assert dual_violations(instance, last, prices, {**payoffs, **cut})
+
+
+def test_g1_g2_placement():
+    for omega, delta in (
+        ([[3, 2], [2, 4]], [[0, 1], [2, 5]]),
+        ([[1, 3], [3, 2]], [[4, 3], [0, 5]]),
+    ):
+        problem = {"omega": omega, "delta": delta, "e": [1, 1], "z": [0, 2], "b": 1, "B": 1, "N": 2}
+        assert brute_force.cheapest_placement(problem) == 18
+        model = build_placement(**problem, distributed=True)
+        assert solve_program(model).objective == pytest.approx(18)
+
+
+def test_commitments_keep_what_has_begun():
+    instance = known_b(PARAMETER_SERVER)
+    plan = METHODS["milp"](instance, "modes", SolveOptions(), None).solution
+    rows = {"j0": plan.assignments()["j0"]}
+    for formulation in instance.formulations:
+        model, result = solved(
+            instance, formulation, commitments=Commitments(now=3, assignments=rows)
+        )
+        solution = models.extract(model, instance, formulation)
+        assert solution.assignments()["j0"] == rows["j0"]
+        assert min(solution.rows[name][0].first for name in ("j1", "j2")) >= 3
+        assert solution.violations() == []
+        assert solution.objective() == pytest.approx(result.objective)
+
+
+@settings(max_examples=40, **EXAMPLES)
+@given(
+    omega=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=3),
+    delta=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=3, max_size=3),
+    count=st.integers(2, 4),
+    distributed=st.booleans(),
+)
+def test_placement_without_ps_equals_enumeration(omega, delta, count, distributed):
+    """(21): N workers on one server (q = 1) or on at least two (q = 0), cheapest by enumeration."""
+    demand = (1, 2)
+    room = [min(o // e for o, e in zip(free, demand, strict=True)) for free in omega]
+    unit = [sum(e * d for e, d in zip(demand, price, strict=True)) for price in delta]
+    best = math.inf
+    for placed in itertools.product(*(range(most + 1) for most in room)):
+        servers = sum(n > 0 for n in placed)
+        if sum(placed) == count and (servers >= 2) == distributed:
+            best = min(best, sum(n * c for n, c in zip(placed, unit, strict=False)))
+    result = solve_program(
+        build_placement(omega, delta[: len(omega)], demand, 1.0, count, distributed)
+    )
+    if math.isinf(best):
+        assert not result.has_point
+    else:
+        assert result.objective == pytest.approx(best)

@@ -1,0 +1,199 @@
+"""The edgecloud family's programs against raw decisions, known optima and each other."""
+
+from __future__ import annotations
+
+import math
+
+import pyomo.environ as pyo
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from hindsched.instances.io import read
+from hindsched.models.base import Commitments
+from hindsched.models.edgecloud import build_offline, extract, load
+from hindsched.models.edgecloud_relaxations import build_fractional, build_ilp_4
+from hindsched.solvers.api import solve
+from hindsched.solvers.program import solve_program
+from tests.brute_force.edgecloud import optimum
+from tests.strategies.edgecloud import instance, job, tiny_instances
+
+FORMULATIONS = ("no-migration", "literal")
+TINY = settings(
+    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+TWO = [
+    {"name": "a", "workers": ["t1"], "ps": ["p"]},
+    {"name": "b", "workers": ["t1"], "ps": ["p"]},
+]
+UP = {"a": 1, "b": 2, "cloud": 6}
+
+
+def example_1():
+    return instance(
+        TWO,
+        [
+            job("j0", 1, 2, 3, 2, UP),
+            job("j1", 2, 1, 2, 2, UP),
+            job("j2", 3, 2, 1, 1, UP),
+        ],
+    )
+
+
+def agrees(tiny, formulation):
+    """Program and brute force have one optimum, and its solution passes the checker."""
+    best = optimum(tiny, formulation)
+    found = solve(tiny, "milp", formulation=formulation)
+    if best == math.inf:
+        assert found.solution is None
+        return
+    assert found.objective == pytest.approx(best)
+    assert found.bound == pytest.approx(best, abs=1e-4)
+    assert found.solution.violations() == []
+
+
+@settings(TINY, max_examples=200)
+@given(tiny_instances())
+def test_programs_equal_brute_force(tiny):
+    for formulation in FORMULATIONS:
+        agrees(tiny, formulation)
+
+
+@settings(TINY, max_examples=25)
+@given(tiny_instances(max_jobs=2, storage=True))
+def test_storage_equals_brute_force(tiny):
+    agrees(tiny, "no-migration")
+
+
+@settings(TINY, max_examples=25)
+@given(tiny_instances(max_jobs=2, finite_ps=True))
+def test_finite_parameter_servers_equal_brute_force(tiny):
+    for formulation in FORMULATIONS:
+        agrees(tiny, formulation)
+
+
+@pytest.mark.parametrize(
+    ("name", "formulation", "value"),
+    [
+        ("edgecloud-j5-s601", "no-migration", 40),
+        ("edgecloud-j5-s601", "literal", 38),
+        ("edgecloud-j7-s600", "no-migration", 52),
+        ("edgecloud-j7-s600", "literal", 50),
+    ],
+)
+def test_known_optima(name, formulation, value):
+    known = read(f"tests/data/instances/{name}.json")
+    found = solve(known, "milp", formulation=formulation)
+    assert found.status == "optimal"
+    assert found.objective == value
+    assert found.solution.violations() == []
+
+
+def test_example_1_in_all_programs():
+    tiny = example_1()
+    for formulation in FORMULATIONS:
+        assert solve(tiny, "milp", formulation=formulation).objective == 13
+    assert solve_program(build_fractional(tiny, plus=False)).objective == pytest.approx(41 / 6)
+    assert solve_program(build_fractional(tiny)).objective == pytest.approx(11.25)
+
+
+def test_the_printed_relaxation_is_not_redundant():
+    """The paper calls (4e) redundant after relaxing; without it the value falls."""
+    known = read("tests/data/instances/edgecloud-j7-s600.json")
+    kept = solve_program(build_fractional(known, plus=False)).objective
+    dropped = solve_program(build_fractional(known, plus=False, at_once=False)).objective
+    assert dropped < kept - 1
+
+
+@settings(TINY, max_examples=40)
+@given(tiny_instances())
+def test_relaxations_are_ordered(tiny):
+    """Lemma 1 and its refinements: LP (4) <= ILP (4) <= (2), LP (4) <= LP (4)+ <= (2)."""
+    literal = solve(tiny, "milp", formulation="literal").objective
+    moved = solve(tiny, "milp").objective
+    lp = solve_program(build_fractional(tiny, plus=False)).objective
+    plus = solve_program(build_fractional(tiny)).objective
+    by_type = solve_program(build_fractional(tiny, layout="types")).objective
+    ilp = solve_program(build_ilp_4(tiny)).objective
+    one = solve_program(build_ilp_4(tiny, zeta="one")).objective
+    assert lp <= ilp + 1e-6
+    assert one <= ilp + 1e-6
+    assert ilp <= literal + 1e-6
+    assert lp <= plus + 1e-6
+    assert by_type <= plus + 1e-6
+    assert plus <= literal + 1e-6
+    assert literal <= moved + 1e-6
+
+
+@settings(TINY, max_examples=30)
+@given(tiny_instances(finite_ps=True))
+def test_a_loaded_solution_is_feasible_in_the_program(tiny):
+    """`load` is the reverse of `extract`: the loaded point satisfies every row."""
+    for formulation in FORMULATIONS:
+        found = solve(tiny, "milp", formulation=formulation)
+        if found.solution is None or tiny.cloud.ps is not None:
+            continue
+        model = build_offline(tiny, formulation)
+        load(model, found.solution)
+        for constraint in model.component_data_objects(pyo.Constraint, active=True):
+            body = pyo.value(constraint.body)
+            if constraint.lb is not None:
+                assert body >= constraint.lb - 1e-6, constraint.name
+            if constraint.ub is not None:
+                assert body <= constraint.ub + 1e-6, constraint.name
+        assert pyo.value(model.objective) == pytest.approx(found.objective)
+        assert extract(model, tiny, formulation).objective() == pytest.approx(found.objective)
+
+
+def test_constraints_carry_the_papers_numbers():
+    tiny = instance(
+        [{"name": "a", "workers": ["t1"], "ps": ["p"], "storage_gb": 2}],
+        [job("j0", 1, 2, 3, 2, {"a": 1, "cloud": 6}, chunk_gb=1)],
+        {"ps": {"p": 1}},
+    )
+    for formulation in FORMULATIONS:
+        names = {c.name for c in build_offline(tiny, formulation).component_objects(pyo.Constraint)}
+        assert {"eq_2b", "eq_2c", "eq_2d", "eq_2e", "eq_2f", "eq_2j", "eq_7a", "eq_7b"} <= names
+    names = {c.name for c in build_ilp_4(tiny).component_objects(pyo.Constraint)}
+    assert {"eq_4b", "eq_4f", "eq_4g", "eq_7b"} <= names
+
+
+def test_edge_ps_only_binds():
+    """One edge PS for two jobs that could run side by side: one of them waits."""
+    servers = [{"name": "a", "workers": ["t1", "t1"], "ps": ["p"]}]
+    up = {"a": 0, "cloud": 9}
+    tiny = instance(servers, [job("j0", 1, 1, 2, 2, up), job("j1", 1, 1, 2, 2, up)])
+    assert solve_program(build_offline(tiny)).objective == 4
+    assert solve_program(build_offline(tiny, edge_ps_only=True)).objective == 6
+
+
+def test_commitments_fix_started_chunks_and_locked_jobs():
+    tiny = example_1()
+    rows = [{"chunk": 1, "server": "b", "worker": 1, "from": 3, "to": 3}]
+    rows += [{"ps": "a", "from": 3, "to": 3}]
+    model = build_offline(tiny, commitments=Commitments(now=4, assignments={"j0": rows}))
+    assert solve_program(model).has_point
+    found = extract(model, tiny)
+    assert found.violations() == []
+    kept = [row for row in found.assignments()["j0"] if row.get("chunk") == 1]
+    assert all(row["server"] == "b" for row in kept)
+    assert kept[0]["from"] == 3
+    assert all(row["from"] >= 4 for name in ("j1", "j2") for row in found.assignments()[name])
+
+    whole = [{"chunk": 1, "server": "a", "worker": 1, "from": 8, "to": 9}]
+    whole += [{"ps": "cloud", "from": 8, "to": 9}]
+    past = Commitments(now=4, assignments={"j1": whole}, locked=frozenset({"j1"}))
+    model = build_offline(tiny, commitments=past)
+    assert solve_program(model).has_point
+    found = extract(model, tiny)
+    assert found.violations() == []
+    assert found.completion("j1") == 9
+
+
+@settings(TINY, max_examples=40)
+@given(tiny_instances(clouds=(None, 0, 1)))
+def test_replanning_at_the_start_changes_nothing(tiny):
+    """With commitments that fix nothing the program is the offline program."""
+    for formulation in FORMULATIONS:
+        plain = solve_program(build_offline(tiny, formulation)).objective
+        empty = build_offline(tiny, formulation, commitments=Commitments(now=1))
+        assert solve_program(empty).objective == pytest.approx(plain)

@@ -1,0 +1,248 @@
+"""mlbroker's programs: against a brute force, hand-worked answers, and against each other."""
+
+import cvxpy as cp
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hindsched.errors import InputError
+from hindsched.instances.generators.mlbroker import generate
+from hindsched.instances.library import known_instance
+from hindsched.instances.mlbroker_slot import SlotData
+from hindsched.models.base import Commitments
+from hindsched.models.mlbroker import build_offline, extract, load
+from hindsched.models.mlbroker_convex import SlotBlock, SlotProgram, big_m, build_relaxation
+from hindsched.models.mlbroker_dual import build_dual
+from hindsched.solutions.base import build_solution
+from hindsched.solvers.cvxpy_backend import solve_convex
+from hindsched.solvers.methods.mlbroker import find_schedule
+from hindsched.solvers.methods.mlbroker_relaxation import relaxation_bound
+from hindsched.solvers.program import solve_program
+from tests.brute_force.mlbroker import optimum
+from tests.strategies.mlbroker import flicker, instances, make, surplus, two_jobs
+
+
+def solved(instance, formulation, **build):
+    result = solve_program(build_offline(instance, formulation, **build))
+    assert result.status == "optimal"
+    return result.objective
+
+
+@pytest.mark.parametrize("formulation", ["tight", "paper"])
+@settings(max_examples=100, derandomize=True, deadline=None)
+@given(instance=instances())
+def test_equals_brute_force(formulation, instance):
+    model = build_offline(instance, formulation)
+    result = solve_program(model)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(optimum(instance.to_dict(), formulation), abs=1e-6)
+    solution = extract(model, instance, formulation)
+    assert not solution.violations()
+    assert solution.objective() == pytest.approx(result.objective, abs=1e-6)
+
+
+@settings(max_examples=100, derandomize=True, deadline=None)
+@given(instance=instances(centers=3, slots=2, jobs=2, workers=3, kinds=1))
+def test_order_of_the_bounds(instance):
+    chord = relaxation_bound(instance, "chord")
+    symmetric = relaxation_bound(instance, "paper")
+    disaggregated = solved(instance, "tight", relax=True)
+    tight = solved(instance, "tight")
+    slack = 1e-6 * (1 + tight)
+    assert symmetric <= chord + slack
+    assert chord <= disaggregated + slack
+    assert disaggregated <= tight + slack
+    assert relaxation_bound(instance, "paper", kind="loose") <= symmetric + slack
+    assert solved(instance, "paper") <= tight + slack
+    assert chord <= solved(instance, "paper") + slack
+
+
+@pytest.mark.parametrize("formulation", ["tight", "paper"])
+def test_known_optimum(formulation):
+    instance = known_instance("mlbroker-r3-t2-s51")
+    assert solved(instance, formulation) == pytest.approx(184.72025, abs=1e-4)
+
+
+def test_k3_flicker():
+    assert solved(flicker(), "paper") == pytest.approx(14)
+    assert solved(flicker(), "tight") == pytest.approx(16)
+    follow = {
+        "j1": [
+            {"from": t, "to": t, "workers": {r: 1}, "ps": r}
+            for t, r in ((1, "r1"), (2, "r2"), (3, "r1"), (4, "r2"))
+        ]
+    }
+    assert build_solution(flicker(), follow).objective() == pytest.approx(20)
+
+
+def test_k4_surplus_workers_connect_for_free_as_printed():
+    assert solved(surplus(), "paper") == pytest.approx(3)
+    assert solved(surplus(), "tight") == pytest.approx(201)
+    model = build_offline(surplus(), "paper")
+    solve_program(model)
+    printed = extract(model, surplus(), "paper")
+    assert printed.workers.tolist() == [[[1, 1, 1]]]
+    assert extract(model, surplus(), "tight").objective() == pytest.approx(203)
+
+
+@pytest.mark.parametrize(("distance", "answer"), [(0.5, 62), (1, 64)])
+def test_k7_two_jobs(distance, answer):
+    instance = two_jobs(distance)
+    assert solved(instance, "tight") == pytest.approx(answer)
+    assert solved(instance, "tight", relax=True) == pytest.approx(answer)
+    if distance == 0.5:
+        assert relaxation_bound(instance, "chord") == pytest.approx(58)
+        assert relaxation_bound(instance, "paper") == pytest.approx(56)
+        assert relaxation_bound(instance, "paper", kind="loose") == pytest.approx(0, abs=1e-6)
+
+
+K1 = {
+    2: (2, 0, 0, 0),
+    5: (12.5, 2.5, 0, 0),
+    10: (30, 20, 0, 0),
+    15: (47.5, 37.5, 17.5, 0),
+    20: (65, 55, 35, 0),
+    30: (100, 90, 70, 0),
+}
+
+
+@pytest.mark.parametrize("used", K1)
+def test_k1_relaxed_bill(used):
+    """x of (8c)-(8e) relaxed, at M = 20, 40, 80, 220, and the chord."""
+    a, b, fee = 4, 3, 10
+    found = []
+    for m in (20, 40, 80, 220):
+        bill, u1, u2 = (cp.Variable(nonneg=True) for _ in range(3))
+        rows = [bill >= a * used - m * u1, bill >= b * used + fee - m * u2, u1 + u2 == 1]
+        found.append(solve_convex(cp.Problem(cp.Minimize(bill), rows)).objective)
+    assert found == pytest.approx(K1[used], abs=1e-6)
+    closed = [
+        max(0, ((a + b) * used + fee - m) / 2, a * used - m, b * used + fee - m)
+        for m in (20, 40, 80, 220)
+    ]
+    assert closed == pytest.approx(K1[used])
+    # per-constraint M1 = (a - b) hmax - e, M2 = e is the chord F(hmax) / hmax h
+    bill, u1, u2 = (cp.Variable(nonneg=True) for _ in range(3))
+    rows = [bill >= a * used - 20 * u1, bill >= b * used + fee - fee * u2, u1 + u2 == 1]
+    envelope = solve_convex(cp.Problem(cp.Minimize(bill), rows)).objective
+    assert envelope == pytest.approx(100 / 30 * used, abs=1e-6)
+
+
+def test_k1_in_the_slot_block():
+    """The same bill inside the block: one job of 30 units at the only centre."""
+    instance = make(1, 1, 0, [(4, 3, 10)], [{"n": 1, "P": 1, "D": [[30]]}])
+    slot = SlotData.at(instance, 1)
+    assert big_m(slot).tolist() == [[20]]
+    assert slot.chord == pytest.approx(100 / 30)
+    for big, answer in ((20, 100), (40, 90), (80, 70), (220, 0)):
+        block = SlotBlock(1, 1, 1)
+        block.set(slot, big=np.array([[float(big)]]))
+        problem = cp.Problem(cp.Minimize(block.static_cost()), list(block.constraints.values()))
+        assert solve_convex(problem).objective == pytest.approx(answer, abs=1e-6)
+
+
+@pytest.mark.parametrize("price", ["paper", "chord"])
+@pytest.mark.parametrize("switching", ["entropy", "relu"])
+def test_slot_program_is_compiled_once(price, switching):
+    first, second = (SlotData.at(generate("small", seed), 2) for seed in (0, 1))
+    block = SlotBlock(len(first.jobs), 3, 4, price)
+    program = SlotProgram(block, switching, 0.1)
+    assert program.problem.is_dpp()
+    assert program.problem.is_dcp(dpp=True)
+    assert set(block.constraints) >= {"eq_8a", "eq_8b", "eq_8f", "eq_8g", "eq_8i", "eq_8j"}
+    if len(first.jobs) == len(second.jobs):
+        program.set(second, np.zeros(second.data.shape))
+    with pytest.raises(InputError):
+        block.set(
+            SlotData.at(generate("small", 0, jobs=1), generate("small", 0, jobs=1).jobs[0].arrival)
+        )
+
+
+def test_conditioned_block_is_dpp_and_a_bound():
+    slot = SlotData.at(generate("small", 0), 2)
+    jobs = len(slot.jobs)
+    block = SlotBlock(jobs, 3, 4, "chord", conditioned=True)
+    program = SlotProgram(block, "relu")
+    assert program.problem.is_dpp()
+    free = SlotBlock(jobs, 3, 4, "chord")
+    free.set(slot)
+    problem = cp.Problem(cp.Minimize(free.static_cost()), list(free.constraints.values()))
+    unconditioned = solve_convex(problem).objective
+    costs = []
+    for center in range(3):
+        program.set(slot, np.ones(slot.data.shape), ps=np.full(jobs, center))
+        costs.append(solve_convex(program.problem).objective)
+    assert min(costs) >= unconditioned - 1e-6
+
+
+@pytest.mark.parametrize("price", ["paper", "chord"])
+@settings(max_examples=15, derandomize=True, deadline=None)
+@given(instance=instances(centers=3, slots=2, jobs=2, workers=3, kinds=2))
+def test_relaxation_from_the_blocks_equals_the_direct_one(price, instance):
+    problem, blocks = build_relaxation(instance, price)
+    found = solve_convex(problem)
+    assert found.objective == pytest.approx(relaxation_bound(instance, price), abs=1e-6)
+    assert len(blocks) == instance.horizon
+    if price == "paper":
+        assert found.objective == pytest.approx(solved(instance, "paper", relax=True), abs=1e-6)
+
+
+@settings(max_examples=20, derandomize=True, deadline=None)
+@given(instance=instances(centers=3, jobs=2, kinds=1))
+def test_corrected_dual_is_the_dual(instance):
+    primal = solved(instance, "paper", relax=True)
+    dual = solve_program(build_dual(instance))
+    assert dual.objective == pytest.approx(primal, abs=1e-6)
+
+
+def test_printed_dual_breaks_weak_duality():
+    """E11: without the sum of xi the printed (11) passes the optimum of P_f."""
+    job = {"n": 1, "m": 1, "P": 1, "B": 1, "c": 1, "D": [[8, 4], [4, 8]]}
+    instance = make(2, 2, 0.5, [(4, 3, 10), (5, 4, 6)], [job, job])
+    primal = solved(instance, "paper", relax=True)
+    model = build_dual(instance)
+    assert solve_program(model).objective == pytest.approx(primal)
+    assert pyo.value(model.printed_objective) > primal + 1
+    assert solve_program(build_dual(instance, printed=True)).objective > primal + 1
+
+
+@pytest.mark.parametrize("formulation", ["tight", "paper"])
+@settings(max_examples=20, derandomize=True, deadline=None)
+@given(instance=instances(centers=3, jobs=2))
+def test_load_gives_a_feasible_point_with_the_solutions_objective(formulation, instance):
+    solution = find_schedule(instance, formulation)
+    model = build_offline(instance, formulation)
+    load(model, solution)
+    for constraint in model.component_data_objects(pyo.Constraint, active=True):
+        body = pyo.value(constraint.body)
+        assert constraint.lower is None or body >= pyo.value(constraint.lower) - 1e-6, constraint
+        assert constraint.upper is None or body <= pyo.value(constraint.upper) + 1e-6, constraint
+    assert pyo.value(model.objective) == pytest.approx(solution.objective(), abs=1e-6)
+
+
+def test_every_printed_constraint_has_a_name():
+    model = build_offline(flicker(), "paper")
+    on_block = {"eq_8a", "eq_8b", "eq_8f", "eq_8g", "eq_8i", "eq_8j"}
+    assert {c.local_name for c in model.job[0].component_objects(pyo.Constraint)} == on_block
+    on_model = {c.local_name for c in model.component_objects(pyo.Constraint, descend_into=False)}
+    assert on_model == {"eq_8c", "eq_8d", "eq_8e", "eq_8h"}
+
+
+def test_commitments_fix_the_past():
+    instance = flicker()
+    past = {"j1": [{"from": 1, "to": 1, "workers": {"r2": 1}, "ps": "r2"}]}
+    model = build_offline(instance, commitments=Commitments(now=2, assignments=past))
+    result = solve_program(model)
+    assert result.objective > 16
+    assert extract(model, instance).workers[0, 0].tolist() == [0, 1]
+
+
+@given(st.sampled_from(["symmetric", "loose"]))
+@settings(max_examples=2, derandomize=True, deadline=None)
+def test_big_m_grows_with_its_factor(kind):
+    slot = SlotData.at(generate("small", 0), 2)
+    assert np.allclose(big_m(slot, kind, 3.0), 3 * big_m(slot, kind))
+    with pytest.raises(InputError):
+        big_m(slot, "none")

@@ -1,0 +1,317 @@
+"""A_online and its variants: known answers, the paper's lemmas, and what the truth refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from hindsched.errors import InputError, Refused
+from hindsched.instances.base import family_module
+from hindsched.instances.generators.edgecloud import generate
+from hindsched.instances.io import read
+from hindsched.models.edgecloud_duals import build_dual, worst_slack
+from hindsched.models.edgecloud_relaxations import build_fractional
+from hindsched.online.algorithms.edgecloud import theorem
+from hindsched.online.algorithms.edgecloud_speed import run_with_speed
+from hindsched.online.checks import check_algorithm
+from hindsched.online.protocol import Decision, OnlineAlgorithm
+from hindsched.online.registry import algorithms, build_algorithm
+from hindsched.online.simulator import simulate
+from hindsched.solvers.api import solve
+from hindsched.solvers.program import solve_program
+from tests.strategies.edgecloud import instance, job, tiny_instances
+
+TINY = settings(
+    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+OWN = ("edgecloud", "edgecloud-marginal", "edgecloud-escape", "edgecloud-edge-only")
+TWO = [
+    {"name": "a", "workers": ["t1"], "ps": ["p"]},
+    {"name": "b", "workers": ["t1"], "ps": ["p"]},
+]
+ONE = [{"name": "a", "workers": ["t1"], "ps": ["p"]}]
+UP = {"a": 1, "b": 2, "cloud": 6}
+NO_CLOUD = {"workers": {"t1": 0}}
+
+
+def example_1():
+    jobs = [job("j0", 1, 2, 3, 2, UP), job("j1", 2, 1, 2, 2, UP), job("j2", 3, 2, 1, 1, UP)]
+    return instance(TWO, jobs)
+
+
+def example_2():
+    jobs = [job("j0", 1, 1, 4, 4, {"a": 3}), job("j1", 2, 1, 3, 3, {"a": 1})]
+    return instance(ONE, jobs, NO_CLOUD)
+
+
+def run(given_, name, **more):
+    algorithm = build_algorithm("edgecloud", name)
+    return algorithm, simulate(given_, algorithm, **more)
+
+
+def test_example_1():
+    """Hand-worked: chunks (job, worker, end) and every Q."""
+    algorithm, result = run(example_1(), "edgecloud")
+    ends = set()
+    for name, rows in result.solution.assignments().items():
+        chunks = {row["chunk"]: row for row in rows if "chunk" in row}
+        ends |= {(name, row["server"], row["to"]) for row in chunks.values()}
+    assert ends == {("j0", "a", 7), ("j0", "b", 6), ("j1", "a", 4), ("j2", "a", 5), ("j2", "b", 5)}
+    alphas = [a for d in algorithm.dispatches.values() for a in d.alphas]
+    assert alphas == [2, 2.5, 4, 2, 2]
+    assert algorithm.report()["sum_alpha"] == pytest.approx(12.5)
+    assert result.objective == 13
+    assert result.violations == []
+
+
+def test_example_2_lemma_4_fails_and_the_marginal_increment_repairs_it():
+    algorithm, result = run(example_2(), "edgecloud")
+    assert [result.solution.completion(name) for name in ("j0", "j1")] == [9, 5]
+    assert [d.alphas for d in algorithm.dispatches.values()] == [[7], [4]]
+    algorithm, result = run(example_2(), "edgecloud-marginal")
+    assert [d.alphas for d in algorithm.dispatches.values()] == [[7], [6]]
+    assert result.objective == 13
+
+
+@pytest.mark.parametrize(("name", "value"), [("edgecloud-j5-s601", 47), ("edgecloud-j7-s600", 55)])
+def test_known_objectives(name, value):
+    known = read(f"tests/data/instances/{name}.json")
+    assert simulate(known, "edgecloud").objective == value
+    assert simulate(known, "reoptimise").objective >= solve(known, "milp").objective
+
+
+@settings(TINY, max_examples=200)
+@given(tiny_instances(max_jobs=6, max_chunks=4, clouds=(None, 0)))
+def test_lemma_4_for_the_marginal_increment_and_the_corrected_dual(tiny):
+    """Both in every instance, with uploads that differ by job; in whole slots and real time."""
+    for whole in (True, False):
+        marginal = run_with_speed(tiny, 0.0, increment="marginal", whole_slots=whole)
+        total = sum(sum(d.alphas) for d in marginal.dispatches)
+        assert total == pytest.approx(marginal.average_flow, abs=1e-6)
+        for increment in ("printed", "marginal"):
+            fast = run_with_speed(tiny, 0.5, increment=increment, whole_slots=whole)
+            assert fast.slack >= -1e-9
+            assert fast.bound <= solve_program(build_fractional(tiny)).objective + 1e-6
+
+
+@settings(TINY, max_examples=200)
+@given(tiny_instances(max_jobs=6, max_chunks=4, clouds=(None, 0), same_upload=True))
+def test_lemma_4_under_its_condition(tiny):
+    """With one upload delay a server, chunks arrive in release order and sum alpha = sum beta."""
+    found = run_with_speed(tiny, 0.0, whole_slots=True)
+    total = sum(sum(d.alphas) for d in found.dispatches)
+    assert total == pytest.approx(found.average_flow, abs=1e-6)
+
+
+def test_lemma_2_as_printed_is_false():
+    """With alpha = Q the dual (6) is broken in most instances; with alpha'' in none."""
+    broken = 0
+    for seed in range(20):
+        small = generate("small", seed, jobs=8)
+        found = run_with_speed(small, 0.0, whole_slots=True)
+        printed = np.array([d.alphas[-1] for d in found.dispatches])
+        broken += worst_slack(small, replace(found.point, alpha=printed)) < -1e-9
+        assert found.slack >= -1e-9
+    assert broken >= 15
+
+
+@settings(TINY, max_examples=40)
+@given(tiny_instances(max_jobs=4, clouds=(None, 0, 1), storage=True))
+def test_the_dual_program_has_the_value_of_the_relaxation(tiny):
+    """(6), and (9) where storage is limited; without pi it is the dual of LP (4) without (4e)."""
+    primal = solve_program(build_fractional(tiny, plus=False)).objective
+    assert solve_program(build_dual(tiny)).objective == pytest.approx(primal, abs=1e-6)
+    primal = solve_program(build_fractional(tiny, plus=False, at_once=False)).objective
+    dual = solve_program(build_dual(tiny, at_once=False)).objective
+    assert dual == pytest.approx(primal, abs=1e-6)
+
+
+@settings(TINY, max_examples=60)
+@given(tiny_instances(max_jobs=5, max_chunks=3))
+def test_continuous_time_agrees_with_slots(tiny):
+    """At speed 1 and whole processing times the event-driven run is the slotted one."""
+    for name, increment in (("edgecloud", "printed"), ("edgecloud-marginal", "marginal")):
+        fast = run_with_speed(tiny, 0.0, increment=increment, whole_slots=True)
+        slotted = simulate(tiny, name)
+        assert fast.times == pytest.approx(slotted.solution.job_completion_times)
+        assert slotted.violations == []
+
+
+@settings(TINY, max_examples=60)
+@given(tiny_instances(max_jobs=6, max_chunks=3))
+def test_highest_rate_first_at_every_event(tiny):
+    """The law of HAPRF: no worker runs a chunk while one of smaller key waits on it."""
+    algorithm, result = run(tiny, "edgecloud")
+    runs = result.solution.runs
+    key = tiny.chunks * tiny.edge_slots
+    for worker in range(len(tiny.worker_list)):
+        mine = np.flatnonzero(runs.place == worker)
+        for i in mine:
+            for k in mine:
+                j = runs.job[k]
+                ready = tiny.arrivals[j] + tiny.upload[j, tiny.worker_list[worker][0]]
+                waits = max(ready, tiny.arrivals[j]) <= runs.first[i] < runs.last[k]
+                started_later = runs.first[k] > runs.first[i]
+                if waits and started_later and key[j] < key[runs.job[i]]:
+                    # It may only become available inside the run, which then ends there.
+                    assert ready > runs.first[i]
+    assert algorithm.report()["chunks"] == int(tiny.chunks.sum())
+
+
+def test_escape_never_plans_beyond_the_cloud():
+    for seed in range(5):
+        busy = generate("small", seed, jobs=14, horizon=4)
+        plain, escaped = (simulate(busy, name) for name in ("edgecloud", "edgecloud-escape"))
+        assert escaped.violations == plain.violations == []
+    values = [
+        [simulate(generate("small", s, jobs=14, horizon=4), name).objective for s in range(5)]
+        for name in ("edgecloud", "edgecloud-escape")
+    ]
+    assert sum(values[1]) <= sum(values[0])
+
+
+def test_edge_only_uses_the_cloud_only_where_there_is_no_worker():
+    for seed in range(5):
+        small = generate("small", seed)
+        found = simulate(small, "edgecloud-edge-only")
+        cloud = len(small.worker_list)
+        there = {
+            small.jobs[j].worker_type
+            for j in found.solution.runs.job[found.solution.runs.place == cloud]
+        }
+        assert not there & set(small.workers_by_type)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_storage_and_finite_cloud(name):
+    for seed in range(4):
+        for more in ({"cloud_workers": 2}, {"cloud_workers": 0}, {"storage_gb": 8, "chunk_gb": 3}):
+            variant = generate("small", seed, jobs=8, **more)
+            result = simulate(variant, name)
+            assert result.violations == []
+            assert result.objective >= solve(variant, "relaxation").bound - 1e-6
+
+
+@pytest.mark.parametrize("name", list(algorithms("edgecloud")))
+def test_promises(name):
+    """No peeking under preemption in particular."""
+    check_algorithm(generate("small", 0, jobs=5, horizon=6, minibatch_hours=(2, 5)), name)
+
+
+def test_randomised_ps_does_not_change_the_objective():
+    busy = generate("testbed", 0)
+    values = {simulate(busy, "edgecloud", seed=seed).objective for seed in range(4)}
+    assert len(values) == 1
+
+
+# What the truth refuses.
+
+
+class Says(OnlineAlgorithm):
+    """Gives out fixed rows, slot by slot."""
+
+    def __init__(self, rows, feasible_set=True):
+        self.rows = rows
+        self.feasible_set = feasible_set
+
+    def start(self, environment):
+        pass
+
+    def step(self, slot, arrivals):
+        return Decision(self.rows.get(slot, {}))
+
+
+def lone_run(chunk=1, server="a", worker=1, first=2, last=3):
+    return {"chunk": chunk, "server": server, "worker": worker, "from": first, "to": last}
+
+
+PS = {"ps": "a", "from": 2, "to": 9}
+
+
+@pytest.mark.parametrize(
+    ("constraint", "rows"),
+    [
+        ("(2a)", {1: {"j0": [{**lone_run(), "worker": 7}]}}),
+        ("(2c)", {1: {"j0": [lone_run(), lone_run(first=3, last=3)]}}),
+        ("(2c)", {1: {"j0": [lone_run(chunk=3)]}}),
+        ("(2d)", {1: {"j0": [lone_run(), lone_run(chunk=2, first=3)]}}),
+        ("(2i)", {1: {"j0": [lone_run(first=1)]}}),
+        ("no migration", {1: {"j0": [lone_run(), lone_run(server="b", first=4, last=4)]}}),
+        ("(2e)", {1: {"j0": [lone_run(last=4), lone_run(2, "b", 1, 3, 5)]}}),
+        (
+            "no preemption in the cloud",
+            {
+                1: {
+                    "j0": [
+                        {"chunk": 1, "server": "cloud", "from": 7, "to": 7},
+                        {"chunk": 1, "server": "cloud", "from": 9, "to": 9},
+                    ]
+                }
+            },
+        ),
+        ("irrevocable", {1: {"j0": [{"chunk": 1, "to": 1}]}}),
+        ("irrevocable", {2: {"j0": [lone_run(first=1)]}}),
+    ],
+)
+def test_the_truth_refuses(constraint, rows):
+    tiny = instance(TWO, [job("j0", 1, 2, 3, 2, UP)])
+    with pytest.raises(Refused) as refusal:
+        simulate(tiny, Says(rows))
+    assert refusal.value.constraint == constraint
+
+
+def test_the_truth_refuses_a_second_dispatch_and_a_taken_ps():
+    tiny = instance(TWO, [job("j0", 1, 1, 3, 3, UP), job("j1", 1, 1, 3, 3, UP)])
+    place = {"chunk": 1, "server": "a", "worker": 1, "priority": 3}
+    with pytest.raises(Refused) as refusal:
+        simulate(tiny, Says({1: {"j0": [place, {**place, "server": "b"}]}}))
+    assert refusal.value.constraint == "no migration"
+    both = {
+        "j0": [place, {"ps": "a", "from": 2, "to": 4}],
+        "j1": [{**place, "server": "b"}, {"ps": "a", "from": 3, "to": 5}],
+    }
+    with pytest.raises(Refused) as refusal:
+        simulate(tiny, Says({1: both}))
+    assert refusal.value.constraint == "(2f)"
+
+
+def test_the_truth_refuses_full_storage():
+    servers = [{"name": "a", "workers": ["t1"], "ps": ["p"], "storage_gb": 1}]
+    tiny = instance(servers, [job("j0", 1, 2, 1, 1, {"a": 0, "cloud": 4}, chunk_gb=1)])
+    rows = [{"chunk": c, "server": "a", "worker": 1, "priority": 2} for c in (1, 2)]
+    with pytest.raises(Refused) as refusal:
+        simulate(tiny, Says({1: {"j0": rows}}))
+    assert refusal.value.constraint == "(7b)"
+
+
+def test_theorem_states_its_gaps():
+    said = theorem(example_1())
+    assert said["kind"] == "ratio"
+    assert said["value"] == 4
+    holds = {item["name"]: item["holds"] for item in said["assumptions"]}
+    assert holds["chunks become available in the order of arrival on every worker"]
+    late = {item["name"]: item for item in theorem(example_2())["assumptions"]}
+    item = late["chunks become available in the order of arrival on every worker"]
+    assert not item["holds"]
+    assert item["worst"] == 1
+    assert theorem(example_1().with_jobs(()))["value"] is None
+
+
+def test_speed_must_not_be_negative():
+    with pytest.raises(InputError):
+        run_with_speed(example_1(), -0.5)
+
+
+def test_more_speed_costs_less():
+    busy = generate("small", 0, jobs=10)
+    totals = [run_with_speed(busy, epsilon).total for epsilon in (0.0, 0.5, 2.0)]
+    assert totals[0] > totals[1] > totals[2]
+
+
+def test_dynamics_promise_one_slot():
+    promised = family_module("online.dynamics", "edgecloud").promised_rows
+    rows = [lone_run(first=2, last=5), PS]
+    assert promised(rows, 3) == ([lone_run(first=3, last=3), {**PS, "from": 3, "to": 3}], False)

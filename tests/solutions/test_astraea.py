@@ -1,0 +1,135 @@
+"""The checker of (3a)-(3o): every rule broken by hand once, and files read back."""
+
+from __future__ import annotations
+
+import pytest
+
+from hindsched.errors import InputError
+from hindsched.instances.astraea import AstraeaInstance
+from hindsched.online.simulator import simulate
+from hindsched.solutions.astraea import AstraeaSolution
+from hindsched.solutions.base import read_solution, write_solution
+from tests.astraea_example import worked_example
+
+
+def row(first, last, workers, ps, **more):
+    return {"from": first, "to": last, "workers": workers, "ps": ps, **more}
+
+
+def build(rows, formulation=None, **changes):
+    return AstraeaSolution.from_assignments(worked_example(**changes), rows, formulation)
+
+
+def numbers(rows, formulation=None):
+    return {broken.constraint for broken in build(rows, formulation).violations()}
+
+
+GOOD = row(4, 5, {"s1": 2}, {"s1": 1})
+
+
+def test_a_feasible_schedule():
+    solution = build({"j11": [GOOD]})
+    assert solution.violations() == []
+    assert solution.completion("j11") == 5
+    assert solution.revenue("j11") == 100 - 2 * 2
+    assert solution.objective() == 96
+    absolute = build({"j11": [GOOD]}, utility_origin="absolute")
+    assert absolute.objective() == 100 - 2 * 5
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ({"j11": [row(3, 4, {"s1": 2}, {"s1": 1})]}, "(3l)"),
+        ({"j11": [row(100, 101, {"s1": 2}, {"s1": 1})]}, "(3o)"),
+        ({"j11": [row(4, 5, {"s1": -1, "s2": 3}, {"s2": 1})]}, "(3o)"),
+        ({"j11": [row(4, 7, {"s1": 2, "s2": 1}, {"s1": 1})]}, "(3e)"),
+        ({"j11": [row(4, 5, {"s1": 2}, {})]}, "(3g)"),
+        ({"j11": [row(4, 7, {"s1": 1, "s2": 1}, {"s3": 1})]}, "(3i)"),
+        ({"j11": [row(4, 4, {"s1": 2}, {"s1": 1})]}, "(3k)"),
+        ({"j11": [row(4, 5, {"s1": 1, "s2": 1}, {"s1": 1})]}, "(3k)"),
+        ({"j11": [row(4, 4, {"s1": 2}, {"s1": 1}), row(6, 6, {"s1": 2}, {"s1": 1})]}, "(3l)"),
+        ({"j11": [row(4, 4, {"s1": 2}, {"s1": 1}), row(5, 5, {"s2": 2}, {"s2": 1})]}, "(3f)"),
+        ({"j11": [row(4, 5, {"s1": 2}, {"s1": 1}), row(5, 5, {"s1": 2}, {"s1": 1})]}, "(3l)"),
+        ({"j11": [GOOD], "j21": [GOOD]}, "(3c)"),
+        ({"j11": [GOOD], "j21": [GOOD]}, "(3d)"),
+        ({"j11": [{**GOOD, "payment": {"workers": 1, "ps": 1}}]}, None),
+    ],
+)
+def test_each_rule(rows, expected):
+    found = numbers(rows)
+    assert (expected in found) if expected else found == set()
+
+
+def test_3j_the_placement_sets_the_pace():
+    """Two servers take td = 2 slots a mini-batch: four slots, not two."""
+    apart = [row(4, 7, {"s1": 1, "s2": 1}, {"s1": 1})]
+    assert numbers({"j11": apart}) == set()
+
+
+def test_must_complete_wants_every_job():
+    assert numbers({"j11": [GOOD]}, "must-complete") == {"(3k)"}
+    assert numbers({}, "optional") == set()
+
+
+def test_quotas_over_all_tenants():
+    example = worked_example().to_dict()
+    rows = {
+        name: [row(4, 60, {f"s{s}": 2}, {f"s{s}": 2})]
+        for s, name in enumerate(("j11", "j12", "j21"), start=1)
+    }
+    solution = AstraeaSolution.from_assignments(AstraeaInstance.parse(example), rows)
+    assert {"(3b)", "(3d)"} <= {broken.constraint for broken in solution.violations()}
+
+
+def test_payments_for_what_nobody_offers():
+    full = {
+        "j11": [row(4, 5, {"s1": 2}, {"s1": 1})],
+        "j21": [row(4, 5, {"s2": 2}, {"s2": 1})],
+        "j22": [row(4, 33, {"s3": 2}, {"s3": 1})],
+    }
+    paying = row(4, 6, {"s4": 2}, {"s4": 1}, payment={"workers": 2.0, "ps": 0.0})
+    assert numbers({**full, "j12": [paying]}) == set()
+    alone = worked_example(("j11",)).to_dict()
+    alone["tenants"] = [{"name": "u1", "worker_quota": 2, "ps_quota": 1}]
+    alone["servers"] = alone["servers"][:1]
+    one = AstraeaInstance.parse({**alone, "jobs": worked_example(("j11", "j12")).to_dict()["jobs"]})
+    both = {
+        "j11": [row(4, 5, {"s1": 2}, {"s1": 1})],
+        "j12": [{**row(4, 6, {"s1": 2}, {"s1": 1}), "payment": {"workers": 2.0, "ps": 1.0}}],
+    }
+    found = AstraeaSolution.from_assignments(one, both).violations()
+    assert "(2)" in {broken.constraint for broken in found}
+
+
+@pytest.mark.parametrize(
+    ("rows", "where"),
+    [
+        ({"j99": [GOOD]}, "must name a job"),
+        ({"j11": [{**GOOD, "colour": 1}]}, "must have the keys"),
+        ({"j11": [row(5, 4, {"s1": 2}, {"s1": 1})]}, "must not precede"),
+        ({"j11": [row(4, 5, {"s9": 2}, {"s1": 1})]}, "must name a server"),
+        ({"j11": [row(4, 5, {"s1": 1.5}, {"s1": 1})]}, "must be an integer"),
+        ({"j11": [{**GOOD, "payment": {"workers": 1}}]}, "workers and ps"),
+        ({"j11": [{**GOOD, "payment": {"workers": -1, "ps": 0}}]}, "from 0 on"),
+        ({"j11": [{**GOOD, "payment": {"workers": float("inf"), "ps": 0}}]}, "finite"),
+        ({"j11": [{**GOOD, "worker_type": "gpu"}]}, "must be one of worker"),
+    ],
+)
+def test_malformed_rows(rows, where):
+    with pytest.raises(InputError, match=where):
+        build(rows)
+
+
+def test_a_file_reads_back_with_payments(tmp_path):
+    result = simulate(worked_example(), "astraea", settings={"theta_workers": 16, "theta_ps": 16})
+    path = tmp_path / "solution.json"
+    write_solution(result.solution, path)
+    again = read_solution(path, worked_example())
+    assert again.assignments() == result.solution.assignments()
+    assert again.gains() == result.solution.gains()
+    assert again.objective() == 168
+    rows = {item["job"]: item for item in again.job_rows()}
+    assert (rows["j12"]["start"], rows["j12"]["completion"], rows["j12"]["value"]) == (10, 12, 82)
+    used = sum(item["used"] for item in again.usage_rows())
+    assert used == again.worker_use.sum() + again.ps_use.sum()

@@ -1,0 +1,262 @@
+"""The check at the door of ``solve``: a toy family's method says what the test tells it to."""
+
+from __future__ import annotations
+
+import io
+from typing import Any, ClassVar
+
+import pytest
+
+import hindsched as hs
+import hindsched.solvers.api as api
+import hindsched.solvers.methods.base as methods_base
+from hindsched.errors import InputError, SolveFailed
+from hindsched.instances.base import FAMILIES, Instance, Name, Record
+from hindsched.models.base import model_module
+from hindsched.solutions.base import Solution, Violation
+from hindsched.solvers.methods.base import better, generic_methods
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.progress import LineProgress
+from hindsched.solvers.result import Result
+from hindsched.solvers.status import Status, StoppedBy
+
+
+class Job(Record):
+    name: Name
+    value: float
+
+
+class ToyInstance(Instance):
+    sense: ClassVar[Any] = "max"
+    formulations: ClassVar[tuple[str, ...]] = ("plain", "other")
+    jobs: tuple[Job, ...] = ()
+
+
+class MinInstance(ToyInstance):
+    sense: ClassVar[Any] = "min"
+
+
+class ToySolution(Solution):
+    """Takes some jobs; job ``bad`` breaks rule (1)."""
+
+    def __init__(self, instance, taken, formulation="plain"):
+        self.instance, self.taken, self.formulation = instance, taken, formulation
+
+    @classmethod
+    def from_assignments(cls, instance, assignments, formulation=None):
+        return cls(instance, tuple(assignments), formulation or "plain")
+
+    def assignments(self):
+        return {name: [] for name in self.taken}
+
+    def objective(self):
+        return float(sum(job.value for job in self.instance.jobs if job.name in self.taken))
+
+    def violations(self):
+        return [Violation("(1)", "job bad", 1.0)] if "bad" in self.taken else []
+
+    def completion(self, job):
+        return None
+
+    def job_rows(self):
+        return []
+
+    def usage_rows(self):
+        return []
+
+
+def instance(cls=ToyInstance, **values):
+    values = values or {"a": 3.0, "b": 4.0}
+    jobs = [{"name": name, "value": value} for name, value in values.items()]
+    data = {"family": "oasis", "name": "toy", "horizon": 5, "slot_seconds": 60.0, "jobs": jobs}
+    return cls.parse(data)
+
+
+def says(monkeypatch, **what):
+    """Make a method ``told`` that returns a result with these parts."""
+    asked = []
+
+    def told(given, formulation, options, on_progress):
+        asked.append((formulation, options, on_progress))
+        parts = {"status": Status.FEASIBLE, "stopped_by": StoppedBy.TIME_LIMIT, **what}
+        return Result(instance=given, formulation=formulation, method="told", **parts)
+
+    monkeypatch.setattr(api, "methods", lambda family: {"told": told})
+    monkeypatch.setattr(api, "build_solution", ToySolution.from_assignments)
+    return asked
+
+
+def taking(*names, cls=ToyInstance):
+    return ToySolution(instance(cls), names)
+
+
+def test_the_status_follows_from_the_gap(monkeypatch):
+    says(monkeypatch, solution=taking("a", "b"), bound=7.0)
+    result = api.solve(instance(), "told")
+    assert (result.status, result.stopped_by) == (Status.OPTIMAL, StoppedBy.GAP)
+    says(monkeypatch, solution=taking("b"), bound=7.0, status=Status.OPTIMAL)
+    result = api.solve(instance(), "told")
+    assert (result.status, result.stopped_by) == (Status.FEASIBLE, StoppedBy.TIME_LIMIT)
+    assert result.gap == pytest.approx(3 / 7)
+    assert api.solve(instance(), "told", gap=0.5).status is Status.OPTIMAL
+
+
+def test_an_infeasible_solution_does_not_leave(monkeypatch):
+    says(monkeypatch, solution=taking("bad"), bound=7.0)
+    with pytest.raises(SolveFailed, match=r"breaks \(1\) at job bad"):
+        api.solve(instance(), "told")
+
+
+@pytest.mark.parametrize(("cls", "bound"), [(ToyInstance, 6.9), (MinInstance, 7.1)])
+def test_a_bound_on_the_wrong_side_does_not_leave(monkeypatch, cls, bound):
+    says(monkeypatch, solution=taking("a", "b", cls=cls), bound=bound)
+    with pytest.raises(SolveFailed, match="the bound"):
+        api.solve(instance(cls), "told")
+
+
+@pytest.mark.parametrize(("cls", "bound"), [(ToyInstance, 7 - 1e-9), (MinInstance, 7 + 1e-9)])
+def test_a_bound_that_is_off_by_rounding_is_moved_to_the_objective(monkeypatch, cls, bound):
+    says(monkeypatch, solution=taking("a", "b", cls=cls), bound=bound)
+    result = api.solve(instance(cls), "told")
+    assert result.bound == result.objective == 7.0
+
+
+def test_a_solution_contradicts_infeasible(monkeypatch):
+    says(monkeypatch, solution=taking("a"), status=Status.INFEASIBLE)
+    with pytest.raises(SolveFailed, match="infeasible"):
+        api.solve(instance(), "told")
+
+
+def test_a_solution_of_another_formulation_does_not_leave(monkeypatch):
+    says(monkeypatch, solution=taking("a"))
+    with pytest.raises(SolveFailed, match="formulation"):
+        api.solve(instance(), "told", formulation="other")
+
+
+def test_a_claim_without_a_solution_is_none(monkeypatch):
+    says(monkeypatch, status=Status.OPTIMAL, bound=9.0)
+    result = api.solve(instance(), "told")
+    assert (result.status, result.objective, result.bound) == (Status.NO_SOLUTION, None, 9.0)
+    assert result.gap is None
+
+
+def test_an_instance_without_jobs_is_answered_before_any_method(monkeypatch):
+    asked = says(monkeypatch)
+    empty = instance().with_jobs(())
+    result = api.solve(empty, "told")
+    assert not asked
+    assert (result.status, result.objective, result.bound, result.gap) == (Status.OPTIMAL, 0, 0, 0)
+
+
+def test_what_is_unknown_is_named(monkeypatch):
+    says(monkeypatch)
+    with pytest.raises(InputError, match="method: magic: must be one of told"):
+        api.solve(instance(), "magic")
+    with pytest.raises(InputError, match="formulation: strict: must be one of plain, other"):
+        api.solve(instance(), "told", formulation="strict")
+    with pytest.raises(InputError, match="timelimit: 3: must be an option"):
+        api.solve(instance(), "told", timelimit=3)
+    with pytest.raises(InputError, match="gap: 2: must be"):
+        api.solve(instance(), "told", options={"gap": 2})
+
+
+def test_options_come_as_object_mapping_or_keywords(monkeypatch):
+    asked = says(monkeypatch)
+    given = SolveOptions(time_limit=3, gap=0.1)
+    for options, keywords in (
+        (given, {}),
+        ({"time_limit": 3, "gap": 0.1}, {}),
+        (None, {"time_limit": 3, "gap": 0.1}),
+        ({"time_limit": 9, "gap": 0.1}, {"time_limit": 3}),
+        (SolveOptions(gap=0.1), {"time_limit": 3}),
+    ):
+        result = api.solve(instance(), "told", options=options, **keywords)
+        assert asked[-1][1] == given
+        assert result.options["time_limit"] == 3
+    assert asked[-1][2] is None
+
+
+def test_progress_is_printed_only_if_nobody_listens(monkeypatch):
+    asked = says(monkeypatch)
+    api.solve(instance(), "told", progress=True)
+    assert isinstance(asked[-1][2], LineProgress)
+
+    def listener(*news):
+        pass
+
+    api.solve(instance(), "told", progress=True, on_progress=listener)
+    assert asked[-1][2] is listener
+
+
+def test_a_line_of_progress():
+    stream = io.StringIO()
+    show = LineProgress(stream, interval=0.0)
+    show(110.0, 100.0, 2.0, "5 nodes")
+    show(None, None, 3.0, "building")
+    assert stream.getvalue() == (
+        "    2.0 s  objective 100, bound 110, gap 9.09%  (5 nodes)\n    3.0 s    (building)\n"
+    )
+    quiet = LineProgress(stream, interval=60.0)
+    quiet(1.0, 1.0, 1.0, "")
+    assert stream.getvalue().count("\n") == 2
+
+
+def test_better_follows_the_sense():
+    large, small = taking("b"), taking("a")
+    assert better(large, small) is better(small, large) is large
+    large, small = taking("b", cls=MinInstance), taking("a", cls=MinInstance)
+    assert better(large, small) is better(small, large) is small
+    assert better(None, small) is better(small, None) is small
+    assert better(None, None) is None
+
+
+def test_an_unknown_family_is_named():
+    with pytest.raises(InputError, match="family: nosuch: must be one of oasis"):
+        api.methods("nosuch")
+
+
+@pytest.fixture(scope="module")
+def contended():
+    return hs.suite("oasis", "small")[1]
+
+
+def test_milp_is_optimal_and_its_bound_is_on_the_right_side(contended):
+    result = api.solve(contended, "milp", time_limit=60)
+    assert result.status is Status.OPTIMAL
+    assert result.solution.violations() == []
+    assert result.bound >= result.objective > 0
+    relaxed = api.solve(contended, "relaxation")
+    assert (relaxed.status, relaxed.solution, relaxed.certificate) == (
+        Status.NO_SOLUTION, None, None,
+    )  # fmt: skip
+    assert relaxed.bound >= result.objective - 1e-6
+    priced = api.solve(contended, "bound", time_limit=2)
+    assert priced.bound >= result.objective
+    assert priced.certificate.bound == priced.bound
+
+
+def test_milp_without_time_keeps_the_incumbent(contended):
+    incumbent = methods_base.serve_nobody(contended, contended.formulations[0])
+    result = methods_base.solve_milp(
+        contended, contended.formulations[0], SolveOptions(time_limit=0), incumbent=incumbent
+    )
+    assert result.solution is not None
+    assert result.objective >= 0
+
+
+def test_an_optimum_that_cannot_be_placed_is_a_bound_only(contended, monkeypatch):
+    module = model_module("oasis")
+    formulation = contended.formulations[0]
+    monkeypatch.setattr(module, "extract", lambda model, instance, formulation=None: None)
+    result = methods_base.solve_milp(contended, formulation, SolveOptions())
+    assert result.status is Status.NO_SOLUTION
+    assert result.solution is None
+    assert result.bound >= api.solve(contended, "milp", time_limit=1).objective
+    assert result.details["unplaced"] == pytest.approx(result.bound, rel=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_has_the_methods_of_the_command_line(family):
+    assert {"auto", "milp", "relaxation", "bound"} <= set(api.methods(family))
+    generic = {"auto", "milp", "relaxation", "bound", "column-generation"}
+    assert generic == set(generic_methods())

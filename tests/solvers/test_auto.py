@@ -1,0 +1,162 @@
+import signal
+import sys
+import threading
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from hindsched.errors import SolveFailed
+from hindsched.instances.io import read
+from hindsched.solutions.base import build_solution
+from hindsched.solvers.api import solve
+from hindsched.solvers.certificate import verify_certificate
+from hindsched.solvers.methods import auto
+from hindsched.solvers.methods.auto import solve_auto
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.result import Result
+from hindsched.solvers.status import Status, StoppedBy
+from tests.toy_family import PROBLEMS, brute_force, install, make, random_instance
+
+T10 = "tests/data/instances/oasis-t10-i10-h10-s0.json"
+T100 = "tests/data/instances/oasis-t100-i100-h50-s0.json"
+
+
+@pytest.fixture(autouse=True)
+def _toy(monkeypatch):
+    install(monkeypatch)
+
+
+def no_program(instance, formulation, options, on_progress, *, incumbent=None):
+    """A program that finds nothing and bounds nothing."""
+    return Result(instance, formulation, "milp", Status.NO_SOLUTION, StoppedBy.TIME_LIMIT)
+
+
+@pytest.mark.parametrize(("family", "formulation"), PROBLEMS)
+def test_ends_with_an_interval_that_holds_the_optimum(family, formulation):
+    jobs = [(1, 2, 1, 9), (1, 1, 2, 5), (2, 1, 1, 7), (1, 1, 1, 3)]
+    instance = make(family, jobs, [2, 1], 7)
+    seen = []
+    result = solve_auto(
+        instance,
+        formulation,
+        SolveOptions(time_limit=2.0),
+        lambda *news: seen.append(news),
+        program=no_program,
+    )
+    optimum = brute_force(instance, formulation)
+    low, high = sorted((result.objective, result.bound))
+    assert low - 1e-6 <= optimum <= high + 1e-6
+    assert result.certificate.bound == result.bound
+    assert verify_certificate(instance, result.certificate.to_dict()).bound == result.bound
+    bound, objective, seconds, message = seen[-1]
+    assert bound == pytest.approx(result.bound)
+    assert objective == pytest.approx(result.objective)
+    assert seconds <= 3
+    assert "bounds" in message
+
+
+def test_small_instances_are_proven_by_the_program():
+    result = solve(read("tests/data/instances/oasis-t10-i10-h25-s0.json"), time_limit=60.0)
+    assert result.method == "prices+search+milp"
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(182.359, abs=1e-3)
+    assert "at most" in result.details["why"]
+    assert result.details["certified_bound"] == result.certificate.bound >= result.bound
+
+
+def test_large_instances_alternate_and_are_certified():
+    instance = read(T100)
+    result = solve(instance, time_limit=4.0)
+    assert result.method == "prices+search"
+    assert result.stopped_by is StoppedBy.TIME_LIMIT
+    assert "above" in result.details["why"]
+    assert result.certificate.bound == result.bound
+    assert 1383 <= result.bound <= 1700
+    assert result.objective >= 900
+
+
+def test_no_time_still_gives_an_interval():
+    for path in (T10, T100):
+        result = solve(read(path), time_limit=0.0)
+        assert result.status is Status.FEASIBLE
+        assert result.objective <= result.bound
+
+
+def test_default_time_limit_is_used_and_stated(monkeypatch):
+    monkeypatch.setattr(auto, "DEFAULT_SECONDS", 0.5)
+    monkeypatch.setattr(auto, "SMALL_SIZE", 0)
+    result = solve(read(T10))
+    assert result.seconds < 5
+    assert result.details["seconds_limit"] == 0.5
+
+
+def test_interrupt_returns_what_is_known(monkeypatch):
+    monkeypatch.setattr(auto, "SMALL_SIZE", 0)
+    timer = threading.Timer(0.4, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    result = solve(read(T10), time_limit=30.0)
+    timer.join()
+    assert result.stopped_by is StoppedBy.INTERRUPTED
+    assert result.objective <= 287.065 <= result.bound + 1e-3
+
+
+def test_infeasible_instance_is_said_to_be_infeasible():
+    instance = make("toymin", [(1, 1, 5, 1)], [1], 3)
+    result = solve_auto(instance, "modes", SolveOptions(time_limit=1.0))
+    assert (result.status, result.solution, result.bound) == (Status.INFEASIBLE, None, None)
+
+
+def test_a_failing_program_is_recorded_not_hidden():
+    def fails(*arguments, **keywords):
+        raise SolveFailed("out of memory")
+
+    instance = make("toymax", [(1, 1, 1, 6), (1, 2, 1, 5)], [1], 2)
+    result = solve_auto(instance, "optional", SolveOptions(time_limit=1.0, gap=0.0), program=fails)
+    if result.stopped_by is not StoppedBy.GAP:
+        assert result.details["program_failed"] == "out of memory"
+    assert result.objective <= result.bound
+
+
+def test_better_bound_of_the_program_counts_and_the_certificate_stays():
+    instance = make("toymax", [(1, 1, 2, 6), (1, 1, 2, 6), (1, 1, 2, 6)], [3], 2)
+    optimum = brute_force(instance, "optional")
+
+    def exact(instance, formulation, options, on_progress, *, incumbent=None):
+        on_progress(optimum, None, 0.0, "root")
+        return Result(
+            instance, formulation, "milp", Status.OPTIMAL, StoppedBy.GAP, incumbent, optimum
+        )
+
+    news = []
+    options = SolveOptions(time_limit=1.0)
+    result = solve_auto(instance, "optional", options, lambda *n: news.append(n), program=exact)
+    assert result.status is Status.OPTIMAL
+    assert result.bound == optimum < result.certificate.bound
+    assert news[-1][:2] == (optimum, optimum)
+
+
+def test_a_known_solution_is_never_lost():
+    rng = np.random.default_rng(0)
+    instance = random_instance("toymax", rng, jobs=12, servers=2, horizon=12)
+    known = solve_auto(instance, "optional", SolveOptions(time_limit=1.0), program=no_program)
+    again = solve_auto(
+        instance,
+        "optional",
+        SolveOptions(time_limit=0.0),
+        incumbent=known.solution,
+        program=no_program,
+    )
+    assert again.objective >= known.objective
+
+
+def test_a_family_without_placement_gets_bound_and_program(monkeypatch):
+    name = "hindsched.solvers.pricing.toymax"
+    module = ModuleType(name)
+    module.ORACLE_ROWS = ("groups",)
+    module.build = sys.modules[name].build
+    monkeypatch.setitem(sys.modules, name, module)
+    instance = make("toymax", [(1, 1, 1, 6), (1, 2, 1, 5)], [1], 3)
+    result = solve_auto(instance, "optional", SolveOptions(time_limit=1.0), program=no_program)
+    assert result.solution.assignments() == build_solution(instance, {}).assignments()
+    assert result.bound >= brute_force(instance, "optional")

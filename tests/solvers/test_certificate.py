@@ -1,0 +1,367 @@
+import json
+import math
+import re
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hindsched.errors import InputError, SolveFailed
+from hindsched.instances.io import parse_instance, read, write_json
+from hindsched.online.simulator import simulate
+from hindsched.solutions.base import build_solution, write_solution
+from hindsched.solvers.certificate import (
+    KEYS,
+    certificate_of_run,
+    certify,
+    check_same_problem,
+    read_certificate,
+    verify_certificate,
+    write_certificate,
+)
+from hindsched.solvers.explain import explain
+from hindsched.solvers.lagrangian import subgradient_bound
+from hindsched.solvers.pricing.base import build_oracle
+from tests.brute_force import oasis as oasis_brute_force
+from tests.strategies.oasis import oasis_instances
+from tests.toy_family import PROBLEMS, ToyOracle, brute_force, install, make, tiny_instances
+
+ROOT = Path(__file__).parents[2]
+INSTANCES = ROOT / "tests/data/instances"
+PAGE = ROOT / "docs/certificates.md"
+
+
+@pytest.fixture(autouse=True)
+def _toy(monkeypatch):
+    install(monkeypatch)
+
+
+def three_jobs(family="toymax"):
+    return make(family, [(1, 1, 1, 6), (1, 1, 1, 6), (1, 2, 1, 8)], [1, 1], 4)
+
+
+def price_vectors(oracle, seed):
+    """Random, adversarial and absurd prices; all of them must give a valid bound."""
+    rng = np.random.default_rng(seed)
+    size, free = oracle.rows.size, oracle.rows.free
+    one = np.zeros(size)
+    if size:
+        one[rng.integers(size)] = 1e6
+    vectors = [
+        np.zeros(size),
+        rng.exponential(1.0, size),
+        rng.exponential(1.0, size) * (rng.random(size) < 0.2),
+        np.full(size, 1e-300),
+        np.full(size, 1e9),
+        one,
+        10.0 ** rng.integers(-12, 7, size).astype(float),
+    ]
+    signs = np.where(free, rng.choice([-1.0, 1.0], size), 1.0)
+    return [vector * signs for vector in vectors]
+
+
+def is_valid(oracle, bound, optimum):
+    return bound >= optimum if oracle.sense == "max" else bound <= optimum
+
+
+@pytest.mark.parametrize(("family", "formulation"), PROBLEMS)
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(data=st.data())
+def test_toy_bound_holds_at_any_prices(family, formulation, data):
+    instance = data.draw(tiny_instances(family))
+    optimum = brute_force(instance, formulation)
+    for layout in ("groups", "servers"):
+        oracle = ToyOracle(instance, formulation, layout)
+        if optimum is None:
+            continue
+        good = subgradient_bound(oracle, max_iterations=40).prices
+        for prices in [good, *price_vectors(oracle, 0)]:
+            assert is_valid(oracle, certify(oracle, prices).bound, optimum)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@given(instance=oasis_instances())
+def test_oasis_bound_holds_at_any_prices(instance):
+    optimum = oasis_brute_force.optimum(instance).value
+    for layout in ("groups", "servers"):
+        oracle = build_oracle(instance, rows=layout)
+        good = subgradient_bound(oracle, max_iterations=60).prices
+        for prices in [good, *price_vectors(oracle, 1)]:
+            assert certify(oracle, prices).bound >= optimum
+
+
+def test_file_form_and_round_trip(tmp_path):
+    instance = read(INSTANCES / "oasis-t10-i10-h10-s0.json")
+    certificate = subgradient_bound(build_oracle(instance), max_iterations=60).certificate
+    write_certificate(certificate, tmp_path / "c.json")
+    data = json.loads((tmp_path / "c.json").read_text())
+    assert tuple(data) == KEYS
+    assert data["format"] == "hindsched-certificate/1"
+    assert set(data["prices"]) == {"worker_capacity", "ps_capacity"}
+    row = data["prices"]["worker_capacity"][0]
+    assert list(row) == ["group", "resource", "from", "to", "price"]
+    again = read_certificate(tmp_path / "c.json", instance)
+    assert again.bound == certificate.bound
+    assert np.array_equal(again.prices, certificate.prices)
+
+
+@pytest.mark.parametrize("layout", ["groups", "servers"])
+def test_layout_is_recognised_by_its_row_sets(layout):
+    instance = three_jobs()
+    oracle = ToyOracle(instance, "optional", layout)
+    certificate = subgradient_bound(oracle, max_iterations=30).certificate
+    verified = verify_certificate(instance, certificate.to_dict())
+    assert verified.layout == layout
+    assert verified.bound == certificate.bound == verified.claimed
+
+
+def test_verification_needs_no_solver(tmp_path):
+    path = INSTANCES / "oasis-t10-i10-h10-s0.json"
+    instance = read(path)
+    found = subgradient_bound(build_oracle(instance), max_iterations=40)
+    write_certificate(found.certificate, tmp_path / "c.json")
+    write_solution(build_solution(instance, {}), tmp_path / "s.json")
+    code = f"""
+import sys
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("highspy", "pyomo", "cvxpy", "clarabel", "scipy"):
+            raise ImportError(name + " is blocked")
+sys.meta_path.insert(0, Block())
+from hindsched.instances.io import read
+from hindsched.solutions.base import read_solution
+from hindsched.solvers.certificate import read_certificate
+from hindsched.solvers.explain import explain
+instance = read({str(path)!r})
+certificate = read_certificate({str(tmp_path / "c.json")!r}, instance)
+solution = read_solution({str(tmp_path / "s.json")!r}, instance)
+print(repr(certificate.bound), repr(explain(solution, certificate).gap))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert run.returncode == 0, run.stderr
+    bound, gap = run.stdout.split()
+    assert float(bound) == found.bound == float(gap)
+
+
+TAMPERINGS = {
+    "bound": (lambda d: d.update(bound=d["bound"] * 0.99), "the prices prove"),
+    "bound_weaker": (lambda d: d.update(bound=d["bound"] * 1.01), "the prices prove"),
+    "price": (lambda d: d["prices"]["capacity"][0].update(price=9.0), "the prices prove"),
+    "dropped_price": (lambda d: d["prices"]["capacity"].pop(), "the prices prove"),
+    "negative": (lambda d: d["prices"]["capacity"][0].update(price=-1.0), "not be negative"),
+    "infinite": (lambda d: d["prices"]["capacity"][0].update(price=math.inf), "finite"),
+    "twice": (lambda d: d["prices"]["capacity"].append(d["prices"]["capacity"][0]), "twice"),
+    "label": (lambda d: d["prices"]["capacity"][0].update(group="s9"), "label"),
+    "row_set": (lambda d: d["prices"].update(memory=[]), "must be one of"),
+    "hash": (lambda d: d.update(instance_sha256="0" * 64), "must be"),
+    "family": (lambda d: d.update(family="toymin"), "must be toymax"),
+    "name": (lambda d: d.update(instance="other"), "must be toy"),
+    "formulation": (lambda d: d.update(formulation="mandatory"), "the prices prove"),
+    "unknown_formulation": (lambda d: d.update(formulation="best"), "must be one of"),
+    "no_formulation": (lambda d: d.update(formulation=None), "must be a string"),
+    "kind": (lambda d: d.update(kind="tree"), "must be one of lagrangian, lp-dual"),
+    "sense": (lambda d: d.update(sense="min"), "must be max"),
+    "format": (lambda d: d.update(format="hindsched-certificate/2"), "must be hindsched-cert"),
+    "missing": (lambda d: d.pop("kind"), "is required"),
+    "extra": (lambda d: d.update(note="trust me"), "unknown field"),
+    "bound_text": (lambda d: d.update(bound="18"), "must be a number"),
+    "bound_true": (lambda d: d.update(bound=True), "must be a number"),
+    "bound_inf": (lambda d: d.update(bound=math.inf), "must be finite"),
+}
+
+
+@pytest.mark.parametrize("name", TAMPERINGS)
+def test_tampering_is_caught_in_one_line(name):
+    # One slot of one server for two jobs: the price 4 makes the formulations' bounds differ.
+    instance = make("toymax", [(1, 1, 1, 6), (1, 1, 1, 3)], [1], 1)
+    oracle = ToyOracle(instance, "optional", "groups")
+    data = json.loads(json.dumps(certify(oracle, np.array([4.0])).to_dict()))
+    assert verify_certificate(instance, data).bound == pytest.approx(6.0)
+    change, complaint = TAMPERINGS[name]
+    change(data)
+    with pytest.raises(InputError, match=re.escape(complaint)) as caught:
+        verify_certificate(instance, data)
+    assert "\n" not in str(caught.value)
+
+
+def test_not_an_object():
+    with pytest.raises(InputError, match="must be a JSON object"):
+        verify_certificate(three_jobs(), [])
+
+
+def test_solution_and_certificate_must_belong_together():
+    instance, other = three_jobs(), make("toymax", [(1, 1, 1, 6)], [1], 4)
+    certificate = certify(ToyOracle(instance, "optional", "groups"), np.zeros(4))
+    check_same_problem(build_solution(instance, {}), certificate)
+    with pytest.raises(InputError, match="instance_sha256"):
+        check_same_problem(build_solution(other, {}), certificate)
+    with pytest.raises(InputError, match="formulation"):
+        check_same_problem(build_solution(instance, {}, "mandatory"), certificate)
+
+
+@pytest.mark.parametrize("wrong", [-1.0, math.nan, math.inf])
+def test_certify_refuses_prices_that_prove_nothing(wrong):
+    oracle = ToyOracle(three_jobs(), "optional", "groups")
+    with pytest.raises(InputError, match=r"slot.*3.*not negative"):
+        certify(oracle, np.array([0, 0, wrong, 0]))
+    with pytest.raises(InputError, match="shape"):
+        certify(oracle, np.zeros(3))
+
+
+def test_infeasible_problem_is_no_bound():
+    instance = make("toymin", [(1, 1, 5, 1)], [1], 3)
+    with pytest.raises(SolveFailed, match="no schedule"):
+        certify(ToyOracle(instance, "modes", "groups"), np.zeros(3))
+
+
+# Validity conditions of a bound. Each test shows the bound breaking without its condition.
+
+
+def test_condition_a_residual_capacity_breaks_the_bound():
+    instance = make("toymax", [(1, 1, 1, 6)], [1], 1)
+    oracle = ToyOracle(instance, "optional", "groups")
+    optimum = brute_force(instance, "optional")
+
+    class ResidualOracle(ToyOracle):
+        def best_response(self, block, prices, residual=None):
+            return super().best_response(block, prices, np.zeros(1))
+
+    prices = np.zeros(1)
+    residual = ResidualOracle(instance, "optional", "groups")
+    assert residual.bound(prices) < optimum <= certify(oracle, prices).bound
+
+
+def test_condition_a_engines_and_checks_ask_at_full_capacity_only():
+    asked = []
+
+    class Watching(ToyOracle):
+        def best_response(self, block, prices, residual=None):
+            asked.append(residual)
+            return super().best_response(block, prices, residual)
+
+    oracle = Watching(three_jobs(), "optional", "groups")
+    certify(oracle, subgradient_bound(oracle, max_iterations=20).prices)
+    assert asked
+    assert all(residual is None for residual in asked)
+
+
+def test_condition_b_inexact_oracle_is_refused():
+    oracle = ToyOracle(three_jobs(), "optional", "groups")
+    oracle.exact = False
+    with pytest.raises(InputError, match="not exact"):
+        certify(oracle, np.zeros(4))
+    with pytest.raises(InputError, match="not exact"):
+        subgradient_bound(oracle)
+
+
+def test_condition_c_a_cut_horizon_breaks_the_bound():
+    # Three jobs of one slot on one machine: the last one needs slot 3.
+    jobs = [(1, 1, 1, 1)] * 3
+    instance, cut = make("toymin", jobs, [1], 3), make("toymin", jobs, [1], 2)
+    optimum = brute_force(instance, "modes")
+    assert optimum == 1 + 2 + 3
+    prices = np.array([50.0, 50.0])
+    wrong = ToyOracle(cut, "modes", "groups").bound(prices)
+    assert wrong > optimum
+    # Covered by an outside option w (T + 1) per job, the same prices are harmless.
+    covered = sum(min(1 + 50, 2 + 50, cut.horizon + 1) for _ in jobs) - prices.sum()
+    assert covered <= optimum
+
+
+def test_condition_d_floors_belong_to_the_block_not_to_the_capacity():
+    # c = 3: one unit of demand 2 or three of demand 1; b = floor(3 / 2) * 2 would lose a unit.
+    instance = make("toymax", [(1, 1, 2, 5), (1, 1, 1, 5)], [3], 1)
+    oracle = ToyOracle(instance, "optional", "groups")
+    optimum = brute_force(instance, "optional")
+    prices = np.array([5.0])
+    assert certify(oracle, prices).bound >= optimum
+    oracle.rows.capacity[:] = 2.0
+    assert oracle.bound(prices) < 5.0 * 3  # what b = 3 charges
+    assert oracle.bound(np.array([2.4])) < optimum
+
+
+def test_condition_d_a_group_has_the_floor_of_its_servers():
+    # A unit of 4 fits on no server of 3, though it would fit in the merged 6.
+    instance = make("toymax", [(1, 1, 4, 5)], [3, 3], 1)
+    group = ToyOracle(instance, "optional", "groups")
+    assert group.rows.capacity.tolist() == [6.0]
+    assert group.best_response(0, np.zeros(1)) is None
+    assert brute_force(instance, "optional") == 0 <= group.bound(np.zeros(1))
+
+
+def test_condition_e_the_sum_is_rounded_outward():
+    for family, formulation in (("toymax", "optional"), ("toymin", "modes")):
+        jobs = [(1, 1, 1, 0.1 + i * 1e-3) for i in range(7)]
+        instance = make(family, jobs, [1], 9)
+        oracle = ToyOracle(instance, formulation, "groups")
+        prices = np.full(9, 0.1) + np.arange(9) * 1e-4
+        values, _ = oracle.block_values(prices)
+        terms = [*oracle.price_terms(prices).tolist(), *values.tolist()]
+        exact = sum((Fraction(term) for term in terms), Fraction(0))
+        bound = Fraction(oracle.bound(prices))
+        assert bound > exact if oracle.sense == "max" else bound < exact
+        assert abs(bound - exact) < Fraction(1, 10**6)
+
+
+def test_certificate_of_an_online_run():
+    instance = read(INSTANCES / "oasis-t10-i10-h5-s1.json")
+    run = simulate(instance, "oasis")
+    certificate = certificate_of_run(run)
+    assert certificate.bound >= 250.338 >= run.objective
+    assert verify_certificate(instance, certificate.to_dict()).layout == "servers"
+    assert explain(run.solution, certificate).gap == pytest.approx(
+        certificate.bound - run.objective
+    )
+
+
+def test_runs_without_fitting_prices_are_refused():
+    instance = three_jobs()
+    solution = build_solution(instance, {})
+    silent = SimpleNamespace(instance=instance, solution=solution, prices=None)
+    with pytest.raises(InputError, match="must post prices"):
+        certificate_of_run(silent)
+    odd = SimpleNamespace(instance=instance, solution=solution, prices={"memory": np.zeros(3)})
+    with pytest.raises(InputError, match="must be row sets of a layout"):
+        certificate_of_run(odd)
+
+
+# The page that explains certificates: what it says is computed here.
+
+
+def blocks_of_page():
+    text = PAGE.read_text(encoding="utf-8")
+    return [json.loads(block) for block in re.findall(r"```json\n(.*?)```", text, re.S)]
+
+
+def test_page_two_jobs_by_hand(tmp_path):
+    instance_data, solution_rows, certificate_data = blocks_of_page()
+    instance = parse_instance(instance_data)
+    optimum = oasis_brute_force.optimum(instance).value
+    assert optimum == 15
+    solution = build_solution(instance, solution_rows)
+    assert solution.violations() == []
+    assert solution.objective() == 14
+    oracle = build_oracle(instance)
+    assert certify(oracle, np.zeros(oracle.rows.size)).bound == pytest.approx(16)
+    write_json(certificate_data, tmp_path / "c.json")
+    assert certificate_data["instance_sha256"] == instance.sha256()
+    certificate = read_certificate(tmp_path / "c.json", instance)
+    assert certificate.bound == pytest.approx(15)
+    explanation = explain(solution, certificate)
+    assert explanation.job_terms.tolist() == [0.5, 0.5]
+    assert explanation.row_terms.tolist() == []
+    text = PAGE.read_text(encoding="utf-8")
+    assert f"15 / 14 = {15 / 14:.4f}" in text
+    assert "1.5 + 8.5 + 5 = 15" in text
+
+
+def test_page_lists_the_keys_in_order():
+    assert list(blocks_of_page()[2]) == list(KEYS)

@@ -1,0 +1,116 @@
+import signal
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hindsched.errors import InputError, SolveFailed
+from hindsched.instances.io import read
+from hindsched.solvers import column_generation
+from hindsched.solvers.column_generation import LP_ALGORITHMS, column_generation_bound
+from hindsched.solvers.lagrangian import subgradient_bound
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.status import StoppedBy
+from tests.toy_family import (
+    PROBLEMS,
+    ToyOracle,
+    brute_force,
+    lagrangian_dual,
+    make,
+    tiny_instances,
+    toy,
+)
+
+
+@pytest.mark.parametrize("algorithm", LP_ALGORITHMS)
+@pytest.mark.parametrize(("family", "formulation"), PROBLEMS)
+def test_meets_the_lagrangian_dual(family, formulation, algorithm):
+    oracle = toy(family, formulation)
+    best = lagrangian_dual(oracle)
+    found = column_generation_bound(oracle, algorithm=algorithm)
+    assert found.stopped_by is StoppedBy.CONVERGED
+    assert found.bound == pytest.approx(best, rel=1e-5)
+    assert found.details["master_value"] == pytest.approx(best, rel=1e-5)
+    assert (found.bound - best) * (1 if oracle.sense == "max" else -1) >= -1e-9 * abs(best)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.5, 0.9])
+def test_smoothing_changes_the_way_not_the_value(smoothing):
+    oracle = toy("toymax", "optional", seed=4)
+    found = column_generation_bound(
+        oracle, smoothing=smoothing, start_prices=np.zeros(oracle.rows.size)
+    )
+    assert found.bound == pytest.approx(lagrangian_dual(oracle), rel=1e-5)
+
+
+def test_pruning_drops_columns_and_not_the_value(monkeypatch):
+    monkeypatch.setattr(column_generation, "PRUNE_EVERY", 1)
+    monkeypatch.setattr(column_generation, "MOST_COLUMNS", 2)
+    oracle = toy("toymax", "optional", seed=5)
+    pruned = column_generation_bound(oracle, start_prices=np.zeros(oracle.rows.size))
+    assert pruned.bound == pytest.approx(lagrangian_dual(oracle), rel=1e-5)
+
+
+@pytest.mark.parametrize(("family", "formulation"), PROBLEMS)
+@settings(max_examples=25, deadline=None, derandomize=True, database=None)
+@given(data=st.data())
+def test_any_stop_gives_a_valid_bound(family, formulation, data):
+    instance = data.draw(tiny_instances(family))
+    iterations = data.draw(st.integers(0, 6))
+    optimum = brute_force(instance, formulation)
+    oracle = ToyOracle(instance, formulation, "groups")
+    if optimum is None:
+        return
+    found = column_generation_bound(
+        oracle, max_iterations=iterations, start_prices=np.zeros(oracle.rows.size)
+    )
+    assert found.bound >= optimum if oracle.sense == "max" else found.bound <= optimum
+
+
+def test_at_least_as_good_as_the_subgradient_on_oasis():
+    oracle = build_oracle(read("tests/data/instances/oasis-t10-i10-h25-s0.json"))
+    found = column_generation_bound(oracle, SolveOptions(time_limit=30.0))
+    other = subgradient_bound(oracle, max_iterations=200)
+    assert found.stopped_by is StoppedBy.CONVERGED
+    assert 182.359 <= found.bound <= other.bound + 1e-4
+
+
+def test_time_limit_and_interrupt_keep_the_best_bound():
+    oracle = build_oracle(read("tests/data/instances/oasis-t10-i10-h5-s1.json"))
+    late = column_generation_bound(oracle, SolveOptions(time_limit=0.0))
+    assert late.stopped_by is StoppedBy.TIME_LIMIT
+    assert late.bound >= 250.338
+    timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    cut = column_generation_bound(oracle, SolveOptions(time_limit=20.0))
+    timer.join()
+    assert cut.stopped_by in (StoppedBy.INTERRUPTED, StoppedBy.CONVERGED)
+    assert cut.bound >= 250.338
+
+
+def test_target_reached_stops_by_gap():
+    instance = make("toymax", [(1, 1, 1, 6), (1, 1, 1, 5)], [1], 2)
+    optimum = brute_force(instance, "optional")
+    oracle = ToyOracle(instance, "optional", "groups")
+    found = column_generation_bound(oracle, SolveOptions(gap=0.01), target=optimum)
+    assert found.stopped_by in (StoppedBy.GAP, StoppedBy.CONVERGED)
+    assert optimum <= found.bound <= optimum * 1.011
+
+
+def test_bad_settings_and_infeasible_problems():
+    oracle = toy("toymax", "optional")
+    with pytest.raises(InputError, match="must be one of primal, dual, ipx"):
+        column_generation_bound(oracle, algorithm="simplex")
+    with pytest.raises(InputError, match="below 1"):
+        column_generation_bound(oracle, smoothing=1.0)
+    instance = make("toymin", [(1, 1, 5, 1)], [1], 3)
+    with pytest.raises(SolveFailed, match="no schedule"):
+        column_generation_bound(ToyOracle(instance, "modes", "groups"))
+
+
+def test_nothing_to_schedule():
+    found = column_generation_bound(ToyOracle(make("toymax", [], [1], 3), "optional", "groups"))
+    assert found.bound == pytest.approx(0, abs=1e-8)

@@ -1,0 +1,138 @@
+import math
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hindsched.analysis.plots.gaps import plot_gap
+from hindsched.errors import InputError
+from hindsched.instances.io import read
+from hindsched.solutions.base import build_solution
+from hindsched.solvers.certificate import certify
+from hindsched.solvers.explain import explain
+from hindsched.solvers.lagrangian import subgradient_bound
+from hindsched.solvers.neighbourhood_search import neighbourhood_search
+from hindsched.solvers.pricing.base import build_oracle
+from tests.toy_family import PROBLEMS, ToyOracle, install, make, tiny_instances
+
+mpl.use("agg")
+
+
+@pytest.fixture(autouse=True)
+def _toy(monkeypatch):
+    install(monkeypatch)
+
+
+def check_sum(explanation, sense):
+    """Non-negative terms that add up to the gap."""
+    terms = [*explanation.job_terms.tolist(), *explanation.row_terms.tolist()]
+    assert min(terms, default=0.0) >= 0
+    gap = explanation.bound - explanation.objective
+    gap = gap if sense == "max" else -gap
+    size = max(1.0, abs(explanation.bound), sum(terms))
+    assert math.fsum([*terms, explanation.rounding]) == pytest.approx(gap, abs=1e-9 * size)
+    assert explanation.gap == pytest.approx(gap, abs=1e-12 * size)
+    frame = explanation.to_frame()
+    assert frame["term"].sum() == pytest.approx(gap, abs=1e-9 * size)
+    return terms
+
+
+@pytest.mark.parametrize(("family", "formulation"), PROBLEMS)
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@given(data=st.data())
+def test_terms_add_up_at_any_prices(family, formulation, data):
+    with pytest.MonkeyPatch.context() as patch:
+        install(patch)
+        instance = data.draw(tiny_instances(family))
+        servers = ToyOracle(instance, formulation, "servers")
+        solution = neighbourhood_search(servers, max_iterations=5).solution
+        if solution is None:
+            return
+        for layout in ("groups", "servers"):
+            oracle = ToyOracle(instance, formulation, layout)
+            rng = np.random.default_rng(data.draw(st.integers(0, 9)))
+            prices = rng.exponential(1.0, oracle.rows.size) * (rng.random(oracle.rows.size) < 0.6)
+            for vector in (prices, np.zeros_like(prices), 1e4 * prices):
+                check_sum(explain(solution, certify(oracle, vector)), oracle.sense)
+
+
+@pytest.mark.parametrize("layout", ["groups", "servers"])
+def test_oasis_gap(layout):
+    instance = read("tests/data/instances/oasis-t10-i10-h10-s0.json")
+    oracle = build_oracle(instance, rows=layout)
+    certificate = subgradient_bound(oracle, max_iterations=150).certificate
+    search = neighbourhood_search(build_oracle(instance, rows="servers"), max_iterations=100)
+    explanation = explain(search.solution, certificate)
+    check_sum(explanation, "max")
+    labels, slots, terms = explanation.heat_map()
+    assert terms.shape == (len(labels), len(slots))
+    assert terms.sum() == pytest.approx(explanation.row_terms.sum())
+    data = explanation.to_dict()
+    assert data["gap"] == pytest.approx(
+        data["from_jobs"] + data["from_idle_capacity"] + data["from_rounding"]
+    )
+    assert data["jobs"][0]["term"] == max(row["term"] for row in data["jobs"])
+    axes = plot_gap(explanation)
+    assert "idle capacity holds" in axes.get_title(loc="left")
+    mpl.pyplot.close(axes.figure)
+
+
+def test_a_gap_by_hand_when_minimising():
+    # One machine, two jobs of one slot: weights 3 and 1; served in the wrong order: 1 * 1 + 3 * 2.
+    instance = make("toymin", [(1, 1, 1, 3), (1, 1, 1, 1)], [1], 3)
+    rows = {
+        "j1": [{"from": 1, "to": 1, "server": "s0"}],
+        "j0": [{"from": 2, "to": 2, "server": "s0"}],
+    }
+    solution = build_solution(instance, rows)
+    assert solution.objective() == 7
+    oracle = ToyOracle(instance, "modes", "groups")
+    certificate = certify(oracle, np.array([2.0, 1.0, 0.0]))
+    # j0: min(3 + 2, 6 + 1, 9) = 5; j1: min(1 + 2, 2 + 1, 3) = 3; minus 3 for the capacity.
+    assert certificate.bound == pytest.approx(5)
+    explanation = explain(solution, certificate)
+    assert explanation.job_terms.tolist() == [2.0, 0.0]
+    assert explanation.row_terms.tolist() == []
+    check_sum(explanation, "min")
+
+
+def test_idle_capacity_at_a_price_is_named():
+    instance = make("toymax", [(1, 1, 1, 6)], [1, 1], 2)
+    solution = build_solution(instance, {"j0": [{"from": 1, "to": 1, "server": "s0"}]})
+    certificate = certify(ToyOracle(instance, "optional", "servers"), np.array([0, 0, 0.5, 2.0]))
+    explanation = explain(solution, certificate)
+    assert explanation.gap == pytest.approx(2.5)
+    assert explanation.row_labels == (
+        {"rows": "capacity", "server": "s1", "slot": 1},
+        {"rows": "capacity", "server": "s1", "slot": 2},
+    )
+    assert explanation.terms()[0]["slot"] == 2
+    assert explanation.heat_map()[0] == ("capacity s1",)
+    assert explanation.job_states == ("served",)
+
+
+def test_no_priced_idle_capacity_still_draws():
+    instance = make("toymax", [(1, 1, 1, 6)], [1], 2)
+    oracle = ToyOracle(instance, "optional", "groups")
+    explanation = explain(build_solution(instance, {}), certify(oracle, np.zeros(2)))
+    assert explanation.heat_map()[0] == ()
+    axes = plot_gap(explanation)
+    mpl.pyplot.close(axes.figure)
+
+
+def test_what_does_not_belong_together_is_refused(monkeypatch):
+    instance = make("toymax", [(1, 1, 1, 6), (1, 1, 1, 6)], [1], 2)
+    oracle = ToyOracle(instance, "optional", "groups")
+    certificate = certify(oracle, np.zeros(2))
+    twice = {f"j{i}": [{"from": 1, "to": 1, "server": "s0"}] for i in (0, 1)}
+    with pytest.raises(InputError, match="must be feasible"):
+        explain(build_solution(instance, twice), certificate)
+    with pytest.raises(InputError, match="formulation"):
+        explain(build_solution(instance, {}, "mandatory"), certificate)
+    # An oracle that reads the solution wrongly is caught, not believed.
+    monkeypatch.setattr(ToyOracle, "use_of", lambda self, solution: [None, None])
+    one = build_solution(instance, {"j0": twice["j0"]})
+    with pytest.raises(InputError, match="schedules have objective"):
+        explain(one, certificate)

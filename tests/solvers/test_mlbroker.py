@@ -1,0 +1,399 @@
+"""mlbroker's kernels, pricing oracle, certified bounds, methods, and the direct convex path."""
+
+import logging
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hindsched.errors import SolveFailed
+from hindsched.instances.generators.mlbroker import generate
+from hindsched.instances.library import known_instance
+from hindsched.instances.mlbroker import MlbrokerInstance
+from hindsched.instances.mlbroker_slot import SlotData
+from hindsched.models.mlbroker import (
+    build_offline,
+    build_subproblem,
+    capacity_prices,
+    set_subproblem,
+)
+from hindsched.online.simulator import simulate
+from hindsched.solutions.base import build_solution
+from hindsched.solvers.api import methods, solve
+from hindsched.solvers.certificate import certify, verify_certificate
+from hindsched.solvers.explain import explain
+from hindsched.solvers.kernels.fee_sharing import shared_bound
+from hindsched.solvers.kernels.geo_placement import best_placement, relaxed_best
+from hindsched.solvers.methods import mlbroker_convex
+from hindsched.solvers.methods.mlbroker import find_schedule
+from hindsched.solvers.methods.mlbroker_bound import lagrangian_certificate
+from hindsched.solvers.methods.mlbroker_convex import regulariser, solve_fractional
+from hindsched.solvers.methods.mlbroker_plan import plan_slots
+from hindsched.solvers.methods.mlbroker_reference import ReferencePrograms
+from hindsched.solvers.methods.mlbroker_relaxation import relaxation_bound
+from hindsched.solvers.methods.mlbroker_slot import (
+    best_responses,
+    priced_placement,
+    relaxed_placements,
+    slot_cost,
+    tight_placement,
+)
+from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.program import solve_program
+from tests.strategies.mlbroker import flicker, instances, make, two_jobs
+
+
+def quarters(draw, low, high):
+    return draw(st.integers(4 * low, 4 * high)) / 4
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(instance=instances(centers=3, slots=2, jobs=2, workers=4, kinds=1), data=st.data())
+def test_oracle_equals_the_subproblem(instance, data):
+    """Best responses of every block at random prices, launches falling over a job's life."""
+    oracle = build_oracle(instance)
+    arrays = {
+        name: np.zeros(v.shape) for name, v in oracle.rows.unpack(oracle.rows.capacity).items()
+    }
+    for index in np.ndindex(arrays["discount"].shape):
+        arrays["discount"][index] = quarters(data.draw, 0, 3)
+    for r, j, t in np.ndindex(arrays["deployment"].shape):
+        highest = arrays["deployment"][r, j, t - 1] if t > instance.jobs[j].arrival - 1 else 8
+        arrays["deployment"][r, j, t] = min(highest, quarters(data.draw, 0, 8))
+    prices = oracle.rows.pack(arrays)
+    values = 0.0
+    for block in range(oracle.num_blocks):
+        response = oracle.best_response(block, prices)
+        model = build_subproblem(instance, block)
+        set_subproblem(model, arrays)
+        result = solve_program(model)
+        assert result.status == "optimal"
+        assert response.value == pytest.approx(result.objective, abs=1e-6)
+        used = response.objective + prices[response.rows] @ response.amounts
+        assert response.value == pytest.approx(used, abs=1e-6)
+        values += response.value
+    assert oracle.bound(prices) == pytest.approx(values, abs=1e-6)
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(instance=instances(), data=st.data(), formulation=st.sampled_from(["tight", "paper"]))
+def test_any_prices_bound_the_optimum(instance, data, formulation):
+    oracle = build_oracle(instance, formulation)
+    prices = np.array([quarters(data.draw, 0, 4) for _ in range(oracle.rows.size)])
+    result = solve_program(build_offline(instance, formulation))
+    assert oracle.bound(prices) <= result.objective + 1e-6 * (1 + abs(result.objective))
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(
+    instance=instances(centers=3, slots=3, jobs=2), formulation=st.sampled_from(["tight", "paper"])
+)
+def test_certificates_lie_below_the_optimum(instance, formulation):
+    best = solve_program(build_offline(instance, formulation)).objective
+    for iterations in (0, 100):
+        found = lagrangian_certificate(instance, formulation, iterations=iterations)
+        assert found.bound <= best + 1e-6 * (1 + best)
+        assert verify_certificate(instance, found.to_dict()).bound == pytest.approx(found.bound)
+
+
+def test_the_lagrangian_bound_is_the_best():
+    """And on the paper's kind of instance it leaves next to no gap."""
+    instance = generate("paper", 1, datacenters=6, horizon=6, jobs=12, gpu_threshold=(40, 60))
+    chord = relaxation_bound(instance, "chord")
+    conditioned = solve(instance, "conditioned").bound
+    lagrangian = solve(instance, "bound").bound
+    found = find_schedule(instance, "tight").objective()
+    assert chord <= conditioned + 1e-6 * conditioned
+    assert conditioned <= lagrangian + 1e-9 * lagrangian
+    assert lagrangian <= found
+    assert found / lagrangian < 1.005
+
+
+@settings(max_examples=30, derandomize=True, deadline=None)
+@given(instance=instances(centers=3, slots=1, jobs=3, kinds=2), data=st.data())
+def test_shared_bound_by_its_formula_and_its_subgradient(instance, data):
+    slot = SlotData.at(instance, 1)
+    if not slot.jobs:
+        return
+    launch = np.repeat(slot.deployment[:, None], 3, axis=1)
+    rest = (
+        slot.data, slot.capacity, slot.needed, slot.worker, slot.server, slot.exchange,
+        slot.distance, slot.arc, launch, slot.unit, slot.discounted, slot.fee, slot.largest_use,
+    )  # fmt: skip
+    shape = (len(slot.jobs), 3, 2)
+
+    def drawn():
+        return np.array([quarters(data.draw, 0, 3) for _ in range(np.prod(shape))]).reshape(shape)
+
+    one, other = drawn(), drawn()
+    bound, gradient = shared_bound(one, *rest)
+    price = slot.unit - np.maximum(0.0, slot.unit - slot.discounted - one)
+    relaxed, _, _ = relaxed_placements(slot, launch, price)
+    left = slot.fee - np.einsum("jrk,jk->rk", one, slot.largest_use)
+    assert bound == pytest.approx(relaxed + np.minimum(0.0, left).sum(), abs=1e-9)
+    elsewhere, _ = shared_bound(other, *rest)
+    assert elsewhere <= bound + (gradient * (other - one)).sum() + 1e-9  # concave
+
+
+def test_duals_of_the_disaggregated_program_certify():
+    instance = generate("small", 3)
+    model = build_offline(instance, relax=True)
+    result = solve_program(model, want_duals=True)
+    prices = capacity_prices(model, result.duals)
+    oracle = build_oracle(instance)
+    bound = certify(oracle, oracle.rows.pack(prices), "lp-dual").bound
+    assert bound >= result.objective - 1e-6 * result.objective
+
+
+@settings(max_examples=30, derandomize=True, deadline=None)
+@given(
+    instance=instances(centers=3, slots=3, jobs=2), formulation=st.sampled_from(["tight", "paper"])
+)
+def test_use_of_adds_up_and_explain_splits_the_gap(instance, formulation):
+    solution = find_schedule(instance, formulation)
+    oracle = build_oracle(instance, formulation)
+    found = oracle.use_of(solution)
+    total = sum(response.objective for response in found)
+    assert total == pytest.approx(solution.objective(), abs=1e-9)
+    use = np.zeros(oracle.rows.size)
+    for response in found:
+        np.add.at(use, response.rows, response.amounts)
+    assert (use <= 1e-9).all()
+    explanation = explain(solution, lagrangian_certificate(instance, formulation))
+    gap = solution.objective() - explanation.bound
+    assert explanation.gap == pytest.approx(abs(gap))
+
+
+def test_oracle_responses_are_schedules():
+    instance = known_instance("mlbroker-r3-t2-s51")
+    oracle = build_oracle(instance)
+    rows = {}
+    for block, job in enumerate(instance.jobs):
+        response = oracle.best_response(block, np.zeros(oracle.rows.size))
+        rows[job.name] = oracle.assignments(block, response)
+    assert build_solution(instance, rows).is_feasible()
+    assert oracle.block_name(len(instance.jobs)) == "broker"
+    with pytest.raises(ValueError):
+        build_oracle(instance, rows="groups")
+
+
+@settings(max_examples=80, derandomize=True, deadline=None)
+@given(instance=instances(centers=3, slots=1, jobs=1, workers=5, kinds=1), data=st.data())
+def test_relaxed_placement_bounds_the_exact_one(instance, data):
+    slot = SlotData.at(instance, instance.jobs[0].arrival)
+    launch = np.array([quarters(data.draw, 0, 3) for _ in range(3)])
+    price = slot.unit
+    arguments = (
+        slot.data[0], slot.capacity[0], slot.needed[0], price @ slot.worker[0],
+        price @ slot.server[0], slot.exchange[0] * slot.distance, slot.arc[0], launch,
+    )  # fmt: skip
+    relaxed, workers, _ = relaxed_best(*arguments)
+    cost, bound, integer, ps = best_placement(*arguments)
+    assert relaxed <= bound + 1e-9
+    assert bound == pytest.approx(cost)
+    assert workers.sum() == pytest.approx(slot.needed[0])
+    assert integer.sum() >= slot.needed[0]
+    limited_cost, limited_bound, _, _ = best_placement(*arguments, 1)
+    assert limited_bound <= cost + 1e-9 <= limited_cost + 2e-9
+    assert 0 <= ps < 3
+
+
+@settings(max_examples=40, derandomize=True, deadline=None)
+@given(instance=instances(centers=3, slots=1, jobs=3, workers=4, kinds=2))
+def test_slot_placements_are_feasible_and_exactly_priced(instance):
+    slot = SlotData.at(instance, 1)
+    if not slot.jobs:
+        return
+    launch = np.repeat(slot.deployment[:, None], 3, axis=1)
+    start = tight_placement(slot, launch, relocation=False)
+    moved = tight_placement(slot, launch)
+    priced, _ = priced_placement(slot, launch)
+    both, _ = priced_placement(slot, launch, relocation=True)
+    assert moved.cost <= start.cost + 1e-9
+    assert both.cost <= priced.cost + 1e-9
+    alone = best_responses(slot, launch, slot.unit)
+    assert priced.cost <= slot_cost(slot, launch, *alone) + 1e-9
+    for placement in (start, moved, priced, both):
+        assert np.isfinite(placement.cost)
+        assert placement.cost == slot_cost(slot, launch, placement.workers, placement.ps)
+    assert slot_cost(slot, launch, 0 * moved.workers, moved.ps) == np.inf or not slot.data.any()
+
+
+def test_k7_the_chord_start_finds_the_shared_discount():
+    instance = two_jobs(0.5)
+    slot = SlotData.at(instance, 1)
+    launch = np.zeros((2, 2))
+    alone = best_responses(slot, launch, slot.unit)
+    assert slot_cost(slot, launch, *alone) == pytest.approx(64)
+    assert tight_placement(slot, launch).cost == pytest.approx(62)
+    # tier prices alone: together only from a start that prices the discount in
+    assert priced_placement(slot, launch, relocation=True)[0].cost == pytest.approx(62)
+    assert find_schedule(two_jobs(1), "tight").objective() == pytest.approx(64)
+
+
+def test_planning_slots_together_smooths_launches():
+    """K3's data flickers: the plan holds a place where the myopic algorithm launches again."""
+    instance = flicker()
+    views = [SlotData.at(instance, t) for t in range(1, 5)]
+    together = sum(placement.cost for placement in plan_slots(views, {}))
+    assert together < 20
+    assert find_schedule(instance, "tight").objective() <= together
+
+
+@pytest.mark.parametrize(
+    "method", ["auto", "milp", "relaxation", "chord", "conditioned", "bound", "search"]
+)
+@pytest.mark.parametrize("formulation", ["tight", "paper"])
+def test_methods(method, formulation):
+    instance = generate("small", 2, deployment_gb=100)
+    best = solve(instance, "milp", formulation=formulation).objective
+    result = solve(instance, method, formulation=formulation, time_limit=60)
+    assert method in methods("mlbroker")
+    if result.solution is not None:
+        assert result.objective >= best - 1e-6 * best
+    if result.bound is not None:
+        assert result.bound <= best + 1e-6 * best
+    if method in ("auto", "milp"):
+        assert result.status == "optimal"
+    assert (result.certificate is not None) == (method in ("auto", "bound", "conditioned"))
+
+
+def test_search_without_time_is_feasible():
+    instance = generate("small", 0)
+    rushed = solve(instance, "search", time_limit=0.0)
+    assert rushed.status == "feasible"
+    assert rushed.objective >= solve(instance, "search").objective - 1e-9
+
+
+def test_bound_without_time_keeps_the_equal_shares():
+    instance = generate("small", 0)
+    rushed = solve(instance, "bound", time_limit=0.0)
+    assert rushed.stopped_by == "time_limit"
+    assert rushed.bound == pytest.approx(solve(instance, "conditioned").bound)
+
+
+# The convex path
+
+
+@settings(max_examples=12, derandomize=True, deadline=None)
+@given(
+    instance=instances(centers=3, slots=1, jobs=2, workers=4, kinds=2, weights=False),
+    price=st.sampled_from(["paper", "chord"]),
+    switching=st.sampled_from(["entropy", "relu"]),
+    epsilon=st.sampled_from([0.01, 0.582, 10]),
+    data=st.data(),
+)
+def test_direct_path_equals_cvxpy(instance, price, switching, epsilon, data):
+    slot = SlotData.at(instance, 1)
+    before = np.array([[quarters(data.draw, 0, 1) for _ in range(3)] for _ in slot.jobs])
+    before = before.reshape(len(slot.jobs), 3)
+    chosen = {"price": price, "switching": switching, "epsilon": epsilon}
+    direct = solve_fractional(slot, before, **chosen)
+    reference = ReferencePrograms().solve(slot, before, **chosen)
+    assert direct.objective == pytest.approx(reference.objective, rel=1e-5, abs=1e-5)
+    if slot.jobs:
+        assert (direct.workers.sum(axis=1) >= slot.data.sum(axis=1) / slot.capacity - 1e-4).all()
+
+
+def ski_rental():
+    """K2: data at A, then at B for good; leaving it costs 0.05 a slot, moving 1 once."""
+    slots = 23
+    moved = [[1, 0]] + [[0, 1]] * (slots - 1)
+    job = {"n": 1, "m": 0, "P": 1, "B": 100, "c": 1, "D": moved}
+    data = make(2, slots, 0, [(2, 2, 1e9)] * 2, [job])
+    return MlbrokerInstance.parse(data.to_dict() | {"transfer_usd_per_gb": [[0, 10], [0.05, 0]]})
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "excess"), [(0.01, 1.7674), (1 / (np.e - 1), 1.5568), (1, 1.5322)]
+)
+def test_k2_ski_rental(epsilon, excess):
+    instance = ski_rental()
+    sigma = np.log1p(1 / epsilon)
+    before, total = np.zeros((1, 2)), 0.0
+    for t in range(1, instance.horizon + 1):
+        found = solve_fractional(SlotData.at(instance, t), before, price="chord", epsilon=epsilon)
+        before = found.present
+        total += found.static + found.switching
+        if t > 1:
+            expected = min(1.0, epsilon * (np.exp(0.05 * sigma * (t - 1)) - 1))
+            assert found.present[0, 1] == pytest.approx(expected, abs=2e-3)
+    assert total - (2 * instance.horizon + 1) == pytest.approx(excess, abs=2e-3)
+    assert relaxation_bound(instance, "chord") == pytest.approx(2 * instance.horizon + 2)
+
+
+@pytest.mark.parametrize(
+    ("cost", "first", "others"), [(1, 5, 0), (10, 1.813, 0.797), (100, 1.254, 0.936)]
+)
+def test_k6_the_regulariser_spreads_new_jobs(cost, first, others):
+    job = {"n": 1, "m": 1, "P": 20, "B": 1, "c": cost, "D": [[100, 0, 0, 0, 0]]}
+    instance = make(5, 1, 0.01, [(1, 1, 1e6)] * 5, [job])
+    slot, before = SlotData.at(instance, 1), np.zeros((1, 5))
+    for price in ("chord", "paper"):
+        found = solve_fractional(slot, before, price=price, epsilon=0.01)
+        assert found.workers[0] == pytest.approx([first] + [others] * 4, abs=2e-2)
+    plain = solve_fractional(slot, before, switching="relu")
+    assert plain.workers[0] == pytest.approx([5, 0, 0, 0, 0], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "value"), [(0.01, 0.7933), (1 / (np.e - 1), 0.5820), (1, 0.5573), (10, 0.5079)]
+)
+def test_k8_regulariser(epsilon, value):
+    """R(0 -> 1) / c, and the slope 1 at v = 1."""
+    cost, nothing = np.array([1.0]), np.zeros((1, 1))
+    one = np.ones((1, 1))
+    rise = regulariser(cost, one, nothing, epsilon) - regulariser(cost, nothing, nothing, epsilon)
+    assert rise == pytest.approx(value, abs=6e-5)
+    step = 1e-6
+    slope = regulariser(cost, one, nothing, epsilon) - regulariser(
+        cost, one - step, nothing, epsilon
+    )
+    assert slope / step == pytest.approx(1, abs=1e-4)
+
+
+def test_ratchet():
+    """v(t) = max(v(t-1), (y + s) / U) as v has no price of its own."""
+    instance = generate("small", 0, horizon=6)
+    before = {}
+    for t in range(1, 7):
+        slot = SlotData.at(instance, t)
+        earlier = np.array([before.get(name, np.zeros(3)) for name in slot.jobs]).reshape(-1, 3)
+        found = solve_fractional(slot, earlier)
+        limit = (slot.needed + 1)[:, None]
+        expected = np.maximum(earlier, (found.workers + found.server) / limit)
+        assert found.present == pytest.approx(expected, abs=2e-3)
+        before = dict(zip(slot.jobs, found.present, strict=True))
+
+
+def test_solver_failures_escalate_and_are_logged(monkeypatch, caplog):
+    slot = SlotData.at(generate("small", 0), 2)
+    before = np.zeros(slot.data.shape)
+    good = solve_fractional(slot, before)
+    hopeless = ("one step", {"max_iter": 1})
+    chain = (hopeless, *mlbroker_convex.CHAIN)
+    monkeypatch.setattr(mlbroker_convex, "CHAIN", chain)
+    with caplog.at_level(logging.INFO):
+        found = solve_fractional(slot, before)
+    assert found.backend == chain[1][0]
+    assert found.objective == pytest.approx(good.objective)
+    assert any("answered where one step did not" in record.message for record in caplog.records)
+    monkeypatch.setattr(mlbroker_convex, "CHAIN", (hopeless,))
+    with pytest.raises(SolveFailed):
+        solve_fractional(slot, before)
+
+
+def test_a_slot_without_jobs():
+    slot = SlotData.of(generate("small", 0), [], [])
+    for solver in (solve_fractional, ReferencePrograms().solve):
+        assert solver(slot, np.zeros((0, 3))).objective == 0
+
+
+def test_small_exact_optimum_is_matched_online():
+    """3 centres, 5 slots, 5 jobs: proven, and reached by the price iteration."""
+    instance = generate("small", 0, horizon=5)
+    best = solve(instance, "auto")
+    assert best.status == "optimal"
+    online = simulate(instance, "mlbroker-prices").objective
+    assert best.objective - 1e-6 <= online <= 1.03 * best.objective

@@ -1,0 +1,139 @@
+import signal
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hindsched.instances.io import read
+from hindsched.solvers.lagrangian import subgradient_bound
+from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch, neighbourhood_search
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.status import StoppedBy
+from tests.toy_family import (
+    PROBLEMS,
+    ToyOracle,
+    brute_force,
+    install,
+    make,
+    random_instance,
+    tiny_instances,
+)
+
+
+@pytest.fixture(autouse=True)
+def _toy(monkeypatch):
+    install(monkeypatch)
+
+
+def priced(instance, formulation=None):
+    """Oracle on servers with the prices of the aggregated bound."""
+    groups = build_oracle(instance, formulation)
+    found = subgradient_bound(groups, max_iterations=60)
+    return build_oracle(instance, formulation, rows="servers"), groups.prices_on_servers(
+        found.prices
+    )
+
+
+@pytest.mark.parametrize(("family", "formulation"), PROBLEMS)
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@given(data=st.data())
+def test_solutions_are_feasible_and_never_beat_the_optimum(family, formulation, data):
+    with pytest.MonkeyPatch.context() as patch:
+        install(patch)
+        instance = data.draw(tiny_instances(family))
+        optimum = brute_force(instance, formulation)
+        oracle = ToyOracle(instance, formulation, "servers")
+        found = neighbourhood_search(oracle, max_iterations=30).solution
+    if optimum is None:
+        assert found is None
+    elif found is not None:
+        assert found.violations() == []
+        worse = (
+            optimum - found.objective() if oracle.sense == "max" else found.objective() - optimum
+        )
+        assert worse >= -1e-9
+
+
+@pytest.mark.parametrize(("family", "formulation"), PROBLEMS)
+def test_finds_the_optimum_of_small_problems(family, formulation):
+    jobs = [(1, 2, 1, 9), (1, 1, 2, 5), (2, 1, 1, 7), (1, 1, 1, 3)]
+    instance = make(family, jobs, [2, 1], 7)
+    oracle, prices = priced(instance, formulation)
+    found = neighbourhood_search(oracle, prices=prices, max_iterations=300)
+    assert found.solution.objective() == pytest.approx(brute_force(instance, formulation))
+
+
+@pytest.mark.parametrize(("family", "formulation"), PROBLEMS)
+def test_same_seed_same_solution_and_neighbourhoods_improve(family, formulation):
+    horizon = 20 if formulation == "optional" else 60
+    rng = np.random.default_rng(1)
+    instance = random_instance(family, rng, jobs=12, servers=3, horizon=horizon)
+    oracle, prices = priced(instance, formulation)
+    first = neighbourhood_search(oracle, prices=prices)
+    one = neighbourhood_search(oracle, prices=prices, max_iterations=60)
+    two = neighbourhood_search(oracle, prices=prices, max_iterations=60)
+    assert one.solution.to_dict() == two.solution.to_dict()
+    sign = 1 if oracle.sense == "max" else -1
+    assert sign * one.solution.objective() >= sign * first.solution.objective()
+
+
+def test_starts_from_a_given_solution_and_keeps_its_placement():
+    rng = np.random.default_rng(2)
+    instance = random_instance("toymax", rng, jobs=20, servers=3, horizon=20)
+    oracle, prices = priced(instance)
+    good = neighbourhood_search(oracle, prices=prices, max_iterations=60).solution
+    kept = neighbourhood_search(oracle, start=good, max_iterations=0).solution
+    assert kept.assignments() == good.assignments()
+    more = neighbourhood_search(oracle, prices=prices, start=good, max_iterations=60).solution
+    assert more.objective() >= good.objective()
+
+
+def test_residuals_survive_many_neighbourhoods():
+    rng = np.random.default_rng(3)
+    instance = random_instance("toymax", rng, jobs=20, servers=2, horizon=15)
+    oracle, prices = priced(instance)
+    search = NeighbourhoodSearch(oracle, prices, seed=1)
+    search.construct()
+    left = iter(range(150))
+    search.improve(lambda: next(left, None) is None)
+    used = np.zeros(oracle.rows.size)
+    for response in search._schedules:
+        if response is not None:
+            np.add.at(used, response.rows, response.amounts)
+    assert oracle.rows.capacity - used == pytest.approx(search._residual, abs=1e-9)
+    assert np.all(used <= oracle.rows.capacity + 1e-9)
+
+
+def test_bound_reached_stops_by_gap_and_limits_stop():
+    instance = make("toymax", [(1, 1, 1, 6)], [1], 2)
+    oracle = build_oracle(instance, rows="servers")
+    options = SolveOptions(time_limit=20.0)
+    assert neighbourhood_search(oracle, options, bound=6.0).stopped_by is StoppedBy.GAP
+    late = neighbourhood_search(oracle, SolveOptions(time_limit=0.0))
+    assert late.stopped_by is StoppedBy.TIME_LIMIT
+    assert late.solution.objective() == 6.0
+
+
+def test_interrupt_keeps_the_best_solution():
+    oracle, prices = priced(read("tests/data/instances/oasis-t10-i10-h10-s0.json"))
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    found = neighbourhood_search(oracle, SolveOptions(time_limit=20.0), prices=prices)
+    timer.join()
+    assert found.stopped_by is StoppedBy.INTERRUPTED
+    assert found.solution.violations() == []
+    assert 250 < found.solution.objective() <= 287.065
+
+
+def test_impossible_mandatory_jobs_leave_no_solution():
+    instance = make("toymin", [(1, 2, 1, 1), (1, 2, 1, 1)], [1], 3)
+    oracle = build_oracle(instance, rows="servers")
+    assert neighbourhood_search(oracle, max_iterations=5).solution is None
+
+
+def test_nothing_to_schedule():
+    oracle = build_oracle(make("toymax", [], [1], 3), rows="servers")
+    assert neighbourhood_search(oracle, max_iterations=5).solution.objective() == 0

@@ -1,0 +1,497 @@
+"""The door itself: checked points, rounding, starts, interrupts, hot re-solves."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
+
+from hindsched.errors import InputError, SolveFailed
+from hindsched.solvers import program as door
+from hindsched.solvers.answer import Answer
+from hindsched.solvers.highs_bridge import HighsProgram
+from hindsched.solvers.interrupt import catch_interrupt
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.program import PersistentProgram, solve_program, within_gap
+from hindsched.solvers.standard_form import compile_program
+from hindsched.solvers.status import Status, StoppedBy
+
+KNAPSACK = """
+import random
+import pyomo.environ as pyo
+
+
+def knapsack(items=80, rows=50, seed=3):
+    rng = random.Random(seed)
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(range(items), domain=pyo.Binary)
+    model.row = pyo.ConstraintList()
+    for _ in range(rows):
+        weights = [rng.randint(5, 99) for _ in range(items)]
+        used = pyo.quicksum(w * model.x[i] for i, w in enumerate(weights))
+        model.row.add(used <= sum(weights) // 3)
+    value = pyo.quicksum(rng.randint(40, 60) * model.x[i] for i in range(items))
+    model.objective = pyo.Objective(expr=value, sense=pyo.maximize)
+    return model
+"""
+exec(KNAPSACK)
+knapsack = globals()["knapsack"]
+
+
+def small(domain=pyo.NonNegativeReals):
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var([0, 1], domain=domain)
+    model.row = pyo.Constraint(expr=2 * model.x[0] + 3 * model.x[1] <= 12.5)
+    model.cap = pyo.Constraint(expr=model.x[0] <= 4)
+    model.objective = pyo.Objective(expr=3 * model.x[0] + 4 * model.x[1], sense=pyo.maximize)
+    return model
+
+
+# -- what is compiled
+
+
+def test_the_standard_form_is_the_one_we_rely_on():
+    """The compiler's interface is version-sensitive: signs, kinds of rows, ranges, offsets."""
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(bounds=(0, 7))
+    model.y = pyo.Var(domain=pyo.Integers)
+    model.unused = pyo.Var(domain=pyo.Binary)
+    model.fixed = pyo.Var(initialize=2)
+    model.fixed.fix()
+    model.at_most = pyo.Constraint(expr=model.x + 2 * model.y + 1 <= 9)
+    model.at_least = pyo.Constraint(expr=model.x - model.y >= -3)
+    model.equal = pyo.Constraint(expr=model.x + 5 * model.fixed == 4 * model.y)
+    model.range = pyo.Constraint(expr=(1, model.x + model.y, 6))
+    model.objective = pyo.Objective(expr=3 * model.x - model.y + 10, sense=pyo.maximize)
+    form = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=pyo.minimize)
+    assert [row.bound_type for row in form.rows] == [1, -1, 0, 1, -1]
+
+    program = compile_program(model)
+    assert [row.name for row in program.rows] == ["at_most", "at_least", "equal", "range", "range"]
+    assert [column.name for column in program.columns] == ["x", "y"]
+    assert [variable.name for variable in program.idle] == ["unused"]
+    inf = math.inf
+    assert program.matrix.toarray().tolist() == [[1, 2], [1, -1], [1, -4], [1, 1], [1, 1]]
+    assert program.row_lower.tolist() == [-inf, -3, -10, -inf, 1]
+    assert program.row_upper.tolist() == [8, inf, -10, 6, inf]
+    assert (program.cost.tolist(), program.offset, program.sign) == ([-3, 1], -10, -1)
+    assert (program.lower.tolist(), program.upper.tolist()) == ([0, -inf], [7, inf])
+    assert program.integer.tolist() == [False, True]
+
+
+def test_variables_that_occur_nowhere_get_a_value():
+    model = small()
+    model.idle = pyo.Var(bounds=(2, 5))
+    model.whole = pyo.Var(domain=pyo.Integers, bounds=(-7.5, -2.5))
+    solve_program(model)
+    assert model.idle.value == 2
+    assert model.whole.value == -3
+
+
+def test_an_idle_variable_without_a_value_is_infeasible():
+    model = small()
+    model.idle = pyo.Var(domain=pyo.Integers, bounds=(0.2, 0.8))
+    assert solve_program(model).status is Status.INFEASIBLE
+    assert model.x[0].value is None
+
+
+@pytest.mark.parametrize(("excess", "status"), [(1e-8, Status.OPTIMAL), (1e-3, Status.INFEASIBLE)])
+def test_a_row_of_fixed_variables_may_be_off_by_rounding(excess, status):
+    model = small()
+    model.done = pyo.Var(initialize=1 + excess)
+    model.done.fix()
+    model.history = pyo.Constraint(expr=model.done <= 1)
+    result = solve_program(model)
+    assert result.status is status
+    assert model.history.active
+    if status is Status.INFEASIBLE:
+        assert result.details["constraint"] == "history"
+
+
+def test_what_is_not_a_linear_program_fails():
+    model = small()
+    model.square = pyo.Constraint(expr=model.x[0] ** 2 <= 3)
+    with pytest.raises(SolveFailed, match="no linear program"):
+        solve_program(model)
+    model = small()
+    model.second = pyo.Objective(expr=model.x[0])
+    with pytest.raises(SolveFailed, match="2 objectives"):
+        solve_program(model)
+
+
+def test_a_model_without_an_objective_is_a_feasibility_problem():
+    model = small()
+    model.del_component(model.objective)
+    result = solve_program(model)
+    assert (result.status, result.objective, result.bound) == (Status.OPTIMAL, 0, 0)
+    assert result.has_point
+
+
+# -- what is believed
+
+
+def lie(monkeypatch, **changes):
+    """Let HiGHS solve and then say something else."""
+    solve = HighsProgram.solve
+
+    def changed(self, *settings):
+        answer = solve(self, *settings)
+        parts = {name: getattr(answer, name) for name in answer.__dataclass_fields__}
+        return Answer(**{**parts, **changes})
+
+    monkeypatch.setattr(HighsProgram, "solve", changed)
+
+
+@pytest.mark.parametrize("point", [[5.0, 0.0], [-1.0, 0.0], [4.0, 2.0], [math.nan, 0.0]])
+def test_a_point_that_breaks_a_row_or_a_bound_is_refused(monkeypatch, point):
+    lie(monkeypatch, point=np.array(point))
+    model = small()
+    result = solve_program(model)
+    assert (result.status, result.has_point, result.objective) == (Status.FAILED, False, None)
+    assert "refused" in result.details
+    assert model.x[0].value is None
+
+
+def test_a_fractional_integer_is_refused(monkeypatch):
+    model = small(pyo.NonNegativeIntegers)
+    program = compile_program(model)
+    assert program.residual(np.array([4.0, 1.0]))[0] <= 1
+    assert program.residual(np.array([4.0, 1.01]))[0] > 1
+    lie(monkeypatch, point=np.array([0.5, 0.5]))
+    monkeypatch.setattr(door, "_polish", lambda program, point: None)
+    assert solve_program(model).status is Status.FAILED
+
+
+def test_a_claim_without_a_point_has_failed(monkeypatch):
+    lie(monkeypatch, point=None)
+    assert solve_program(small()).status is Status.FAILED
+
+
+def test_a_bound_on_the_wrong_side_is_refused(monkeypatch):
+    lie(monkeypatch, bound=0.0)
+    result = solve_program(small(pyo.NonNegativeIntegers))
+    assert result.has_point
+    assert result.bound is None
+    assert result.status is Status.FEASIBLE
+
+
+def test_integers_are_rounded_and_the_rest_solved_again(monkeypatch):
+    """A big M turns 1e-6 of a binary into a broken row: the continuous part must be repaired."""
+    model = pyo.ConcreteModel()
+    model.open = pyo.Var(domain=pyo.Binary)
+    model.flow = pyo.Var(bounds=(0, 50))
+    model.link = pyo.Constraint(expr=model.flow <= 1e6 * model.open)
+    model.objective = pyo.Objective(expr=model.flow - 20 * model.open, sense=pyo.maximize)
+    lie(monkeypatch, point=np.array([50.0, 4e-6]), status=Status.FEASIBLE, bound=-50.0)
+    program = compile_program(model)
+    order = {column.name: i for i, column in enumerate(program.columns)}
+    point = np.zeros(2)
+    point[order["flow"]], point[order["open"]] = 4.0, 4e-6
+    monkeypatch.undo()
+    assert program.residual(point)[0] <= 1, "feasible as the solver means it"
+    answer = Answer(Status.OPTIMAL, StoppedBy.GAP, point=point, bound=-50.0)
+    believed = door._believe(program, answer)
+    assert believed.point is not None
+    assert believed.point[order["open"]] == 0
+    assert believed.point[order["flow"]] == pytest.approx(0)
+
+
+def test_the_gap_is_relative_to_the_bound():
+    assert within_gap(99.0, 100.0, 0.01)
+    assert not within_gap(98.9, 100.0, 0.01)
+    assert not within_gap(None, 100.0, 0.5)
+    assert within_gap(0.0, 1e-9, 1e-6), "next to nothing"
+
+
+@pytest.mark.parametrize("gap", [0.2, 0.05])
+def test_a_wide_gap_stops_early_and_counts_as_optimal(gap):
+    result = solve_program(knapsack(), SolveOptions(gap=gap, time_limit=60))
+    assert result.status is Status.OPTIMAL
+    assert 1e-4 < (result.bound - result.objective) / result.bound <= gap
+
+
+@pytest.mark.parametrize(("total", "status"), [(1, Status.INFEASIBLE), (2, Status.UNBOUNDED)])
+def test_an_unbounded_relaxation_does_not_make_an_integer_point(total, status):
+    model = pyo.ConcreteModel()
+    model.z = pyo.Var([0, 1, 2], domain=pyo.Binary)
+    model.x = pyo.Var()
+    model.even = pyo.Constraint(expr=2 * model.z[0] + 2 * model.z[1] + 2 * model.z[2] == total)
+    model.free = pyo.Constraint(expr=model.x >= model.z[0])
+    model.objective = pyo.Objective(expr=model.x, sense=pyo.maximize)
+    for presolve in ("on", "off"):
+        options = SolveOptions(solver_options={"presolve": presolve}, time_limit=30)
+        assert solve_program(model, options).status is status
+    bridge = HighsProgram(compile_program(model), SolveOptions())
+    assert bridge._unbounded_or_infeasible(30).status is status
+
+
+# -- starts
+
+
+def test_a_partial_start_is_taken():
+    model = knapsack(30, 10)
+    best = solve_program(model).objective
+    known = [model.x[i].value for i in range(10)]
+    for i in range(30):
+        model.x[i].set_value(known[i] if i < 10 else None, skip_validation=True)
+    assert solve_program(model, start=True).objective == pytest.approx(best)
+
+
+def test_an_infeasible_start_is_ignored():
+    model = small(pyo.NonNegativeIntegers)
+    model.x[0].value, model.x[1].value = 4, 9
+    result = solve_program(model, start=True)
+    assert (result.status, result.objective) == (Status.OPTIMAL, 17)  # 3, 2: 6 + 6 <= 12.5
+
+
+def test_a_feasible_start_contradicts_infeasible(monkeypatch):
+    lie(monkeypatch, status=Status.INFEASIBLE, stopped_by=StoppedBy.INFEASIBLE, point=None)
+    model = small(pyo.NonNegativeIntegers)
+    model.x[0].value, model.x[1].value = 1, 1
+    result = solve_program(model, start=True)
+    assert (result.status, result.stopped_by) == (Status.FEASIBLE, StoppedBy.ERROR)
+    assert result.objective == 7
+    assert "infeasible" in result.details["refused"]
+
+
+# -- options, progress, threads
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("mip_rel_gapp", 1e-3),
+        ("presolve", "sometimes"),
+        ("simplex_strategy", "dual"),
+        ("threads", 1.5),
+    ],
+)
+def test_an_option_that_highs_does_not_take_is_an_error(name, value):
+    with pytest.raises(InputError, match=rf"solver_options\.{name}"):
+        solve_program(small(), SolveOptions(solver_options={name: value}))
+
+
+def test_an_option_reaches_highs():
+    result = solve_program(
+        knapsack(), SolveOptions(solver_options={"mip_max_nodes": 1}, time_limit=60)
+    )
+    assert result.stopped_by is StoppedBy.ITERATION_LIMIT
+    options = SolveOptions(solver_options={"primal_feasibility_tolerance": 1, "presolve": "off"})
+    bridge = HighsProgram(compile_program(small()), options)
+    assert bridge.highs.getOptionValue("presolve")[1] == "off"
+    assert bridge.highs.getOptionValue("primal_feasibility_tolerance")[1] == 1.0
+
+
+def test_progress_is_told_in_the_models_own_sense():
+    told = []
+    solve_program(
+        knapsack(), SolveOptions(time_limit=2), on_progress=lambda *news: told.append(news)
+    )
+    assert told
+    bound, objective, seconds, message = told[-1]
+    assert bound > objective > 0
+    assert seconds > 0
+    assert "nodes" in message
+
+
+def test_a_listener_that_fails_stops_the_solve():
+    def fail(*news):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        solve_program(knapsack(), SolveOptions(time_limit=20), on_progress=fail)
+
+
+def test_it_works_outside_the_main_thread():
+    found = []
+
+    def work():
+        found.append(solve_program(small()))
+        found.append(solve_program(knapsack(), SolveOptions(time_limit=0.5)))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(30)
+    assert [result.status for result in found] == [Status.OPTIMAL, Status.FEASIBLE]
+
+
+def test_the_same_seed_gives_the_same_run():
+    runs = [solve_program(knapsack(30, 10), SolveOptions(seed=5)) for _ in range(2)]
+    assert runs[0].details == runs[1].details
+
+
+# -- interrupts
+
+
+def test_an_interrupt_inside_nested_blocks_is_seen_by_all():
+    before = signal.getsignal(signal.SIGINT)
+    with catch_interrupt() as outer:
+        with catch_interrupt() as inner:
+            signal.raise_signal(signal.SIGINT)
+            assert inner.is_set()
+        assert outer.is_set()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+SCRIPT = KNAPSACK + textwrap.dedent("""
+    import json, sys, threading, time
+    from hindsched.solvers.options import SolveOptions
+    from hindsched.solvers.program import solve_program
+
+    model = knapsack(100, 60)
+    told = []
+
+    def listen(bound, objective, seconds, message):
+        if objective is not None and not told:
+            told.append(objective)
+            print("incumbent", flush=True)
+
+    result = solve_program(model, SolveOptions(time_limit=120), on_progress=listen)
+    print(json.dumps({
+        "status": result.status, "stopped_by": result.stopped_by, "objective": result.objective,
+        "bound": result.bound, "values": sum(model.x[i].value for i in model.x),
+    }))
+    """)
+
+
+def test_ctrl_c_stops_highs_at_once_and_keeps_incumbent_and_bound():
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout.readline() == "incumbent\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 0, errors
+    assert errors == ""
+    result = json.loads(out)
+    assert (result["status"], result["stopped_by"]) == ("feasible", "interrupted")
+    assert result["bound"] > result["objective"] > 0
+    assert result["values"] > 0
+
+
+# -- hot re-solves
+
+
+def priced(jobs=12, rows=8):
+    model = pyo.ConcreteModel()
+    model.price = pyo.Param(range(rows), mutable=True, initialize=0.0)
+    model.room = pyo.Param(range(rows), mutable=True, initialize=5.0)
+    model.most = pyo.Param(mutable=True, initialize=1.0)
+    model.x = pyo.Var(range(jobs), bounds=(0, model.most))
+    use = {(r, j): (3 * r + 5 * j) % 7 for r in range(rows) for j in range(jobs)}
+    model.use = pyo.Expression(
+        range(rows), rule=lambda m, r: pyo.quicksum(use[r, j] * m.x[j] for j in range(jobs))
+    )
+    model.row = pyo.Constraint(range(rows), rule=lambda m, r: m.use[r] <= m.room[r])
+    value = pyo.quicksum((2 + j % 5) * model.x[j] for j in range(jobs))
+    paid = pyo.quicksum(model.price[r] * model.use[r] for r in range(rows))
+    model.objective = pyo.Objective(expr=value - paid, sense=pyo.maximize)
+    return model
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_hot_re_solves_equal_fresh_ones(whole):
+    rng = np.random.default_rng(0)
+    model, fresh = priced(), priced()
+    if whole:
+        for m in (model, fresh):
+            m.x.domain = pyo.Integers
+    hot = PersistentProgram(model)
+    objectives = set()
+    for _ in range(15):
+        prices, rooms = rng.uniform(0, 0.15, 8), rng.integers(6, 25, 8)
+        most = int(rng.integers(1, 3))
+        for m in (model, fresh):
+            m.most.set_value(most)
+            for r in range(8):
+                m.price[r].set_value(prices[r])
+                m.room[r].set_value(rooms[r])
+        hot.update()
+        result, expected = hot.solve(want_duals=True), solve_program(fresh, want_duals=True)
+        assert result.status is expected.status is Status.OPTIMAL
+        assert result.objective == pytest.approx(expected.objective, abs=1e-7)
+        assert pyo.value(model.objective) == pytest.approx(result.objective)
+        assert (result.duals is None) == whole
+        objectives.add(round(result.objective, 6))
+    assert len(objectives) > 10
+
+
+def test_a_hot_program_can_become_infeasible_and_feasible_again():
+    model = priced()
+    model.least = pyo.Constraint(expr=pyo.quicksum(model.x[j] for j in range(12)) >= model.room[0])
+    model.room[0].set_value(1)
+    hot = PersistentProgram(model)
+    first = hot.solve()
+    model.room[0].set_value(13)
+    hot.update()
+    assert hot.solve().status is Status.INFEASIBLE
+    assert model.x[0].value is None
+    model.room[0].set_value(1)
+    hot.update()
+    assert hot.solve().objective == pytest.approx(first.objective)
+
+
+def test_a_forgotten_update_is_noticed():
+    model = priced()
+    hot = PersistentProgram(model)
+    assert hot.solve().status is Status.OPTIMAL
+    model.price[3].set_value(0.2)
+    result = hot.solve()
+    assert (result.status, result.has_point) == (Status.FAILED, False)
+    hot.update()
+    assert hot.solve().status is Status.OPTIMAL
+
+
+def test_costs_can_be_given_as_arrays():
+    model = priced()
+    hot = PersistentProgram(model)
+    full = hot.solve().objective
+    cost, offset = hot.program.cost, hot.program.offset
+    hot.set_cost(cost / 2, offset + 1)
+    assert hot.solve().objective == pytest.approx(full / 2 - 1)
+    hot.update()
+    assert hot.solve().objective == pytest.approx(full)
+
+
+def test_the_incumbent_of_an_earlier_solve_is_not_offered_again():
+    model = knapsack()
+    model.room = pyo.Param(mutable=True, initialize=80)
+    model.some = pyo.Constraint(expr=pyo.quicksum(model.x[i] for i in range(80)) <= model.room)
+    hot = PersistentProgram(model, SolveOptions(gap=0.05))
+    assert hot.solve().has_point
+    model.room.set_value(5)
+    hot.update()
+    result = hot.solve(time_limit=0.0)
+    assert (result.status, result.has_point) == (Status.NO_SOLUTION, False)
+    assert model.x[0].value is None
+
+
+def test_a_change_of_the_matrix_is_not_overlooked():
+    model = priced()
+    model.factor = pyo.Param(mutable=True, initialize=1.0)
+    model.scaled = pyo.Constraint(expr=model.factor * model.x[0] + model.x[1] <= 1)
+    hot = PersistentProgram(model)
+    model.factor.set_value(2.0)
+    with pytest.raises(SolveFailed, match="matrix"):
+        hot.update()
+
+
+def test_only_highs_is_kept_hot():
+    with pytest.raises(InputError, match="highs"):
+        PersistentProgram(priced(), SolveOptions(solver="glpk"))

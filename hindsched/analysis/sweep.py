@@ -11,13 +11,16 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import closing
+from itertools import islice
 from typing import Any
 
 from hindsched.analysis.tasks import Record, Task, failed_record, run_task
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
+from hindsched.solvers.interrupt import catch_interrupt
 
 DEFAULT_WORKERS = 2
 BROKEN_POOLS_ALLOWED = 2
@@ -30,9 +33,12 @@ ONE_THREAD = {
 DASK_RETRIES = 2
 DASK_TIMEOUT = "10s"
 PARENT_CHECK_SECONDS = 1.0
+POLL_SECONDS = 0.05
+TAKEN_SECONDS = 5.0
 
-Finished = Iterator[tuple[Task, Record]]
+Finished = Generator[tuple[Task, Record]]
 InstanceData = Mapping[str, Mapping[str, Any]]
+RunTask = Callable[[Mapping[str, Any], Mapping[str, Any]], Record]
 
 
 def run_tasks(
@@ -78,12 +84,13 @@ def run_tasks(
     else:
         finished = _local(tasks, data, workers)
     records: dict[str, Record] = {}
-    for task, record in finished:
-        if stop_when_interrupted and record.get("stopped_by") == "interrupted":
-            raise KeyboardInterrupt
-        records[task.key] = record
-        if on_record is not None:
-            on_record(record)
+    with closing(finished):
+        for task, record in finished:
+            if stop_when_interrupted and record.get("stopped_by") == "interrupted":
+                raise KeyboardInterrupt
+            records[task.key] = record
+            if on_record is not None:
+                on_record(record)
     return [records[task.key] for task in tasks]
 
 
@@ -119,23 +126,44 @@ def _local(tasks: Sequence[Task], data: InstanceData, workers: int) -> Finished:
 
 
 def _in_pool(tasks: Sequence[Task], data: InstanceData, workers: int) -> Finished:
-    """Yield records as they finish; `TerminatedWorkerError` if a worker dies."""
-    from concurrent.futures import as_completed
+    """Yield records as they finish; `BrokenProcessPool` if a worker dies.
 
+    A worker gets the instances once and then one task at a time: the pool's own queue of waiting
+    tasks stays empty, because loky trips over that queue when it is told to kill its workers. For
+    the same reason Ctrl-C only sets an event here, and is raised where the pool is at rest.
+    """
     from joblib.externals.loky import ProcessPoolExecutor
 
-    pool = ProcessPoolExecutor(max_workers=workers, initializer=_prepare_worker, env=ONE_THREAD)
-    done = False
-    try:
-        futures = {
-            pool.submit(run_task, data[task.instance], task.to_dict()): task for task in tasks
-        }
-        for future in as_completed(futures):
-            yield futures[future], future.result()
-        done = True
-    finally:
-        with suppress(Exception):
-            pool.shutdown(wait=done, kill_workers=not done)
+    pool = ProcessPoolExecutor(
+        max_workers=workers, initializer=_prepare_worker, initargs=(data,), env=ONE_THREAD
+    )
+    waiting = iter(tasks)
+    running: dict[Future[Record], Task] = {}
+    finished = False
+    with catch_interrupt() as interrupted:
+        try:
+            while True:
+                for task in islice(waiting, workers - len(running)):
+                    running[pool.submit(_in_worker, run_task, task.to_dict())] = task
+                if not running:
+                    break
+                done, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+                if interrupted.is_set():
+                    raise KeyboardInterrupt
+                for future in done:
+                    yield running.pop(future), future.result()
+            finished = True
+        finally:
+            _wait_until_taken(running)
+            pool.shutdown(wait=True, kill_workers=not finished)
+
+
+def _wait_until_taken(futures: Iterable[Future[Record]]) -> None:
+    end = time.monotonic() + TAKEN_SECONDS
+    while not all(future.running() or future.done() for future in futures):
+        if time.monotonic() > end:
+            break
+        time.sleep(POLL_SECONDS)
 
 
 def _on_dask(tasks: Sequence[Task], data: InstanceData, address: str) -> Finished:
@@ -166,8 +194,14 @@ def _on_dask(tasks: Sequence[Task], data: InstanceData, address: str) -> Finishe
             client.cancel(list(futures))
 
 
-def _prepare_worker() -> None:
-    """Leave Ctrl-C to the parent, and do not outlive it."""
+_instances_of_worker: InstanceData = {}
+"""In a worker process: the instances that tasks name."""
+
+
+def _prepare_worker(data: InstanceData) -> None:
+    """Keep the instances, leave Ctrl-C to the parent, and do not outlive it."""
+    global _instances_of_worker
+    _instances_of_worker = data
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "setpgrp"):
         os.setpgrp()
@@ -179,3 +213,7 @@ def _prepare_worker() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _in_worker(run: RunTask, task: Mapping[str, Any]) -> Record:
+    return run(_instances_of_worker[task["instance"]], task)

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -134,6 +135,9 @@ def test_workers_do_not_outlive_an_interrupt(monkeypatch):
         signal.signal(signal.SIGALRM, previous)
     # Without killing them it would take the tasks' 60 seconds.
     assert time.monotonic() - begin < 40
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread() and not thread.daemon:
+            thread.join(20)
 
 
 def test_dask_runs_the_same_tasks(monkeypatch):

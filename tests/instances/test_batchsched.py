@@ -12,9 +12,11 @@ from hindsched.errors import InputError
 from hindsched.instances.batchsched import PARAMETER_SERVER, RING_ALLREDUCE, BatchschedInstance
 from hindsched.instances.batchsched_modes import modes
 from hindsched.instances.generators.batchsched import SUITES, from_trace, generate
+from hindsched.instances.generators.batchsched_trace import GAVEL_MODELS, GPU_TYPES
 from hindsched.instances.io import read, write
 from tests.strategies.batchsched import instance, known_b
 
+BOTH = (PARAMETER_SERVER, RING_ALLREDUCE)
 FILE = Path("tests/data/instances/batchsched-ps-j5-s200.json")
 
 
@@ -90,9 +92,50 @@ def test_generator_knobs():
     small, large = (generate("paper", 0, capacity_fraction=f) for f in (0.2, 0.4))
     ratio = large.server_capacity.sum(axis=0) / small.server_capacity.sum(axis=0)
     assert ratio == pytest.approx([2.0] * 3, rel=0.05)
-    for bad in ({"fixed_workers": 0}, {"capacity_fraction": -1}, {"architecture": "ring"}):
-        with pytest.raises(InputError):
-            generate("paper", 0, **bad)
+
+
+@pytest.mark.parametrize("architecture", BOTH)
+def test_the_total_capacity_does_not_depend_on_the_number_of_servers(architecture):
+    totals = [
+        generate("paper", 3, servers=servers, architecture=architecture)
+        .server_capacity.sum(axis=0)
+        .tolist()
+        for servers in (20, 75, 300)
+    ]
+    # Only the servers that are made to hold the largest type differ, by less than that type.
+    for total in totals[1:]:
+        assert total == pytest.approx(totals[0], abs=16)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"fixed_workers": 0},
+        {"fixed_workers": 2.5},
+        {"fixed_worker_type": 9},
+        {"fixed_worker_type": True},
+        {"capacity_fraction": -1},
+        {"capacity_fraction": "abc"},
+        {"capacity_fraction": float("inf")},
+        {"architecture": "ring"},
+        {"time_scale": None},
+        {"weight": "abc"},
+        {"weight": 5},
+        {"weight": [5, 1]},
+        {"weight": [1, 2, 3]},
+        {"chunks": [1.5, 2.5]},
+        {"gpus": [0, 0]},
+        {"minibatch_slots": [0, 1]},
+        {"update_ms": [-5, 10]},
+        {"servers": True},
+        {"jobs": 10**12},
+    ],
+)
+def test_a_wrong_setting_of_the_generator_is_named(bad):
+    with pytest.raises(InputError) as error:
+        generate("paper", 0, **bad)
+    assert error.value.where == f"set.{next(iter(bad))}"
+    assert "\n" not in str(error.value)
 
 
 def test_small_suite_has_eight_instances_of_both_architectures():
@@ -114,3 +157,19 @@ def test_from_trace():
         assert len(inst.worker_types) == 3
     with pytest.raises(InputError):
         from_trace(table, jobs=41)
+
+
+def test_the_speeds_of_traces_are_the_measured_ones():
+    if "HINDSCHED_TRACES" not in os.environ:
+        pytest.skip("no real traces: HINDSCHED_TRACES is not set")
+    from hindsched.instances.traces.gavel import load_throughputs
+
+    path = Path(os.environ["HINDSCHED_TRACES"]) / "gavel" / "simulation_throughputs.json.gz"
+    measured = load_throughputs(path)
+    measured = measured[measured["gpus"] == 1].set_index(["model", "batch_size", "gpu_type"])
+    for name, _, speeds in GAVEL_MODELS:
+        model, batch = name.split(", batch size ")
+        found = [
+            measured.loc[(model, int(batch), gpu), "minibatches_per_second"] for gpu in GPU_TYPES
+        ]
+        assert found == pytest.approx(speeds, abs=5e-4)

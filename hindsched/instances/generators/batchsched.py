@@ -1,4 +1,4 @@
-"""Random instances of batchsched with the ranges of the paper's Section 7, and from cluster traces.
+"""Random instances of batchsched with the ranges of the paper's Section 7.
 
 The paper draws job sizes, weights and types from ranges that are kept here (preset ``paper``). It
 sets the cluster's capacity to 0.2-0.5 of the summed ideal demand of all jobs; with servers of
@@ -20,6 +20,8 @@ from hindsched.instances.batchsched import (
     RING_ALLREDUCE,
     BatchschedInstance,
 )
+from hindsched.instances.generators.batchsched_trace import SHORT_NAMES, from_trace
+from hindsched.instances.generators.ranges import check_count, check_positive, check_range
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
 
 RESOURCES = ("gpu", "cpu", "bandwidth_mbps")
@@ -35,8 +37,6 @@ EC2_SHAPES = (
     ("g3.16xlarge", 4, 64, 25_000),
 )
 """GPUs, virtual CPUs and Mbps of Amazon's P3, P2 and G3 instances; "up to" counts as given."""
-
-Range = Sequence[float]
 
 _PAPER: dict[str, Any] = {
     "architecture": PARAMETER_SERVER,
@@ -83,6 +83,13 @@ _SMALL: dict[str, Any] = {
     "minibatch_slots": (0.4, 1.0),
     "gradient_mb": (70_000.0, 170_000.0),
 }
+COUNTS = ("jobs", "servers", "horizon", "worker_types", "ps_types")
+WHOLE_RANGES = {
+    "gpus": 1, "worker_cpus": 0, "worker_mbps": 1, "ps_cpus": 0, "ps_mbps": 1,
+    "weight": 1, "epochs": 1, "chunks": 1, "minibatches": 1,
+}  # fmt: skip
+"""Ranges of integers and the least value of each."""
+RANGES = {"update_ms": 0.0, "minibatch_slots": 0.0, "gradient_mb": 0.0}
 PRESETS: dict[str, dict[str, Any]] = {"small": _SMALL, "paper": _PAPER}
 
 
@@ -114,7 +121,7 @@ def generate(preset: str, seed: int, **settings: Any) -> Instance:
         for job in jobs:
             job["minibatch_slots"] = [job["minibatch_slots"][chosen]]
     data: dict[str, Any] = {
-        "name": f"batchsched-{preset}-{_SHORT[s['architecture']]}-j{s['jobs']}-s{seed}",
+        "name": f"batchsched-{preset}-{SHORT_NAMES[s['architecture']]}-j{s['jobs']}-s{seed}",
         "horizon": s["horizon"],
         "slot_seconds": 3600,
         "architecture": s["architecture"],
@@ -130,28 +137,29 @@ def generate(preset: str, seed: int, **settings: Any) -> Instance:
     return BatchschedInstance.parse(data)
 
 
-_SHORT = {PARAMETER_SERVER: "ps", RING_ALLREDUCE: "rar"}
-
-
 def _check(s: dict[str, Any]) -> None:
-    if s["architecture"] not in _SHORT:
-        known = ", ".join(_SHORT)
+    if s["architecture"] not in SHORT_NAMES:
+        known = ", ".join(SHORT_NAMES)
         raise InputError("set.architecture", s["architecture"], f"must be one of {known}")
-    for key in ("jobs", "servers", "horizon", "worker_types", "ps_types"):
-        if type(s[key]) is not int or s[key] < 1:
-            raise InputError(f"set.{key}", s[key], "must be an integer of at least 1")
-    for key in ("capacity_fraction", "time_scale"):
-        if s[key] is not None and not s[key] > 0:
-            raise InputError(f"set.{key}", s[key], "must be positive")
+    for key in COUNTS:
+        check_count(key, s[key])
+    check_positive("time_scale", s["time_scale"])
+    if s["capacity_fraction"] is not None:
+        check_positive("capacity_fraction", s["capacity_fraction"])
+    if s["fixed_workers"] is not None:
+        check_count("fixed_workers", s["fixed_workers"])
     fixed = s["fixed_worker_type"]
     if fixed is not None and (type(fixed) is not int or not 1 <= fixed <= s["worker_types"]):
         raise InputError("set.fixed_worker_type", fixed, f"must be in 1..{s['worker_types']}")
-    fixed = s["fixed_workers"]
-    if fixed is not None and (type(fixed) is not int or fixed < 1):
-        raise InputError("set.fixed_workers", fixed, "must be an integer of at least 1")
+    for key, least in WHOLE_RANGES.items():
+        check_range(key, s[key], least=least, whole=True)
+    for key, low in RANGES.items():
+        check_range(key, s[key], least=low)
+    if not s["minibatch_slots"][0] > 0:
+        raise InputError("set.minibatch_slots", s["minibatch_slots"], "must be above 0")
 
 
-def _whole(draws: Draws, span: Range) -> int:
+def _whole(draws: Draws, span: Sequence[float]) -> int:
     return draws.integer(int(span[0]), int(span[1]))
 
 
@@ -241,9 +249,12 @@ def _servers(
         total = _ideal_demand(s, worker_types, ps_types, jobs)
         for resource in RESOURCES:
             weight = sum(shape[resource] for shape in shapes)
+            share = s["capacity_fraction"] * total[resource] / weight
+            # Running sums are rounded, so that the total does not depend on the servers' number.
+            given = before = 0.0
             for shape in shapes:
-                share = s["capacity_fraction"] * total[resource] * shape[resource] / weight
-                shape[resource] = math.floor(share + 0.5)
+                before, given = given, given + share * shape[resource]
+                shape[resource] = math.floor(given + 0.5) - math.floor(before + 0.5)
     # A type that fits nowhere would be no type at all: the largest server is made to hold each.
     largest = max(shapes, key=lambda shape: tuple(shape[r] for r in RESOURCES))
     used = ps_types if s["architecture"] == PARAMETER_SERVER else []
@@ -283,122 +294,6 @@ def _ideal_demand(
     return total
 
 
-GAVEL_MODELS = (
-    # model, gradient in MB (parameters x 4 bytes), mini-batches a second on V100, P100, K80
-    ("ResNet-18, batch size 64", 46.8, (24.093, 22.305, 7.052)),
-    ("ResNet-50, batch size 64", 102.2, (4.395, 2.619, 0.619)),
-    ("ResNet-50, batch size 128", 102.2, (2.497, 1.584, 0.347)),
-    ("Transformer, batch size 64", 260.0, (8.618, 5.092, 1.752)),
-    ("LM, batch size 20", 115.0, (64.742, 58.173, 17.142)),
-)
-"""Isolated throughputs on one GPU that Gavel's authors measured (Narayanan et al., OSDI 2020; MIT);
-`hindsched.instances.traces.gavel` loads the full table."""
-GPU_TYPES = ("v100", "p100", "k80")
-TRACE_EPOCHS = 10
-
-
-def from_trace(
-    table: Any,
-    *,
-    jobs: int = 100,
-    seed: int = 0,
-    architecture: str = PARAMETER_SERVER,
-    servers: int = 12,
-    gpus_per_server: int = 8,
-    slot_seconds: int = 3600,
-) -> Instance:
-    """Make an instance from a cluster trace.
-
-    A job that held g GPUs for s seconds trains the mini-batches that g V100s of its model do in
-    that time without communicating; it has 2 g chunks (at least 2), so it may use up to twice its
-    GPUs. Its model, and with it the measured speeds on V100, P100 and K80 and the gradient's size,
-    is drawn by (seed, job), as is its weight from 1..10. Its requested workers are g. Servers hold
-    one GPU type each, in turn.
-
-    Parameters
-    ----------
-    table : TraceTable
-        Jobs of a trace; the first `jobs` of them are used.
-    jobs : int
-        How many jobs.
-    seed : int
-        Seed of the draws.
-    architecture : str
-        ``parameter-server`` or ``ring-allreduce``.
-    servers, gpus_per_server : int
-        Number and size of the servers: 6 CPUs a GPU, 100 Gbps.
-    slot_seconds : int
-        Length of a slot.
-
-    Raises
-    ------
-    InputError
-        If the trace has too few jobs, or for a setting out of its range.
-    """
-    if len(table) < jobs or jobs < 1:
-        raise InputError("jobs", jobs, f"must be at least 1; the trace has {len(table)} jobs")
-    if architecture not in _SHORT:
-        raise InputError("set.architecture", architecture, f"must be one of {', '.join(_SHORT)}")
-    least = {"servers": 3, "gpus_per_server": 1, "slot_seconds": 1}
-    given = {"servers": servers, "gpus_per_server": gpus_per_server, "slot_seconds": slot_seconds}
-    for key, value in given.items():
-        if type(value) is not int or value < least[key]:
-            raise InputError(f"set.{key}", value, f"must be an integer of at least {least[key]}")
-    rows = table.rows.head(jobs)
-    first = float(rows["submit_seconds"].min())
-    records = []
-    for number, (_, row) in enumerate(rows.iterrows(), start=1):
-        draws = Draws(seed, "trace", str(row["job"]))
-        _, gradient, speeds = draws.choice(GAVEL_MODELS)
-        gpus = max(1, int(row["gpus"]))
-        chunks = max(2, 2 * gpus)
-        total = float(row["duration_seconds"]) * gpus * speeds[0]
-        record: dict[str, Any] = {
-            "name": f"j{number}",
-            "arrival": 1 + int((float(row["submit_seconds"]) - first) / slot_seconds),
-            "weight": draws.integer(1, 10),
-            "epochs": TRACE_EPOCHS,
-            "chunks": chunks,
-            "minibatches": max(1, math.floor(total / (TRACE_EPOCHS * chunks) + 0.5)),
-            "minibatch_slots": [rounded(1.0 / speed / slot_seconds) for speed in speeds],
-            "gradient_mb": gradient,
-            "requested_workers": gpus,
-        }
-        update = rounded(0.05 / slot_seconds)
-        if architecture == PARAMETER_SERVER:
-            record["update_slots"] = [update]
-        else:
-            record["reduce_slots"] = update
-        records.append(record)
-    data: dict[str, Any] = {
-        "name": f"batchsched-{table.format}-{_SHORT[architecture]}-j{jobs}-s{seed}",
-        "horizon": max(record["arrival"] for record in records),
-        "slot_seconds": slot_seconds,
-        "architecture": architecture,
-        "resources": [*GPU_TYPES, "cpu", "bandwidth_mbps"],
-        "bandwidth_resource": "bandwidth_mbps",
-        "servers": [
-            {
-                "name": f"s{h + 1}",
-                "capacity": {
-                    GPU_TYPES[h % 3]: gpus_per_server,
-                    "cpu": 6 * gpus_per_server,
-                    "bandwidth_mbps": 100_000,
-                },
-            }
-            for h in range(servers)
-        ],
-        "worker_types": [
-            {"name": gpu, "demand": {gpu: 1, "cpu": 4, "bandwidth_mbps": 5000}} for gpu in GPU_TYPES
-        ],
-        "jobs": records,
-        "provenance": {"generator": "batchsched", "seed": seed, **table.provenance()},
-    }
-    if architecture == PARAMETER_SERVER:
-        data["ps_types"] = [{"name": "ps", "demand": {"cpu": 4, "bandwidth_mbps": 20_000}}]
-    return BatchschedInstance.parse(data)
-
-
 def _small_suite() -> list[Instance]:
     """Make both architectures at four levels of contention."""
     levels = (
@@ -415,3 +310,5 @@ def _small_suite() -> list[Instance]:
 
 
 SUITES = {"small": _small_suite}
+
+__all__ = ["PRESETS", "SUITES", "from_trace", "generate"]

@@ -16,6 +16,7 @@ from hindsched.cli.settings import (
     TracePart,
     check_target,
     parse_settings,
+    refuse_options,
     trace_instance,
 )
 from hindsched.errors import InputError
@@ -42,6 +43,7 @@ def generate(
     check_family(family)
     check_target("output", output)
     values = parse_settings(settings)
+    refuse_options(values, "family", "preset", "seed")
     if from_trace is None:
         given = {"trace-format": trace_format, "trace-part": trace_part, "start": start}
         for name, value in given.items():

@@ -85,6 +85,7 @@ def trace_instance(
         raise InputError("trace-format", "(absent)", "is required with --from-trace")
     if jobs is not None and jobs < 1:
         raise InputError("jobs", jobs, "must be at least 1")
+    refuse_options(settings, "jobs", "seed", "family", "table")
     table = load_trace(trace, trace_format, part=part)
     if start is not None:
         if "start" in trace_settings(family):  # the family may skip rows: it cuts its own window
@@ -93,6 +94,13 @@ def trace_instance(
             later = int((table.rows["submit_seconds"] >= start).sum())
             table = table.window(start, later if jobs is None else jobs)
     return from_trace(family, table, jobs=jobs, seed=seed, **settings)
+
+
+def refuse_options(settings: dict[str, Any], *names: str) -> None:
+    """Refuse ``--set NAME=VALUE`` where NAME is an argument or option of its own."""
+    for name in names:
+        if name in settings:
+            raise InputError(f"set.{name}", settings[name], "is no setting but an option")
 
 
 def check_target(option: str, path: str | None) -> None:

@@ -20,13 +20,14 @@ Slot t is the interval (t-1, t]: a job that arrives at time r may use slots r+1,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, StrictInt, model_validator
 
 from hindsched.errors import InputError
 from hindsched.instances.base import (
@@ -49,7 +50,17 @@ Reals = NDArray[np.float64]
 WORKER, PS = "worker", "ps"
 """Names of the single types when an instance gives bare numbers."""
 
-TypedCount = Count | dict[str, Count]
+MOST_UNITS = 1_000_000
+"""Most workers or PSs of a type on a server, and most chunks: tables are as long as these."""
+MOST_MINIBATCHES = 10**15
+"""Mini-batches of a job up to which counting them in floating point is exact."""
+MOST_REVENUE = 1e15
+"""Size of a revenue up to which sums of revenues keep their cents."""
+
+Units = Annotated[StrictInt, Field(ge=0, le=MOST_UNITS)]
+TypedUnits = Units | dict[str, Units]
+Quota = Annotated[StrictInt, Field(ge=0, le=MOST_UNITS**2)]
+TypedQuota = Quota | dict[str, Quota]
 TypedTime = NonNegative | dict[str, NonNegative]
 TypedPositive = Positive | dict[str, Positive]
 AstraeaUtility = Annotated[LinearUtility | PowerUtility, Field(discriminator="kind")]
@@ -70,16 +81,16 @@ class AstraeaTenant(Record):
     """
 
     name: Name
-    worker_quota: TypedCount
-    ps_quota: TypedCount
+    worker_quota: TypedQuota
+    ps_quota: TypedQuota
 
 
 class AstraeaServer(Record):
     """A server with a number of workers and PSs, by type where there are several."""
 
     name: Name
-    workers: TypedCount
-    ps: TypedCount
+    workers: TypedUnits
+    ps: TypedUnits
 
 
 class AstraeaJob(Record):
@@ -111,7 +122,7 @@ class AstraeaJob(Record):
     tenant: Name
     arrival: Count
     epochs: PositiveCount
-    chunks: PositiveCount
+    chunks: Annotated[StrictInt, Field(ge=1, le=MOST_UNITS)]
     minibatches: PositiveCount
     minibatch_slots: TypedPositive
     update_slots: TypedTime
@@ -155,6 +166,12 @@ class AstraeaInstance(Instance):
 
     @model_validator(mode="after")
     def _cluster_is_meaningful(self) -> Self:
+        for field, types in (
+            ("worker_bandwidth_mbps", self.worker_types),
+            ("ps_bandwidth_mbps", self.ps_types),
+        ):
+            if not types:
+                raise BrokenRule(field, {}, "must name at least one type")
         check_unique("tenants", [tenant.name for tenant in self.tenants])
         check_unique("servers", [server.name for server in self.servers])
         for index, tenant in enumerate(self.tenants):
@@ -170,7 +187,7 @@ class AstraeaInstance(Instance):
             ("ps_quota", self.ps_quota, self.ps_count, self.ps_types),
         ):
             for index, name in enumerate(types):
-                given, there = int(quota[:, index].sum()), int(count[:, index].sum())
+                given, there = sum(quota[:, index].tolist()), sum(count[:, index].tolist())
                 if given != there:
                     raise BrokenRule(
                         f"tenants.{field}", given, f"must add up to the servers' {there} ({name})"
@@ -190,21 +207,29 @@ class AstraeaInstance(Instance):
                 )
             if isinstance(job.utility, LinearUtility) and job.utility.slope > 0:
                 raise BrokenRule(f"{here}.utility.slope", job.utility.slope, "must not exceed 0")
+            if job.total_minibatches > MOST_MINIBATCHES:
+                rule = f"epochs x chunks x minibatches must not exceed {MOST_MINIBATCHES:.0e}"
+                raise BrokenRule(f"{here}.epochs", job.epochs, rule)
+            if not _largest_revenue(job, self.horizon) <= MOST_REVENUE:
+                rule = f"must stay within {MOST_REVENUE:.0e} in every slot"
+                raise BrokenRule(f"{here}.utility", job.utility.model_dump(), rule)
             check_types(f"{here}.minibatch_slots", job.minibatch_slots, self.worker_types, WORKER)
             check_types(f"{here}.update_slots", job.update_slots, self.ps_types, PS)
         return self
 
     def check_formulation(self, formulation: str | None) -> str:
         """Normalise to ``obligation,writing``; a missing token means the default."""
-        chosen = {"obligation": OBLIGATIONS[0], "writing": WRITINGS[0]}
-        for token in (formulation or "").split(",") if formulation else ():
-            if token in OBLIGATIONS:
-                chosen["obligation"] = token
-            elif token in WRITINGS:
-                chosen["writing"] = token
-            else:
-                known = ", ".join((*OBLIGATIONS, *WRITINGS))
-                raise InputError("formulation", formulation, f"must be made of {known}")
+        chosen: dict[str, str] = {}
+        given = formulation.split(",") if formulation else []
+        for axis, tokens in (("obligation", OBLIGATIONS), ("writing", WRITINGS)):
+            found = [token for token in given if token in tokens]
+            if len(found) > 1:
+                rule = f"must have one of {', '.join(tokens)} at most"
+                raise InputError("formulation", formulation, rule)
+            chosen[axis] = found[0] if found else tokens[0]
+        if not set(given) <= {*OBLIGATIONS, *WRITINGS}:
+            known = ", ".join((*OBLIGATIONS, *WRITINGS))
+            raise InputError("formulation", formulation, f"must be made of {known}")
         return f"{chosen['obligation']},{chosen['writing']}"
 
     @cached_property
@@ -256,15 +281,24 @@ class AstraeaInstance(Instance):
         """``1 / n_j`` of (1): slots per mini-batch, shape (W, P, 2), last axis zeta = 0, 1."""
         train = by_type([job.minibatch_slots], self.worker_types, float)[0]
         update = by_type([job.update_slots], self.ps_types, float)[0]
-        seconds = 2 * job.gradient_mb * 8 / self.worker_bandwidth
         together = train[:, None] + update[None, :]
-        apart = together + (seconds / self.slot_seconds)[:, None]
+        with np.errstate(over="ignore"):  # a slot too short to count: the job never ends
+            seconds = 2 * job.gradient_mb * 8 / self.worker_bandwidth
+            apart = together + (seconds / self.slot_seconds)[:, None]
         return np.stack([apart, together], axis=2)
 
     def revenue(self, job: AstraeaJob, completion: int) -> float:
         """``f_j`` at a completion slot, by the instance's origin."""
         origin = job.arrival if self.utility_origin == "arrival" else 0
         return job.utility.value(completion - origin)
+
+
+def _largest_revenue(job: AstraeaJob, horizon: int) -> float:
+    """Largest size of a revenue that any completion can bring, inf where it overflows."""
+    try:
+        return max(abs(job.utility.value(1)), abs(job.utility.value(horizon)))
+    except OverflowError:
+        return math.inf
 
 
 def type_names(value: Any, single: str) -> tuple[str, ...]:

@@ -11,12 +11,25 @@ from hindsched.instances.astraea import AstraeaInstance, AstraeaJob
 from hindsched.instances.base import ROUNDING_TOLERANCE
 from hindsched.instances.modes import Integers, Modes
 
+NEVER = 10**12
+"""Duration that stands for all longer ones."""
+
 
 def durations(instance: AstraeaInstance, job: AstraeaJob) -> Integers:
-    """Duration d of every combination, shape (W, P, zeta, chunks); at least 1."""
-    counts = np.arange(1, job.chunks + 1)
-    slots = job.total_minibatches * instance.minibatch_times(job)[..., None] / counts
-    return np.maximum(1, np.ceil(slots - ROUNDING_TOLERANCE)).astype(np.int64)
+    """Duration d of every combination, shape (W, P, zeta, n), from 1 to `NEVER` slots.
+
+    The number of workers goes from 1 to `most_workers`.
+    """
+    counts = np.arange(1, most_workers(instance, job) + 1)
+    with np.errstate(over="ignore"):
+        slots = job.total_minibatches * instance.minibatch_times(job)[..., None] / counts
+    whole = np.ceil(slots - ROUNDING_TOLERANCE)
+    return np.clip(whole, 1, NEVER).astype(np.int64)
+
+
+def most_workers(instance: AstraeaInstance, job: AstraeaJob) -> int:
+    """Most workers the job can have: its chunks, as far as one type's workers go; at least 1."""
+    return max(1, min(job.chunks, int(instance.worker_count.sum(axis=0).max())))
 
 
 def modes(instance: AstraeaInstance, job: AstraeaJob, *, every_count: bool = False) -> Modes:
@@ -42,7 +55,7 @@ def modes(instance: AstraeaInstance, job: AstraeaJob, *, every_count: bool = Fal
     if not every_count:
         least = np.minimum.accumulate(length, axis=3)
         keep[..., 1:] = length[..., 1:] < least[..., :-1]
-    counts = np.arange(1, job.chunks + 1)
+    counts = np.arange(1, length.shape[3] + 1)
     for w in range(length.shape[0]):
         workers = instance.worker_count[:, w]
         for p in range(length.shape[1]):

@@ -75,7 +75,11 @@ def ceil_slots(amount: float) -> int:
 
 
 def _finite(value: float) -> float:
-    if not math.isfinite(value):
+    try:
+        finite = math.isfinite(value)
+    except OverflowError:  # an integer beyond every float
+        finite = False
+    if not finite:
         raise ValueError("must be finite")
     return value
 

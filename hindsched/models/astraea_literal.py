@@ -25,7 +25,7 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 from hindsched.instances.astraea import AstraeaInstance
-from hindsched.instances.astraea_modes import durations
+from hindsched.instances.astraea_modes import durations, most_workers
 from hindsched.solutions.astraea import AstraeaRow, AstraeaSolution
 
 Array = NDArray[np.float64]
@@ -147,7 +147,7 @@ def _placement(
                 model.eq_3i.add(z[j, s, p, t] <= most_z[j, s, p] * hosts[j, s])
             sent = [float(b_w[w]) * y[j, h, w, t] for h in S if h != s for w in W]
             received = pyo.quicksum(float(b_p[p]) * z[j, s, p, t] for p in P)
-            most = chunks * float(b_w.max())
+            most = most_workers(instance, instance.jobs[j]) * float(b_w.max())
             model.eq_3i.add(pyo.quicksum(sent) <= received + most * (1 - hosts[j, s]))
             if t < instance.horizon:
                 still = 2 - run[j, t] - run[j, t + 1]
@@ -174,7 +174,7 @@ def _work(model: Any, instance: AstraeaInstance, j: int, length: NDArray[np.int6
     """(3k): one pace; its types, zeta and N are those of y and z; its duration passes."""
     S, W, P = (range(n) for n in (*instance.worker_count.shape, len(instance.ps_types)))
     T = range(1, instance.horizon + 1)
-    chunks = instance.jobs[j].chunks
+    chunks = most_workers(instance, instance.jobs[j])
     mine = _paces(length, instance.horizon)
     pace, run = model.pace, model.run
     model.eq_3k.add(pyo.quicksum(pace[(j, *i)] for i in mine) == model.o[j])

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 
 from hindsched.errors import InputError
 from hindsched.instances.astraea import AstraeaInstance
-from hindsched.instances.astraea_modes import durations, modes
+from hindsched.instances.astraea_modes import NEVER, durations, modes
 from hindsched.instances.io import read, write
+from hindsched.online.simulator import simulate
 from tests.astraea_example import worked_example
 from tests.strategies.astraea import astraea_instances
 
@@ -55,6 +56,22 @@ def test_quotas_that_do_not_add_up():
         ({"utility_origin": "round"}, ("utility_origin", "round")),
         ({"worker_bandwidth_mbps": 0}, ("worker_bandwidth_mbps", "0")),
         ({"worker_bandwidth_mbps": {"a": 1, "b": 2}}, ("worker_quota", "keyed by a, b")),
+        ({"worker_bandwidth_mbps": {}}, ("worker_bandwidth_mbps", "at least one type")),
+        ({"tenants": quotas(10**30, 4)}, ("tenants[0].worker_quota", "less than or equal")),
+        ({"jobs": job(chunks=10**9)}, ("jobs[0].chunks", "less than or equal")),
+        ({"jobs": job(epochs=10**15)}, ("jobs[0].epochs", "must not exceed 1e+15")),
+        (
+            {"jobs": job(utility={"kind": "power", "scale": 1e300, "exponent": 400})},
+            ("jobs[0].utility", "must stay within 1e+15"),
+        ),
+        (
+            {"jobs": job(utility={"kind": "linear", "slope": -1, "intercept": 1e308})},
+            ("jobs[0].utility", "must stay within 1e+15"),
+        ),
+        (
+            {"jobs": job(utility={"kind": "linear", "slope": -(10**400), "intercept": 1})},
+            ("jobs[0].utility.slope", "must be finite"),
+        ),
         ({"tenants": quotas(4, 4) + quotas(0, 0)[:1]}, ("tenants[2].name", "unique")),
         ({"colour": "red"}, ("colour", "unknown field")),
     ],
@@ -95,6 +112,25 @@ def test_formulations_take_tokens_in_any_order():
     assert example.check_formulation("literal,must-complete") == "must-complete,literal"
     with pytest.raises(InputError, match="formulation"):
         example.check_formulation("tight")
+
+
+@pytest.mark.parametrize(
+    "given", ["optional,must-complete", "literal,modes", "optional,optional", "optional,"]
+)
+def test_formulations_name_each_axis_once(given):
+    with pytest.raises(InputError, match="formulation"):
+        worked_example().check_formulation(given)
+
+
+def test_a_job_that_never_ends_and_one_of_a_million_chunks():
+    """Durations are capped, and tables are no longer than the cluster has workers."""
+    endless = worked_example(slot_seconds=1e-300)
+    assert (durations(endless, endless.jobs[0])[0, 0, 0] == NEVER).all()
+    wide = worked_example(("j11",), jobs=job(chunks=10**6))
+    assert durations(wide, wide.jobs[0]).shape == (1, 1, 2, 8)
+    for instance in (endless, wide):
+        for algorithm in ("astraea", "gandiva-fair"):
+            assert simulate(instance, algorithm).solution.rival_violations() == []
 
 
 def test_durations_and_modes_of_the_example():

@@ -296,6 +296,10 @@ def test_literal_differs_only_by_its_errata(instance):
         ({"theta_workers": 1.0}, "theta_workers"),
         ({"theta_ps": 0.5}, "theta_ps"),
         ({"theta_scale": 0}, "theta_scale"),
+        ({"rounds": 10**8}, "set.rounds"),
+        ({"theta_workers": float("inf")}, "theta_workers"),
+        ({"theta_ps": 1e308}, "theta_ps"),
+        ({"theta_scale": float("nan")}, "theta_scale"),
         ({"origin": "tomorrow"}, "origin"),
     ],
 )

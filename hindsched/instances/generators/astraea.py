@@ -13,6 +13,7 @@ takes the trace's own virtual clusters.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from hindsched.errors import InputError
 from hindsched.instances.astraea import AstraeaInstance
 from hindsched.instances.base import Instance
 from hindsched.instances.generators.astraea_trace import from_trace
+from hindsched.instances.generators.ranges import check_count, check_positive, check_range
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
 
 SLOT_SECONDS = 3600
@@ -76,6 +78,14 @@ _SMALL: dict[str, Any] = {
 }
 PRESETS: dict[str, dict[str, Any]] = {"small": _SMALL, "paper": _PAPER}
 COUNTS = ("jobs", "servers", "tenants", "horizon", "arrival_span", "worker_types", "ps_types")
+WHOLE_RANGES = {
+    "worker_mbps": 1, "ps_mbps": 1, "epochs": 1, "chunks": 1, "minibatches": 1, "requested": 1,
+}  # fmt: skip
+RANGES = {
+    "minibatch_slots": 0.0, "update_ms": 0.0, "gradient_mb": 0.0, "slope": -math.inf,
+    "intercept": -math.inf, "power_scale": 0.0, "exponent": 0.0,
+}  # fmt: skip
+"""Settings that are ranges, with the least value of their lower ends."""
 
 
 def generate(preset: str, seed: int, **settings: Any) -> Instance:
@@ -121,12 +131,25 @@ def generate(preset: str, seed: int, **settings: Any) -> Instance:
 
 def _check(s: dict[str, Any]) -> None:
     for key in COUNTS:
-        if type(s[key]) is not int or s[key] < 1:
-            raise InputError(f"set.{key}", s[key], "must be an integer of at least 1")
+        check_count(key, s[key])
+    check_count("ps_per_server", s["ps_per_server"], least=0)
+    choices = s["workers_per_server"]
+    if not isinstance(choices, list | tuple) or not choices:
+        raise InputError("set.workers_per_server", choices, "must be a list of integers")
+    for count in choices:
+        check_count("workers_per_server", count, least=0)
+    for key, least in WHOLE_RANGES.items():
+        check_range(key, s[key], least=least, whole=True)
+    for key, low in RANGES.items():
+        check_range(key, s[key], least=low)
+    for key in ("minibatch_slots", "power_scale"):
+        if not s[key][0] > 0:
+            raise InputError(f"set.{key}", s[key], "must be above 0")
+    if s["slope"][1] > 0:
+        raise InputError("set.slope", s["slope"], "must not exceed 0")
     if s["utility"] not in UTILITIES:
         raise InputError("set.utility", s["utility"], f"must be one of {', '.join(UTILITIES)}")
-    if not s["minibatch_scale"] > 0:
-        raise InputError("set.minibatch_scale", s["minibatch_scale"], "must be positive")
+    check_positive("minibatch_scale", s["minibatch_scale"])
     if s["arrival_span"] > s["horizon"]:
         rule = f"must not exceed horizon = {s['horizon']}"
         raise InputError("set.arrival_span", s["arrival_span"], rule)

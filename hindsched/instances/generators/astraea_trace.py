@@ -17,6 +17,7 @@ from typing import Any
 
 from hindsched.errors import InputError
 from hindsched.instances.astraea import AstraeaInstance
+from hindsched.instances.generators.ranges import check_count, check_positive
 from hindsched.instances.generators.sampling import Draws, rounded
 from hindsched.instances.traces.helios import load_daily_quotas
 from hindsched.instances.traces.philly import GPUS_PER_NODE, load_virtual_clusters
@@ -147,16 +148,19 @@ def from_trace(
 
 
 def _check(s: dict[str, Any]) -> None:
-    for name in ("jobs", "elasticity", "horizon"):
-        value = s[name]
-        optional = name == "horizon" and value is None
-        if not optional and (type(value) is not int or value < 1):
-            raise InputError(f"set.{name}", value, "must be an integer of at least 1")
+    for name in ("jobs", "elasticity"):
+        check_count(name, s[name])
+    if s["horizon"] is not None:
+        check_count("horizon", s["horizon"])
     for name in ("slot_seconds", "node_scale"):
-        if not s[name] > 0:
-            raise InputError(f"set.{name}", s[name], "must be above 0")
+        check_positive(name, s[name])
+    if s["start"] != 0:
+        check_positive("start", s["start"])
     if s["utility"] not in ("linear", "power"):
         raise InputError("set.utility", s["utility"], "must be one of linear, power")
+    for name in ("capacity", "date"):
+        if s[name] is not None and not isinstance(s[name], str):
+            raise InputError(f"set.{name}", s[name], "must be text")
     if s["date"] is not None and s["capacity"] is None:
         raise InputError("set.date", s["date"], "needs capacity")
 
@@ -175,13 +179,14 @@ def tenant_gpus(
         If nothing says how many nodes the virtual clusters have, or a number is no count.
     """
     gpus: dict[str, int] = {}
+    if nodes is not None and not isinstance(nodes, Mapping):
+        raise InputError("set.nodes", nodes, "must give a number of nodes by virtual cluster")
     if capacity is not None:
         gpus = _read_capacity(capacity, date)
     elif trace_format == "philly":
         gpus = {name: GPUS_PER_NODE * count for name, count in PHILLY_NODES.items()}
     for name, count in (nodes or {}).items():
-        if type(count) is not int or count < 1:
-            raise InputError(f"set.nodes.{name}", count, "must be an integer of at least 1")
+        check_count(f"nodes.{name}", count)
         gpus[name] = GPUS_PER_NODE * count
     if not gpus:
         rule = f"{trace_format} needs the virtual clusters' capacities: capacity or nodes"

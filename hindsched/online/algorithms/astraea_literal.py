@@ -47,7 +47,7 @@ class LiteralRound(TenantRound):
                 quota = np.maximum(quota, self._frozen[:, w])
             for p in range(length.shape[1]):
                 for first in range(self.slots):
-                    for count in range(1, job.chunks + 1):
+                    for count in range(1, length.shape[3] + 1):
                         found = self._better_of_two(
                             length[w, p, :, count - 1], (w, p), first, count, values, quota, prices
                         )

@@ -39,6 +39,10 @@ from hindsched.solvers.status import Status
 from hindsched.solvers.subproblem import EXACT
 
 Origin = Literal["round", "arrival", "absolute"]
+MOST_ROUNDS = 10_000
+"""Rounds beyond this are a mistake: Lemma 1 asks for hundreds."""
+MOST_THETA = 1e15
+"""Prices beyond this drown the cents of the revenues."""
 
 
 class TenantRound:
@@ -242,14 +246,14 @@ class Astraea(GeometricBatches):
         guard: bool = False,
         engine: Engine = "oracle",
     ) -> None:
-        if rounds < 1:
-            raise InputError("set.rounds", rounds, "must be at least 1")
+        if not 1 <= rounds <= MOST_ROUNDS:
+            raise InputError("set.rounds", rounds, f"must be in 1..{MOST_ROUNDS}")
         super().__init__(alpha=rounds, first_horizon=2)
         for name, value in (("theta_workers", theta_workers), ("theta_ps", theta_ps)):
-            if value is not None and not value > 1:
-                raise InputError(f"set.{name}", value, "must exceed 1")
-        if not theta_scale > 0:
-            raise InputError("set.theta_scale", theta_scale, "must be positive")
+            if value is not None and not 1 < value <= MOST_THETA:
+                raise InputError(f"set.{name}", value, f"must exceed 1, to {MOST_THETA:.0e}")
+        if not 0 < theta_scale <= MOST_THETA:
+            raise InputError("set.theta_scale", theta_scale, f"must exceed 0, to {MOST_THETA:.0e}")
         self.theta_workers, self.theta_ps = theta_workers, theta_ps
         self.theta_scale = theta_scale
         self.origin = origin

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.instances.astraea import AstraeaInstance, AstraeaJob
-from hindsched.instances.astraea_modes import ps_needed
+from hindsched.instances.astraea_modes import most_workers, ps_needed
 from hindsched.instances.astraea_shares import private_units
 from hindsched.online.dynamics.base import Cluster, Placement
 from hindsched.online.protocol import Environment, draws
@@ -82,7 +82,7 @@ class AstraeaCluster(Cluster):
             wanted = 1 + int(draws(self.environment.seed, job.name, "workers").random() * most)
         times = self.instance.minibatch_times(job)[:, :, 0]
         empty = Room(self.instance.worker_count, self.instance.ps_count)
-        for count in range(min(wanted, job.chunks), 0, -1):
+        for count in range(min(wanted, most_workers(self.instance, job)), 0, -1):
             for pair in np.argsort(times, axis=None, kind="stable"):
                 w, p = (int(k) for k in np.unravel_index(pair, times.shape))
                 if self._first_fit(empty, w, p, count) is not None:

@@ -97,6 +97,8 @@ class HighsProgram:
 
     def _set_named_option(self, name: str, value: Any) -> None:
         where = f"solver_options.{name}"
+        if name == "time_limit":  # set anew for every run, so this one would be lost
+            raise InputError(where, value, "is the option time_limit of the solve itself")
         known, kind = self.highs.getOptionType(name)
         if known != highspy.HighsStatus.kOk:
             raise InputError(where, value, "must be an option that HiGHS knows")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from numbers import Integral, Real
 from typing import Any, Self
 
 from hindsched.errors import InputError
@@ -45,12 +46,19 @@ class SolveOptions:
     def __post_init__(self) -> None:
         if self.solver not in SOLVERS:
             raise InputError("solver", self.solver, f"must be one of {', '.join(SOLVERS)}")
-        if self.time_limit is not None and not self.time_limit >= 0:
-            raise InputError("time_limit", self.time_limit, "must be at least 0 seconds")
-        if not 0 <= self.gap < 1:
+        limit = self.time_limit
+        if limit is not None and not (_is_number(limit) and 0 <= limit < float("inf")):
+            raise InputError("time_limit", limit, "must be a number of seconds, at least 0")
+        if not (_is_number(self.gap) and 0 <= self.gap < 1):
             raise InputError("gap", self.gap, "must be at least 0 and below 1")
-        if self.threads < 1:
-            raise InputError("threads", self.threads, "must be at least 1")
+        if not (_is_integer(self.threads) and self.threads >= 1):
+            raise InputError("threads", self.threads, "must be an integer of at least 1")
+        if not (_is_integer(self.seed) and self.seed >= 0):
+            raise InputError("seed", self.seed, "must be an integer of at least 0")
+        if not isinstance(self.progress, bool):
+            raise InputError("progress", self.progress, "must be true or false")
+        if not isinstance(self.solver_options, dict):
+            raise InputError("solver_options", self.solver_options, "must be names and values")
 
     @classmethod
     def of(cls, **options: Any) -> Self:
@@ -68,3 +76,11 @@ class SolveOptions:
     def to_dict(self) -> dict[str, Any]:
         """Options as JSON data."""
         return {item.name: getattr(self, item.name) for item in fields(self)}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)

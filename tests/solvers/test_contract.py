@@ -241,6 +241,35 @@ def test_an_unknown_option_is_an_error(solver):
         solve_program(model, options(solver, solver_options={"no-such-option": 1}))
 
 
+def test_a_time_limit_by_the_solver_s_own_name_is_not_lost():
+    """HiGHS's own limit is set anew for every run: given as a solver option it had no effect."""
+    with pytest.raises(InputError, match=r"solver_options\.time_limit: 5.*time_limit of the solve"):
+        solve_program(hard(), options("highs", solver_options={"time_limit": 5}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("time_limit", "5"),
+        ("time_limit", -1.0),
+        ("time_limit", float("inf")),
+        ("time_limit", float("nan")),
+        ("gap", "small"),
+        ("gap", float("nan")),
+        ("threads", 1.5),
+        ("threads", True),
+        ("seed", -1),
+        ("seed", 0.5),
+        ("progress", "no"),
+        ("solver_options", ["presolve"]),
+        ("solver", "cplex"),
+    ],
+)
+def test_an_option_of_the_wrong_kind_is_named(name, value):
+    with pytest.raises(InputError, match=f"^{name}: "):
+        SolveOptions.of(**{name: value})
+
+
 @pytest.mark.parametrize("name", [name for name in SOLVERS if not is_installed(name)])
 def test_a_missing_solver_is_named(name):
     with pytest.raises(InputError, match="is not installed"):

@@ -185,6 +185,19 @@ def test_a_bound_on_the_wrong_side_is_refused(monkeypatch):
     assert result.status is Status.FEASIBLE
 
 
+def test_a_gap_below_the_solver_s_tolerances_is_closed_by_its_word(monkeypatch):
+    """HiGHS ends with gaps of 1e-8 that it cannot close; a claim of less than optimal may not."""
+    options = SolveOptions(gap=1e-12)
+    lie(monkeypatch, bound=-17.0 * (1 + 1e-7))
+    assert solve_program(small(pyo.NonNegativeIntegers), options).status is Status.OPTIMAL
+    monkeypatch.undo()
+    lie(monkeypatch, bound=-17.0 * (1 + 1e-4))
+    assert solve_program(small(pyo.NonNegativeIntegers), options).status is Status.FEASIBLE
+    monkeypatch.undo()
+    lie(monkeypatch, bound=-17.0 * (1 + 1e-7), status=Status.FEASIBLE)
+    assert solve_program(small(pyo.NonNegativeIntegers), options).status is Status.FEASIBLE
+
+
 def test_integers_are_rounded_and_the_rest_solved_again(monkeypatch):
     """A big M turns 1e-6 of a binary into a broken row: the continuous part must be repaired."""
     model = pyo.ConcreteModel()

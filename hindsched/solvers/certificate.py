@@ -18,6 +18,7 @@ layouts are harmless: a bound recomputed in *any* layout is a bound.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,13 +34,15 @@ from hindsched.solvers.pricing.base import RELATIVE_ROUNDING, BlockOracle, build
 from hindsched.solvers.pricing.rows import Rows, Vector
 
 CERTIFICATE_FORMAT = "hindsched-certificate/1"
-Kind = Literal["lagrangian", "lp-dual"]
+Kind = Literal["lagrangian", "lp-dual", "tree"]
 KINDS: tuple[str, ...] = get_args(Kind)
 KEYS = (
     "format", "family", "instance", "instance_sha256", "formulation", "kind", "sense", "bound",
     "prices",
 )  # fmt: skip
 """Keys of a certificate file, in the order they are written."""
+UNDERSTOOD = re.compile(r"sense|formulation|(prices\[\d+\]\.)?bound|prices\[\d+\]")
+"""Where a layout complains that knows all row sets and labels of a file."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,9 @@ class Certificate:
         Which instance: its family, name and the hash of its canonical JSON.
     formulation : str
         Which of the family's problems is bounded.
-    kind : {"lagrangian", "lp-dual"}
-        Where the prices came from: a bounding engine or the duals of a linear program. The check
-        is the same.
+    kind : {"lagrangian", "lp-dual", "tree"}
+        Where the prices came from: a bounding engine or the duals of a linear program, which are
+        checked alike; ``tree`` is a `TreeCertificate`, with prices for every leaf of a branching.
     sense : {"max", "min"}
         Upper bound on a maximum or lower bound on a minimum.
     bound : float
@@ -79,9 +82,17 @@ class Certificate:
         """JSON data of the certificate file."""
         values = (
             CERTIFICATE_FORMAT, self.family, self.instance, self.instance_sha256, self.formulation,
-            self.kind, self.sense, self.bound, self.rows.to_file(self.prices),
+            self.kind, self.sense, self.bound, self.prices_data(),
         )  # fmt: skip
         return dict(zip(KEYS, values, strict=True))
+
+    def prices_data(self) -> Any:
+        """JSON data of the file's ``prices``: non-zero prices by row set."""
+        return self.rows.to_file(self.prices)
+
+    def as_prices(self, instance: Instance) -> tuple[Certificate, str | None]:
+        """Return a certificate that is one price vector, and a line that says what was left out."""
+        return self, None
 
     def is_better_than(self, other: Certificate | None) -> bool:
         """Whether this bound is closer to the optimum than `other`'s."""
@@ -255,7 +266,7 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
             return _verify_in(oracle, layout, data, float(claimed))
         except InputError as error:
             # Of several complaints keep the one of the layout that understood the file.
-            if refused is None or error.where in ("bound", "sense", "formulation"):
+            if refused is None or UNDERSTOOD.fullmatch(error.where):
                 refused = error
     assert refused is not None, "every family has a layout"
     raise refused
@@ -282,18 +293,26 @@ def check_same_problem(solution: Solution, certificate: Certificate) -> None:
         raise InputError("formulation", certificate.formulation, rule)
 
 
+def agrees(oracle: BlockOracle, prices: Vector, bound: float, claimed: float) -> bool:
+    """Whether a claimed bound is the bound of the prices within the rounding of its terms."""
+    values, _ = oracle.block_values(prices)
+    size = float(np.abs(oracle.price_terms(prices)).sum() + np.abs(values).sum())
+    return abs(bound - claimed) <= 2 * RELATIVE_ROUNDING * (1 + size)
+
+
 def _verify_in(
     oracle: BlockOracle, layout: str, data: Mapping[str, Any], claimed: float
 ) -> VerifiedBound:
     check_certifies(oracle)
     if data["sense"] != oracle.sense:
         raise InputError("sense", data["sense"], f"must be {oracle.sense}")
+    if data["kind"] == "tree":
+        from hindsched.solvers.tree_certificate import verify_tree
+
+        return VerifiedBound(verify_tree(oracle, data, claimed), claimed, layout)
     prices = oracle.rows.from_file(data["prices"])
-    values, _ = oracle.block_values(prices)
-    terms = [*oracle.price_terms(prices).tolist(), *values.tolist()]
-    bound = oracle.round_outward(terms)
-    allowance = 2 * RELATIVE_ROUNDING * (1 + math.fsum(abs(term) for term in terms))
-    if not abs(bound - claimed) <= allowance:
+    bound = oracle.bound(prices)
+    if not agrees(oracle, prices, bound, claimed):
         raise InputError("bound", claimed, f"the prices prove {bound!r}")
     return VerifiedBound(_assemble(oracle, prices, bound, data["kind"]), claimed, layout)
 

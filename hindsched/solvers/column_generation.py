@@ -233,13 +233,31 @@ class Master:
             self._known.discard((self.columns[position].block, self.columns[position].key))
         self.columns = [self.columns[position] for position in sorted(keep)]
 
+    def switch(self, on: np.ndarray) -> None:
+        """Allow some columns, shape (len(columns),), and force the others to 0."""
+        index = np.arange(on.size, dtype=np.int32) + self._num_bought
+        upper = np.where(on, highspy.kHighsInf, 0.0)
+        self._highs.changeColsBounds(index.size, index, np.zeros(on.size), upper)
+
+    def forget_basis(self) -> None:
+        """Begin the next solve anew."""
+        self._highs.clearSolver()
+
+    def column_values(self) -> Vector:
+        """Values of the columns at the last optimum, shape (len(columns),)."""
+        return np.array(self._highs.getSolution().col_value)[self._num_bought :]
+
     def _on_interrupt_check(self, event: Any) -> None:
         if self.interrupted.is_set() or time.perf_counter() > self._deadline:
             event.interrupt()
 
     def raise_penalty(self) -> None:
         """Make buying off dearer."""
-        self.penalty *= 10
+        self.set_penalty(10 * self.penalty)
+
+    def set_penalty(self, penalty: float) -> None:
+        """Price at which mandatory blocks and equality rows are bought off from now on."""
+        self.penalty = penalty
         index = np.arange(self._num_bought, dtype=np.int32)
         self._highs.changeColsCost(index.size, index, np.full(index.size, self.penalty))
 

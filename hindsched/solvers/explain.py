@@ -54,6 +54,8 @@ class Explanation:
         Price x idle capacity of these rows.
     rounding : float
         The outward rounding of the bound and of the terms.
+    note : str, optional
+        What of the certificate is not explained: the branching of a tree.
     """
 
     instance: str
@@ -66,6 +68,7 @@ class Explanation:
     row_labels: tuple[dict[str, Any], ...] = field(repr=False)
     row_terms: Vector = field(repr=False)
     rounding: float
+    note: str | None = None
 
     @property
     def gap(self) -> float:
@@ -110,6 +113,7 @@ class Explanation:
             "from_jobs": jobs,
             "from_idle_capacity": rows,
             "from_rounding": self.rounding,
+            "note": self.note,
             "jobs": _without_kind(terms, "job"),
             "rows": _without_kind(terms, "row"),
         }
@@ -155,7 +159,8 @@ def explain(solution: Solution, certificate: Certificate) -> Explanation:
     solution : Solution
         A feasible solution.
     certificate : Certificate
-        A bound on the same instance and formulation, in any row layout of the family.
+        A bound on the same instance and formulation, in any row layout of the family. Of a tree
+        the prices that prove the best bound without branching are explained, as ``note`` says.
 
     Returns
     -------
@@ -172,6 +177,7 @@ def explain(solution: Solution, certificate: Certificate) -> Explanation:
     broken = solution.violations()
     if broken:
         raise InputError("solution", str(broken[0]), "must be feasible")
+    certificate, note = certificate.as_prices(solution.instance)
     oracle = _oracle_of(solution, certificate)
     sign = 1.0 if oracle.sense == "max" else -1.0
     prices = certificate.prices
@@ -213,6 +219,7 @@ def explain(solution: Solution, certificate: Certificate) -> Explanation:
         row_labels=tuple(oracle.rows.label(int(index)) for index in kept),
         row_terms=row_terms[kept],
         rounding=max(rounding, 0.0),
+        note=note,
     )
 
 

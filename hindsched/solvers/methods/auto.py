@@ -79,7 +79,7 @@ def solve_auto(
     with catch_interrupt() as interrupted:
         duel = Duel(oracle, options, limit, begin, interrupted, on_progress, incumbent)
         if duel.bounding.is_infeasible:
-            return _infeasible(instance, formulation, options, begin)
+            return infeasible(instance, formulation, options, begin)
         before = min(MOST_BEFORE_PROGRAM, SHARE_BEFORE_PROGRAM * limit)
         duel.run(before if small else limit)
         result = duel.result()
@@ -306,13 +306,18 @@ def _explain_route(result: Result, size: int, small: bool) -> Result:
     return replace(result, details={**result.details, "why": why})
 
 
-def _infeasible(
-    instance: Instance, formulation: str, options: SolveOptions, begin: float
+def infeasible(
+    instance: Instance,
+    formulation: str,
+    options: SolveOptions,
+    begin: float,
+    method: str = "prices+search",
 ) -> Result:
+    """Result for an instance in which a job that must be served has no schedule at all."""
     return Result(
         instance=instance,
         formulation=formulation,
-        method="prices+search",
+        method=method,
         status=Status.INFEASIBLE,
         stopped_by=StoppedBy.INFEASIBLE,
         seconds=time.perf_counter() - begin,

@@ -57,9 +57,19 @@ def generic_methods(find_incumbent: FindIncumbent | None = None) -> dict[str, Me
         incumbent = find(instance, formulation)
         return solve_auto(instance, formulation, options, on_progress, incumbent=incumbent)
 
+    def tree(
+        instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+    ) -> Result:
+        """Prove an optimum by branch and bound on prices; its tree is the certificate."""
+        from hindsched.solvers.methods.tree import solve_tree
+
+        incumbent = find(instance, formulation)
+        return solve_tree(instance, formulation, options, on_progress, incumbent=incumbent)
+
     return {
         "auto": auto,
         "milp": milp,
+        "tree": tree,
         "relaxation": relaxation,
         "bound": bound,
         "column-generation": column_generation,

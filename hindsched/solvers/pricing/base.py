@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.instances.base import Instance, family_module
-from hindsched.solutions.base import Assignment, Solution
+from hindsched.solutions.base import Assignment, Solution, build_solution
+from hindsched.solvers.pricing.decisions import Axes, Feature, Limits
 from hindsched.solvers.pricing.rows import Rows, Vector
 
 RELATIVE_ROUNDING = 1e-9
@@ -67,6 +69,9 @@ class BlockOracle(ABC):
         Whether a block may stay out at value 0 (maximising families with optional jobs).
     exact : bool
         Whether `best_response` at full capacity is exact (or errs outward), so that it certifies.
+    features : mapping
+        Features that decisions may limit, with their axes, in the order in which to branch on
+        them (see `decisions`); empty if the layout's blocks cannot be restricted.
     """
 
     sense: ClassVar[Literal["max", "min"]]
@@ -75,6 +80,7 @@ class BlockOracle(ABC):
     rows: Rows
     optional: bool = False
     exact: bool = True
+    features: Mapping[str, Axes] = MappingProxyType({})
 
     @property
     def num_blocks(self) -> int:
@@ -106,6 +112,50 @@ class BlockOracle(ABC):
         Response or None
             None if the block has no schedule that fits.
         """
+
+    def restricted_response(self, block: int, prices: Vector, limits: Limits) -> Response | None:
+        """Best schedule of one block whose features lie within limits, at full capacity.
+
+        As exact as `best_response`: with limits that hold for every schedule it has the same
+        value. The outside option is not among the schedules (see `outside`).
+
+        Parameters
+        ----------
+        block, prices
+            As in `best_response`.
+        limits : mapping
+            Smallest and largest value allowed, by feature.
+
+        Returns
+        -------
+        Response or None
+            None if the block has no such schedule.
+        """
+        raise TypeError(f"{type(self).__name__} does not restrict its blocks")
+
+    def features_of(self, block: int, response: Response) -> dict[Feature, int]:
+        """Value of every feature of a schedule; one that is absent is 0."""
+        raise TypeError(f"{type(self).__name__} does not restrict its blocks")
+
+    def outside(self, block: int) -> Response | None:
+        """What a block may do instead of running a schedule: stay out, if that is optional.
+
+        Families that cover what their horizon leaves out by an outside option return that.
+        """
+        empty = np.zeros(0, dtype=np.int64)
+        return Response(0.0, 0.0, empty, np.zeros(0)) if self.optional else None
+
+    def place(self, responses: Sequence[Response | None]) -> Solution | None:
+        """Solution in which all blocks run the given schedules at once, if servers hold it.
+
+        None stands for a block that stays out. The caller checks the solution.
+        """
+        rows = {
+            self.block_name(block): self.assignments(block, response)
+            for block, response in enumerate(responses)
+            if response is not None
+        }
+        return build_solution(self.instance, rows, self.formulation)
 
     def assignments(self, block: int, response: Response) -> list[Assignment]:
         """Rows of the solution file for a response found on real servers."""

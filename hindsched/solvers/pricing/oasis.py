@@ -26,31 +26,19 @@ from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.oasis import OasisSolution, run_length
 from hindsched.solvers.kernels.worker_slot import best_schedule, best_schedules, place_schedule
 from hindsched.solvers.pricing.base import BlockOracle, Response
+from hindsched.solvers.pricing.decisions import Feature, Limits
+from hindsched.solvers.pricing.oasis_groups import Placements, group_servers
+from hindsched.solvers.pricing.oasis_restricted import (
+    best_within,
+    features_of_rows,
+    place_on_servers,
+    plan_features,
+)
 from hindsched.solvers.pricing.rows import Rows, RowSet, Vector
 
 ORACLE_ROWS = ("groups", "servers")
+TREE_ROWS = "groups"
 IntArray = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Placements:
-    """Counts of workers or PSs at (slot, server), one entry each.
-
-    Parameters
-    ----------
-    slots, servers, counts : ndarray of int
-        Slot (1-based), index of the server or group, and how many.
-    """
-
-    slots: IntArray
-    servers: IntArray
-    counts: IntArray
-
-    def matrix(self, horizon: int, servers: int) -> IntArray:
-        """Counts by slot and server, shape (horizon, servers)."""
-        counts = np.zeros((horizon, servers), dtype=np.int64)
-        np.add.at(counts, (self.slots - 1, self.servers), self.counts)
-        return counts
 
 
 @dataclass(frozen=True)
@@ -153,8 +141,8 @@ class OasisOracle(BlockOracle):
         self.optional = True
         self.exact = True
         horizon = instance.horizon
-        self.worker_groups = _groups(instance.worker_capacity, layout)
-        self.ps_groups = _groups(instance.ps_capacity, layout)
+        self.worker_groups = group_servers(instance.worker_capacity, layout)
+        self.ps_groups = group_servers(instance.ps_capacity, layout)
         axis = "server" if layout == "servers" else "group"
         slots = tuple(range(1, horizon + 1))
         sets = []
@@ -178,6 +166,7 @@ class OasisOracle(BlockOracle):
                 )
             )
         self.rows = Rows(sets)
+        self.features = features_of_rows(self.rows)
         self._shapes = tuple(row_set.shape for row_set in sets)
         self._split = self._shapes[0][0] * self._shapes[0][1] * self._shapes[0][2]
         self._blocks: dict[int, _Block] = {}
@@ -235,6 +224,24 @@ class OasisOracle(BlockOracle):
         """
         job = self.block(block)
         return self._solve(job, job.steps, job.total, prices, residual, above)
+
+    def restricted_response(self, block: int, prices: Vector, limits: Limits) -> Response | None:
+        """Exact best schedule of a job within limits, at full capacity."""
+        _check_prices(prices)
+        job = self.block(block)
+        found = best_within(job, *self._views(prices), limits)
+        if found is None:
+            return None
+        value, end, workers, ps = found
+        return self._response(job, value, OasisPlan(end, Placements.of(workers), Placements.of(ps)))
+
+    def features_of(self, block: int, response: Response) -> dict[Feature, int]:
+        """Completion, workers by slot, workers and PSs by server and slot."""
+        return plan_features(response.plan)
+
+    def place(self, responses: Sequence[Response | None]) -> Solution | None:
+        """Solution in which all jobs run the given schedules, packed on real servers."""
+        return place_on_servers(self, responses)
 
     def chunk_best_response(
         self,
@@ -425,38 +432,6 @@ class OasisOracle(BlockOracle):
                 ps_prices[self.ps_groups.member].ravel(),
             ]
         )
-
-
-@dataclass(frozen=True)
-class _Groups:
-    """Servers of equal capacity.
-
-    Parameters
-    ----------
-    first, size : ndarray of int, shape (G,)
-        First server of each group and the number of its servers.
-    member : ndarray of int, shape (servers,)
-        Group of each server.
-    """
-
-    first: IntArray
-    size: IntArray
-    member: IntArray
-
-    def placements(self, counts: NDArray[Any]) -> Placements:
-        """Add up counts by slot and server over the groups."""
-        slots, servers = np.nonzero(counts)
-        return Placements(slots + 1, self.member[servers], counts[slots, servers].astype(np.int64))
-
-
-def _groups(capacity: NDArray[np.float64], layout: str) -> _Groups:
-    if layout == "servers":
-        every = np.arange(capacity.shape[0])
-        return _Groups(every, np.ones_like(every), every)
-    index: dict[bytes, int] = {}
-    member = np.array([index.setdefault(row.tobytes(), len(index)) for row in capacity])
-    _, first, size = np.unique(member, return_index=True, return_counts=True)
-    return _Groups(first, size, member)
 
 
 def _stack(arrays: list[Any], shape: tuple[int, int]) -> Any:

@@ -1,0 +1,171 @@
+"""The worker-slot program under limits on a job's workers, PSs and end.
+
+The same program as in ``worker_slot.py``, at full capacity, for schedules of which a branching has
+fixed something: the end slot lies in a window, the workers of a slot and the workers or PSs on a
+server in a slot lie between two numbers. Schedules are exact: they make `total` worker-slots, no
+more, run at least one worker in their end slot, and use exactly the PSs that the workers need.
+Leaving out others loses nothing: dropping idle workers and PSs keeps a schedule feasible.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def unit_prices(prices, demand, t, price_of):
+    """Price of one unit on every server in slot index `t`."""
+    for h in range(price_of.shape[0]):
+        total = 0.0
+        for r in range(demand.shape[0]):
+            if demand[r] > 0.0:
+                total += prices[h, r, t] * demand[r]
+        price_of[h] = total
+
+
+@njit(cache=True, nogil=True)
+def limited_prefix(price_of, room, low, high, cost):
+    """Fill ``cost[n]`` with the price of the cheapest `n` units within the limits, or inf.
+
+    `low` and `high`, shape (servers,), limit the units on each server, `room` the most that fit.
+    """
+    cost[:] = np.inf
+    forced = 0
+    total = 0.0
+    for h in range(room.shape[0]):
+        if low[h] > min(room[h], high[h]):
+            return
+        forced += low[h]
+        total += low[h] * price_of[h]
+    if forced >= cost.shape[0]:
+        return
+    cost[forced] = total
+    n = forced
+    for h in np.argsort(price_of, kind="mergesort"):
+        for _ in range(min(room[h], high[h]) - low[h]):
+            n += 1
+            if n == cost.shape[0]:
+                return
+            total += price_of[h]
+            cost[n] = total
+
+
+@njit(cache=True, nogil=True)
+def fill_limited(price_of, room, low, high, wanted, placed):
+    """Put the cheapest `wanted` units within the limits on the servers, into `placed`."""
+    for h in range(room.shape[0]):
+        placed[h] = low[h]
+        wanted -= low[h]
+    for h in np.argsort(price_of, kind="mergesort"):
+        units = min(wanted, min(room[h], high[h]) - low[h])
+        placed[h] += units
+        wanted -= units
+
+
+@njit(cache=True, nogil=True)
+def best_limited_schedule(
+    worker_prices,
+    ps_prices,
+    worker_room,
+    ps_room,
+    worker_demand,
+    ps_demand,
+    needed,
+    total,
+    utilities,
+    arrival,
+    first_end,
+    last_end,
+    slot_low,
+    slot_high,
+    worker_low,
+    worker_high,
+    ps_low,
+    ps_high,
+    worker_counts,
+    ps_counts,
+):
+    """Find the best schedule of one job within limits.
+
+    Parameters
+    ----------
+    worker_prices, ps_prices, worker_room, ps_room, worker_demand, ps_demand, needed, total, \
+utilities, arrival
+        As in ``worker_slot.best_schedule``.
+    first_end, last_end : int
+        The completion slot lies between them, both inclusive and in 1..T.
+    slot_low, slot_high : int array, shape (T,)
+        Limits on the workers of each slot.
+    worker_low, worker_high, ps_low, ps_high : int array, shape (T, H), (T, K)
+        Limits on the workers and PSs on each server in each slot.
+    worker_counts, ps_counts : int array, shape (T, H), (T, K)
+        Receive the schedule.
+
+    Returns
+    -------
+    payoff : float
+        Best payoff; -inf if there is no schedule.
+    end : int
+        Completion slot, 0 if there is none.
+    """
+    most = needed.shape[0] - 1
+    width = total + 1
+    table = np.full((last_end + 1, width), np.inf)
+    costs = np.full((last_end + 1, most + 1), np.inf)
+    worker_price = np.empty(worker_room.shape[0])
+    ps_price = np.empty(ps_room.shape[0])
+    ps_cost = np.empty(needed[most] + 1)
+    best, end = -np.inf, 0
+    table[arrival - 1, 0] = 0.0
+    reached = 0
+    for t in range(arrival, last_end + 1):
+        cost, old, new = costs[t], table[t - 1], table[t]
+        unit_prices(worker_prices, worker_demand, t - 1, worker_price)
+        unit_prices(ps_prices, ps_demand, t - 1, ps_price)
+        limited_prefix(worker_price, worker_room, worker_low[t - 1], worker_high[t - 1], cost)
+        limited_prefix(ps_price, ps_room, ps_low[t - 1], ps_high[t - 1], ps_cost)
+        for n in range(most + 1):
+            if slot_low[t - 1] <= n <= slot_high[t - 1]:
+                cost[n] += ps_cost[needed[n]]
+            else:
+                cost[n] = np.inf
+        if t >= first_end:
+            cheapest = np.inf
+            for n in range(1, min(most, total) + 1):
+                cheapest = min(cheapest, old[total - n] + cost[n])
+            if utilities[t] - cheapest > best:
+                best, end = utilities[t] - cheapest, t
+        least = max(0, total - most * (last_end - t))
+        before = reached
+        reached = min(total, reached + most)
+        for n in range(most + 1):
+            c = cost[n]
+            if c == np.inf:
+                continue
+            first = max(least, n)
+            for s in range(first, min(reached, before + n) + 1):
+                new[s] = min(new[s], old[s - n] + c)
+    if end == 0:
+        return -np.inf, 0
+    worker_counts[:] = 0
+    ps_counts[:] = 0
+    s = total
+    for t in range(end, arrival - 1, -1):
+        chosen = -1
+        value = np.inf
+        for n in range(1 if t == end else 0, min(most, s) + 1):
+            if table[t - 1, s - n] + costs[t, n] < value:
+                value = table[t - 1, s - n] + costs[t, n]
+                chosen = n
+        unit_prices(worker_prices, worker_demand, t - 1, worker_price)
+        unit_prices(ps_prices, ps_demand, t - 1, ps_price)
+        fill_limited(
+            worker_price, worker_room, worker_low[t - 1], worker_high[t - 1], chosen,
+            worker_counts[t - 1],
+        )  # fmt: skip
+        fill_limited(
+            ps_price, ps_room, ps_low[t - 1], ps_high[t - 1], needed[chosen], ps_counts[t - 1]
+        )
+        s -= chosen
+    return best, end

@@ -1,0 +1,114 @@
+"""An oracle under decisions: a node of a branching is an instance of the same problem.
+
+`RestrictedOracle` answers for the schedules that a node's decisions keep, with the outside option
+as one of them. Engines and bounds need nothing else: the bound of a restricted oracle at any prices
+is a bound on every solution that obeys the decisions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from hindsched.solvers.pricing.base import BlockOracle, Response
+from hindsched.solvers.pricing.decisions import (
+    COMPLETES,
+    NEVER,
+    Decision,
+    Feature,
+    Limits,
+    limits_of,
+    window_of,
+)
+from hindsched.solvers.pricing.rows import Vector
+
+
+class RestrictedOracle(BlockOracle):
+    """Best responses of blocks that obey decisions; full capacity only.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+        Oracle of the instance, with features.
+    decisions : sequence of Decision
+        What all schedules must obey.
+    """
+
+    def __init__(self, oracle: BlockOracle, decisions: Sequence[Decision]) -> None:
+        self.oracle = oracle
+        self.decisions = tuple(decisions)
+        self.limits = limits_of(decisions)
+        self.sense = oracle.sense  # type: ignore[misc]
+        self.instance, self.formulation = oracle.instance, oracle.formulation
+        self.rows, self.features = oracle.rows, oracle.features
+        self.exact = oracle.exact
+        self.optional = False  # staying out is a response like any other
+
+    @property
+    def num_blocks(self) -> int:
+        """Number of blocks."""
+        return self.oracle.num_blocks
+
+    def block_name(self, block: int) -> str:
+        """Name of a block in reports."""
+        return self.oracle.block_name(block)
+
+    def best_response(
+        self, block: int, prices: Vector, residual: Vector | None = None
+    ) -> Response | None:
+        """Best schedule of a block that obeys the decisions, or its outside option."""
+        if residual is not None:
+            raise ValueError("blocks are restricted at full capacity only")
+        limits = self.limits.get(block)
+        if limits is None:
+            found = self.oracle.best_response(block, prices)
+        else:
+            found = self.oracle.restricted_response(block, prices, limits)
+        outside = self.oracle.outside(block)
+        if outside is None or (limits is not None and not self._keeps_outside(limits)):
+            return found
+        if found is None:
+            return outside
+        sign = 1.0 if self.sense == "max" else -1.0
+        return found if sign * found.value > sign * outside.value else outside
+
+    def keeps(self, block: int, values: Mapping[Feature, int] | None) -> bool:
+        """Whether a schedule with these features (None: the outside option) obeys."""
+        limits = self.limits.get(block)
+        if limits is None:
+            return True
+        if values is None:
+            return self._keeps_outside(limits)
+        return all(low <= values.get(feature, 0) <= high for feature, (low, high) in limits.items())
+
+    def block_values(self, prices: Vector) -> tuple[Vector, Vector]:
+        """Values of all blocks and their total use at `prices`.
+
+        Without decisions the family's own compiled call, which answers the same.
+        """
+        if not self.decisions:
+            return self.oracle.block_values(prices)
+        return super().block_values(prices)
+
+    def price_terms(self, prices: Vector) -> Vector:
+        """Terms of the bound that belong to the rows."""
+        return self.oracle.price_terms(prices)
+
+    def has_empty_block(self) -> bool:
+        """Whether some block has no schedule at all: nothing obeys the decisions."""
+        values, _ = self.block_values(np.zeros(self.rows.size))
+        return any(math.isinf(value) for value in values)
+
+    def _keeps_outside(self, limits: Limits) -> bool:
+        """Whether the outside option is kept.
+
+        Staying out has no completion and 0 of everything else. An outside option that stands for
+        schedules beyond the priced slots may have any features but an early completion.
+        """
+        if window_of(limits, COMPLETES)[1] < NEVER:
+            return False
+        return not self.oracle.optional or all(
+            low == 0 for feature, (low, _) in limits.items() if feature != COMPLETES
+        )

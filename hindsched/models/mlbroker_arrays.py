@@ -1,16 +1,22 @@
 """The slot's convex set as sparse arrays, for direct calls to a solver.
 
-The same set as ``models/mlbroker_convex.py: SlotBlock``, assembled in milliseconds and one step
-smaller: the relaxed (8c)-(8e) are replaced by their projection on the bill,
+The same set as ``models/mlbroker_convex.py: SlotBlock`` in a smaller form, assembled in
+milliseconds; tests hold the two against each other. What is smaller:
 
-    x >= 0,  x >= ((a + b) h + e - M) / 2,  x >= a h - M,  x >= b h + e - M,
-
-which is what u1 + u2 = 1, u >= 0 leaves of them. Tests hold the two against each other.
+- the relaxed (8c)-(8e) are replaced by their projection on the bill, which is what
+  u1 + u2 = 1, u >= 0 leaves of them:
+  ``x >= 0,  x >= ((a + b) h + e - M) / 2,  x >= a h - M,  x >= b h + e - M``;
+- data that stays and workers that talk to a PS beside them are what (8b) and (8i) leave over, so
+  both equations are gone: ``q^{rr} = D^r - sum q^{rr'} >= 0``, ``g^{rr} = y^r - sum g^{rr'} >= 0``;
+- a connection r -> r' is left out if no optimum needs it. Moving a share of the PS from r' to r
+  saves ``d^{rr'} B N`` of talk and adds at most ``sum_k a_k^r m_k`` of rent (the bill's slope is
+  at most a) and ``c / U`` of switching (the slope of the regulariser and of (8h) is at most c).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,12 +33,13 @@ class SlotArrays:
     cost : ndarray, shape (n,)
         C1 + C2 + C4, weighted USD; the switching cost is not in it.
     eq, le : csc_array
-        Rows (8b), (8f), (8i), and (8a), (8g), (8j) with the bill's rows.
+        Rows (8f) and the units rented; (8a), (8b), (8g), (8i), (8j) and the bill's rows.
     eq_rhs, le_rhs : ndarray
         Right sides.
     parts : dict
-        Slice of each variable by name: workers, server, present (each J R), flow and link (J R R),
-        and bill and used (R K) in the paper's form. Scaled as in `SlotBlock`.
+        Slice of each variable by name: workers, server, present (each J R), flow (arcs that data
+        may take away from its centre), link (connections that may pay), and in the paper's form
+        bill and used (R K). Scaled as in `SlotBlock`.
     """
 
     cost: Floats
@@ -46,6 +53,30 @@ class SlotArrays:
     def size(self) -> int:
         """Number of variables."""
         return int(self.cost.size)
+
+
+class _Rows:
+    """Rows of a sparse matrix, added set by set."""
+
+    def __init__(self) -> None:
+        self.height = 0
+        self._entries: list[tuple[Any, Any, Any]] = []
+        self._sides: list[Floats] = []
+
+    def add(self, side: Floats, *entries: tuple[Any, Any, Any]) -> None:
+        """Add ``side.size`` rows with entries (row within the set, column, value)."""
+        for row, column, value in entries:
+            row, column, value = np.broadcast_arrays(row, column, value)
+            self._entries.append((self.height + row, column, value))
+        self._sides.append(side)
+        self.height += side.size
+
+    def matrix(self, width: int) -> tuple[sp.csc_array, Floats]:
+        """The matrix and its right side."""
+        row, column, value = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
+        shape = (self.height, width)
+        matrix = sp.csc_array((value.astype(float), (row, column)), shape=shape)
+        return matrix, np.concatenate(self._sides)
 
 
 def slot_arrays(
@@ -63,90 +94,103 @@ def slot_arrays(
         Weighted unit price of the chord form; the slot's own chord if both are None.
     """
     jobs, centers = slot.data.shape
-    kinds = slot.unit.shape[1]
-    pairs, arcs = jobs * centers, jobs * centers * centers
-    sizes = {"workers": pairs, "server": pairs, "present": pairs, "flow": arcs, "link": arcs}
-    if big is not None:
-        sizes["bill"] = sizes["used"] = centers * kinds
-    parts: dict[str, slice] = {}
-    start = 0
-    for name, count in sizes.items():
-        parts[name] = slice(start, start + count)
-        start += count
-    total = start
-    needed = np.maximum(slot.needed, 1).astype(float)
-    room = slot.capacity * needed
-    allowed = ~np.isinf(slot.arc).ravel()
-
-    cost = np.zeros(total)
-    finite = np.where(np.isinf(slot.arc), 0.0, slot.arc)
-    cost[parts["flow"]] = (finite * room[:, None, None]).ravel()
-    talk = (slot.exchange * needed)[:, None, None] * slot.distance
-    cost[parts["link"]] = talk.ravel()
-
-    eye = sp.eye_array(pairs, format="csr")
-    out_of = sp.kron(sp.eye_array(pairs), np.ones((1, centers)), format="csr")  # sum over r'
-    into = sp.kron(
-        sp.eye_array(jobs), sp.kron(np.ones((1, centers)), sp.eye_array(centers)), format="csr"
-    )  # sum over r
-    blank: dict[str, int] = sizes
-
-    def row(**blocks: sp.csr_array) -> list[sp.csr_array]:
-        height = next(iter(blocks.values())).shape[0]
-        return [blocks.get(name, sp.csr_array((height, width))) for name, width in blank.items()]
-
-    one_job = sp.kron(sp.eye_array(jobs), np.ones((1, centers)), format="csr")
-    open_arcs = sp.diags_array(allowed.astype(float), format="csr")
-    eq_rows = [row(flow=out_of @ open_arcs), row(server=one_job), row(link=out_of, workers=-eye)]
-    eq_rhs = np.concatenate([(slot.data / room[:, None]).ravel(), np.ones(jobs), np.zeros(pairs)])
-    limit = (slot.needed + 1).astype(float)  # U
-    share = sp.diags_array(np.repeat(needed / limit, centers), format="csr")
-    one = sp.diags_array(np.repeat(1.0 / limit, centers), format="csr")
-    busy = sp.diags_array(np.repeat((slot.needed > 0).astype(float), centers), format="csr")
-    le_rows = [
-        row(flow=into @ open_arcs, workers=-eye),
-        row(workers=share, server=one, present=-eye),
-        row(server=busy, link=-into),
-    ]
-    le_rhs = [np.zeros(3 * pairs)]
-    per_worker = slot.worker * needed[:, None]
+    pairs = jobs * centers
+    pair = np.arange(pairs)
+    price = slot.unit
     if big is None:
         price = slot.chord if unit_price is None else unit_price
-        cost[parts["workers"]] = (per_worker @ price.T).ravel()
-        cost[parts["server"]] = (slot.server @ price.T).ravel()
+    needed = np.maximum(slot.needed, 1).astype(float)
+    limit = (slot.needed + 1).astype(float)  # U
+    room = slot.capacity * needed
+    apart = ~np.eye(centers, dtype=bool)
+    moves = np.isfinite(slot.arc) & apart & (slot.data > 0)[:, :, None]
+    talk = (slot.exchange * needed)[:, None, None] * slot.distance
+    dearest = slot.server @ price.T + (slot.deployment / limit)[:, None]  # (J, R): moving the PS
+    links = (talk < dearest[:, :, None]) & apart & (slot.needed > 0)[:, None, None]
+    flow_job, flow_from, flow_to = np.nonzero(moves)
+    link_job, link_from, link_to = np.nonzero(links)
+
+    tiers = 0 if big is None else big.size
+    counts = {"workers": pairs, "server": pairs, "present": pairs, "flow": flow_job.size,
+              "link": link_job.size, "bill": tiers, "used": tiers}  # fmt: skip
+    ends = np.cumsum(list(counts.values()))
+    parts = {
+        name: slice(int(end) - count, int(end))
+        for (name, count), end in zip(counts.items(), ends, strict=True)
+    }
+    column = {name: np.arange(part.start, part.stop) for name, part in parts.items()}
+    workers, server, flow, link = (column[n] for n in ("workers", "server", "flow", "link"))
+
+    cost = np.zeros(int(ends[-1]))
+    cost[flow] = slot.arc[moves] * room[flow_job]
+    cost[link] = talk[links]
+    eq, le = _Rows(), _Rows()
+    eq.add(np.ones(jobs), (pair // centers, server, 1.0))  # (8f)
+    share = (slot.data / room[:, None]).ravel()
+    leaves, comes = flow_job * centers + flow_from, flow_job * centers + flow_to
+    le.add(-share, (pair, workers, -1.0), (leaves, flow, -1.0), (comes, flow, 1.0))  # (8a)
+    at, row = np.unique(leaves, return_inverse=True)
+    le.add(share[at], (row, flow, 1.0))  # (8b)
+    le.add(
+        np.zeros(pairs),
+        (pair, workers, np.repeat(needed / limit, centers)),
+        (pair, server, np.repeat(1.0 / limit, centers)),
+        (pair, column["present"], -1.0),
+    )  # (8g)
+    busy = np.repeat(slot.needed > 0, centers)
+    place = np.cumsum(busy) - 1  # row of a pair among the busy ones
+    starts, ends_at = link_job * centers + link_from, link_job * centers + link_to
+    le.add(
+        np.zeros(int(busy.sum())),
+        (place[busy], server[busy], 1.0),
+        (place[busy], workers[busy], -1.0),
+        (place[starts], link, 1.0),
+        (place[ends_at], link, -1.0),
+    )  # (8j)
+    at, row = np.unique(starts, return_inverse=True)
+    le.add(np.zeros(at.size), (row, link, 1.0), (np.arange(at.size), workers[at], -1.0))  # (8i)
+    per_worker = slot.worker * needed[:, None]
+    if big is None:
+        cost[workers] = (per_worker @ price.T).ravel()
+        cost[server] = (slot.server @ price.T).ravel()
     else:
-        # Units rented are scaled by hmax, the bill by a hmax.
-        most = np.repeat(slot.largest_use.sum(axis=0)[None], centers, axis=0).ravel()
-        most = np.where(most > 0, most, 1.0)
-        full = np.where(slot.unit.ravel() > 0, slot.unit.ravel() * most, 1.0)
-        cost[parts["bill"]] = full
-        shrink = sp.diags_array(1.0 / most, format="csr")
-        use_workers = shrink @ sp.csr_array(_use(per_worker, centers))
-        use_server = shrink @ sp.csr_array(_use(slot.server, centers))
-        same = sp.eye_array(centers * kinds, format="csr")
-        eq_rows.append(row(workers=use_workers, server=use_server, used=-same))
-        eq_rhs = np.concatenate([eq_rhs, np.zeros(centers * kinds)])
-        a, b = slot.unit.ravel(), slot.discounted.ravel()
-        e, m = slot.fee.ravel(), big.ravel()
-        for slope, shift in (((a + b) / 2, (e - m) / 2), (a, -m), (b, e - m)):
-            by = sp.diags_array(slope * most / full, format="csr")
-            le_rows.append(row(used=by, bill=-same))
-            le_rhs.append(-shift / full)
-    return SlotArrays(
-        cost=cost,
-        eq=sp.csc_array(sp.block_array(eq_rows, format="csc")),
-        eq_rhs=eq_rhs,
-        le=sp.csc_array(sp.block_array(le_rows, format="csc")),
-        le_rhs=np.concatenate(le_rhs),
-        parts=parts,
-    )
+        _tiered_rows(slot, big, per_worker, column, cost, eq, le)
+    eq_matrix, eq_rhs = eq.matrix(cost.size)
+    le_matrix, le_rhs = le.matrix(cost.size)
+    return SlotArrays(cost, eq_matrix, eq_rhs, le_matrix, le_rhs, parts)
 
 
-def _use(demand: Floats, centers: int) -> sp.csr_array:
-    """Rows (centre, resource), columns (job, centre): units used."""
-    jobs, kinds = demand.shape
-    j, r, k = np.meshgrid(np.arange(jobs), np.arange(centers), np.arange(kinds), indexing="ij")
-    return sp.csr_array(
-        (demand[j, k].ravel(), ((r * kinds + k).ravel(), (j * centers + r).ravel())),
-        shape=(centers * kinds, jobs * centers),
+def _tiered_rows(
+    slot: SlotData,
+    big: Floats,
+    per_worker: Floats,
+    column: dict[str, Any],
+    cost: Floats,
+    eq: _Rows,
+    le: _Rows,
+) -> None:
+    """Units rented, scaled by hmax, and the bill, scaled by a hmax, with its projected rows."""
+    jobs, centers = slot.data.shape
+    kinds = slot.unit.shape[1]
+    used, bill = column["used"], column["bill"]
+    tier = np.arange(centers * kinds)
+    most = np.repeat(slot.largest_use.sum(axis=0)[None], centers, axis=0).ravel()
+    most = np.where(most > 0, most, 1.0)
+    full = np.where(slot.unit.ravel() > 0, slot.unit.ravel() * most, 1.0)
+    cost[bill] = full
+    j, r, k = (
+        axis.ravel()
+        for axis in np.meshgrid(
+            np.arange(jobs), np.arange(centers), np.arange(kinds), indexing="ij"
+        )
     )
+    row, pair = r * kinds + k, j * centers + r
+    eq.add(
+        np.zeros(tier.size),
+        (row, column["workers"][pair], per_worker[j, k] / most[row]),
+        (row, column["server"][pair], slot.server[j, k] / most[row]),
+        (tier, used, -1.0),
+    )
+    a, b, e, m = (array.ravel() for array in (slot.unit, slot.discounted, slot.fee, big))
+    for slope, shift in (((a + b) / 2, (e - m) / 2), (a, -m), (b, e - m)):
+        le.add(-shift / full, (tier, used, slope * most / full), (tier, bill, -1.0))

@@ -18,6 +18,8 @@ from hindsched.models.mlbroker import (
     capacity_prices,
     set_subproblem,
 )
+from hindsched.models.mlbroker_arrays import slot_arrays
+from hindsched.models.mlbroker_convex import big_m
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.api import methods, solve
@@ -382,6 +384,56 @@ def test_solver_failures_escalate_and_are_logged(monkeypatch, caplog):
     monkeypatch.setattr(mlbroker_convex, "CHAIN", (hopeless,))
     with pytest.raises(SolveFailed):
         solve_fractional(slot, before)
+
+
+def test_only_the_last_step_may_be_almost_solved(monkeypatch):
+    """At 1e-16 the solver stalls near the optimum: a point, but not one to take first."""
+    slot = SlotData.at(generate("small", 0), 2)
+    before = np.zeros(slot.data.shape)
+    good = solve_fractional(slot, before)
+    sharp = {"tol_gap_abs": 1e-16, "tol_gap_rel": 1e-16, "tol_feas": 1e-16}
+    first = ("too sharp", sharp)
+    monkeypatch.setattr(mlbroker_convex, "CHAIN", (first, *mlbroker_convex.CHAIN))
+    assert solve_fractional(slot, before).backend == "clarabel"
+    monkeypatch.setattr(mlbroker_convex, "CHAIN", (first,))
+    found = solve_fractional(slot, before)
+    assert found.backend == "too sharp"
+    assert found.objective == pytest.approx(good.objective, rel=1e-4)
+
+
+@pytest.mark.parametrize("price", ["paper", "chord"])
+@pytest.mark.parametrize(("exchange", "ps_cpus"), [((4, 80), (1, 10)), ((1, 15), (5, 20))])
+def test_connections_left_out_change_nothing(price, exchange, ps_cpus):
+    """Where the PS is dear to rent and cheap to talk to some stay, and elsewhere hardly any."""
+    instance = generate(
+        "paper", 3, datacenters=4, horizon=4, jobs=6, life_slots=(2, 4), exchange_gb=exchange,
+        ps_cpus=ps_cpus, gpu_threshold=(20, 30), cpu_threshold=(40, 60),
+    )  # fmt: skip
+    slot = SlotData.at(instance, 3)
+    before = np.full(slot.data.shape, 0.25)
+    big = big_m(slot) if price == "paper" else None
+    part = slot_arrays(slot, big=big).parts["link"]
+    kept = (part.stop - part.start) / (len(slot.jobs) * 4 * 3)
+    assert kept < 0.1 if ps_cpus == (1, 10) else 0.2 < kept < 0.6
+    direct = solve_fractional(slot, before, price=price)
+    reference = ReferencePrograms().solve(slot, before, price=price)
+    assert direct.objective == pytest.approx(reference.objective, rel=1e-6)
+
+
+def test_rounding_in_the_duals_does_not_void_the_bound():
+    """Here HiGHS leaves 1e-17 of the wrong sign on a row without a lower side."""
+    job = {"n": 3, "m": 2, "P": 1.5, "c": 3.5, "D": [[0.25, 1.25, 0.25]]}
+    data = make(3, 1, 0, [(2, 0.5, 1), (6, 1.5, 2), (6, 1.5, 2)], [job]).to_dict()
+    data["resources"] = ["k", "other"]
+    data["jobs"][0] |= {"worker": {"k": 3, "other": 3}, "ps": {"k": 2, "other": 1}}
+    second = [(2, 1.5, 5), (1, 0.25, 0), (6, 1.5, 2)]
+    for center, (unit, discounted, threshold) in zip(data["datacenters"], second, strict=True):
+        center["prices"]["other"] = {
+            "unit_usd": unit, "discounted_usd": discounted, "threshold": threshold,
+        }  # fmt: skip
+    data["transfer_usd_per_gb"] = [[0, 0, 2], [2, 0, 2], [0.25, 0, 0]]
+    bound = relaxation_bound(MlbrokerInstance.parse(data), "paper")
+    assert 0 <= bound <= relaxation_bound(MlbrokerInstance.parse(data), "chord") + 1e-6
 
 
 def test_a_slot_without_jobs():

@@ -143,6 +143,7 @@ def _minimum(
     # Believe the dual side: a point that is optimal within tolerance is no bound by itself.
     point = np.array(highs.getSolution().col_value)
     duals = np.array(highs.getSolution().row_dual)
+    duals = np.where(np.isinf(lower), np.minimum(duals, 0.0), duals)  # rounding may leave 1e-17
     reduced = cost - matrix.T @ duals
     value = float(np.where(duals > 0, lower, np.where(duals < 0, upper, 0.0)) @ duals)
     worst = float(np.minimum(reduced, 0.0) @ np.maximum(point, 0.0))

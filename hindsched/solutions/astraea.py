@@ -11,6 +11,7 @@ zeta of (3j), t- and t+ of (3m), (3n) are no decisions of the file: they follow 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -172,9 +173,12 @@ class AstraeaSolution(Solution):
         return None if completion is None else self.instance.revenue(self._jobs[job], completion)
 
     def objective(self) -> float:
-        """(3): the revenue of all tenants; what one pays another gains, so payments cancel."""
+        """(3): the revenue of all tenants; what one pays another gains, so payments cancel.
+
+        Rounded once, at the end.
+        """
         revenues = (self.revenue(job.name) for job in self.instance.jobs)
-        return float(sum(revenue for revenue in revenues if revenue is not None))
+        return math.fsum(revenue for revenue in revenues if revenue is not None)
 
     def violations(self) -> list[Violation]:
         """Every constraint of (3) that is broken, and payments that (2) cannot divide."""
@@ -291,6 +295,19 @@ class AstraeaSolution(Solution):
         shares = gained(self._by_tenant, self.unused_quota)
         return dict(zip(self.instance.tenant_index, shares, strict=True))
 
+    def incomes(self) -> dict[str, Fraction]:
+        """What each tenant ends with (Section 3.2, i-iii), exactly: revenue + gained - paid.
+
+        They add up to the jobs' revenues: `objective` is their sum, rounded.
+        """
+        incoming, outgoing = self.gains(), self.payments()
+        found = {name: incoming[name] - outgoing[name] for name in incoming}
+        for job in self.instance.jobs:
+            revenue = self.revenue(job.name)
+            if revenue is not None:
+                found[job.tenant] += Fraction(revenue)
+        return found
+
     def tenant_rows(self) -> list[dict[str, Any]]:
         """One row a tenant: its jobs' revenue, paid, gained, what remains, and fairness.
 
@@ -299,20 +316,19 @@ class AstraeaSolution(Solution):
         the initial share is the mean over the types of the cluster.
         """
         instance = self.instance
-        outgoing, incoming = self.payments(), self.gains()
+        outgoing, incoming, incomes = self.payments(), self.gains(), self.incomes()
         total = self.objective()
         rows = []
         for index, tenant in enumerate(instance.tenants):
             own = [self.revenue(job.name) for job in instance.jobs if job.tenant == tenant.name]
-            revenue = float(sum(value for value in own if value is not None))
-            net = revenue + float(incoming[tenant.name] - outgoing[tenant.name])
+            net = float(incomes[tenant.name])
             share = initial_share(instance, index)
             rows.append(
                 {
                     "tenant": tenant.name,
                     "jobs": len(own),
                     "completed": sum(value is not None for value in own),
-                    "job_revenue": revenue,
+                    "job_revenue": math.fsum(value for value in own if value is not None),
                     "paid": float(outgoing[tenant.name]),
                     "gained": float(incoming[tenant.name]),
                     "revenue": net,
@@ -336,7 +352,7 @@ class AstraeaSolution(Solution):
         table: list[dict[str, Any]] = []
         for job in self.instance.jobs:
             rows = self.rows.get(job.name, ())
-            paid = sum(row.slots * sum(row.payment) for row in rows if row.payment is not None)
+            paid = math.fsum(row.slots * sum(row.payment) for row in rows if row.payment)
             table.append(
                 {
                     "job": job.name,
@@ -345,7 +361,7 @@ class AstraeaSolution(Solution):
                     "start": rows[0].first if rows else None,
                     "completion": self.completion(job.name),
                     "value": self.revenue(job.name),
-                    "paid": float(paid),
+                    "paid": paid,
                     "shared": any(row.payment is not None for row in rows),
                     "workers": max((row.num_workers for row in rows), default=0),
                     "one_server": all(row.one_server for row in rows) if rows else None,

@@ -174,6 +174,10 @@ def test_money_is_conserved_in_1000_runs():
         assert result.solution.gains() == gains
         assert result.solution.payments() == paid
         assert sum(gains.values()) == sum(paid.values())
+        incomes = sum(result.solution.incomes().values())
+        earned = (result.solution.revenue(job.name) for job in instance.jobs)
+        assert incomes == sum(Fraction(value) for value in earned if value is not None)
+        assert float(incomes) == result.solution.objective() == result.objective
         with_payments += sum(paid.values()) > 0
     assert with_payments >= 300
 

@@ -10,15 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from hindsched.analysis.figures.astraea_properties import PROPERTIES
+from hindsched.analysis.figures.astraea_drawing import (
+    draw_12,
+    draw_13,
+    draw_table_2,
+    drawn_bars,
+    drawn_lines,
+)
+from hindsched.analysis.figures.astraea_properties import PROPERTIES, solution_of
 from hindsched.analysis.figures.base import Figure, FigureScale
-from hindsched.analysis.figures.drawing import draw_bars, draw_lines
 from hindsched.instances.generators.registry import generate
 from hindsched.online.simulator import SimulationResult, simulate
-from hindsched.solutions.astraea import AstraeaSolution
 from hindsched.solvers.api import solve
 from hindsched.solvers.options import SolveOptions
 
@@ -33,12 +37,6 @@ SCHEMES: dict[str, tuple[str, dict[str, Any]]] = {
     "hived": ("hived", {}),
 }
 QUICK = {"servers": 10, "tenants": 3, "horizon": 200, "arrival_span": 12, "jobs": 10}
-
-
-def solution_of(result: SimulationResult) -> AstraeaSolution:
-    """The run's solution with its family's methods."""
-    assert isinstance(result.solution, AstraeaSolution)
-    return result.solution
 
 
 def _run_schemes(
@@ -161,12 +159,18 @@ def _figure_8(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     return _variance(_run_schemes([{}], scale, _fairness, on_row), ["scheme", "seed"])
 
 
+def _times(settings: list[Setting], scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
+    """Time a job; kernels are compiled before, on a run that does not count."""
+    simulate(generate("astraea", "small", 0), "astraea")
+    return _run_schemes(settings, scale, _time, on_row, list(SCHEMES)[:2])
+
+
 def _figure_9(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    return _run_schemes(_jobs(scale), scale, _time, on_row, list(SCHEMES)[:2])
+    return _times(_jobs(scale), scale, on_row)
 
 
 def _figure_10(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    return _run_schemes(_servers(scale), scale, _time, on_row, list(SCHEMES)[:2])
+    return _times(_servers(scale), scale, on_row)
 
 
 def _figure_11(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
@@ -178,12 +182,14 @@ def _figure_11(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
             instance = generate("astraea", "paper", seed, **setting)
             for percent in (60, 80, 100, 120, 140):
                 chosen = {"rounds": 1, "theta_scale": percent / 100}
-                run = simulate(instance, "astraea", settings=chosen)
-                rows.append(
-                    {"jobs": jobs, "seed": seed, "percent": percent, "revenue": run.objective}
-                )
+                revenue = simulate(instance, "astraea", settings=chosen).objective
+                rows.append({"jobs": jobs, "seed": seed, "percent": percent, "revenue": revenue})
             on_row(instance.name)
-    return pd.DataFrame(rows)
+    frame = pd.DataFrame(rows)
+    exact = frame[frame["percent"] == 100].set_index(["jobs", "seed"])["revenue"]
+    whole = frame.set_index(["jobs", "seed"])["revenue"]
+    frame["relative"] = (whole / exact.reindex(whole.index)).to_numpy()
+    return frame
 
 
 def _figure_12(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
@@ -220,98 +226,6 @@ def _table_2(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     return totals.merge(_variance(frame, keys), on=keys)
 
 
-def _draw_4(number: str, x: str) -> Callable[[pd.DataFrame], Any]:
-    def draw(frame: pd.DataFrame) -> Any:
-        return draw_lines(
-            frame, x, "revenue", "scheme", x_label=x, y_label="total revenue",
-            title=f"Astraea, Fig. {number}: total revenue",
-        )  # fmt: skip
-
-    return draw
-
-
-def _draw_ratio(number: str) -> Callable[[pd.DataFrame], Any]:
-    def draw(frame: pd.DataFrame) -> Any:
-        return draw_lines(
-            frame, "servers", "performance_lower", "scheme", panels="jobs", x_label="servers",
-            y_label="revenue / OPT (lower end)", title=f"Astraea, Fig. {number}: performance ratio",
-        )  # fmt: skip
-
-    return draw
-
-
-def _draw_7(frame: pd.DataFrame) -> Any:
-    return draw_bars(
-        frame.dropna(subset=["fairness"]), "tenant", "fairness", "scheme", x_label="tenant",
-        y_label="revenue share / initial share", title="Astraea, Fig. 7: revenue fairness ratio",
-    )  # fmt: skip
-
-
-def _draw_8(frame: pd.DataFrame) -> Any:
-    return draw_bars(
-        frame.assign(all="all tenants"), "all", "variance", "scheme", x_label="",
-        y_label="variance of fairness ratios", title="Astraea, Fig. 8: variance of fairness",
-    )  # fmt: skip
-
-
-def _draw_time(number: str, x: str) -> Callable[[pd.DataFrame], Any]:
-    def draw(frame: pd.DataFrame) -> Any:
-        return draw_lines(
-            frame, x, "milliseconds", "scheme", x_label=x, y_label="milliseconds a job",
-            title=f"Astraea, Fig. {number}: running time",
-        )  # fmt: skip
-
-    return draw
-
-
-def _draw_11(frame: pd.DataFrame) -> Any:
-    return draw_lines(
-        frame, "percent", "revenue", "jobs", x_label="theta - 1 (% of its condition)",
-        y_label="total revenue", title="Astraea, Fig. 11: inaccurate maximal prices",
-    )  # fmt: skip
-
-
-def _draw_12(frame: pd.DataFrame) -> Any:
-    import matplotlib.pyplot as plt
-
-    from hindsched.analysis.plots.style import MARKERS, colour, common_look
-
-    @common_look
-    def draw() -> Any:
-        figure, axes = plt.subplots(figsize=(4.6, 3.4))
-        for index, phase in enumerate(dict.fromkeys(frame["phase"])):
-            own = frame[frame["phase"] == phase]
-            axes.scatter(own["cost"], own["ideal_revenue"], s=14, label=phase,
-                         color=colour(index), marker=MARKERS[index])  # fmt: skip
-        most = float(np.nanmax(frame[["cost", "ideal_revenue"]].to_numpy()))
-        axes.plot([0, most], [0, most], color="black", linewidth=0.8, label="revenue = cost")
-        axes.set_xlabel("resource cost at posted prices")
-        axes.set_ylabel("ideal revenue")
-        axes.legend()
-        figure.suptitle("Astraea, Fig. 12: ideal revenue and cost", fontsize=10, x=0.01, ha="left")
-        return figure
-
-    return draw()
-
-
-def _draw_13(frame: pd.DataFrame) -> Any:
-    """Mean use over the seeds; a slot past a run's end counts as idle."""
-    runs = frame.groupby("scheme")["seed"].nunique()
-    mean = frame.groupby(["scheme", "slot"], sort=False)["utilisation"].sum().reset_index()
-    mean["utilisation"] /= mean["scheme"].map(runs)
-    return draw_lines(
-        mean, "slot", "utilisation", "scheme", x_label="slot",
-        y_label="share of workers in use", title="Astraea, Fig. 13: utilisation",
-    )  # fmt: skip
-
-
-def _draw_table_2(frame: pd.DataFrame) -> Any:
-    return draw_bars(
-        frame, "tenants", "variance", "scheme", x_label="tenants",
-        y_label="variance of fairness ratios", title="Astraea, Table 2: fairness by tenants",
-    )  # fmt: skip
-
-
 CLAIM_4 = (
     "Astraea earns about 1.58x, 1.24x and 1.35x what BatchSche, Gandiva_fair and HiveD earn with "
     "the number of jobs, 1.63x, 1.22x and 1.46x with that of servers."
@@ -323,7 +237,12 @@ FIGURES: dict[str, Figure] = {
             f"Total revenue against the number of {x}, {utility} utilities",
             CLAIM_4,
             _figure_4(x, utility),
-            _draw_4(number, x),
+            drawn_lines(
+                f"Fig. {number}: total revenue, {utility} utilities",
+                x,
+                "revenue",
+                y_label="total revenue",
+            ),
         )
         for number, x, utility in (
             ("4a", "jobs", "linear"),
@@ -337,56 +256,88 @@ FIGURES: dict[str, Figure] = {
         "Performance ratio against jobs and servers, 2 tenants",
         "Above 0.6; falls with the number of jobs and grows with that of servers.",
         _figure_5,
-        _draw_ratio("5"),
+        drawn_lines(
+            "Fig. 5: performance ratio",
+            "servers",
+            "performance_lower",
+            panels="jobs",
+            y_label="revenue / OPT (lower end)",
+        ),
     ),
     "6": Figure(
         "6",
         "Performance ratio of all schemes",
         "Astraea is best in every setting and falls more gently than the others.",
         _figure_6,
-        _draw_ratio("6"),
+        drawn_lines(
+            "Fig. 6: performance ratio",
+            "servers",
+            "performance_lower",
+            panels="jobs",
+            y_label="revenue / OPT (lower end)",
+        ),
     ),
     "7": Figure(
         "7",
         "Revenue fairness ratio of every tenant",
         "BatchSche is absolutely fair (1 for every tenant); Astraea fluctuates around 1.",
         _figure_7,
-        _draw_7,
+        drawn_bars(
+            "Fig. 7: revenue fairness ratio",
+            "tenant",
+            "fairness",
+            y_label="revenue share / initial share",
+        ),
     ),
     "8": Figure(
         "8",
         "Variance of the tenants' revenue fairness ratios",
         "Astraea's is much smaller than that of the other sharing schemes.",
         _figure_8,
-        _draw_8,
+        drawn_bars(
+            "Fig. 8: variance of fairness",
+            "all tenants",
+            "variance",
+            x_label="",
+            y_label="variance of fairness ratios",
+        ),
     ),
     "9": Figure(
         "9",
         "Running time against the number of jobs",
         "About 1.56 s a job on a laptop.",
         _figure_9,
-        _draw_time("9", "jobs"),
+        drawn_lines("Fig. 9: running time", "jobs", "milliseconds", y_label="milliseconds a job"),
     ),
     "10": Figure(
         "10",
         "Running time against the number of servers",
         "About 1.56 s a job on a laptop.",
         _figure_10,
-        _draw_time("10", "servers"),
+        drawn_lines(
+            "Fig. 10: running time", "servers", "milliseconds", y_label="milliseconds a job"
+        ),
     ),
     "11": Figure(
         "11",
         "Total revenue with maximal prices at 60-140 % of their condition",
         "When resources are scarce an underestimation (80 %) earns more than overestimation.",
         _figure_11,
-        _draw_11,
+        drawn_lines(
+            "Fig. 11: inaccurate maximal prices",
+            "percent",
+            "relative",
+            "jobs",
+            x_label="theta - 1 (% of its condition)",
+            y_label="revenue / that at 100 %",
+        ),
     ),
     "12": Figure(
         "12",
         "Ideal revenue against resource cost of every admitted job",
         "The ideal revenue of each job exceeds its resource cost.",
         _figure_12,
-        _draw_12,
+        draw_12,
     ),
     "13": Figure(
         "13",
@@ -394,14 +345,14 @@ FIGURES: dict[str, Figure] = {
         "Astraea and Gandiva_fair reach 100 %; Astraea's makespan is 0.83 of Gandiva_fair's and "
         "0.67 of HiveD's, BatchSche's the longest.",
         _figure_13,
-        _draw_13,
+        draw_13,
     ),
     "table-2": Figure(
         "table-2",
         "Revenue per job and variance of fairness against the number of tenants",
         "571.55 to 611.28 a job and 0.7053 to 0.7979: insensitive to the number of tenants.",
         _table_2,
-        _draw_table_2,
+        draw_table_2,
     ),
     **PROPERTIES,
 }

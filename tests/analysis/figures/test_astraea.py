@@ -35,9 +35,9 @@ def test_every_cell_of_the_experiment_is_there(number):
         "7": ["tenant", "scheme"],
         "9": ["jobs", "scheme"],
         "11": ["jobs", "percent"],
-        "P1": ["seed", "tenant"],
-        "P2": ["seed", "job"],
-        "P3": ["seed", "job", "lie"],
+        "P1": ["load", "instance", "tenant"],
+        "P2": ["load", "instance", "job"],
+        "P3": ["load", "instance", "job", "lie"],
     }[number]
     assert not table.duplicated([*keys, "seed"]).any()
 
@@ -68,6 +68,24 @@ def test_utilisation_is_a_share():
 
 def test_gains_are_shares_of_a_whole():
     table = table_of("P4")
-    assert table.groupby("seed")["gained"].sum().tolist() == pytest.approx(
-        [1.0] * table["seed"].nunique()
-    )
+    sums = table.groupby(["load", "instance"])["gained"].sum()
+    assert sums.tolist() == pytest.approx([1.0] * len(sums))
+
+
+def test_theta_at_its_condition_is_the_measure_of_the_others():
+    table = table_of("11")
+    assert (table.loc[table["percent"] == 100, "relative"] == 1).all()
+    assert table["relative"].gt(0).all()
+
+
+def test_no_lie_about_demand_or_value_pays_within_its_phase():
+    """Where Theorem 4 holds: the same round and phase, the payoff at posted prices."""
+    table = table_of("P3")
+    about = table["lie"].isin(["half the chunks", "twice the value", "half the value"])
+    inside = table[about & table["same_phase"]]
+    assert len(inside) >= 100
+    assert (inside["payoff_gain"] <= 1e-9).all()
+    assert (inside["payoff_gain"] < -1).any()
+    # Across phases and in income it does not hold.
+    assert (table["payoff_gain"] > 1).any()
+    assert (table["outcome"] == "more").any()

@@ -281,7 +281,7 @@ class BatchschedSolution(Solution):
         return {job.name: job for job in self.instance.jobs}
 
 
-def row_use(instance: BatchschedInstance, row: BatchschedRow) -> NDArray[np.float64]:
+def row_use(instance: BatchschedInstance, row: WindowRow) -> NDArray[np.float64]:
     """Resources that a row takes in each of its slots, shape (servers, resources)."""
     used: NDArray[np.float64] = np.outer(row.workers, instance.worker_demand[row.worker_type])
     if row.ps_type >= 0:

@@ -258,5 +258,5 @@ def test_an_optimum_that_cannot_be_placed_is_a_bound_only(contended, monkeypatch
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_has_the_methods_of_the_command_line(family):
     assert {"auto", "milp", "relaxation", "bound"} <= set(api.methods(family))
-    generic = {"auto", "milp", "relaxation", "bound", "column-generation"}
+    generic = {"auto", "milp", "tree", "relaxation", "bound", "column-generation"}
     assert generic == set(generic_methods())

@@ -38,9 +38,12 @@ from hindsched.solvers.kernels.valued_window import (
     place_window,
 )
 from hindsched.solvers.pricing.base import BlockOracle, Response
+from hindsched.solvers.pricing.decisions import Feature, Limits
+from hindsched.solvers.pricing.restricted_window import Cluster, window_features
 from hindsched.solvers.pricing.rows import Rows, RowSet, Vector
 
 ORACLE_ROWS = ("cluster", "servers")
+TREE_ROWS = "servers"
 Integers = NDArray[np.int64]
 
 
@@ -191,6 +194,10 @@ class ServerOracle(AstraeaOracle):
         shape = (*count.shape, self.slots)
         return RowSet(name, axes, np.broadcast_to(count[:, :, None], shape).astype(float))
 
+    def __init__(self, instance: AstraeaInstance, formulation: str | None = None) -> None:
+        super().__init__(instance, formulation)
+        self.features = self._cluster.features([server.name for server in instance.servers])
+
     @cached_property
     def _tables(self) -> list[Modes]:
         return [modes(self.instance, job) for job in self.instance.jobs]
@@ -229,6 +236,40 @@ class ServerOracle(AstraeaOracle):
             return None
         rows, amounts = self.row_use(chosen)
         return Response(float(best), float(values[chosen.last]), rows, amounts, (chosen,))
+
+    @cached_property
+    def _cluster(self) -> Cluster:
+        instance = self.instance
+        num_w, num_p = len(instance.worker_types), len(instance.ps_types)
+        kinds = np.eye(num_w + num_p)
+        counts = np.concatenate([instance.worker_count, instance.ps_count], axis=1)
+        ratio = np.array(instance.worker_bandwidth)[:, None] / np.array(instance.ps_bandwidth)
+        return Cluster(
+            counts.astype(float),
+            np.ascontiguousarray(kinds[:num_w]),
+            np.ascontiguousarray(kinds[num_w:]),
+            np.ascontiguousarray(ratio, dtype=float),
+            True,
+        )
+
+    def restricted_response(self, block: int, prices: Vector, limits: Limits) -> Response | None:
+        """Best schedule of a job within limits, at full capacity."""
+        job, values = self.instance.jobs[block], self._values[block]
+        priced = np.concatenate(list(self.rows.unpack(prices).values()), axis=1)
+        found = self._cluster.best_within(
+            self._tables[block], -values, job.arrival + 1, priced.transpose(2, 0, 1), limits
+        )
+        if found is None:
+            return None
+        cost, row = found
+        chosen = AstraeaRow(row.first, row.last, row.worker_type, row.ps_type, row.workers, row.ps)
+        rows, amounts = self.row_use(chosen)
+        return Response(-cost, float(values[row.last]), rows, amounts, (chosen,))
+
+    def features_of(self, block: int, response: Response) -> dict[Feature, int]:
+        """Window, types and counts by server."""
+        (row,) = response.plan
+        return window_features(row)
 
     def _row(
         self,

@@ -31,7 +31,8 @@ from hindsched.instances.base import Instance
 from hindsched.instances.batchsched import BatchschedInstance
 from hindsched.instances.batchsched_modes import modes, worker_room
 from hindsched.solutions.base import Assignment, Solution
-from hindsched.solutions.batchsched import BatchschedRow, BatchschedSolution, row_use
+from hindsched.solutions.batchsched import BatchschedSolution, row_use
+from hindsched.solutions.window_row import WindowRow
 from hindsched.solvers.kernels.super_server import (
     all_on_super_server,
     cheapest_on_super_server,
@@ -45,9 +46,12 @@ from hindsched.solvers.pricing.batchsched_search import (
     ScheduleSearch,
     most_workers,
 )
+from hindsched.solvers.pricing.decisions import Feature, Limits
+from hindsched.solvers.pricing.restricted_window import Cluster, window_features
 from hindsched.solvers.pricing.rows import Rows, RowSet, Vector
 
 ORACLE_ROWS = ("cluster", "buckets", "servers")
+TREE_ROWS = "servers"
 BUCKET = 4
 """Slots in a bucket of the layout ``buckets``."""
 
@@ -175,7 +179,7 @@ class MergedOracle(BlockOracle):
         """
         return solution_use(self, solution)
 
-    def place_use(self, row: BatchschedRow) -> tuple[Integers, Vector]:
+    def place_use(self, row: WindowRow) -> tuple[Integers, Vector]:
         """Rows that a schedule uses, and how much of each."""
         demand = row_use(self.instance, row).sum(axis=0)
         used = np.zeros((len(demand), self.slots // self.bucket))
@@ -216,7 +220,7 @@ def solution_use(oracle: MergedOracle | ServerOracle, solution: Solution) -> lis
     return found
 
 
-def schedule_of(row: BatchschedRow, cost: float) -> Schedule:
+def schedule_of(row: WindowRow, cost: float) -> Schedule:
     """Return a row as a schedule."""
     return Schedule(row.first, row.slots, row.worker_type, row.ps_type, row.workers, row.ps, cost)
 
@@ -277,6 +281,7 @@ class ServerOracle(BlockOracle):
         shape = (*instance.server_capacity.shape, self.slots)
         capacity = np.broadcast_to(instance.server_capacity[:, :, None], shape).copy()
         self.rows = Rows([RowSet("capacity", axes, capacity)])
+        self.features = self._cluster.features(names)
 
     def _enough_slots(self) -> int:
         schedules = list_schedule(self.instance).values()
@@ -315,21 +320,59 @@ class ServerOracle(BlockOracle):
         found = self._search.cheapest(
             self.index(block), rate=float(job.weight), earliest=job.arrival
         )
-        outside = float(job.weight) * (self.slots + 2)
-        if with_outside and (found is None or outside < found.cost):
-            empty = np.zeros(0, dtype=np.int64)
-            return Response(outside, outside, empty, np.zeros(0))
+        outside = self.outside(block)
+        if with_outside and (found is None or outside.value < found.cost):
+            return outside
         if found is None:
             return None
         rows, amounts = self.place_use(found.row())
         objective = float(job.weight) * found.completion
         return Response(found.cost, objective, rows, amounts, found)
 
+    @cached_property
+    def _cluster(self) -> Cluster:
+        instance = self.instance
+        ratio = np.zeros((len(instance.worker_types), 1))
+        if instance.has_ps:
+            ratio = instance.worker_bandwidth[:, None] / instance.ps_bandwidth[None, :]
+        return Cluster(
+            np.ascontiguousarray(instance.server_capacity),
+            np.ascontiguousarray(instance.worker_demand),
+            np.ascontiguousarray(instance.ps_demand),
+            np.ascontiguousarray(ratio),
+            instance.has_ps,
+        )
+
+    def restricted_response(self, block: int, prices: Vector, limits: Limits) -> Response | None:
+        """Cheapest schedule of a job within limits; the outside option is `outside`."""
+        job, table = self.instance.jobs[block], self.index(block).modes
+        base = float(job.weight) * np.arange(1.0, self.slots + 2)
+        priced = prices.reshape(*self.instance.server_capacity.shape, self.slots)
+        found = self._cluster.best_within(
+            table, base, job.arrival, priced.transpose(2, 0, 1), limits
+        )
+        if found is None:
+            return None
+        cost, row = found
+        rows, amounts = self.place_use(row)
+        objective = float(job.weight) * (row.last + 1)
+        return Response(cost, objective, rows, amounts, schedule_of(row, cost))
+
+    def features_of(self, block: int, response: Response) -> dict[Feature, int]:
+        """Window, types and counts by server."""
+        schedule: Schedule = response.plan
+        return window_features(schedule.row())
+
+    def outside(self, block: int) -> Response:
+        """Running after all priced slots, at a cost no such schedule can beat."""
+        cost = float(self.instance.jobs[block].weight) * (self.slots + 2)
+        return Response(cost, cost, np.zeros(0, dtype=np.int64), np.zeros(0))
+
     def use_of(self, solution: Solution) -> list[Response | None]:
         """Schedules of a feasible solution as use of the servers' rows."""
         return solution_use(self, solution)
 
-    def place_use(self, row: BatchschedRow) -> tuple[Integers, Vector]:
+    def place_use(self, row: WindowRow) -> tuple[Integers, Vector]:
         """Rows that a schedule uses, and how much of each; slots beyond the last have none."""
         used = row_use(self.instance, row).ravel()
         places = np.flatnonzero(used)

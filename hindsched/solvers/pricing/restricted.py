@@ -61,13 +61,10 @@ class RestrictedOracle(BlockOracle):
         """Best schedule of a block that obeys the decisions, or its outside option."""
         if residual is not None:
             raise ValueError("blocks are restricted at full capacity only")
-        limits = self.limits.get(block)
-        if limits is None:
-            found = self.oracle.best_response(block, prices)
-        else:
-            found = self.oracle.restricted_response(block, prices, limits)
+        limits = self.limits.get(block, {})
+        found = self.oracle.restricted_response(block, prices, limits)
         outside = self.oracle.outside(block)
-        if outside is None or (limits is not None and not self._keeps_outside(limits)):
+        if outside is None or not self._keeps_outside(limits):
             return found
         if found is None:
             return outside
@@ -76,9 +73,7 @@ class RestrictedOracle(BlockOracle):
 
     def keeps(self, block: int, values: Mapping[Feature, int] | None) -> bool:
         """Whether a schedule with these features (None: the outside option) obeys."""
-        limits = self.limits.get(block)
-        if limits is None:
-            return True
+        limits = self.limits.get(block, {})
         if values is None:
             return self._keeps_outside(limits)
         return all(low <= values.get(feature, 0) <= high for feature, (low, high) in limits.items())

@@ -1,0 +1,205 @@
+"""Best (mode, start, placement) of one gang job under limits on its window and its servers.
+
+A job runs N workers without pause on servers whose capacity is all there: what fits does not depend
+on the window, only the prices do. One host holds all PSs; given the host and the workers on it the
+rest is the cheapest workers elsewhere, as in ``placement.py``, within the limits of each server.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hindsched.solvers.kernels.cheapest_workers import room_for
+from hindsched.solvers.kernels.placement import fits_together, num_ps
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+NOTHING = -1
+
+
+@njit(cache=True)
+def cheapest_elsewhere(
+    host: int, most: Integers, low: Integers, price: Array, order: Integers, cost: Array
+) -> None:
+    """Fill ``cost[n]``: cheapest `n` workers on servers other than the host, or inf.
+
+    `low` and `most`, shape (servers,), limit the workers of each server.
+    """
+    cost[:] = np.inf
+    forced = 0
+    total = 0.0
+    for h in range(low.shape[0]):
+        if h != host:
+            if low[h] > most[h]:
+                return
+            forced += low[h]
+            total += low[h] * price[h]
+    if forced >= cost.shape[0]:
+        return
+    cost[forced] = total
+    n = forced
+    for h in order:
+        if h == host:
+            continue
+        for _ in range(most[h] - low[h]):
+            n += 1
+            if n == cost.shape[0]:
+                return
+            total += price[h]
+            cost[n] = total
+
+
+@njit(cache=True)
+def fill_elsewhere(
+    host: int, most: Integers, low: Integers, order: Integers, wanted: int, placed: Integers
+) -> None:
+    """Put the cheapest `wanted` workers on servers other than the host, into `placed`."""
+    for h in range(low.shape[0]):
+        if h != host:
+            placed[h] = low[h]
+            wanted -= low[h]
+    for h in order:
+        if h != host:
+            units = min(wanted, most[h] - low[h])
+            placed[h] += units
+            wanted -= units
+
+
+@njit(cache=True)
+def best_limited_window(
+    base: Array,
+    starts: tuple[int, int],
+    ends: tuple[int, int],
+    worker_type: Integers,
+    ps_type: Integers,
+    together: Integers,
+    count: Integers,
+    length: Integers,
+    worker: Array,
+    server: Array,
+    ratio: Array,
+    has_ps: bool,
+    capacity: Array,
+    prefix: Array,
+    worker_low: Integers,
+    worker_high: Integers,
+    ps_low: Integers,
+    ps_high: Integers,
+    workers: Integers,
+    ps: Integers,
+) -> tuple[float, int, int]:
+    """Find the cheapest schedule within limits.
+
+    Parameters
+    ----------
+    base : ndarray, shape (slots + 1,)
+        Cost by the last slot of the window, 1-based; inf where the job must not end.
+    starts, ends : (int, int)
+        First and last start slot and end slot, all 1-based and inclusive.
+    worker_type, ps_type, together, count, length : ndarray of int, shape (modes,)
+        Types, whether all stands on one server (then with one PS), N and L.
+    worker, server : ndarray, shape (worker types, resources), (PS types, resources)
+        Demands of a worker and of a PS.
+    ratio : ndarray, shape (worker types, PS types)
+        Bandwidth of a worker over that of a PS.
+    has_ps : bool
+        Whether jobs have PSs at all.
+    capacity : ndarray, shape (servers, resources)
+        What an empty server has.
+    prefix : ndarray, shape (slots + 1, servers, resources)
+        Sums of the slots' prices.
+    worker_low, worker_high, ps_low, ps_high : ndarray of int, shape (servers,)
+        Limits on the workers and PSs of each server.
+    workers, ps : ndarray of int, shape (servers,)
+        Receive the placement.
+
+    Returns
+    -------
+    cost, mode, start (1-based)
+        Mode -1 if there is none. Ties: the first mode, then the earlier start.
+    """
+    servers = capacity.shape[0]
+    slots = prefix.shape[0] - 1
+    most = np.empty(servers, dtype=np.int64)
+    price, ps_price = np.empty(servers), np.zeros(servers)
+    forced_workers, forced_ps = worker_low.sum(), ps_low.sum()
+    best, best_mode, best_start, best_host, best_on = np.inf, NOTHING, 0, NOTHING, 0
+    for k in range(count.shape[0]):
+        n, d, w = count[k], length[k], worker_type[k]
+        if forced_workers > n:
+            continue
+        p = ps_type[k] if has_ps else 0
+        for h in range(servers):
+            most[h] = min(room_for(capacity[h], worker[w]), worker_high[h])
+        elsewhere = np.empty(n + 1)
+        first = max(starts[0], ends[0] - d + 1)
+        last = min(starts[1], min(ends[1], slots) - d + 1)
+        for start in range(first, last + 1):
+            end = start + d - 1
+            if base[end] >= best:
+                continue
+            for h in range(servers):
+                price[h], ps_price[h] = 0.0, 0.0
+                for r in range(worker.shape[1]):
+                    paid = prefix[end, h, r] - prefix[start - 1, h, r]
+                    price[h] += worker[w, r] * paid
+                    if has_ps:
+                        ps_price[h] += server[p, r] * paid
+            if together[k]:
+                for h in range(servers):
+                    if most[h] < n or worker_low[h] != forced_workers or ps_low[h] != forced_ps:
+                        continue
+                    cost = base[end] + n * price[h] + ps_price[h]
+                    if cost >= best:
+                        continue
+                    if has_ps:
+                        if not ps_low[h] <= 1 <= ps_high[h]:
+                            continue
+                        if not fits_together(n, 1, worker[w], server[p], capacity[h]):
+                            continue
+                    best, best_mode, best_start, best_host, best_on = cost, k, start, h, n
+                continue
+            order = np.argsort(price, kind="mergesort")
+            if not has_ps:
+                cheapest_elsewhere(NOTHING, most, worker_low, price, order, elsewhere)
+                if base[end] + elsewhere[n] < best:
+                    best, best_mode, best_start = base[end] + elsewhere[n], k, start
+                    best_host, best_on = NOTHING, 0
+                continue
+            for host in range(servers):
+                if ps_low[host] != forced_ps:
+                    continue
+                cheapest_elsewhere(host, most, worker_low, price, order, elsewhere)
+                for on_host in range(worker_low[host], min(most[host], n - 1) + 1):
+                    units = num_ps(n - on_host, ratio[w, p])
+                    cost = base[end] + on_host * price[host] + units * ps_price[host]
+                    cost += elsewhere[n - on_host]
+                    if cost >= best or not ps_low[host] <= units <= ps_high[host]:
+                        continue
+                    if fits_together(on_host, units, worker[w], server[p], capacity[host]):
+                        best, best_mode, best_start = cost, k, start
+                        best_host, best_on = host, on_host
+    if best_mode < 0:
+        return best, best_mode, best_start
+    k = best_mode
+    n, w = count[k], worker_type[k]
+    workers[:] = 0
+    ps[:] = 0
+    if together[k]:
+        workers[best_host] = n
+        ps[best_host] = 1
+        return best, best_mode, best_start
+    for h in range(servers):
+        most[h] = min(room_for(capacity[h], worker[w]), worker_high[h])
+        price[h] = 0.0
+        for r in range(worker.shape[1]):
+            paid = prefix[best_start + length[k] - 1, h, r] - prefix[best_start - 1, h, r]
+            price[h] += worker[w, r] * paid
+    order = np.argsort(price, kind="mergesort")
+    fill_elsewhere(best_host, most, worker_low, order, n - best_on, workers)
+    if best_host >= 0:
+        workers[best_host] = best_on
+        ps[best_host] = num_ps(n - best_on, ratio[w, ps_type[k]])
+    return best, best_mode, best_start

@@ -1,0 +1,144 @@
+"""Gang jobs under decisions: the features of a window, and its best response within limits.
+
+A gang job runs one mode in one window on one placement. Its features are ``completion`` and
+``start`` (slots), ``workers`` (N), ``worker_type`` and ``ps_type`` (positions of the types, from 0)
+and, on real servers, ``server_workers`` and ``server_ps``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.instances.modes import Modes
+from hindsched.solutions.window_row import WindowRow
+from hindsched.solvers.kernels.restricted_window import best_limited_window
+from hindsched.solvers.pricing.decisions import (
+    COMPLETES,
+    COMPLETION,
+    NEVER,
+    Axes,
+    Feature,
+    Limits,
+    window_of,
+)
+from hindsched.solvers.pricing.rows import Vector
+
+Integers = NDArray[np.int64]
+START, WORKERS = Feature("start"), Feature("workers")
+WORKER_TYPE, PS_TYPE = Feature("worker_type"), Feature("ps_type")
+ON_SERVER, PS_ON_SERVER = "server_workers", "server_ps"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What jobs of a gang family run on, at full capacity.
+
+    Parameters
+    ----------
+    capacity : ndarray, shape (servers, resources)
+        Capacity of each server.
+    worker, ps : ndarray, shape (types, resources)
+        Demand of a worker and of a PS of each type.
+    ratio : ndarray, shape (worker types, PS types)
+        Bandwidth of a worker over that of a PS.
+    has_ps : bool
+        Whether jobs have PSs.
+    """
+
+    capacity: Vector
+    worker: Vector
+    ps: Vector
+    ratio: Vector
+    has_ps: bool
+
+    def features(self, servers: Sequence[str]) -> dict[str, Axes]:
+        """Features of a window on these servers."""
+        on_server: Axes = (("server", tuple(servers)),)
+        plain = (COMPLETION, START.name, WORKERS.name, WORKER_TYPE.name, PS_TYPE.name)
+        return {**dict.fromkeys(plain, ()), ON_SERVER: on_server, PS_ON_SERVER: on_server}
+
+    def best_within(
+        self, table: Modes, base: Vector, earliest: int, prices: Vector, limits: Limits
+    ) -> tuple[float, WindowRow] | None:
+        """Cheapest schedule of a job within limits.
+
+        Parameters
+        ----------
+        table : Modes
+            The job's modes.
+        base : ndarray, shape (slots + 1,)
+            Cost by the last slot of the window, 1-based.
+        earliest : int
+            First slot it may use.
+        prices : ndarray, shape (slots, servers, resources)
+            Unit prices.
+        limits : mapping
+            Smallest and largest value allowed, by feature.
+
+        Returns
+        -------
+        cost, row
+            None if there is no schedule.
+        """
+        slots, servers = prices.shape[:2]
+        if any(low > high for low, high in limits.values()):
+            return None
+        keep = np.ones(len(table), dtype=bool)
+        for feature, values in (
+            (WORKERS, table.workers),
+            (WORKER_TYPE, table.worker_type),
+            (PS_TYPE, table.ps_type),
+        ):
+            low, high = window_of(limits, feature)
+            keep &= (low <= values) & (values <= high)
+        if not keep.any():
+            return None
+        table = table.take(keep)
+        low, high = window_of(limits, START)
+        starts = (max(low, earliest), min(high, slots))
+        low, high = window_of(limits, COMPLETES)
+        ends = (max(low, earliest), min(high, slots))
+        ranges = {
+            name: (np.zeros(servers, dtype=np.int64), np.full(servers, NEVER, dtype=np.int64))
+            for name in (ON_SERVER, PS_ON_SERVER)
+        }
+        for feature, (low, high) in limits.items():
+            if feature.name in ranges:
+                ranges[feature.name][0][feature.index] = low
+                ranges[feature.name][1][feature.index] = high
+        prefix = np.zeros((slots + 1, *prices.shape[1:]))
+        np.cumsum(prices, axis=0, out=prefix[1:])
+        workers, ps = np.zeros(servers, dtype=np.int64), np.zeros(servers, dtype=np.int64)
+        cost, mode, start = best_limited_window(
+            base, starts, ends, table.worker_type, table.ps_type, table.one_server, table.workers,
+            table.duration, self.worker, self.ps, self.ratio, self.has_ps, self.capacity, prefix,
+            *ranges[ON_SERVER], *ranges[PS_ON_SERVER], workers, ps,
+        )  # fmt: skip
+        if mode < 0:
+            return None
+        duration = int(table.duration[mode])
+        ps_type = int(table.ps_type[mode]) if self.has_ps else -1
+        last = start + duration - 1
+        if not self.has_ps:
+            ps[:] = 0
+        row = WindowRow(start, last, int(table.worker_type[mode]), ps_type, workers, ps)
+        return float(cost), row
+
+
+def window_features(row: WindowRow) -> dict[Feature, int]:
+    """Value of every feature of a schedule that is not 0."""
+    found = {
+        COMPLETES: row.last,
+        START: row.first,
+        WORKERS: int(row.workers.sum()),
+        WORKER_TYPE: row.worker_type,
+        PS_TYPE: max(0, row.ps_type),
+    }
+    for name, counts in ((ON_SERVER, row.workers), (PS_ON_SERVER, row.ps)):
+        for server in np.flatnonzero(counts).tolist():
+            found[Feature(name, (server,))] = int(counts[server])
+    return found

@@ -142,4 +142,4 @@ three.groupby(["load", "lie"])["outcome"].value_counts(normalize=True).unstack()
 
 # %%
 four = experiment("P4")
-four.groupby("load").apply(lambda own: own["contributed"].corr(own["gained"]))
+four.groupby("load")[["contributed", "gained"]].corr()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -69,7 +70,7 @@ def spans(result):
 
 
 def test_gandiva_fair_by_hand():
-    """One worker, tickets 2 : 1: passes a 0 2/3... run a, b, a, a, b, a; one slot each."""
+    """One server of three workers, gangs of three, tickets 2 : 1: a, b, a, a, b in turn."""
     instance = cluster_of(
         [3],
         [("a", 2, 1), ("b", 1, 0)],
@@ -85,21 +86,28 @@ def test_gandiva_fair_by_hand():
     assert {b.constraint for b in result.solution.violations()} == {"(3l)"}
 
 
-def test_gandiva_fair_shares_follow_the_tickets_under_backlog():
-    """Law: with jobs waiting in every tenant, its share of worker-slots is that of its tickets."""
+@pytest.mark.parametrize("gangs", [(1, 1, 1), (1, 3, 2), (4, 1, 2)])
+def test_gandiva_fair_shares_follow_the_tickets_under_backlog(gangs):
+    """Law: with jobs waiting in every tenant, its share of worker-slots is that of its tickets.
+
+    Tenants with larger gangs get no more for it: a pass grows with the gang.
+    """
     quotas = [("a", 6, 2), ("b", 4, 1), ("c", 2, 1)]
-    jobs = [(f"{t}{k}", t, 0, 900, 1) for t in "abc" for k in range(12)]
-    result = simulate(cluster_of([3, 3, 3, 3], quotas, jobs, horizon=600), "gandiva-fair")
-    # Nothing completes in 600 slots, so shares are read from the algorithm's own rows.
+    jobs = [
+        (f"{t}{k}", t, 0, 900, gang)
+        for t, gang in zip("abc", gangs, strict=True)
+        for k in range(12)
+    ]
+    instance = cluster_of([3, 3, 4, 2], quotas, jobs, horizon=300)
     served = Counter()
-    run = simulate_rows(cluster_of([3, 3, 3, 3], quotas, jobs, horizon=600))
-    for name, rows in run.items():
-        served[name[0]] += sum((row["to"] - row["from"] + 1) for row in rows)
+    for name, rows in simulate_rows(instance).items():
+        served[name[0]] += sum(
+            (row["to"] - row["from"] + 1) * sum(row["workers"].values()) for row in rows
+        )
     total = sum(served.values())
-    assert total == 4 * 600  # a PS a job: four jobs at once
+    assert total >= 300 * 4  # a PS a job: four jobs at once
     for tenant, workers, _ in quotas:
         assert abs(served[tenant] / total / (workers / 12) - 1) <= 0.05
-    assert len(result.report["unfinished"]) == len({name for name, rows in run.items() if rows})
 
 
 def simulate_rows(instance):

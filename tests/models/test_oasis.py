@@ -197,29 +197,46 @@ def test_the_method_proves_a_known_optimum():
     assert result.solution.violations() == []
 
 
-def test_an_aggregated_optimum_that_does_not_fit_is_cut_off():
-    """Three 2-GPU workers fill two 3-GPU servers in the sum, and two fit."""
+def one_slot(worker, ps, capacities, values):
+    """Jobs of one worker-slot each, in a cluster of one slot."""
     job = {"arrival": 1, "epochs": 1, "chunks": 1, "minibatches": 1, "minibatch_slots": 1,
-           "gradient_mb": 0, "worker": {"gpu": 2}, "ps": {}}  # fmt: skip
-    flat = [{"kind": "linear", "slope": 0, "intercept": value} for value in (3, 2, 1)]
-    instance = OasisInstance.parse(
+           "gradient_mb": 0, "worker": worker, "ps": ps}  # fmt: skip
+    flat = [{"kind": "linear", "slope": 0, "intercept": value} for value in values]
+    servers = [[{"name": f"{role}{i}", "capacity": c} for i, c in enumerate(own)]
+               for role, own in zip("wp", capacities, strict=True)]  # fmt: skip
+    return OasisInstance.parse(
         {
-            "family": "oasis", "name": "twins", "horizon": 1, "slot_seconds": 60,
+            "family": "oasis", "name": "one-slot", "horizon": 1, "slot_seconds": 60,
             "resources": ["gpu", "mbps"], "bandwidth_resource": "mbps",
-            "worker_servers": [{"name": n, "capacity": {"gpu": 3}} for n in ("w1", "w2")],
-            "ps_servers": [{"name": "p1", "capacity": {}}],
+            "worker_servers": servers[0], "ps_servers": servers[1],
             "jobs": [{**job, "name": f"j{i}", "utility": u} for i, u in enumerate(flat)],
         }
     )  # fmt: skip
-    _, aggregated = solved(instance)
-    assert aggregated.objective == pytest.approx(6)
-    assert optimum(instance).value == pytest.approx(5)
+
+
+def check_method(instance, value, cuts):
+    assert optimum(instance).value == pytest.approx(value)
     nobody = OasisSolution(instance, {}, {})
     result = METHODS["milp"](instance, "standard", SolveOptions(), None, incumbent=nobody)
     assert result.status == "optimal"
-    assert result.objective == pytest.approx(5)
-    assert result.bound == pytest.approx(5)
-    assert result.details["conflict_cuts"] >= 1
+    assert result.objective == pytest.approx(value)
+    assert result.bound == pytest.approx(value)
+    assert result.details["conflict_cuts"] == cuts
+
+
+def test_patterns_see_that_an_aggregated_optimum_does_not_fit():
+    """Three 2-GPU workers fill two 3-GPU servers in the sum, and two fit."""
+    instance = one_slot({"gpu": 2}, {}, ([{"gpu": 3}, {"gpu": 3}], [{}]), (3, 2, 1))
+    _, aggregated = solved(instance)
+    assert aggregated.objective == pytest.approx(6)
+    check_method(instance, 5, cuts=0)
+
+
+def test_promises_that_no_schedule_keeps_are_cut_off():
+    """Two workers need half a PS each, and the one PS that fits serves one job."""
+    worker, ps = {"gpu": 1, "mbps": 1}, {"mbps": 2}
+    capacities = ([{"gpu": 2, "mbps": 2}], [{"mbps": 2}])
+    check_method(one_slot(worker, ps, capacities, (3, 2)), 3, cuts=1)
 
 
 @settings(max_examples=40, derandomize=True, database=None, deadline=None)

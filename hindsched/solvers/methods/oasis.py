@@ -1,38 +1,40 @@
-"""Methods of the oasis family: the generic ones, with a program that is sure to be placed.
+"""Methods of the oasis family: the generic ones, with a program of ends and leaves.
 
-The aggregated program is the fastest, but its optimum counts only once it is placed on real
-servers: by best fit, or by a leaf, the program server by server with each job's end given. What no
-leaf can place is cut off (`oasis_conflicts`). If a leaf stays undecided, the printed program takes
-over with what is left of the time; the smaller bound stands.
+Who is admitted and when each job ends is decided by a program whose other variables are fractional
+but lie in the hull of what servers can hold (`models.oasis_patterns`). Whether its promises can be
+kept is decided on the servers as they are, by a leaf; what no leaf can keep is cut off
+(`oasis_conflicts`). If a leaf stays undecided, the printed program takes over with what is left of
+the time; the smaller bound stands.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from hindsched.instances.base import Instance
 from hindsched.instances.oasis import OasisInstance
 from hindsched.models import oasis as models
+from hindsched.models.oasis_patterns import build_ends_program
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.oasis import OasisSolution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.methods.auto import solve_auto
 from hindsched.solvers.methods.base import Method, better, generic_methods, solve_milp
-from hindsched.solvers.methods.oasis_conflicts import Leaves, add_cut, promised_ends
+from hindsched.solvers.methods.oasis_conflicts import Leaves, add_cut, last_ends, promised_ends
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.oasis import OasisOracle
 from hindsched.solvers.program import solve_program, within_gap
 from hindsched.solvers.result import Result
 from hindsched.solvers.status import Status, StoppedBy
 
-SHARE_OF_AGGREGATED = 0.6
-"""Share of a time limit that the aggregated program may use if it may have to be placed."""
-SHARE_OF_PLACING = 0.5
-"""Share of what is left of it that placing its best point may use."""
+SHARE_OF_ENDS = 0.7
+"""Share of the time left that the program of the ends may use before its promises are tried."""
+SHARE_OF_LEAF = 0.6
+"""Share of the time left that one leaf may use."""
 
 
 def milp(
@@ -43,8 +45,9 @@ def milp(
     *,
     incumbent: Solution | None = None,
 ) -> Result:
-    """Solve the aggregated program, placing its points and cutting off what cannot be placed."""
+    """Solve the program of the ends, cutting off what cannot be kept until its best can be."""
     started = time.perf_counter()
+    instance = cast(OasisInstance, instance)
 
     def left() -> float | None:
         limit = options.time_limit
@@ -55,40 +58,29 @@ def milp(
         return seconds is not None and seconds <= 0
 
     best = incumbent or insert_by_density(instance, formulation)
-    model = models.build_offline(cast(OasisInstance, instance), formulation)
-    twins = _has_twins(instance)
-    leaves: Leaves | None = None
-    bounds: list[float] = []
+    model = build_ends_program(instance, formulation)
+    leaves = Leaves(instance, options)
+    bound: float | None = None
     cuts = 0
     while True:
         models.load(model, cast(OasisSolution, best))
-        limit = _share(left(), SHARE_OF_AGGREGATED if twins else 1.0)
+        limit = _share(left(), SHARE_OF_ENDS)
         program = solve_program(
             model, options.with_time(limit), start=True, on_progress=on_progress
         )
-        bounds += [] if program.bound is None else [program.bound]
-        if not program.has_point:
+        bound = _smaller(bound, program.bound)
+        if not program.has_point or within_gap(best.objective(), bound, options.gap):
             break
-        placed = models.extract(model, cast(OasisInstance, instance), formulation)
-        impossible = False
-        if placed is None:
-            leaves = leaves or Leaves(model, options)
-            promised = promised_ends(model)
-            leaf = leaves.decide(promised, _share(left(), SHARE_OF_PLACING))
-            placed = leaves.solution() if leaf.has_point else None
-            impossible = leaf.status == Status.INFEASIBLE
-        if placed is not None and placed.is_feasible():
-            best = better(best, placed) or best
-        if leaves is None or not impossible or program.status != Status.OPTIMAL or out_of_time():
+        promised = promised_ends(model)
+        leaf = leaves.decide(promised, _share(left(), SHARE_OF_LEAF))
+        if leaves.solution is not None and leaves.solution.is_feasible():
+            best = better(best, leaves.solution) or best
+        if leaf.status != Status.INFEASIBLE or out_of_time():
             break
-        add_cut(model, leaves.conflict(promised, out_of_time))
+        if StoppedBy.INTERRUPTED in (program.stopped_by, leaf.stopped_by):
+            break
+        add_cut(model, leaves.conflict(promised, last_ends(model), out_of_time))
         cuts += 1
-    bound = min(bounds, default=None)
-    details: dict[str, Any] = {
-        **program.details,
-        "conflict_cuts": cuts,
-        "leaves": 0 if leaves is None else leaves.count,
-    }
     result = Result(
         instance=instance,
         formulation=formulation,
@@ -99,10 +91,10 @@ def milp(
         bound=bound,
         backend=program.backend,
         options=options.to_dict(),
-        details=details,
+        details={**program.details, "conflict_cuts": cuts, "leaves": leaves.count},
     )
     closed = within_gap(best.objective(), bound, options.gap)
-    if not closed and twins and program.stopped_by != StoppedBy.INTERRUPTED:
+    if not closed and program.stopped_by != StoppedBy.INTERRUPTED and not out_of_time():
         result = _printed(result, options.with_time(left()), on_progress)
         closed = within_gap(result.objective, result.bound, options.gap)
     return replace(
@@ -124,13 +116,16 @@ def _printed(first: Result, options: SolveOptions, on_progress: Progress | None)
         incumbent=first.solution,
         form="printed",
     )
-    bounds = [bound for bound in (first.bound, second.bound) if bound is not None]
     return replace(
         second,
         solution=better(second.solution, first.solution),
-        bound=min(bounds, default=None),
-        details={**second.details, "aggregated": {**first.details, "bound": first.bound}},
+        bound=_smaller(first.bound, second.bound),
+        details={**second.details, "ends": {**first.details, "bound": first.bound}},
     )
+
+
+def _smaller(one: float | None, other: float | None) -> float | None:
+    return min((bound for bound in (one, other) if bound is not None), default=None)
 
 
 def _share(seconds: float | None, share: float) -> float | None:
@@ -167,15 +162,6 @@ def insert_by_density(instance: Instance, formulation: str | None = None) -> Sol
             residual[response.rows] -= response.amounts
             rows[oracle.block_name(block)] = oracle.assignments(block, response)
     return OasisSolution.from_assignments(instance, rows, formulation)
-
-
-def _has_twins(instance: Instance) -> bool:
-    """Whether any servers are identical, so that the aggregated program is another program."""
-    instance = cast(OasisInstance, instance)
-    return any(
-        len({row.tobytes() for row in capacity}) < capacity.shape[0]
-        for capacity in (instance.worker_capacity, instance.ps_capacity)
-    )
 
 
 METHODS: dict[str, Method] = {

@@ -1,12 +1,12 @@
-"""Leaves and conflict cuts: what an aggregated point promises, decided on real servers.
+"""Leaves and conflict cuts: what the program of the ends promises, decided on real servers.
 
-An aggregated point says which jobs are admitted and when each ends. Whether the servers hold that
-is a feasibility problem (a leaf): the same jobs, each finished by its end. If nothing fits, a
-smallest set of promises that still cannot be kept gives a cut that every solution satisfies,
+A point of `build_ends_program` says which jobs are admitted and when each ends. Whether the
+servers hold that is a packing problem (a leaf). If nothing fits, a smallest set S of promises that
+still cannot be kept gives a cut that every solution satisfies,
 
     sum over jobs i of S, ends e <= E_i of u_ie <= |S| - 1,
 
-and the aggregated program goes on with it.
+and the program of the ends goes on with it.
 """
 
 from __future__ import annotations
@@ -16,99 +16,109 @@ from typing import Any
 
 import pyomo.environ as pyo
 
-from hindsched.models import oasis as models
+from hindsched.instances.oasis import OasisInstance
+from hindsched.models.oasis_leaf import build_leaf, extract_leaf
 from hindsched.solutions.oasis import OasisSolution
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import ProgramResult, solve_program
-from hindsched.solvers.status import Status
+from hindsched.solvers.status import Status, StoppedBy
 
 Ends = dict[int, int]
 """Latest end slot by the position of each admitted job."""
-SHRINK_SECONDS = 3.0
+SHRINK_SECONDS = 1.0
 """Limit of each leaf while a conflict is made smaller; undecided keeps the larger conflict."""
-ANY_POINT = 0.9
-"""Gap at which a leaf stops: it wants some point, not the best one."""
+MOST_UNDECIDED = 3
+"""Undecided leaves after which a conflict stays as it is."""
 
 
 class Leaves:
-    """The program on real servers, in which jobs are asked to finish by given ends.
+    """Decides promises of ends on the servers as they are.
 
     Parameters
     ----------
-    model : ConcreteModel
-        The aggregated program, from `build_offline` in a form with end binaries ``u``.
+    instance : OasisInstance
+        The instance.
     options : SolveOptions
         Solver, threads and seed.
+
+    Attributes
+    ----------
+    count : int
+        Leaves decided so far, those that made conflicts smaller included.
+    solution : OasisSolution, optional
+        Schedule of the last leaf that had one.
     """
 
-    def __init__(self, model: Any, options: SolveOptions) -> None:
-        self.instance = model.program.instance
+    def __init__(self, instance: OasisInstance, options: SolveOptions) -> None:
+        self.instance = instance
         self.options = options
         self.count = 0
-        self._model = models.build_offline(self.instance, form=model.program.form, aggregate=False)
-        for job in self._model.job:
-            block = self._model.job[job]
-            block.asked = pyo.Constraint(expr=block.admitted >= 0)
+        self.solution: OasisSolution | None = None
 
     def decide(self, ends: Ends, seconds: float | None) -> ProgramResult:
         """Solve one leaf: the jobs of `ends` and no others, each finished by its end."""
         self.count += 1
-        for job in self._model.job:
-            block = self._model.job[job]
-            latest = ends.get(job, 0)
-            for end in block.u:
-                if end <= latest:
-                    block.u[end].unfix()
-                else:
-                    block.u[end].fix(0)
-            block.asked.set_value(block.admitted >= (1 if job in ends else 0))
-        options = SolveOptions(
-            solver=self.options.solver,
-            time_limit=seconds,
-            gap=ANY_POINT,
-            threads=self.options.threads,
-            seed=self.options.seed,
+        self.solution = None
+        if not ends:
+            self.solution = OasisSolution(self.instance, {}, {})
+            return ProgramResult(Status.OPTIMAL, StoppedBy.GAP)
+        model = build_leaf(self.instance, ends)
+        result = solve_program(
+            model,
+            SolveOptions(
+                solver=self.options.solver,
+                time_limit=seconds,
+                threads=self.options.threads,
+                seed=self.options.seed,
+            ),
         )
-        return solve_program(self._model, options)
+        if result.has_point:
+            self.solution = extract_leaf(model)
+        return result
 
-    def solution(self) -> OasisSolution | None:
-        """The solution of the last leaf that had a point."""
-        return models.extract(self._model, self.instance)
-
-    def conflict(self, ends: Ends, out_of_time: Callable[[], bool]) -> Ends:
+    def conflict(self, ends: Ends, last: Ends, out_of_time: Callable[[], bool]) -> Ends:
         """Make an infeasible leaf's promises fewer and later while nothing fits.
 
         Parameters
         ----------
         ends : dict
             Promises that were proven impossible.
+        last : dict
+            The last end that is worth anything, by job.
         out_of_time : callable
             Whether to stop with the present conflict, which is valid at any time.
         """
         work = self.instance.work
-        for job in sorted(ends, key=lambda i: work[i]):
-            if out_of_time():
-                return ends
-            fewer = {i: end for i, end in ends.items() if i != job}
-            if self.decide(fewer, SHRINK_SECONDS).status == Status.INFEASIBLE:
-                ends = fewer
-        for job in list(ends):
-            if out_of_time():
-                return ends
-            later = {**ends, job: max(self._model.job[job].u)}
-            if later == ends or self.decide(later, SHRINK_SECONDS).status == Status.INFEASIBLE:
-                ends = later
+        undecided = 0
+        steps = [(job, None) for job in sorted(ends, key=lambda i: work[i])]
+        for job, end in [*steps, *((job, last[job]) for job, _ in steps)]:
+            if job not in ends or end == ends[job]:
+                continue
+            if undecided >= MOST_UNDECIDED or out_of_time():
+                break
+            weaker = {i: e for i, e in ends.items() if i != job}
+            if end is not None:
+                weaker[job] = end
+            status = self.decide(weaker, SHRINK_SECONDS).status
+            undecided += status == Status.NO_SOLUTION
+            if status == Status.INFEASIBLE:
+                ends = weaker
         return ends
 
 
 def promised_ends(model: Any) -> Ends:
-    """Admitted jobs and their ends at the aggregated program's present point."""
+    """Admitted jobs and their ends at the program's present point."""
     return {
         job: end
         for job in model.job
         for end, chosen in model.job[job].u.items()
         if round(chosen.value or 0.0) == 1
     }
+
+
+def last_ends(model: Any) -> Ends:
+    """The last end of each job that has any."""
+    return {job: max(model.job[job].u) for job in model.job if len(model.job[job].u)}
 
 
 def add_cut(model: Any, conflict: Ends) -> None:

@@ -15,6 +15,7 @@ identical workers are counted, which loses nothing. (2a) and (2i) are kept by th
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pyomo.environ as pyo
@@ -268,13 +269,30 @@ class LiteralBuilder:
             for j, g, _ in m.y
             if servers[g] in limited and self.instance.chunk_gb[j] > 0
         }
-        m.N = pyo.Var(sorted(pairs), bounds=lambda _, j, s: (0, self.chunks[j]))
+        before = self._stored_before()
+        m.N = pyo.Var(
+            sorted(pairs), bounds=lambda _, j, s: (before.get((j, s), 0), self.chunks[j])
+        )
         keys = [key for key in m.y if (key[0], servers[key[1]]) in pairs]
         # One group a server and type: a job's workers on a server are one group.
         m.eq_7a_peak = pyo.Constraint(
             keys, rule=lambda m, j, g, t: m.N[j, servers[g]] >= m.y[j, g, t]
         )
         add_storage(m, self.instance, self.past, self.last, {pair: m.N[pair] for pair in pairs})
+
+    def _stored_before(self) -> dict[tuple[int, int], int]:
+        """Most workers of a server that have trained a job at once so far, by (job, server)."""
+        workers = self.instance.worker_list
+        units = Counter(
+            (j, workers[place][0], t)
+            for j, _, place, first, last in self.past.rows
+            if place < len(workers)
+            for t in range(first, min(last, self.past.now - 1) + 1)
+        )
+        most: dict[tuple[int, int], int] = {}
+        for (j, s, _), count in units.items():
+            most[j, s] = max(most.get((j, s), 0), count)
+        return most
 
     def _runs_at(self, m: pyo.ConcreteModel, j: int) -> Parts:
         found: dict[int, list[tuple[Any, float]]] = {}

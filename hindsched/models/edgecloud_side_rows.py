@@ -87,6 +87,8 @@ def add_storage(
 ) -> None:
     """What a server stores fits (7b); chunks are stored from arrival to completion (7a), (7c).
 
+    A chunk that is placed later than its job arrived needs its room from the arrival on, too.
+
     Parameters
     ----------
     m : ConcreteModel
@@ -103,7 +105,7 @@ def add_storage(
         (j, s, t)
         for j, s in here
         if s in limited and instance.chunk_gb[j] > 0
-        for t in range(max(int(instance.arrivals[j]), past.now), last[j] + 1)
+        for t in range(int(instance.arrivals[j]), last[j] + 1)
     ]
     if not keys:
         return
@@ -129,7 +131,7 @@ def add_storage(
 def _locked_storage(
     instance: EdgecloudInstance, past: Past, last: Mapping[int, int]
 ) -> dict[tuple[int, int], float]:
-    """GB that locked jobs hold, by (server, slot from now on)."""
+    """GB that locked jobs hold, by (server, slot)."""
     homes: dict[int, set[tuple[int, int]]] = {}
     ends: dict[int, int] = {}
     for j, chunk, place, _, end in past.rows:
@@ -139,6 +141,6 @@ def _locked_storage(
     stored: dict[tuple[int, int], float] = {}
     for j, chunks in homes.items():
         for _, s in chunks:
-            for t in range(past.now, ends[j] + 1):
+            for t in range(int(instance.arrivals[j]), ends[j] + 1):
                 stored[s, t] = stored.get((s, t), 0.0) + float(instance.chunk_gb[j])
     return stored

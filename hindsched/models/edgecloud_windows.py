@@ -155,21 +155,32 @@ class GreedySchedule:
             taken = [b for b in past.cloud_busy if instance.jobs[b[0]].worker_type == kind]
             last = max([now, *(last + 1 for _, _, last in taken)])
             self.cloud_free[kind] = [last] * count
-        self.stored: list[tuple[int, int, float]] = []  # (server, completion, GB)
+        self.stored = self._stored_by_locked()  # (server, completion, GB)
         self.ends: dict[int, int] = {}
         self.rows: list[tuple[int, int, int, int, int]] = []
         self.completion: dict[int, int] | None = self._run()
 
+    def _stored_by_locked(self) -> list[tuple[int, int, float]]:
+        """(Server, completion, GB) of the chunks of jobs that are planned for good."""
+        rows = [row for row in self.past.rows if row[0] not in set(self.past.open_jobs)]
+        ends: dict[int, int] = {}
+        for j, *_, last in rows:
+            ends[j] = max(ends.get(j, 0), last)
+        workers = self.instance.worker_list
+        homes = {(j, chunk, place) for j, chunk, place, *_ in rows if place < len(workers)}
+        gb = self.instance.chunk_gb
+        return [(workers[place][0], ends[j], float(gb[j])) for j, _, place in sorted(homes)]
+
     def _run(self) -> dict[int, int] | None:
         cloud = len(self.instance.worker_list)
         for (j, _), (place, done) in self.past.started.items():
-            if place == cloud and j not in self.past.on_edge:
-                left = int(self.instance.edge_slots[j]) - done  # long enough for zeta = 1, too
-                self._end(j, self.past.now + max(0, left) - 1)
-            elif place == cloud:
-                self._end(j, self.past.now + int(self.instance.edge_slots[j]) - done - 1)
+            left = max(0, int(self.instance.edge_slots[j]) - done)  # enough for zeta = 1, too
+            if place == cloud:
+                self._end(j, self.past.now + left - 1)
+                free = self.cloud_free.get(self.instance.jobs[j].worker_type)
+                if free is not None:
+                    heapq.heapreplace(free, max(free[0], self.past.now + left))
             else:
-                left = max(0, int(self.instance.edge_slots[j]) - done)
                 self.free[place] += left
                 self._end(j, self.free[place] - 1 if left else self.past.now - 1)
         order = sorted(self.past.open_jobs, key=lambda j: (self.instance.arrivals[j], j))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hindsched.errors import InputError
+from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, family_module
 from hindsched.models.base import Commitments, model_module
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
@@ -18,6 +18,7 @@ from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle, build_oracle
 from hindsched.solvers.program import solve_program
+from hindsched.solvers.status import Status
 
 
 class Reoptimise(OnlineAlgorithm):
@@ -77,6 +78,9 @@ class Reoptimise(OnlineAlgorithm):
         if start is not None:
             module.load(model, start)
         result = solve_program(model, self.options, start=start is not None)
+        if result.status == Status.INFEASIBLE:
+            rule = "no plan serves all known jobs with what is done and given out"
+            raise SolveFailed(f"reoptimise in slot {slot} of {known.name}: {rule}")
         self._counts["solves"] += 1
         self._counts["limits_reached"] += result.stopped_by == "time_limit"
         solution = module.extract(model, known, formulation) if result.has_point else None

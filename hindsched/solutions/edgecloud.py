@@ -192,7 +192,7 @@ class EdgecloudSolution(Solution):
             *self._parameter_servers(),
             *self._upload(),
             *([] if self.formulation == "literal" else self._placement()),
-            *self._storage(),
+            *self.storage_violations(self._last),
         ]
 
     def _label(self, j: int | np.integer, chunk: int | np.integer | None = None) -> str:
@@ -334,32 +334,38 @@ class EdgecloudSolution(Solution):
 
         In ``literal``, where chunks have no home, the largest number that it trains there at once.
         """
-        servers = np.array([s for s, _, _ in self.instance.worker_list] + [-1])[self.runs.place]
-        stored: dict[tuple[int, int], int] = {}
+        runs = self.runs
+        servers = np.array([s for s, _, _ in self.instance.worker_list] + [-1])[runs.place]
         on_edge = servers >= 0
-        pairs = np.column_stack((self.runs.job, servers))[on_edge]
-        for j, s in np.unique(pairs, axis=0).tolist():
-            mine = on_edge & (self.runs.job == j) & (servers == s)
-            if self.formulation == "literal":
-                stored[j, s] = int(load(self.runs.first[mine], self.runs.last[mine]).max())
-            else:
-                stored[j, s] = np.unique(self.runs.chunk[mine]).size
+        if self.formulation == "literal":
+            pairs = np.unique(np.column_stack((runs.job, servers))[on_edge], axis=0)
+            stored: dict[tuple[int, int], int] = {}
+            for j, s in pairs.tolist():
+                mine = on_edge & (runs.job == j) & (servers == s)
+                stored[j, s] = int(load(runs.first[mine], runs.last[mine]).max())
+            return stored
+        chunks = np.unique(np.column_stack((runs.job, servers, runs.chunk))[on_edge], axis=0)
+        pairs, counts = np.unique(chunks[:, :2], axis=0, return_counts=True)
+        return {(j, s): n for (j, s), n in zip(pairs.tolist(), counts.tolist(), strict=True)}
+
+    def stored_gb(self, last: Ints) -> NDArray[np.float64]:
+        """GB stored by server and slot (from 0) if each job holds its chunks until ``last[j]``."""
+        stored = np.zeros((len(self.instance.servers), int(last.max(initial=0)) + 2))
+        for (j, s), count in self.stored_chunks().items():
+            slots = slice(int(self.instance.arrivals[j]), int(last[j]) + 1)
+            stored[s, slots] += count * self.instance.chunk_gb[j]
         return stored
 
-    def _storage(self) -> list[Violation]:
-        """(7b) with (7a), (7c), (7d): chunks stay on their server from arrival to completion."""
+    def storage_violations(self, last: Ints) -> list[Violation]:
+        """(7b) with (7a), (7c), (7d): chunks stay on their server from arrival to ``last[j]``."""
         instance = self.instance
         if not (np.isfinite(instance.storage_gb).any() and (instance.chunk_gb > 0).any()):
             return []
-        end = int(self._last.max(initial=0)) + 2
-        stored_gb = np.zeros((len(instance.servers), end))
-        for (j, s), count in self.stored_chunks().items():
-            first = int(instance.arrivals[j])
-            stored_gb[s, first : int(self._last[j]) + 1] += count * instance.chunk_gb[j]
+        stored = self.stored_gb(last)
         found: list[Violation] = []
         for s in np.flatnonzero(np.isfinite(instance.storage_gb)).tolist():
             limit = float(instance.storage_gb[s])
-            excess = stored_gb[s] - limit
+            excess = stored[s] - limit
             slot = int(excess.argmax())
             if excess[slot] > FEASIBILITY_TOLERANCE * max(1.0, limit):
                 where = f"server {instance.servers[s].name}, slot {slot}"

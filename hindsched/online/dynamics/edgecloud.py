@@ -29,7 +29,7 @@ from hindsched.errors import InputError, Refused
 from hindsched.instances.edgecloud import EdgecloudInstance, EdgecloudJob
 from hindsched.online.protocol import Decision, Environment
 from hindsched.online.truth import RowTruth
-from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Assignment
+from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud import CLOUD_KEYS, EDGE_KEYS, PS_KEYS, EdgecloudSolution
 from hindsched.solutions.edgecloud_ps import active_spans
 from hindsched.solutions.edgecloud_runs import Holds, Runs
@@ -60,7 +60,10 @@ class Truth(RowTruth):
         self._index = {job.name: j for j, job in enumerate(instance.jobs)}
         self._by_arrival = sorted(instance.jobs, key=self.reveal_slot)
         self._known: dict[str, Any] = {}
-        self._may_move = environment.formulation == "literal" or not environment.in_feasible_set
+        # Baselines outside the feasible set are judged by `literal`, where work may move.
+        outside = not environment.in_feasible_set
+        self._formulation = "literal" if outside else environment.formulation
+        self._may_move = self._formulation == "literal"
         self._cloud = len(instance.worker_list)
         self._home: dict[tuple[int, int], int] = {}
         self._last: dict[tuple[int, int], int] = {}
@@ -75,7 +78,7 @@ class Truth(RowTruth):
         self._run_slots: dict[int, dict[int, int]] = {}
         self._on_edge: set[int] = set()
         self._holds: list[tuple[int, int, int, int | None]] = []
-        self._stored: list[tuple[int, int]] = []
+        self._stores_more = False
         self._limited_storage = bool(
             np.isfinite(instance.storage_gb).any() and (instance.chunk_gb > 0).any()
         )
@@ -91,6 +94,9 @@ class Truth(RowTruth):
             self._known[job.name] = job
         return self._known
 
+    def check_form(self, name: str, rows: Sequence[Assignment]) -> None:
+        """Dispatches and open runs are no rows of a file: `check_row` tells what a row is."""
+
     def apply(self, slot: int, decision: Decision) -> None:
         """Add the decision's rows, ends of runs first; see the module."""
         for stops in (True, False):
@@ -99,6 +105,9 @@ class Truth(RowTruth):
                 for row in rows:
                     if (row.keys() == STOP_KEYS) is stops:
                         self.check_row(slot, job, row)
+        if self._stores_more and self._limited_storage:
+            self._check_storage(slot)
+        self._stores_more = False
 
     def check_row(self, slot: int, job: Any, row: Assignment) -> None:
         """Check and book one row; raise `Refused` with the constraint's name."""
@@ -142,6 +151,7 @@ class Truth(RowTruth):
             raise Refused("no migration", f"job {job.name}, chunk {chunk}", "it has another home")
         if place != self._cloud:
             self._on_edge.add(j)
+            self._stores_more = True
         self._finished = None
 
     def _drive(self, place: int, how: str, job: EdgecloudJob) -> None:
@@ -157,11 +167,9 @@ class Truth(RowTruth):
             raise Refused("no migration", f"job {job.name}, chunk {chunk}", detail)
         self._chunk(j, job, chunk, place)
         self._drive(place, "priority", job)
-        server = self.instance.worker_list[place][0]
         ready = max(slot, job.arrival + job.upload_slots[row["server"]])
         self._dispatched.append((place, ready, j, chunk, row["priority"]))
         self._dispatched_of[j] = self._dispatched_of.get(j, 0) + 1
-        self._store(j, job, server)
 
     def _run(self, j: int, job: EdgecloudJob, row: Assignment) -> None:
         place = self._place(j, job, row)
@@ -183,8 +191,6 @@ class Truth(RowTruth):
         else:
             self._drive(place, "runs", job)
             self._occupy(place, first, last, where)
-            if fresh:
-                self._store(j, job, self.instance.worker_list[place][0])
         self._last[j, chunk] = last
         self._runs.append((j, chunk, place, first, last))
         slots = self._run_slots.setdefault(j, {})
@@ -200,6 +206,7 @@ class Truth(RowTruth):
             raise Refused("(2d)", where, "the worker is taken")
         self._open[j, row["chunk"]] = row
         self._open_on[place] = (j, row["chunk"])
+        self._stores_more = True
 
     def _stop(self, slot: int, j: int, job: EdgecloudJob, row: Assignment) -> None:
         """End a run and book it."""
@@ -232,26 +239,29 @@ class Truth(RowTruth):
                 raise Refused("(2d)", f"job {job.name}, cloud, slot {t}", "the cloud is full")
             self._cloud_use[job.worker_type, t] = used
 
-    def _store(self, j: int, job: EdgecloudJob, server: int) -> None:
-        """Whatever finishes when, the server holds the chunk from the arrival on (7b)."""
-        if not self._limited_storage or not job.chunk_gb:
-            return
-        self._stored.append((j, server))
-        limit = float(self.instance.storage_gb[server])
-        done = self._completed_by(job.arrival)
-        used = sum(
-            self.instance.chunk_gb[i] for i, s in self._stored if s == server and i not in done
-        )
-        if used > limit + FEASIBILITY_TOLERANCE * max(1.0, limit):
-            where = f"job {job.name}, server {self.instance.servers[server].name}"
-            raise Refused("(7b)", where, f"{used:.6g} GB stored, {limit:.6g} GB there")
-
-    def _completed_by(self, slot: int) -> set[int]:
-        """Jobs all of whose work ends before `slot`, by what is decided so far."""
+    def _check_storage(self, slot: int) -> None:
+        """(7b) up to `slot`: whoever is not done holds its chunks, and later slots hold no more."""
+        open_runs = [
+            (
+                j,
+                chunk,
+                self.instance.worker_index[row["server"], row["worker"]],
+                *(row["from"],) * 2,
+            )
+            for (j, chunk), row in self._open.items()
+            if "worker" in row
+        ]
         runs = self._all_runs()
         last = np.zeros(len(self.instance.jobs), dtype=np.int64)
         np.maximum.at(last, runs.job, runs.last)
-        return {j for j in set(runs.job.tolist()) if last[j] < slot and self._is_settled(j)}
+        for j in set(runs.job.tolist()) | {j for j, *_ in open_runs}:
+            if last[j] >= slot or not self._is_settled(j):
+                last[j] = slot
+        columns = np.column_stack(list(vars(runs).values()))
+        with_open = Runs.of(np.concatenate((columns, np.array(open_runs).reshape(-1, 5))))
+        stored = EdgecloudSolution(self.instance, with_open, Holds.of([]), self._formulation)
+        for violation in stored.storage_violations(last):
+            raise Refused("(7b)", violation.where, f"by {violation.amount:.6g} GB")
 
     def _hold(self, j: int, job: EdgecloudJob, row: Assignment) -> None:
         instance = self.instance
@@ -317,10 +327,7 @@ class Truth(RowTruth):
         """
         runs = self._all_runs()
         holds = Holds.of(self._closed_holds(active_spans(runs)))
-        formulation = self.environment.formulation
-        if not self.environment.in_feasible_set:
-            formulation = "literal"  # where work may move, as it does in these baselines
-        solution = EdgecloudSolution(self.instance, runs, holds, formulation)
+        solution = EdgecloudSolution(self.instance, runs, holds, self._formulation)
         for violation in solution.violations():
             if violation.constraint in ("(2e)", "(2f)"):
                 detail = f"by {violation.amount:.6g}"

@@ -5,7 +5,7 @@ is the c with the smallest ``c + P(c)``. Slots are counted from the job's arriva
 
 Without migration a worker's chunks take its cheapest slots up to c, so that the next chunk on a
 worker costs the next ``work`` smallest prices: increments rise, and the cheapest increments over
-all workers are optimal. With migration any ``chunks * work`` units will do, at most one a chunk and
+all workers are optimal, also if a server can store only so many. With migration any ``chunks * work`` units will do, at most one a chunk and
 slot. Both are greedy over sorted prices, kept sorted as c grows.
 """
 
@@ -29,7 +29,7 @@ def _insert_sorted(values: Any, size: int, value: float) -> None:
 @njit(cache=True)
 def cheapest_by_completion(
     first: Any, count: Any, price: Any, extra: Any, work: int, chunks: int, cloud: Any,
-    best: float, earliest: int,
+    owner: Any, room: Any, best: float, earliest: int,
 ) -> Any:  # fmt: skip
     """Best completion when every chunk stays on one worker.
 
@@ -43,8 +43,13 @@ def cheapest_by_completion(
         Price a chunk pays beside, if the job completes in that slot (storage).
     work, chunks : int
         Slots a chunk, and number of chunks.
-    cloud : ndarray, shape (L,)
-        Price of one chunk in the cloud that has ended by that slot; inf where none can.
+    cloud : ndarray, shape (K, L)
+        Price of the first, second, ... chunk in the cloud that has ended by that slot, inf where
+        none can; all further ones cost what the last row says.
+    owner : ndarray of int, shape (G,)
+        Server of each group.
+    room : ndarray, shape (S, L)
+        Chunks that each server can store if the job completes in that slot; no rows for no limit.
     best : float
         Value to beat.
     earliest : int
@@ -60,6 +65,7 @@ def cheapest_by_completion(
     size = np.zeros(groups, dtype=np.int64)
     total = np.zeros((groups, length + 1))
     layer = np.empty(groups, dtype=np.int64)
+    space = np.empty(room.shape[0])
     found = -1
     for c in range(length):
         if c + 1 >= best:
@@ -74,22 +80,28 @@ def cheapest_by_completion(
             for i in range(size[g]):
                 total[g, i + 1] = total[g, i] + ranked[g, i]
             layer[g] = 0
-        left, cost = chunks, c + 1.0
+        left, cost, sent = chunks, c + 1.0, 0
+        space[:] = room[:, c]
         while left > 0 and cost < best:
-            which, cheapest = -1, cloud[c]
+            which, cheapest = -1, cloud[sent, c]
             for g in range(groups):
                 begin, end = layer[g] * work, (layer[g] + 1) * work
-                if end <= size[g]:
+                if end <= size[g] and (space.size == 0 or space[owner[g]] >= 1):
                     step = total[g, end] - total[g, begin] + extra[g, c]
                     if step < cheapest or (which == -1 and step == cheapest and step < np.inf):
                         which, cheapest = g, step
             if cheapest == np.inf:
                 cost = np.inf
             elif which == -1:
-                cost += left * cheapest
-                left = 0
+                taken = 1 if sent + 1 < cloud.shape[0] else left
+                sent = min(sent + 1, cloud.shape[0] - 1)
+                cost += taken * cheapest
+                left -= taken
             else:
                 taken = min(left, count[which])
+                if space.size:
+                    taken = int(min(float(taken), space[owner[which]]))
+                    space[owner[which]] -= taken
                 cost += taken * cheapest
                 left -= taken
                 layer[which] += 1

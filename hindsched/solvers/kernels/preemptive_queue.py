@@ -75,6 +75,17 @@ class QueueState:
         """Let every worker run up to `now`."""
         _advance_all(self.clock, self.size, self.job, self.data, now)
 
+    def hold_back(self, job: int, until: float) -> None:
+        """Let no worker run a job before `until`; its place in the queues stays."""
+        columns = np.arange(self.job.shape[1])
+        mine = (self.job == job) & (columns[None, :] < self.size[:, None])
+        self.data[..., 1][mine] = np.maximum(self.data[..., 1][mine], until)
+
+    def unfinished(self) -> set[int]:
+        """Jobs with work left on some worker."""
+        columns = np.arange(self.job.shape[1])
+        return set(np.unique(self.job[columns[None, :] < self.size[:, None]]).tolist())
+
     def running(self) -> Ints:
         """Job that each worker is about to run at its clock, -1 if none, shape (workers,)."""
         jobs: Ints = _running(self.clock, self.size, self.job, self.data)

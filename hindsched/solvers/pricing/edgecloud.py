@@ -11,6 +11,11 @@ completion time and its chunks are whole. Every schedule of a block costs at lea
 charges for it, so the bound at given prices is at least that of the fractional blocks; with the
 duals of LP (4)+ it is at least the value of that program. Where the cloud is finite or PSs are, the
 block ignores that they are few, which errs outward. Slots behind the last row are free.
+
+A response on what is left (``servers`` with a residual) takes all of them into account, so that it
+can be carried out: workers, storage, cloud workers and PSs. It is then the best one, except that in
+a cloud with few workers left the chunks take the earliest windows, and in ``literal`` the first
+workers of a server that stores little.
 """
 
 from __future__ import annotations
@@ -143,7 +148,24 @@ class EdgecloudOracle(BlockOracle):
             capacity = np.repeat(instance.storage_gb[limited][:, None], len(slots), axis=1)
             axes = (("server", names), ("slot", slots))
             sets.append(RowSet("storage", axes, capacity))
+        if instance.cloud.ps and self.layout == "servers":
+            kinds = tuple(instance.cloud.ps)
+            everywhere = [
+                n + sum(m for (_, k), m in instance.ps_counts.items() if k == kind)
+                for kind, n in instance.cloud.ps.items()
+            ]
+            for name, counts_ in (
+                ("parameter_servers", everywhere),
+                ("cloud_parameter_servers", list(instance.cloud.ps.values())),
+            ):
+                capacity = np.repeat(np.array(counts_, dtype=float)[:, None], len(slots), axis=1)
+                sets.append(RowSet(name, (("type", kinds), ("slot", slots)), capacity))
         return sets
+
+    def ps_row(self, name: str, kind: str) -> int:
+        """Flat index of the first row of a PS type in one of the layout's two sets of PSs."""
+        position = list(self.instance.cloud.ps or {}).index(kind)
+        return int(self.rows.slices[name].start) + position * self.last
 
     def rows_of(self, job: EdgecloudJob) -> list[int]:
         """Rows of the layout whose workers qualify."""
@@ -250,9 +272,25 @@ class EdgecloudOracle(BlockOracle):
                     rows += [base_ + t - 1 for t in slots]
                     amounts += [count * job.chunk_gb] * len(slots)
             time = float(solution.job_completion_times[j])
+            if self.layout == "servers" and instance.cloud_ps(job.ps_type) is not None:
+                held = self._ps_rows(solution, j)
+                rows += held
+                amounts += [1.0] * len(held)
             index = np.array(rows, dtype=np.int64)
             found.append(Response(time, time, index, np.array(amounts), completion))
         return found
+
+    def _ps_rows(self, solution: EdgecloudSolution, j: int) -> list[int]:
+        """Rows of the PSs that a job holds."""
+        holds, kind = solution.holds, self.instance.jobs[j].ps_type
+        rows: list[int] = []
+        for i in np.flatnonzero(holds.job == j):
+            slots = range(int(holds.first[i]), min(int(holds.last[i]), self.last) + 1)
+            names = ["parameter_servers"]
+            if holds.place[i] == len(self.instance.servers):
+                names.append("cloud_parameter_servers")
+            rows += [self.ps_row(name, kind) + t - 1 for name in names for t in slots]
+        return rows
 
     def storage_row(self, server: int) -> int | None:
         """Flat index of a server's first storage row, or None if its storage is unlimited."""

@@ -1,0 +1,194 @@
+"""Every edge-cloud algorithm where storage, cloud workers and parameter servers are limited."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from hindsched.errors import Refused, SolveFailed
+from hindsched.online.checks import check_algorithm
+from hindsched.online.registry import algorithms
+from hindsched.online.simulator import simulate
+from hindsched.solvers.api import solve
+from tests.strategies.edgecloud import instance, job, tiny_instances
+
+TINY = settings(
+    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+FAST = [name for name in algorithms("edgecloud") if name not in ("reoptimise", "dual-price")]
+LIMITED = tiny_instances(
+    max_jobs=5, max_chunks=3, storage=True, finite_ps=True, clouds=(None, 1, 2)
+)
+
+
+def runs_well(tiny, name):
+    result = simulate(tiny, name)
+    assert result.violations == []
+    assert all(result.solution.completion(one.name) is not None for one in tiny.jobs)
+    return result
+
+
+@pytest.mark.parametrize("name", FAST)
+@settings(TINY, max_examples=60)
+@given(tiny=LIMITED)
+def test_every_algorithm_runs_on_every_instance(name, tiny):
+    """Whoever finds no room, worker or PS at the edge waits or goes to the cloud."""
+    runs_well(tiny, name)
+
+
+@settings(TINY, max_examples=25)
+@given(LIMITED)
+def test_posted_prices_respect_every_limit(tiny):
+    result = runs_well(tiny, "dual-price")
+    assert result.objective >= solve(tiny, "relaxation").bound - 1e-6
+
+
+@settings(TINY, max_examples=12)
+@given(tiny_instances(max_jobs=3, storage=True, finite_ps=True, clouds=(None, 1)))
+def test_reoptimisation_respects_every_limit(tiny):
+    """A chunk that is placed after its arrival needs its room since the arrival (7c)."""
+    runs_well(tiny, "reoptimise")
+
+
+@pytest.mark.parametrize("name", [n for n in algorithms("edgecloud") if n != "reoptimise"])
+def test_promises_under_limits(name):
+    servers = [
+        {"name": "a", "workers": ["t1", "t1"], "ps": ["p"], "storage_gb": 3},
+        {"name": "b", "workers": ["t1"], "ps": [], "storage_gb": 1},
+    ]
+    jobs = [
+        job(f"j{n}", n, 1 + n % 3, 2 + n % 2, 2, {"a": n % 2, "b": 1, "cloud": 4}, chunk_gb=1)
+        for n in range(1, 7)
+    ]
+    limited = instance(servers, jobs, {"workers": {"t1": 2}, "ps": {"p": 1}}, horizon=6)
+    check_algorithm(limited, name)
+
+
+def test_a_online_waits_for_the_only_ps():
+    """Two workers, one parameter server (PS): the shorter job first, although both workers are idle."""
+    servers = [{"name": "a", "workers": ["t1", "t1"], "ps": ["p"]}]
+    up = {"a": 0}
+    jobs = [job("long", 1, 1, 3, 3, up), job("short", 1, 1, 2, 2, up)]
+    one = instance(servers, jobs, {"workers": {"t1": 0}, "ps": {"p": 0}})
+    for name in ("edgecloud", "edgecloud-marginal", "edgecloud-escape", "edgecloud-edge-only"):
+        result = runs_well(one, name)
+        assert result.solution.completion("short") == 2
+        assert result.solution.completion("long") == 5
+    # With a second PS in the cloud they run side by side.
+    two = instance(servers, jobs, {"workers": {"t1": 0}, "ps": {"p": 1}})
+    assert runs_well(two, "edgecloud").objective == 2 + 3
+
+
+def test_a_worker_serves_the_next_job_while_one_waits_for_a_ps():
+    """One worker; p is taken by a job elsewhere, so that the job of the other PS type runs."""
+    servers = [
+        {"name": "a", "workers": ["t1"], "ps": ["p"]},
+        {"name": "b", "workers": ["t2"], "ps": ["q"]},
+    ]
+    up = {"a": 0, "b": 0}
+    jobs = [
+        job("holder", 1, 1, 4, 4, up, worker_type="t2"),
+        job("first", 1, 1, 2, 2, up),
+        job("next", 1, 1, 4, 4, up, ps_type="q"),
+    ]
+    closed = {"workers": {"t1": 0, "t2": 0}, "ps": {"p": 0, "q": 0}}
+    tiny = instance(
+        servers, [jobs[0], {**jobs[1], "arrival": 2}, {**jobs[2], "arrival": 2}], closed
+    )
+    result = runs_well(tiny, "edgecloud")
+    assert result.solution.completion("holder") == 4
+    assert result.solution.completion("next") == 7
+    spans = [r for r in result.solution.assignments()["next"] if "chunk" in r]
+    # It runs in 2-4, is preempted when the PS comes free, and goes on.
+    assert [(r["from"], r["to"]) for r in spans] == [(2, 4), (7, 7)]
+    assert result.solution.completion("first") == 6
+
+
+def test_chunks_in_a_finite_cloud_keep_their_ps_over_gaps():
+    """A job partly in a cloud of one worker, which is taken between its two chunks there."""
+    servers = [{"name": "a", "workers": ["t1"], "ps": []}]
+    up = {"a": 0, "cloud": 0}
+    jobs = [job("wide", 1, 4, 2, 2, up), job("more", 1, 3, 2, 2, up), job("last", 2, 4, 1, 1, up)]
+    for cloud in ({"workers": {"t1": 1}}, {"workers": {"t1": 1}, "ps": {"p": 1}}):
+        runs_well(instance(servers, jobs, cloud), "edgecloud")
+
+
+def test_all_cloud_takes_turns_in_a_finite_cloud():
+    servers = [{"name": "a", "workers": [], "ps": ["p"]}]
+    jobs = [job("j0", 1, 3, 2, 2, {"cloud": 1}), job("j1", 1, 1, 2, 2, {"cloud": 1})]
+    two = instance(servers, jobs, {"workers": {"t1": 2}})
+    result = runs_well(two, "all-cloud")
+    assert [result.solution.completion(n) for n in ("j0", "j1")] == [5, 5]
+    # With one PS j1 waits until j0 has given it back, in slot 6.
+    one = instance(servers, jobs, {"workers": {"t1": 2}, "ps": {"p": 1}})
+    result = runs_well(one, "all-cloud")
+    assert [result.solution.completion(n) for n in ("j0", "j1")] == [5, 7]
+    # Without a PS in the cloud the one at the edge serves, at the rate of zeta = 0.
+    slow = [{**jobs[0], "gradient_mb": 125.0}]
+    none = instance(servers, slow, {"workers": {"t1": 3}, "ps": {"p": 0}})
+    result = runs_well(none, "all-cloud")
+    assert not result.solution.all_cloud[0]
+    assert result.solution.completion("j0") == 4
+
+
+FULL = [{"name": "a", "workers": ["t1", "t1"], "ps": ["p", "p"], "storage_gb": 1}]
+
+
+@pytest.mark.parametrize("name", algorithms("edgecloud"))
+def test_a_full_server_is_skipped(name):
+    """Room for one chunk: of two jobs that would both be faster at the edge one goes away."""
+    up = {"a": 0, "cloud": 20}
+    jobs = [job("j0", 1, 1, 4, 4, up, chunk_gb=1), job("j1", 2, 1, 4, 4, up, chunk_gb=1)]
+    result = runs_well(instance(FULL, jobs), name)
+    in_cloud = {row["job"] for row in result.solution.job_rows() if row["cloud_chunks"]}
+    assert in_cloud == ({"j0", "j1"} if name == "all-cloud" else {"j1"})
+
+
+@pytest.mark.parametrize("name", [n for n in algorithms("edgecloud") if n != "all-cloud"])
+def test_without_room_and_cloud_the_reason_is_named(name):
+    """By (7c) waiting does not help: nobody who does not see the future can avoid this."""
+    up = {"a": 0}
+    jobs = [job("j0", 1, 1, 4, 4, up, chunk_gb=1), job("j1", 2, 1, 4, 4, up, chunk_gb=1)]
+    closed = instance(FULL, jobs, {"workers": {"t1": 0}})
+    with pytest.raises((Refused, SolveFailed)) as error:
+        simulate(closed, name)
+    if name != "reoptimise":
+        assert error.value.constraint == "(7b)"
+        assert "j1" in str(error.value) or "j0" in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["srtf", "tiresias-l"])
+def test_gangs_reserve_storage_on_arrival(name):
+    """Three workers wanted, room for two: a gang of two, nearest server first."""
+    servers = [
+        {"name": "far", "workers": ["t1", "t1"], "ps": ["p"], "storage_gb": 2},
+        {"name": "near", "workers": ["t1", "t1"], "ps": [], "storage_gb": 1},
+    ]
+    up = {"far": 2, "near": 1, "cloud": 30}
+    jobs = [
+        job("j0", 1, 3, 2, 2, up, chunk_gb=1, requested_workers=2),
+        job("j1", 1, 3, 2, 2, up, chunk_gb=1, requested_workers=3),
+    ]
+    result = runs_well(instance(servers, jobs), name)
+    runs = result.solution.runs
+    used = {(int(j), int(w)) for j, w in zip(runs.job, runs.place, strict=True)}
+    assert used == {(0, 2), (0, 0), (1, 1)}
+    assert result.solution.stored_chunks() == {(0, 0): 1, (0, 1): 1, (1, 0): 1}
+
+
+def test_batchsche_uses_more_workers_where_storage_is_short():
+    """Three chunks for one worker, but its server stores one: they go to three servers."""
+    servers = [
+        {"name": name, "workers": ["t1"], "ps": ["p"], "storage_gb": 1} for name in ("a", "b", "c")
+    ]
+    up = {"a": 0, "b": 0, "c": 0, "cloud": 90}
+    one = job("j", 1, 3, 2, 2, up, chunk_gb=1, requested_workers=1)
+    result = runs_well(instance(servers, [one], {"workers": {"t1": 0}}), "batchsche")
+    assert set(result.solution.stored_chunks().values()) == {1}
+
+
+def test_the_last_run_counts_where_storage_is_limited():
+    """A job of two explicit runs on a server with storage is complete after the second."""
+    servers = [{"name": "a", "workers": ["t1", "t1"], "ps": ["p"], "storage_gb": 9}]
+    tiny = instance(servers, [job("j", 1, 2, 3, 3, {"a": 1, "cloud": 9}, chunk_gb=1)])
+    assert runs_well(tiny, "dual-price").objective == 4

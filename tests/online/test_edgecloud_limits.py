@@ -65,7 +65,7 @@ def test_promises_under_limits(name):
 
 
 def test_a_online_waits_for_the_only_ps():
-    """Two workers, one parameter server (PS): the shorter job first, although both workers are idle."""
+    """Two workers, one parameter server (PS): the shorter job first, although two workers idle."""
     servers = [{"name": "a", "workers": ["t1", "t1"], "ps": ["p"]}]
     up = {"a": 0}
     jobs = [job("long", 1, 1, 3, 3, up), job("short", 1, 1, 2, 2, up)]

@@ -1,6 +1,8 @@
 """Promises that every online algorithm must keep, as functions that raise when one is broken.
 
-They run over every registered algorithm in the tests, and over yours: ``check_algorithm``.
+They run over every registered algorithm in the tests, and over yours: ``check_algorithm(instance,
+YourAlgorithm)``. An algorithm is given by its registered name, or as a class (or function) that
+builds it from its settings, so that every run begins with a fresh one.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ from typing import Any
 from hindsched.errors import HindschedError
 from hindsched.instances.base import Instance, canonical_json, family_module
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
-from hindsched.online.registry import build_algorithm, declared_estimates
+from hindsched.online.registry import Factory, build_algorithm, declared_estimates
 from hindsched.online.simulator import SimulationResult, simulate
 
 CUTS = 3
+Algorithm = str | Factory
+"""A registered name, or a class or function that builds an algorithm from its settings."""
 
 
 class BrokenPromiseError(HindschedError, AssertionError):
@@ -104,21 +108,21 @@ class WatchedAlgorithm(OnlineAlgorithm):
 
 def run_watched(
     instance: Instance,
-    name: str,
+    algorithm: Algorithm,
     *,
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
     estimates: Mapping[str, Any] | None = None,
     last_slot: int | None = None,
 ) -> Transcript:
-    """Run a registered algorithm and write down its decisions, up to `last_slot` if given.
+    """Run an algorithm and write down its decisions, up to `last_slot` if given.
 
     Raises
     ------
     BrokenPromiseError
         If the algorithm changes the environment or the jobs that it is shown.
     """
-    watched = WatchedAlgorithm(build_algorithm(instance.family, name, settings), last_slot)
+    watched = WatchedAlgorithm(_built(instance, algorithm, settings), last_slot)
     result = None
     with suppress(Stopped):
         result = simulate(instance, watched, seed=seed, estimates=estimates)
@@ -127,7 +131,7 @@ def run_watched(
 
 def check_repeatable(
     instance: Instance,
-    name: str,
+    algorithm: Algorithm,
     settings: Mapping[str, Any] | None = None,
     original: Transcript | None = None,
 ) -> None:
@@ -138,18 +142,20 @@ def check_repeatable(
     BrokenPromiseError
         If two runs differ.
     """
-    first = original or run_watched(instance, name, settings=settings)
-    randomised = build_algorithm(instance.family, name, settings).randomised
-    again = run_watched(instance, name, seed=0 if randomised else 1, settings=settings)
+    first = original or run_watched(instance, algorithm, settings=settings)
+    randomised = _built(instance, algorithm, settings).randomised
+    again = run_watched(instance, algorithm, seed=0 if randomised else 1, settings=settings)
     if first.decisions != again.decisions:
         slot = _first_difference(first.decisions, again.decisions)
         what = "the same seed" if randomised else "another seed, though not randomised,"
-        raise BrokenPromiseError(f"{name}: {what} gives another decision in slot {slot}")
+        raise BrokenPromiseError(
+            f"{_name(algorithm)}: {what} gives another decision in slot {slot}"
+        )
 
 
 def check_feasible(
     instance: Instance,
-    name: str,
+    algorithm: Algorithm,
     settings: Mapping[str, Any] | None = None,
     original: Transcript | None = None,
 ) -> None:
@@ -162,14 +168,14 @@ def check_feasible(
     BrokenPromiseError
         If an algorithm that says it stays inside the feasible set does not.
     """
-    result = (original or run_watched(instance, name, settings=settings)).result
+    result = (original or run_watched(instance, algorithm, settings=settings)).result
     if result is not None and result.in_feasible_set and result.violations:
-        raise BrokenPromiseError(f"{name} breaks {result.violations[0]}")
+        raise BrokenPromiseError(f"{_name(algorithm)} breaks {result.violations[0]}")
 
 
 def check_no_peeking(
     instance: Instance,
-    name: str,
+    algorithm: Algorithm,
     slot: int,
     future: Sequence[Any],
     settings: Mapping[str, Any] | None = None,
@@ -201,11 +207,13 @@ def check_no_peeking(
     reveal = reveal_slots(instance)
     past = tuple(job for job in instance.jobs if reveal[job.name] <= slot)
     other = instance.with_jobs((*past, *future))
-    original = original or run_watched(instance, name, settings=settings, last_slot=slot)
-    changed = run_watched(other, name, settings=settings, estimates=estimates, last_slot=slot)
+    original = original or run_watched(instance, algorithm, settings=settings, last_slot=slot)
+    changed = run_watched(other, algorithm, settings=settings, estimates=estimates, last_slot=slot)
     if original.decisions[:slot] != changed.decisions[:slot]:
         where = _first_difference(original.decisions[:slot], changed.decisions[:slot])
-        raise BrokenPromiseError(f"{name} peeks: jobs after slot {slot} change slot {where}")
+        raise BrokenPromiseError(
+            f"{_name(algorithm)} peeks: jobs after slot {slot} change slot {where}"
+        )
 
 
 def other_futures(instance: Instance, slot: int) -> list[list[Any]]:
@@ -228,15 +236,15 @@ def cuts(instance: Instance, count: int = CUTS) -> list[int]:
 
 
 def check_algorithm(
-    instance: Instance, name: str, settings: Mapping[str, Any] | None = None
+    instance: Instance, algorithm: Algorithm, settings: Mapping[str, Any] | None = None
 ) -> None:
     """Run every check of this file on an algorithm and an instance."""
-    original = run_watched(instance, name, settings=settings)
-    check_feasible(instance, name, settings, original)
-    check_repeatable(instance, name, settings, original)
+    original = run_watched(instance, algorithm, settings=settings)
+    check_feasible(instance, algorithm, settings, original)
+    check_repeatable(instance, algorithm, settings, original)
     for slot in cuts(instance):
         for future in other_futures(instance, slot):
-            check_no_peeking(instance, name, slot, future, settings, original)
+            check_no_peeking(instance, algorithm, slot, future, settings, original)
 
 
 def reveal_slots(instance: Instance) -> dict[str, int]:
@@ -244,6 +252,18 @@ def reveal_slots(instance: Instance) -> dict[str, int]:
     environment = Environment(instance.with_jobs(()), {}, 0, instance.check_formulation(None))
     truth = family_module("online.dynamics", instance.family).Truth(instance, environment)
     return {job.name: truth.reveal_slot(job) for job in instance.jobs}
+
+
+def _built(
+    instance: Instance, algorithm: Algorithm, settings: Mapping[str, Any] | None
+) -> OnlineAlgorithm:
+    if isinstance(algorithm, str):
+        return build_algorithm(instance.family, algorithm, settings)
+    return algorithm(**(settings or {}))
+
+
+def _name(algorithm: Algorithm) -> str:
+    return algorithm if isinstance(algorithm, str) else getattr(algorithm, "__name__", "it")
 
 
 def _text(decision: Decision) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
-from hindsched.errors import Refused, SolveFailed
+from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, family_module
-from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
+from hindsched.online.decision_check import DecisionCheck
+from hindsched.online.protocol import Environment, OnlineAlgorithm
 from hindsched.online.registry import build_algorithm, declared_estimates
 from hindsched.solutions.base import Solution
 
@@ -135,8 +137,17 @@ def simulate(
     Refused
         If a decision breaks a constraint or revokes an earlier one.
     InputError
-        For an unknown algorithm or setting.
+        For an unknown algorithm or setting, or a seed that is none.
+
+    Notes
+    -----
+    The algorithm gets copies of the cluster, the estimates and the jobs, and its rows are copied
+    before they count: nothing it does to an object that it was shown, or keeps, changes the run.
+    Algorithms share the process with the truth; one that searches the memory of the process for
+    the future is found by ``checks.check_no_peeking``, not here.
     """
+    if type(seed) is not int or seed < 0:
+        raise InputError("seed", seed, "must be an integer of at least 0")
     settings = dict(settings or {})
     if engine is not None:
         settings["engine"] = engine
@@ -146,13 +157,16 @@ def simulate(
     formulation = instance.check_formulation(formulation)
     if estimates is None:
         estimates = declared_estimates(instance)
-    environment = Environment(
-        instance.with_jobs(()), estimates, seed, formulation, algorithm.feasible_set
+    cluster, in_feasible_set = instance.with_jobs(()), algorithm.feasible_set
+    environment = Environment(cluster, estimates, seed, formulation, in_feasible_set)
+    shown = replace(
+        environment, cluster=cluster.model_copy(deep=True), estimates=copy.deepcopy(estimates)
     )
 
     clock = time.perf_counter
     begin = clock()
     truth = family_module("online.dynamics", instance.family).Truth(instance, environment)
+    check = DecisionCheck(truth)
     arrivals: dict[int, list[Any]] = {}
     for job in instance.jobs:
         arrivals.setdefault(truth.reveal_slot(job), []).append(job)
@@ -160,24 +174,22 @@ def simulate(
     last_slot = max(instance.horizon, last_arrival)
 
     started = clock()
-    algorithm.start(environment)
+    algorithm.start(shown)
     inside = clock() - started
-    rejected: list[str] = []
     decision_ms: list[float] = []
     slot = 0
     while slot < last_slot or not truth.is_over(slot):
         slot += 1
         if slot > last_slot + SLOTS_WITHOUT_PROGRESS:
             raise SolveFailed(f"{name} left jobs unfinished for {SLOTS_WITHOUT_PROGRESS} slots")
-        now = tuple(arrivals.get(slot, ()))
+        now = tuple(job.model_copy(deep=True) for job in arrivals.get(slot, ()))
         started = clock()
         decision = algorithm.step(slot, now)
         spent = clock() - started
         inside += spent
         if now:
             decision_ms += [1000 * spent / len(now)] * len(now)
-        _check_decision(slot, decision, truth.known_jobs(slot), rejected)
-        truth.apply(slot, decision)
+        truth.apply(slot, check.take_over(slot, decision))
         if on_slot is not None:
             on_slot(slot, last_slot)
 
@@ -187,30 +199,11 @@ def simulate(
         settings=settings,
         seed=seed,
         solution=truth.solution(),
-        in_feasible_set=algorithm.feasible_set,
-        rejected=tuple(rejected),
+        in_feasible_set=in_feasible_set,
+        rejected=tuple(check.rejected),
         decision_ms=tuple(decision_ms),
         seconds=inside,
         simulator_seconds=clock() - begin - inside,
-        report={**truth.report(), **algorithm.report()},
+        report={**algorithm.report(), **truth.report()},
         prices=algorithm.prices(),
     )
-
-
-def _check_decision(
-    slot: int, decision: Decision, known: Mapping[str, Any], rejected: list[str]
-) -> None:
-    """Rules that hold in every family; `rejected` is extended."""
-    for job in decision.rejected:
-        if job not in known:
-            raise Refused("no peeking", f"job {job}, slot {slot}", "the job has not arrived")
-        rejected.append(job)
-    for job, rows in decision.assignments.items():
-        where = f"job {job}, slot {slot}"
-        if job not in known:
-            raise Refused("no peeking", where, "the job has not arrived")
-        if job in rejected:
-            raise Refused("irrevocable", where, "the job was rejected")
-        for row in rows:
-            if "from" in row and row["from"] < slot:
-                raise Refused("irrevocable", where, f"row begins in the past, at {row['from']}")

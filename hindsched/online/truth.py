@@ -10,7 +10,7 @@ is then settled (non-preemptive families) or only this slot.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hindsched.instances.base import Instance
@@ -42,6 +42,14 @@ class RowTruth(ABC):
     def known_jobs(self, slot: int) -> Mapping[str, Any]:
         """Jobs revealed up to and in `slot`, by name."""
         return {name: job for name, job in self.jobs.items() if self.reveal_slot(job) <= slot}
+
+    def check_form(self, name: str, rows: Sequence[Assignment]) -> None:
+        """Raise `InputError` for rows that no solution file of the family could hold.
+
+        A family whose algorithms may decide less at once than such a row says (that a run begins,
+        say, and later that it ends) checks the form of its own rows in `check_row`.
+        """
+        build_solution(self.instance, {name: rows}, self.environment.formulation)
 
     def apply(self, slot: int, decision: Decision) -> None:
         """Add the decision's rows.

@@ -5,6 +5,7 @@ generator's ``small`` preset.
 """
 
 import functools
+import sys
 
 import pytest
 
@@ -177,6 +178,23 @@ def test_peeking_is_found(oasis, monkeypatch):
 def test_an_infeasible_decision_is_refused(oasis):
     with pytest.raises(Refused):
         check_feasible(oasis(Overbooks), "mine")
+
+
+class LooksIntoTheSimulator(Idle):
+    """Walks up the stack to the simulator's own variables, where the whole instance is."""
+
+    def step(self, slot, arrivals):
+        frame = sys._getframe()
+        while "truth" not in frame.f_locals:
+            frame = frame.f_back
+        many = len(frame.f_locals["truth"].instance.jobs) >= 10
+        return Decision(rejected=[job.name for job in arrivals] if many else [])
+
+
+def test_looking_into_the_simulator_is_found_in_an_algorithm_that_is_not_registered():
+    instance = known_instance("oasis-t10-i10-h5-s1")
+    with pytest.raises(BrokenPromiseError, match="LooksIntoTheSimulator peeks: jobs after slot"):
+        check_algorithm(instance, LooksIntoTheSimulator)
 
 
 def test_the_watch_changes_nothing():

@@ -52,7 +52,8 @@ class EventDriven(OnlineAlgorithm):
                 self.cluster.release(job, placement)
                 del self.held[name], self.jobs[name], self.remaining[name]
                 self._event = True
-        return Decision(rows, tuple(job.name for job in arrivals), tuple(rejected))
+        admitted = tuple(job.name for job in arrivals if job.name not in rejected)
+        return Decision(rows, admitted, tuple(rejected))
 
     def admit(self, job: Any) -> bool:
         """Whether to take an arriving job; every job that the empty cluster can run at all."""

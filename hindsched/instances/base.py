@@ -33,6 +33,10 @@ FORMAT: Literal["hindsched/1"] = "hindsched/1"
 FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker")
 """The families' words, in the order of the papers; a sixth family is one more word here."""
 
+MOST_COUNT = 10_000_000
+"""Counts beyond this are mistakes: they would only exhaust the memory."""
+LARGEST_NUMBER = 1e15
+"""Amounts beyond this are mistakes: what follows from them could not be counted exactly."""
 ROUNDING_TOLERANCE = 1e-9
 """Wherever a work or a duration is rounded up it is ``ceil(x - 1e-9)``."""
 
@@ -74,22 +78,24 @@ def ceil_slots(amount: float) -> int:
     return math.ceil(amount - ROUNDING_TOLERANCE)
 
 
+def check_work(where: str, amount: float) -> None:
+    """Inside a validator: refuse a work that is too large to be counted in slots."""
+    if not amount <= LARGEST_NUMBER:
+        raise BrokenRule(where, amount, f"work must be at most {LARGEST_NUMBER:.0e} slots")
+
+
 def _finite(value: float) -> float:
-    try:
-        finite = math.isfinite(value)
-    except OverflowError:  # an integer beyond every float
-        finite = False
-    if not finite:
-        raise ValueError("must be finite")
+    if not abs(value) <= LARGEST_NUMBER:
+        raise ValueError(f"must be finite and at most {LARGEST_NUMBER:.0e} in size")
     return value
 
 
 Number = Annotated[StrictInt | StrictFloat, AfterValidator(_finite)]
 NonNegative = Annotated[Number, Field(ge=0)]
 Positive = Annotated[Number, Field(gt=0)]
-Count = Annotated[StrictInt, Field(ge=0)]
-PositiveCount = Annotated[StrictInt, Field(ge=1)]
-Slot = Annotated[StrictInt, Field(ge=1)]
+Count = Annotated[StrictInt, Field(ge=0, le=MOST_COUNT)]
+PositiveCount = Annotated[StrictInt, Field(ge=1, le=MOST_COUNT)]
+Slot = Annotated[StrictInt, Field(ge=1, le=MOST_COUNT)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Demand = dict[str, NonNegative]
 """Amount by resource; a missing resource is 0."""

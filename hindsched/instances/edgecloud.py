@@ -42,6 +42,7 @@ from hindsched.instances.base import (
     Slot,
     ceil_slots,
     check_unique,
+    check_work,
 )
 
 Ints = NDArray[np.int64]
@@ -169,6 +170,7 @@ class EdgecloudInstance(Instance):
                 raise BrokenRule(f"{where}.arrival", job.arrival, rule)
             if job.minibatch_slots + job.update_slots <= 0 and job.gradient_mb <= 0:
                 raise BrokenRule(f"{where}.minibatch_slots", job.minibatch_slots, "must take time")
+            check_work(where, job.exact_chunk_slots(self.slot_seconds, in_cloud=False))
             for server in self.servers:
                 if job.worker_type in server.workers and server.name not in job.upload_slots:
                     rule = "is required: the server has a worker of the job's type"

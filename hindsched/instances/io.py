@@ -12,6 +12,8 @@ from typing import Any
 from hindsched.errors import InputError
 from hindsched.instances.base import FAMILIES, FORMAT, Instance, check_family, family_module
 
+DEEPEST = 64
+"""Levels of nesting that a file may have; ours have fewer than ten, beside free provenance."""
 MIGRATIONS: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {}
 """Older format -> (the next newer one, the step between them)."""
 
@@ -62,7 +64,7 @@ def migrate(data: dict[str, Any]) -> dict[str, Any]:
     """Bring older data to the present format, one step at a time."""
     version = data.get("format", "(absent)")
     while version != FORMAT:
-        if version not in MIGRATIONS:
+        if not isinstance(version, str) or version not in MIGRATIONS:
             raise InputError("format", version, f"must be {FORMAT} or an older hindsched format")
         version, step = MIGRATIONS[version]
         data = {**step(data), "format": version}
@@ -91,15 +93,26 @@ def write(instance: Instance, path: str | Path) -> None:
 
 
 def read_json(path: str | Path) -> Any:
-    """Parse a JSON file; what is wrong with it becomes one line."""
+    """Parse a JSON file; what is wrong with it becomes one line.
+
+    A byte order mark is skipped. NaN, infinities, a key that stands twice in an object and a
+    nesting deeper than `DEEPEST` are refused.
+    """
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
         raise InputError(str(path), _reason(error), "must be a readable UTF-8 file") from None
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        data = json.loads(
+            text, parse_constant=_refuse_constant, object_pairs_hook=_object_of_unique_keys
+        )
+    except RecursionError:
+        raise InputError(str(path), "(nested too deep)", "must be JSON") from None
     except ValueError as error:
         raise InputError(str(path), str(error), "must be JSON") from None
+    if _is_deeper(data, DEEPEST):
+        raise InputError(str(path), "(nested too deep)", f"must not nest beyond {DEEPEST} levels")
+    return data
 
 
 def write_json(data: Any, path: str | Path) -> None:
@@ -141,3 +154,28 @@ def _reason(error: Exception) -> str:
 
 def _refuse_constant(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON number")
+
+
+def _object_of_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} stands twice in an object")
+    return data
+
+
+def _is_deeper(data: Any, levels: int) -> bool:
+    """Whether JSON data nests deeper than so many levels."""
+    layer = [data]
+    for _ in range(levels):
+        layer = [
+            item
+            for value in layer
+            if isinstance(value, dict | list)
+            for item in (value.values() if isinstance(value, dict) else value)
+            if isinstance(item, dict | list)
+        ]
+        if not layer:
+            return False
+    return True

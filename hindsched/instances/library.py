@@ -72,6 +72,13 @@ def known_instance(name: str) -> Instance:
     return parse_instance(read_json(str(source)), name)
 
 
+def best_known(instance: Instance) -> tuple[BestKnown, ...]:
+    """What is known of an instance's optimum: that of `KNOWN` if it is the very same instance."""
+    facts = KNOWN.get(instance.name, ())
+    is_same = bool(facts) and known_instance(instance.name).sha256() == instance.sha256()
+    return facts if is_same else ()
+
+
 def named_instance(name: str) -> Instance:
     """Find an instance by its name in the library: ``<family>/<suite>/<name>`` or a known name."""
     parts = name.split("/", 2)

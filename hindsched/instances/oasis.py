@@ -42,6 +42,7 @@ from hindsched.instances.base import (
     ceil_slots,
     check_keys,
     check_unique,
+    check_work,
 )
 
 FLOOR_TOLERANCE = 1e-9
@@ -164,6 +165,10 @@ class OasisInstance(Instance):
             raise BrokenRule(f"{where}.worker", job.worker, "must fit on a worker server")
         if worker > 0 and not self._fits_somewhere(job.ps, self.ps_servers):
             raise BrokenRule(f"{where}.ps", job.ps, "must fit on a PS server")
+        count = job.epochs * job.chunks * job.minibatches
+        check_work(where, count * self.minibatch_time(job))
+        if worker > 0:
+            check_work(f"{where}.ps.{self.bandwidth_resource}", job.chunks * worker / ps)
         if isinstance(job.utility, LinearUtility) and job.utility.slope > 0:
             raise BrokenRule(f"{where}.utility.slope", job.utility.slope, "must not be above 0")
 

@@ -9,7 +9,13 @@ import hindsched as hs
 from hindsched.errors import InputError
 from hindsched.instances.base import families_on
 from hindsched.instances.generators.registry import generate, presets, suite, suites
-from hindsched.instances.library import KNOWN, list_instances, list_suites, named_instance
+from hindsched.instances.library import (
+    KNOWN,
+    best_known,
+    list_instances,
+    list_suites,
+    named_instance,
+)
 
 DATA = Path(__file__).parents[1] / "data" / "instances"
 
@@ -70,6 +76,17 @@ def test_unknown_names(name, message):
         named_instance(name)
 
 
+@pytest.mark.parametrize("family", families_on("instances.generators"))
+def test_settings_of_another_kind_are_refused(family):
+    for preset, settings in presets(family).items():
+        for name, value in settings.items():
+            wrong = ["inf", "1e-300"] if isinstance(value, int | float | list) else []
+            wrong += [] if isinstance(value, dict) else ["{}"]
+            for text in wrong:
+                with pytest.raises(InputError, match=f"set.{name}: "):
+                    generate(family, preset, **{name: text})
+
+
 def test_unknown_settings():
     with pytest.raises(InputError, match=r"set\.nope: 1: the generator of oasis has the settings"):
         generate("oasis", "small", nope=1)
@@ -77,3 +94,9 @@ def test_unknown_settings():
         generate("oasis", "nope")
     with pytest.raises(InputError, match="seed: -1: must be at least 0"):
         generate("oasis", seed=-1)
+
+
+def test_what_is_known_of_an_optimum_is_not_said_of_a_changed_instance():
+    same = named_instance("oasis-t10-i10-h25-s0")
+    assert best_known(same) == KNOWN[same.name]
+    assert best_known(same.with_jobs(same.jobs[:-1])) == ()

@@ -6,9 +6,7 @@ import math
 from typing import Any
 
 from hindsched.errors import InputError
-
-MOST_COUNT = 10_000_000
-"""Counts beyond this are mistakes: they would only exhaust the memory."""
+from hindsched.instances.base import MOST_COUNT
 
 
 def check_count(name: str, value: Any, least: int = 1) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
 
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance, family_module
+from hindsched.instances.base import LARGEST_NUMBER, Instance, family_module
 
+SMALLEST_SETTING = 1e-12
+"""Numbers nearer to 0 are mistakes: what is divided by them could not be counted."""
 Suite = Callable[[], list[Instance]]
 
 
@@ -60,6 +64,7 @@ def generate(family: str, preset: str = "small", seed: int = 0, **settings: Any)
     function = family_module("instances.generators", family).generate
     names = _setting_names(function, known, {"preset", "seed"})
     values = check_settings(settings, names, f"the generator of {family}")
+    _check_kinds(values, function, known)
     made: Instance = function(preset, seed, **values)
     return made
 
@@ -84,6 +89,7 @@ def from_trace(
     """
     function = family_module("instances.generators", family).from_trace
     values = check_settings(settings, trace_settings(family), f"the trace mapping of {family}")
+    _check_kinds(values, function, presets(family))
     count = {} if jobs is None else {"jobs": jobs}
     made: Instance = function(table, seed=seed, **count, **values)
     return made
@@ -104,6 +110,56 @@ def check_settings(settings: Mapping[str, Any], names: set[str], owner: str) -> 
             raise InputError(f"set.{key}", value, f"{owner} has the settings: {allowed}")
         values[key] = _plain(value)
     return values
+
+
+def _check_kinds(
+    values: Mapping[str, Any],
+    function: Callable[..., Instance],
+    known: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Refuse values of a kind that the function's parameter or no preset has.
+
+    What a number must be beyond that is the family's to check.
+    """
+    # The table's type may be imported for type checkers only; it is no setting.
+    hints = get_type_hints(function, localns={"TraceTable": Any})
+    for key, value in values.items():
+        where = f"set.{key}"
+        for number in _numbers(value):
+            if number and not SMALLEST_SETTING <= abs(number) <= LARGEST_NUMBER:
+                rule = f"must be 0 or of a size from {SMALLEST_SETTING:g} to {LARGEST_NUMBER:g}"
+                raise InputError(where, value, rule)
+        if key in hints:
+            try:
+                TypeAdapter(hints[key]).validate_python(value, strict=True)
+            except ValidationError as error:
+                raise InputError(where, value, error.errors()[0]["msg"].lower()) from None
+            continue
+        kinds = {_kind(preset[key]) for preset in known.values() if key in preset}
+        if kinds and _kind(value) not in kinds:
+            raise InputError(where, value, f"must be {' or '.join(sorted(kinds))}")
+
+
+def _numbers(value: Any) -> Iterator[float]:
+    """Every number in a setting."""
+    if isinstance(value, int | float):
+        yield value
+    elif isinstance(value, list | tuple | Mapping):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _numbers(item)
+
+
+def _kind(value: Any) -> str:
+    """What a setting is; a number may stand for a range and the other way round."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, str):
+        return "a word"
+    if isinstance(value, Mapping):
+        return "an object"
+    return "a number or a list of numbers"
 
 
 def _setting_names(

@@ -43,6 +43,9 @@ DEFAULTS: dict[str, Any] = {
 REQUIRED = ("job", "part", "submit_seconds", "duration_seconds", "gpus")
 COLUMNS = (*REQUIRED, *DEFAULTS, "deadlines_seconds", "values")
 
+MOST_GPUS = 1_000_000
+"""A job that asks for more is a mistake of the trace."""
+
 Rule = tuple[pd.Series, str]
 """Rows for which a rule is broken, and what to call it."""
 
@@ -177,6 +180,7 @@ def build_table(
         (~np.isfinite(numbers["gpus"]), "infinite number of GPUs"),
         (numbers["gpus"] <= 0, "no GPU requested"),
         (numbers["gpus"] != numbers["gpus"].round(), "fractional number of GPUs"),
+        (numbers["gpus"] > MOST_GPUS, f"more than {MOST_GPUS} GPUs"),
         (numbers["duration_seconds"].isna(), "no duration"),
         (~np.isfinite(numbers["duration_seconds"]), "infinite duration"),
         (numbers["duration_seconds"] <= 0, "duration not above 0"),

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from hindsched.analysis.compare import Comparison
+from hindsched.analysis.comparison import Comparison
 from hindsched.analysis.jsonable import jsonable
 from hindsched.analysis.tasks import Record, Task, file_name
 from hindsched.errors import InputError

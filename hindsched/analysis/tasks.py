@@ -118,6 +118,7 @@ def plan_tasks(
         if name in seen:
             raise InputError("instances", instance.name, "names must be unique as file names")
         seen.add(name)
+    names = None if names is None else list(dict.fromkeys(names))
     families = list(dict.fromkeys(instance.family for instance in instances))
     chosen = {family: _chosen(family, names) for family in families}
     _check_offline(families, offline or {})

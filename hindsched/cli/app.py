@@ -49,6 +49,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     int
         0 success, 1 a solve or run that failed, 2 bad input, 130 interrupted.
     """
+    _open_missing_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = app(given or ["--help"], standalone_mode=False)
@@ -56,9 +57,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", INTERRUPTED)
-    except BrokenPipeError:
-        sys.stderr.close()
+    except BrokenPipeError:  # the reader of our output has gone, as `head` does
+        _discard_output()
         return FAILED
+    except MemoryError as error:
+        return _fail(f"not enough memory ({str(error) or 'no more is left'})", FAILED)
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{name}{error.strerror or error}", FAILED)
     except Exception as error:
         # Typer's own errors come from its copy of click or from click itself, by version.
         if hasattr(error, "format_message"):
@@ -68,6 +74,19 @@ def run(arguments: Sequence[str] | None = None) -> int:
         note = "a bug; HINDSCHED_TRACEBACK=1 shows where"
         return _fail(f"{type(error).__name__}: {error} ({note})", FAILED)
     return code if isinstance(code, int) else 0
+
+
+def _open_missing_streams() -> None:
+    """Send output nowhere where the caller has closed it, as ``>&-`` does."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+
+
+def _discard_output() -> None:
+    """Send what is still buffered nowhere, so that the interpreter's last flush cannot fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int) -> int:

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hindsched.cli.output import Json, emit_json, errors, out, say, table
+from hindsched.cli.output import (
+    Json,
+    digits,
+    emit_json,
+    errors,
+    out,
+    percent,
+    say,
+    table,
+)
 from hindsched.cli.settings import (
     Engine,
     Gap,
@@ -28,15 +37,16 @@ from hindsched.cli.settings import (
 from hindsched.errors import InputError
 
 if TYPE_CHECKING:
-    from hindsched.analysis.compare import Comparison
+    from hindsched.analysis.comparison import Comparison
     from hindsched.analysis.store import ResultStore
     from hindsched.instances.base import Instance
 
 DEFAULT_SUITE = "small"
 DEFAULT_TIME_LIMIT = 10.0
 RESULTS = Path("results")
+OPTIMA_COLUMNS = ("instance", "optimum in", "status", "proof", "gap", "seconds")
 RATIO_COLUMNS = (
-    "family", "algorithm", "instances", "mean >=", "mean <=", "worst >=", "worst <=", "no ratio",
+    "algorithm", "instances", "mean >=", "mean <=", "worst >=", "worst <=", "no ratio",
 )  # fmt: skip
 FREE_ON_RESUME = ("workers", "dask", "out", "resume", "as_json")
 """Options that do not change a number, so that a resumed run may have others."""
@@ -71,7 +81,7 @@ def bench(
     as_json: Json = False,
 ) -> int:
     """Solve or bound each instance, run the algorithms, and report the ratio intervals."""
-    from hindsched.analysis.compare import Comparison
+    from hindsched.analysis.comparison import Comparison
     from hindsched.analysis.progress import progress_bar
     from hindsched.analysis.report.html import write_report
     from hindsched.analysis.sweep import check_workers, run_tasks
@@ -118,7 +128,7 @@ def report(
     as_json: Json = False,
 ) -> int:
     """Rebuild the tables and the HTML report from a folder of results."""
-    from hindsched.analysis.compare import Comparison
+    from hindsched.analysis.comparison import Comparison
     from hindsched.analysis.report.html import write_report
     from hindsched.analysis.store import ResultStore
 
@@ -145,15 +155,27 @@ def _show(comparison: Comparison, store: ResultStore, path: Path, *, as_json: bo
             }
         )
         return
-    optima = [
-        (item.family, item.instance, str(item.optimum.interval), item.optimum.status,
-         item.optimum.proof, item.offline.get("gap"), item.offline.get("seconds"))
-        for item in comparison.instances
-    ]  # fmt: skip
-    columns = ("family", "instance", "optimum in", "status", "proof", "gap", "seconds")
-    out.print(table("Optima", columns, optima))
-    ratios = [list(row.values()) for row in comparison.summary_rows()]
-    out.print(table("Competitive ratios", RATIO_COLUMNS, ratios))
+    summary = comparison.summary_rows()
+    for family in dict.fromkeys(item.family for item in comparison.instances):
+        optima = [
+            (
+                item.instance,
+                str(item.optimum.interval),
+                item.optimum.status,
+                item.optimum.proof,
+                percent(item.offline.get("gap")),
+                digits(item.offline.get("seconds"), 3),
+            )
+            for item in comparison.instances
+            if item.family == family
+        ]
+        out.print(table(f"{family}: optima", OPTIMA_COLUMNS, optima))
+        ratios = [
+            [digits(value, 4) for name, value in row.items() if name != "family"]
+            for row in summary
+            if row["family"] == family
+        ]
+        out.print(table(f"{family}: competitive ratios", RATIO_COLUMNS, ratios))
     out.print(f"report: {path}", markup=False, soft_wrap=True)
 
 

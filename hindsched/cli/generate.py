@@ -50,6 +50,7 @@ def generate(
             if value is not None:
                 raise InputError(name, value, "needs --from-trace")
         if jobs is not None:
+            refuse_options(values, "jobs")
             values = {"jobs": str(jobs), **values}
         instance = generate_instance(family, preset or "small", seed, **values)
     else:

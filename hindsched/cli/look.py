@@ -51,7 +51,7 @@ def list_(
 
 def describe(file: File, as_json: Json = False) -> None:
     """Summarise an instance."""
-    from hindsched.instances.library import KNOWN
+    from hindsched.instances.library import best_known
 
     instance = load(file)
     arrivals = [job.arrival for job in instance.jobs]
@@ -73,7 +73,7 @@ def describe(file: File, as_json: Json = False) -> None:
             names: list[Any] = [getattr(item, "name", item) for item in value]
             simple = len(names) <= 8 and all(isinstance(item, str) for item in names)
             summary[name] = ", ".join(names) if simple else len(names)
-    for facts_known in KNOWN.get(instance.name, ()):
+    for facts_known in best_known(instance):
         key = f"known_optimum_{facts_known.formulation or instance.formulations[0]}"
         summary[key] = [facts_known.lower, facts_known.upper]
     if as_json:

@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from hindsched.analysis.jsonable import jsonable
 
@@ -53,14 +55,42 @@ def say(text: str) -> None:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
-    """Make an aligned table; numbers are right-aligned and shown with 6 digits."""
-    made = Table(title=title, title_justify="left", header_style="bold")
+    """Make an aligned table that fits 80 columns where it can.
+
+    Numbers are right-aligned, shown with 6 digits and never cut; where the terminal is too narrow
+    texts go on in the next line.
+    """
+    made = Table(
+        title=title or None,
+        title_justify="left",
+        header_style="bold",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+    )
     for index, column in enumerate(columns):
-        numeric = any(isinstance(row[index], int | float) for row in rows)
-        made.add_column(column, justify="right" if numeric else "left")
+        values = [row[index] for row in rows]
+        numeric = any(isinstance(value, int | float) for value in values)
+        made.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        if numeric:
+            made.columns[-1].min_width = max(len(cell(value)) for value in values)
     for row in rows:
-        made.add_row(*(cell(value) for value in row))
+        made.add_row(*(Text(cell(value)) for value in row))
+    console = out.console
+    if console.measure(made).maximum >= console.width:
+        made.padding = 0
     return made
+
+
+def percent(share: float | None) -> str:
+    """Write a share as a percentage with two decimals; absent is a dash."""
+    return "-" if share is None else f"{share:.2%}"
+
+
+def digits(value: Any, number: int) -> Any:
+    """Round a float to so many significant digits; anything else is left as it is."""
+    return float(f"{value:.{number}g}") if isinstance(value, float) else value
 
 
 def cell(value: Any) -> str:
@@ -80,5 +110,5 @@ def facts(data: Mapping[str, Any]) -> Table:
     made.add_column(style="bold")
     made.add_column()
     for key, value in data.items():
-        made.add_row(key.replace("_", " "), cell(value))
+        made.add_row(key.replace("_", " "), Text(cell(value), overflow="fold"))
     return made

@@ -85,6 +85,8 @@ def trace_instance(
         raise InputError("trace-format", "(absent)", "is required with --from-trace")
     if jobs is not None and jobs < 1:
         raise InputError("jobs", jobs, "must be at least 1")
+    if start is not None and not 0 <= start < float("inf"):
+        raise InputError("start", start, "must be a number of seconds, at least 0")
     refuse_options(settings, "jobs", "seed", "family", "table")
     table = load_trace(trace, trace_format, part=part)
     if start is not None:
@@ -108,6 +110,8 @@ def check_target(option: str, path: str | None) -> None:
     if path is None:
         return
     target = Path(path)
+    if "\0" in path or not target.name:
+        raise InputError(option, path, "must be a file")
     if target.is_dir():
         raise InputError(option, path, "must be a file, not a folder")
     try:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.compare import Comparison, compare, ratio
+from hindsched.analysis.compare import compare, ratio
+from hindsched.analysis.comparison import Comparison
 from hindsched.analysis.ratio import Interval
 from hindsched.errors import InputError, SolveFailed
 
@@ -184,7 +185,7 @@ def test_settings_reach_the_algorithms_that_have_them(instance):
         ({"solver": "nope"}, "solver: nope: must be one of"),
         ({"colour": "blue"}, "colour: blue: must be an option"),
         ({"seeds": 0}, "seeds: 0: must be at least 1"),
-        ({"time_limit": -1}, "time_limit: -1: must be at least 0"),
+        ({"time_limit": -1}, "time_limit: -1: must be a number of seconds"),
     ],
 )
 def test_bad_input_is_found_before_anything_runs(instance, arguments, message):

@@ -26,6 +26,11 @@ def files(tmp_path):
     (tmp_path / "latin.json").write_bytes(b'{"name": "\xff"}')
     (tmp_path / "list.json").write_text("[]")
     (tmp_path / "nan.json").write_text('{"format": NaN}')
+    good = json.dumps(data)
+    (tmp_path / "twice_key.json").write_text(good[:-1] + ', "name": "other"}')
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    nested = "[" * 100 + "]" * 100
+    (tmp_path / "nested.json").write_text(good[:-1] + f', "provenance": {{"x": {nested}}}}}')
     (tmp_path / "trace.csv").write_text("jobs,when\na,1\n")
     return {
         "good": write("good", lambda item: None),
@@ -45,6 +50,16 @@ def files(tmp_path):
         "text_number": write("text_number", lambda item: item.update(horizon="10")),
         "absent_field": write("absent_field", lambda item: item["jobs"][1].pop("epochs")),
         "twice": write("twice", lambda item: item["jobs"][1].update(name="j1")),
+        "format_list": write("format_list", lambda item: item.update(format=[1])),
+        "beyond_floats": write("beyond_floats", lambda item: item.update(slot_seconds=10**400)),
+        "beyond_counting": write("beyond_counting", lambda item: item.update(horizon=10**18)),
+        "endless_work": write(
+            "endless_work",
+            lambda item: item["jobs"][3].update(epochs=10**7, chunks=10**7, minibatches=10**7),
+        ),
+        "twice_key": str(tmp_path / "twice_key.json"),
+        "deep": str(tmp_path / "deep.json"),
+        "nested": str(tmp_path / "nested.json"),
         "trace": str(tmp_path / "trace.csv"),
         "below_a_file": str(tmp_path / "text.json" / "out"),
         "new": str(tmp_path / "new"),
@@ -82,6 +97,13 @@ def line_of(capsys, arguments):
         ("text_number", "horizon: 10: "),
         ("absent_field", "jobs[1].epochs: (absent): is required"),
         ("twice", "jobs[1].name: j1: names must be unique"),
+        ("format_list", "format: [1]: must be hindsched/1"),
+        ("beyond_floats", "slot_seconds: 1000"),
+        ("beyond_counting", "horizon: 1000000000000000000: "),
+        ("endless_work", "jobs[3]: "),
+        ("twice_key", "the key 'name' stands twice"),
+        ("deep", "(nested too deep): must be JSON"),
+        ("nested", "(nested too deep): must not nest beyond"),
     ],
 )
 @pytest.mark.parametrize("command", ["describe", "solve"])
@@ -126,6 +148,11 @@ def test_instance_files(capsys, files, command, file, message):
         (["generate", "oasis", "--set", "nope=1", "-o", "@new"], "set.nope: 1"),
         (["generate", "oasis", "--set", "seed=1", "-o", "@new"], "set.seed: 1: is no setting"),
         (["generate", "oasis", "--seed", "-1", "-o", "@new"], "seed: -1"),
+        (["generate", "oasis", "--jobs", "5", "--set", "jobs=6", "-o", "@new"], "set.jobs: 6"),
+        (["generate", "oasis", "-o", "a\0b"], "must be a file"),
+        (["describe", "a\0b"], "embedded null byte"),
+        (["simulate", "@good", "--algorithm", "oasis", "--seed", "-1"], "seed: -1: must be"),
+        (["solve", "@good", "--seed", "-1"], "seed: -1: must be"),
         (["generate", "oasis", "--start", "5", "-o", "@new"], "needs --from-trace"),
         (["generate", "oasis", "-o", "@below_a_file"], "must be writable"),
         (["generate", "oasis"], "Missing option '-o'"),
@@ -189,6 +216,12 @@ def test_arguments(capsys, files, arguments, message):
     assert message in line_of(capsys, given)
 
 
+@pytest.mark.parametrize("start", ["-5", "nan", "inf"])
+def test_a_start_before_the_trace(capsys, files, start):
+    trace = ["--from-trace", files["trace"], "--trace-format", "chronus", "--start", start]
+    assert "start: " in line_of(capsys, ["generate", "oasis", "-o", files["new"], *trace])
+
+
 @pytest.mark.parametrize("trace_format", ["elasticflow", "philly", "chronus"])
 @pytest.mark.parametrize(
     "command", [["generate", "oasis", "-o"], ["bench", "--family", "oasis", "--out"]]
@@ -224,6 +257,24 @@ def test_a_false_claim(capsys, files, tmp_path):
     data["objective"] += 1
     path.write_text(json.dumps(data))
     assert "the decisions have objective" in line_of(capsys, ["verify", files["good"], str(path)])
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (MemoryError("Unable to allocate 7 GiB"), "error: not enough memory (Unable to allocate"),
+        (OSError(28, "No space left on device"), "error: No space left on device"),
+    ],
+)
+def test_the_machine_s_limits_are_one_line(capsys, files, monkeypatch, error, message):
+    def breaks(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr("hindsched.online.simulator.simulate", breaks)
+    assert run(["simulate", files["good"], "--algorithm", "oasis"]) == 1
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == 1
+    assert err.startswith(message)
 
 
 def test_an_error_that_is_ours_is_one_line_too(capsys, files, monkeypatch):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hindsched.analysis.compare import Comparison, InstanceComparison
+from hindsched.analysis.comparison import Comparison, InstanceComparison
 from hindsched.analysis.plots.style import GREY, colour, common_look, marker, new_axes
 from hindsched.analysis.ratio import Interval
 from hindsched.errors import InputError

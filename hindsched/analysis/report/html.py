@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hindsched.analysis.compare import AlgorithmRatio, Comparison, InstanceComparison
+from hindsched.analysis.comparison import AlgorithmRatio, Comparison, InstanceComparison
 from hindsched.analysis.plots.ratios import plot_ratios
 from hindsched.analysis.plots.style import render
 from hindsched.analysis.ratio import INVERSE_NOTE

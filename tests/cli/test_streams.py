@@ -1,0 +1,71 @@
+"""Output in odd places: closed or full streams, readers that leave, narrow terminals."""
+
+import io
+import os
+import subprocess
+import sys
+
+import pytest
+from rich.console import Console
+
+from hindsched.cli import output
+
+COMMAND = [sys.executable, "-m", "hindsched", "list", "families"]
+WIDE = ("instance", "optimum in", "status", "proof", "gap", "seconds")
+ROW = ("oasis-small-t8-j8-h14-d4-s0", "[208.3, 233.6]", "feasible", "certificate", "10.85%", 19.9)
+
+
+def of_width(monkeypatch, width):
+    """A table on a terminal of this width, as text."""
+    console = Console(file=io.StringIO(), width=width)
+    monkeypatch.setattr(output._Streams, "console", console)
+    console.print(output.table("optima", WIDE, [ROW]))
+    return console.file.getvalue()
+
+
+def test_the_main_table_fits_80_columns(monkeypatch):
+    text = of_width(monkeypatch, 80)
+    assert any(all(str(value) in line for value in ROW) for line in text.splitlines()), text
+
+
+@pytest.mark.parametrize("width", [60, 40])
+def test_a_narrow_terminal_loses_nothing(monkeypatch, width):
+    text = of_width(monkeypatch, width)
+    assert "…" not in text
+    assert "19.9" in text
+    assert max(map(len, text.splitlines())) <= width
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+@pytest.mark.parametrize("closed", [1, 2])
+def test_a_closed_stream_is_no_error(flags, closed):
+    done = subprocess.run(
+        [*COMMAND, *flags],
+        stdout=None if closed == 1 else subprocess.PIPE,
+        stderr=None if closed == 2 else subprocess.PIPE,
+        preexec_fn=lambda: os.close(closed),
+        check=False,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    if closed == 1:
+        assert done.stderr == ""
+    else:
+        assert "oasis" in done.stdout
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_a_full_device_is_one_line():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(COMMAND, stdout=full, stderr=subprocess.PIPE, check=False, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "error: No space left on device\n"
+
+
+def test_a_reader_that_leaves_is_no_traceback():
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "hindsched", "schema", "oasis"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")

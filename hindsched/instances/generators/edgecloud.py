@@ -12,8 +12,17 @@ from typing import Any
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.edgecloud import EdgecloudInstance
-from hindsched.instances.generators.registry import Suite, check_settings
+from hindsched.instances.generators.ranges import check_count, check_positive
+from hindsched.instances.generators.registry import Suite
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
+from hindsched.instances.generators.settings import (
+    check_number,
+    check_span,
+    draw_integer,
+    draw_uniform,
+    envelope,
+    merge_settings,
+)
 
 MODELS: dict[str, tuple[int, int]] = {
     # Table II: data chunks, mini-batches a chunk
@@ -153,10 +162,10 @@ def from_trace(
     InputError
         If the trace has too few jobs, or for an unknown setting.
     """
+    check_count("jobs", jobs, 0)
     if len(table) < jobs:
         raise InputError("jobs", jobs, f"the trace has only {len(table)} jobs")
-    if not slot_hours > 0:
-        raise InputError("set.slot_hours", slot_hours, "must be above 0")
+    check_positive("slot_hours", slot_hours)
     rows = table.rows.head(jobs)
     submitted = [float(seconds) for seconds in rows["submit_seconds"]]
     first = min(submitted, default=0.0)
@@ -169,10 +178,7 @@ def from_trace(
 
 
 def _settings(preset: str, settings: dict[str, Any]) -> dict[str, Any]:
-    if preset not in PRESETS:
-        raise InputError("preset", preset, f"must be one of {', '.join(PRESETS)}")
-    known = PRESETS[preset]
-    values = {**known, **check_settings(settings, set(known), f"preset {preset} of edgecloud")}
+    values = merge_settings("edgecloud", PRESETS, preset, settings)
     for key, least in (
         ("servers", 0),
         ("jobs", 0),
@@ -180,15 +186,18 @@ def _settings(preset: str, settings: dict[str, Any]) -> dict[str, Any]:
         ("worker_types", 1),
         ("ps_types", 1),
     ):
-        if type(values[key]) is not int or values[key] < least:
-            raise InputError(f"set.{key}", values[key], f"must be an integer of at least {least}")
+        check_count(key, values[key], least)
     for key, value in values.items():
-        if value is None and known[key] is not None and PAPER[key] is not None:
+        if value is None and PAPER[key] is not None:
             raise InputError(f"set.{key}", value, "must be a number")
         if key in ("workers", "requested_workers"):
             _check_list(key, value)
+        elif key in ("burst", "minibatch_scale"):
+            check_number(key, value)
         elif value is not None:
-            _check_range(key, value)
+            check_span(key, value)
+    if values["cloud_workers"] is not None:
+        check_count("cloud_workers", values["cloud_workers"], 0)
     return values
 
 
@@ -201,26 +210,6 @@ def _check_list(key: str, value: Any) -> None:
         or any(type(v) is not int or v < 1 for v in value)
     ):
         raise InputError(f"set.{key}", value, "must be integers of at least 1")
-
-
-def _check_range(key: str, value: Any) -> None:
-    ends = value if isinstance(value, list | tuple) else (value, value)
-    numbers = all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends)
-    if len(ends) != 2 or not numbers or not 0 <= ends[0] <= ends[1]:
-        raise InputError(f"set.{key}", value, "must be a number or two numbers low <= high")
-
-
-def _ends(value: Any) -> tuple[Any, Any]:
-    return (value, value) if isinstance(value, int | float) else (value[0], value[1])
-
-
-def _uniform(draws: Draws, value: Any) -> float:
-    return draws.uniform(*_ends(value))
-
-
-def _integer(draws: Draws, value: Any) -> int:
-    low, high = _ends(value)
-    return draws.integer(int(low), int(high))
 
 
 def _from_list(draws: Draws, value: Any) -> int:
@@ -244,30 +233,9 @@ def _build(
     if values["cloud_workers"] is not None:
         kinds = [f"t{k + 1}" for k in range(values["worker_types"])]
         cloud["workers"] = dict.fromkeys(kinds, int(values["cloud_workers"]))
-    kind = "-trace" if origin else ""
-    return EdgecloudInstance.parse(
-        {
-            "format": "hindsched/1",
-            "family": "edgecloud",
-            "name": f"edgecloud-{preset}{kind}-h{len(servers)}-j{len(jobs)}-s{seed}",
-            "horizon": values["horizon"],
-            "slot_seconds": SECONDS,
-            "provenance": {
-                "generator": "edgecloud",
-                "preset": preset,
-                "seed": seed,
-                "settings": {
-                    key: list(value) if isinstance(value, tuple) else value
-                    for key, value in values.items()
-                    if value != PRESETS[preset][key]
-                },
-                **origin,
-            },
-            "servers": servers,
-            "cloud": cloud,
-            "jobs": jobs,
-        }
-    )
+    size = f"h{len(servers)}-j{len(jobs)}"
+    shared = envelope("edgecloud", PRESETS, preset, seed, values, size, SECONDS, origin)
+    return EdgecloudInstance.parse({**shared, "servers": servers, "cloud": cloud, "jobs": jobs})
 
 
 def _servers(preset: str, seed: int, values: dict[str, Any]) -> list[dict[str, Any]]:
@@ -280,10 +248,10 @@ def _servers(preset: str, seed: int, values: dict[str, Any]) -> list[dict[str, A
             workers = [f"t{1 + number % types}" for number in range(count)]
         else:
             workers = [f"t{draws.integer(1, types)}" for _ in range(count)]
-        ps = [f"p{draws.integer(1, ps_types)}" for _ in range(_integer(draws, values["ps"]))]
+        ps = [f"p{draws.integer(1, ps_types)}" for _ in range(draw_integer(draws, values["ps"]))]
         server: dict[str, Any] = {"name": f"s{index + 1}", "workers": workers, "ps": ps}
         if values["storage_gb"] is not None:
-            server["storage_gb"] = _uniform(draws, values["storage_gb"])
+            server["storage_gb"] = draw_uniform(draws, values["storage_gb"])
         servers.append(server)
     if values["cloud_workers"] == 0:
         _cover_types(servers, types)
@@ -315,29 +283,29 @@ def _job(
     draws = Draws(seed, f"job {name}")
     chunks, minibatches = draws.choice(list(MODELS.values()))
     if values["chunks"] is not None:
-        chunks = max(1, _integer(draws, values["chunks"]))
+        chunks = max(1, draw_integer(draws, values["chunks"]))
     if values["minibatches"] is not None:
-        minibatches = max(1, _integer(draws, values["minibatches"]))
-    hours = _uniform(draws, values["minibatch_hours"]) * values["minibatch_scale"]
-    upload = {server["name"]: _integer(draws, values["edge_upload"]) for server in servers}
-    upload["cloud"] = _integer(draws, values["cloud_upload"])
+        minibatches = max(1, draw_integer(draws, values["minibatches"]))
+    hours = draw_uniform(draws, values["minibatch_hours"]) * values["minibatch_scale"]
+    upload = {server["name"]: draw_integer(draws, values["edge_upload"]) for server in servers}
+    upload["cloud"] = draw_integer(draws, values["cloud_upload"])
     job: dict[str, Any] = {
         "name": name,
         "arrival": arrival,
-        "epochs": max(1, _integer(draws, values["epochs"])),
+        "epochs": max(1, draw_integer(draws, values["epochs"])),
         "chunks": chunks,
         "minibatches": minibatches,
         "minibatch_slots": rounded(hours),
-        "update_slots": rounded(_uniform(draws, values["update_ms"]) / 1000 / SECONDS),
-        "gradient_mb": _uniform(draws, values["gradient_mb"]),
-        "bandwidth_mbps": max(1.0, _uniform(draws, values["bandwidth_mbps"])),
+        "update_slots": rounded(draw_uniform(draws, values["update_ms"]) / 1000 / SECONDS),
+        "gradient_mb": draw_uniform(draws, values["gradient_mb"]),
+        "bandwidth_mbps": max(1.0, draw_uniform(draws, values["bandwidth_mbps"])),
         "worker_type": f"t{draws.integer(1, values['worker_types'])}",
         "ps_type": f"p{draws.integer(1, values['ps_types'])}",
     }
     requested = facts.get("requested_workers") or _from_list(draws, values["requested_workers"])
     job["requested_workers"] = min(requested, chunks)
     if values["chunk_gb"] is not None:
-        job["chunk_gb"] = _uniform(draws, values["chunk_gb"])
+        job["chunk_gb"] = draw_uniform(draws, values["chunk_gb"])
     job["upload_slots"] = upload
     return job
 

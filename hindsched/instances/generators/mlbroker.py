@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
-from hindsched.instances.generators.registry import Suite, check_settings
+from hindsched.instances.generators.registry import Suite
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
+from hindsched.instances.generators.settings import (
+    check_span,
+    draw_integer,
+    draw_uniform,
+    envelope,
+    merge_settings,
+)
 from hindsched.instances.mlbroker import MlbrokerInstance
 
 if TYPE_CHECKING:
@@ -207,10 +214,8 @@ def _slot_hours(values: dict[str, Any]) -> float:
 
 
 def _settings(preset: str, settings: dict[str, Any]) -> dict[str, Any]:
-    if preset not in PRESETS:
-        raise InputError("preset", preset, f"must be one of {', '.join(PRESETS)}")
+    values = merge_settings("mlbroker", PRESETS, preset, settings)
     known = PRESETS[preset]
-    values = {**known, **check_settings(settings, set(known), f"preset {preset} of mlbroker")}
     for key in ("datacenters", "horizon"):
         if type(values[key]) is not int or values[key] < 1:
             raise InputError(f"set.{key}", values[key], "must be an integer of at least 1")
@@ -218,30 +223,10 @@ def _settings(preset: str, settings: dict[str, Any]) -> dict[str, Any]:
         raise InputError("set.jobs", values["jobs"], "must be an integer of at least 0")
     for key, value in values.items():
         if isinstance(known[key], tuple) or isinstance(value, list | tuple):
-            _check_range(key, value)
+            check_span(key, value)
         elif isinstance(value, str | bool) != isinstance(known[key], str | bool):
             raise InputError(f"set.{key}", value, "must be a number")
     return values
-
-
-def _check_range(key: str, value: Any) -> None:
-    ends = value if isinstance(value, list | tuple) else (value, value)
-    numbers = all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends)
-    if len(ends) != 2 or not numbers or not 0 <= ends[0] <= ends[1]:
-        raise InputError(f"set.{key}", value, "must be a number or two numbers low <= high")
-
-
-def _ends(value: Any) -> tuple[Any, Any]:
-    return (value, value) if isinstance(value, int | float) else (value[0], value[1])
-
-
-def _uniform(draws: Draws, value: Any) -> float:
-    return draws.uniform(*_ends(value))
-
-
-def _integer(draws: Draws, value: Any) -> int:
-    low, high = _ends(value)
-    return draws.integer(int(low), int(high))
 
 
 def _simplex(draws: Draws, size: int) -> list[float]:
@@ -259,26 +244,12 @@ def _build(
         (_real_job if real else _job)(seed, values, index, slot, names)
         for index, slot in enumerate(arrivals)
     ]
-    kind = "-trace" if origin else ""
     size = f"r{len(names)}-t{values['horizon']}-j{len(jobs)}"
+    seconds = rounded(3600.0 * _slot_hours(values))
+    shared = envelope("mlbroker", PRESETS, preset, seed, values, size, seconds, origin)
     return MlbrokerInstance.parse(
         {
-            "format": "hindsched/1",
-            "family": "mlbroker",
-            "name": f"mlbroker-{preset}{kind}-{size}-s{seed}",
-            "horizon": values["horizon"],
-            "slot_seconds": rounded(3600.0 * _slot_hours(values)),
-            "provenance": {
-                "generator": "mlbroker",
-                "preset": preset,
-                "seed": seed,
-                "settings": {
-                    key: list(value) if isinstance(value, tuple) else value
-                    for key, value in values.items()
-                    if value != PRESETS[preset][key]
-                },
-                **origin,
-            },
+            **shared,
             "resources": ["instance"] if real else list(RESOURCES),
             "datacenters": datacenters,
             "transfer_usd_per_gb": _transfer(seed, values, len(names)),
@@ -297,7 +268,7 @@ def _transfer(seed: int, values: dict[str, Any], size: int) -> list[list[float]]
             if column < row and values.get("symmetric_transfer", True):
                 prices[row][column] = prices[column][row]
             else:
-                prices[row][column] = _uniform(draws, values["transfer_usd"])
+                prices[row][column] = draw_uniform(draws, values["transfer_usd"])
     return prices
 
 
@@ -309,12 +280,12 @@ def _datacenters(seed: int, values: dict[str, Any], names: list[str]) -> list[di
         draws = Draws(seed, f"datacenter {name}")
         prices = {}
         for resource, price, limit in zip(RESOURCES, ranges, limits, strict=True):
-            unit = rounded(_uniform(draws, values[price]) * values["slot_days"])
-            share = _uniform(draws, values["discount"])
+            unit = rounded(draw_uniform(draws, values[price]) * values["slot_days"])
+            share = draw_uniform(draws, values["discount"])
             prices[resource] = {
                 "unit_usd": unit,
                 "discounted_usd": rounded(unit * share),
-                "threshold": _uniform(draws, values[limit]),
+                "threshold": draw_uniform(draws, values[limit]),
             }
         centers.append({"name": name, "prices": prices})
     return centers
@@ -343,18 +314,18 @@ def _job(
 ) -> dict[str, Any]:
     name = f"j{index + 1}"
     draws = Draws(seed, f"job {name}")
-    life = max(1, _integer(draws, values["life_slots"]))
+    life = max(1, draw_integer(draws, values["life_slots"]))
     departure = min(values["horizon"], arrival + life - 1)
     worker = {
-        "gpu": _integer(draws, values["gpus"]),
-        "cpu": _integer(draws, values["cpus"]),
-        "memory_gb": _integer(draws, values["memory_gb"]),
-        "storage_gb": _integer(draws, values["storage_gb"]),
+        "gpu": draw_integer(draws, values["gpus"]),
+        "cpu": draw_integer(draws, values["cpus"]),
+        "memory_gb": draw_integer(draws, values["memory_gb"]),
+        "storage_gb": draw_integer(draws, values["storage_gb"]),
     }
     server = {
-        "cpu": _integer(draws, values["ps_cpus"]),
-        "memory_gb": _integer(draws, values["ps_memory_gb"]),
-        "storage_gb": _integer(draws, values["ps_storage_gb"]),
+        "cpu": draw_integer(draws, values["ps_cpus"]),
+        "memory_gb": draw_integer(draws, values["ps_memory_gb"]),
+        "storage_gb": draw_integer(draws, values["ps_storage_gb"]),
     }
     job: dict[str, Any] = {
         "name": name,
@@ -362,14 +333,14 @@ def _job(
         "departure": departure,
         "worker": worker,
         "ps": server,
-        "capacity_gb": _uniform(draws, values["capacity_gb"]),
-        "exchange_gb": _uniform(draws, values["exchange_gb"]),
+        "capacity_gb": draw_uniform(draws, values["capacity_gb"]),
+        "exchange_gb": draw_uniform(draws, values["exchange_gb"]),
         "deployment_usd": rounded(
-            _uniform(draws, values["deployment_usd"]) * values["deployment_gb"]
+            draw_uniform(draws, values["deployment_usd"]) * values["deployment_gb"]
         ),
     }
     own = _simplex(draws, len(names))
-    typical = _uniform(draws, values["data_gb"])
+    typical = draw_uniform(draws, values["data_gb"])
     spread = values["data_variation"]
     job["data_gb"] = [
         _split(
@@ -393,9 +364,9 @@ def _real_job(
 ) -> dict[str, Any]:
     name = f"j{index + 1}"
     draws = Draws(seed, f"job {name}")
-    model = list(MODELS)[_integer(draws, (0, len(MODELS) - 1))]
+    model = list(MODELS)[draw_integer(draws, (0, len(MODELS) - 1))]
     million_parameters, _, images_per_second = MODELS[model]
-    life = max(1, _integer(draws, values["life_slots"]))
+    life = max(1, draw_integer(draws, values["life_slots"]))
     departure = min(values["horizon"], arrival + life - 1)
     images = images_per_second * 3600 * values["slot_hours"] / EPOCHS_PER_SLOT
     return {
@@ -407,12 +378,12 @@ def _real_job(
         "capacity_gb": rounded(images * IMAGE_GB),
         "exchange_gb": rounded(2 * million_parameters * 4e-3 * SYNCHRONISATIONS_PER_SLOT),
         "deployment_usd": rounded(
-            _uniform(draws, values["deployment_usd"]) * values["deployment_gb"]
+            draw_uniform(draws, values["deployment_usd"]) * values["deployment_gb"]
         ),
         "data_gb": [
             _split(
                 draws,
-                values["dataset_gb"] * _uniform(draws, values["dataset_share"]),
+                values["dataset_gb"] * draw_uniform(draws, values["dataset_share"]),
                 [1 / len(names)] * len(names),
                 0.0,
             )

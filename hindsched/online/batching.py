@@ -222,6 +222,8 @@ class GeometricBatches(OnlineAlgorithm):
         Jobs of the batch being planned.
     round_base : int
         Last slot before the sub-round being planned.
+    last_slot : int
+        Last slot that any planned job uses.
     """
 
     def __init__(self, alpha: int | None, first_horizon: int = 1) -> None:
@@ -235,7 +237,7 @@ class GeometricBatches(OnlineAlgorithm):
         self.environment = environment
         self._waiting: list[Any] = []
         self._horizon = self.first_horizon
-        self._end = 0
+        self.last_slot = 0
         self.intervals: list[Interval] = []
         self.batch: list[Any] = []
         self.round_base = 0
@@ -253,7 +255,7 @@ class GeometricBatches(OnlineAlgorithm):
 
     def _plan(self, batch: list[Any], horizon: int) -> dict[str, list[Assignment]]:
         self.batch = left = list(batch)
-        base = self.alpha * horizon if self.alpha is not None else max(horizon, self._end)
+        base = self.alpha * horizon if self.alpha is not None else max(horizon, self.last_slot)
         interval = Interval(horizon, len(batch), base)
         rows: dict[str, list[Assignment]] = {}
         while left and (self.alpha is None or len(interval.accepted) < self.alpha):
@@ -262,7 +264,7 @@ class GeometricBatches(OnlineAlgorithm):
             interval.accepted.append(len(admitted))
             for admission in admitted:
                 rows[admission.job.name] = self.rows(admission, base)
-                self._end = max(self._end, base + admission.offer.last)
+                self.last_slot = max(self.last_slot, base + admission.offer.last)
                 interval.ledger.append(
                     {
                         "job": admission.job.name,
@@ -281,6 +283,12 @@ class GeometricBatches(OnlineAlgorithm):
             else:
                 break
         self.intervals.append(interval)
+        return self.settle(horizon, rows)
+
+    def settle(
+        self, horizon: int, rows: dict[str, list[Assignment]]
+    ) -> dict[str, list[Assignment]]:
+        """Change the planned rows of the batch, by job name, before they are decided."""
         return rows
 
     @abstractmethod

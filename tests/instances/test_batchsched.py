@@ -89,6 +89,10 @@ def test_generator_knobs():
     assert len(one.worker_types) == 1
     few = generate("paper", 0, fixed_workers=4)
     assert {job.chunks for job in few.jobs} == {4}
+    free = generate("paper", 0)
+    assert one.servers == few.servers == free.servers  # what is forced is not the cluster
+    for job, same in zip(few.jobs, free.jobs, strict=True):
+        assert 0 <= job.total_minibatches - same.total_minibatches < 4
     small, large = (generate("paper", 0, capacity_fraction=f) for f in (0.2, 0.4))
     ratio = large.server_capacity.sum(axis=0) / small.server_capacity.sum(axis=0)
     assert ratio == pytest.approx([2.0] * 3, rel=0.05)

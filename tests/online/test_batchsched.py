@@ -67,6 +67,23 @@ def test_printed_enumeration_of_durations_gives_no_better_schedule(architecture)
     assert every.objective == pytest.approx(pruned.objective)
 
 
+@pytest.mark.parametrize("architecture", BOTH)
+def test_left_shift_ends_no_job_later(architecture):
+    gained = 0.0
+    for seed in range(4):
+        inst = generate("small", seed, jobs=8, horizon=6, architecture=architecture)
+        planned, shifted = (
+            simulate(inst, "batchsched-adaptive", settings={"left_shift": shift})
+            for shift in (False, True)
+        )
+        assert shifted.violations == []
+        for job in inst.jobs:
+            later = shifted.solution.completion(job.name)
+            assert later <= planned.solution.completion(job.name)
+        gained += planned.objective - shifted.objective
+    assert gained > 0
+
+
 def test_exponential_prices():
     ledger = ExponentialLedger(np.array([2.0, 0.0]), 3, 9.0)
     assert ledger.prices().sum() == 0

@@ -21,7 +21,9 @@ def draw_lines(
     y_label: str,
     title: str = "",
     panels: str | None = None,
+    log_x: bool = False,
     log_y: bool = False,
+    feasible: str | None = None,
 ) -> Any:
     """Mean of `y` over the seeds as a line against `x` a value of `by`, bars from least to most.
 
@@ -35,8 +37,11 @@ def draw_lines(
         Texts with units.
     panels : str, optional
         A column: one panel a value, side by side.
-    log_y : bool
-        Logarithmic vertical axis.
+    log_x, log_y : bool
+        Logarithmic axes.
+    feasible : str, optional
+        A column: series for which it is False anywhere are dashed and starred, as being outside
+        the problem's feasible set.
 
     Returns
     -------
@@ -50,6 +55,7 @@ def draw_lines(
         1, len(values), figsize=(1.6 + 4.0 * len(values), 3.4), sharey=True, squeeze=False
     )
     series = list(dict.fromkeys(frame[by]))
+    outside = set() if feasible is None else set(frame.loc[~frame[feasible].astype(bool), by])
     for axes, value in zip(grid[0], values, strict=True):
         part = frame if value is None else frame[frame[panels] == value]
         for index, name in enumerate(series):
@@ -58,20 +64,28 @@ def draw_lines(
                 continue
             stats = own.groupby(x, sort=True)[y].agg(["mean", "min", "max"])
             spread = [stats["mean"] - stats["min"], stats["max"] - stats["mean"]]
+            wide = max(0.0, 1.0 - 0.5 * index)  # the first lines stay visible under later ones
             axes.errorbar(
-                stats.index, stats["mean"], yerr=spread, label=str(name), color=colour(index),
-                marker=MARKERS[index % len(MARKERS)], markersize=4, linewidth=1.3, capsize=2,
+                stats.index, stats["mean"], yerr=spread, color=colour(index), capsize=2,
+                label=f"{name} *" if name in outside else str(name),
+                linestyle="--" if name in outside else "-", linewidth=1.3 + wide,
+                marker=MARKERS[index % len(MARKERS)], markersize=4 + 2 * wide,
             )  # fmt: skip
         axes.set_xlabel(x_label)
         if value is not None:
             axes.set_title(f"{panels} = {value}")
+        if log_x:
+            axes.set_xscale("log")
         if log_y:
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter(ScalarFormatter())
             # Labels between the decades only where the axis spans hardly more than one.
             axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))
     grid[0][0].set_ylabel(y_label)
-    grid[0][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title=by.replace("_", " "))
+    heading = by.replace("_", " ")
+    if outside:
+        heading += "\n(* outside the feasible set)"
+    grid[0][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title=heading)
     if title:
         figure.suptitle(title, fontsize=10, x=0.01, ha="left")
     return figure

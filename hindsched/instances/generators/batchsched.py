@@ -109,17 +109,24 @@ def generate(preset: str, seed: int, **settings: Any) -> Instance:
         ps_cpus, ps_mbps, weight, epochs, chunks, minibatches, update_ms, minibatch_slots,
         gradient_mb``, ``time_scale`` (factor on minibatch_slots), ``fixed_worker_type`` (keep this
         worker type only, from 1) and ``fixed_workers`` (cut every job into this many chunks of
-        unchanged total work, so that it uses at most so many workers).
+        unchanged total work, rounded up, so that it uses at most so many workers). The last two
+        leave the servers as they are with a free choice.
     """
     s = {**PRESETS[preset], **settings}
     _check(s)
     worker_types, ps_types = _types(s, seed)
     jobs = _jobs(s, seed, worker_types)
+    servers = _servers(s, seed, worker_types, ps_types, jobs)
     if s["fixed_worker_type"] is not None:
         chosen = s["fixed_worker_type"] - 1
         worker_types = [worker_types[chosen]]
         for job in jobs:
             job["minibatch_slots"] = [job["minibatch_slots"][chosen]]
+    if s["fixed_workers"] is not None:
+        for job in jobs:
+            total = job["epochs"] * job["chunks"] * job["minibatches"]
+            job["epochs"], job["chunks"] = 1, s["fixed_workers"]
+            job["minibatches"] = math.ceil(total / s["fixed_workers"] - ROUNDING_TOLERANCE)
     data: dict[str, Any] = {
         "name": f"batchsched-{preset}-{SHORT_NAMES[s['architecture']]}-j{s['jobs']}-s{seed}",
         "horizon": s["horizon"],
@@ -127,7 +134,7 @@ def generate(preset: str, seed: int, **settings: Any) -> Instance:
         "architecture": s["architecture"],
         "resources": list(RESOURCES),
         "bandwidth_resource": "bandwidth_mbps",
-        "servers": _servers(s, seed, worker_types, ps_types, jobs),
+        "servers": servers,
         "worker_types": worker_types,
         "jobs": jobs,
         "provenance": {"generator": "batchsched", "preset": preset, "seed": seed, **settings},
@@ -210,10 +217,6 @@ def _jobs(s: dict[str, Any], seed: int, worker_types: list[dict[str, Any]]) -> l
             "minibatch_slots": times,
             "gradient_mb": draws.uniform(*s["gradient_mb"]),
         }
-        if s["fixed_workers"] is not None:
-            total = job["chunks"] * job["minibatches"]
-            job["chunks"] = s["fixed_workers"]
-            job["minibatches"] = math.ceil(total / s["fixed_workers"] - ROUNDING_TOLERANCE)
         updates = [rounded(draws.uniform(*s["update_ms"]) / 3.6e6) for _ in range(s["ps_types"])]
         if s["architecture"] == PARAMETER_SERVER:
             job["update_slots"] = updates

@@ -32,6 +32,7 @@ from hindsched.online.algorithms.batchsched_density import (
     resource_units,
 )
 from hindsched.online.algorithms.batchsched_engines import BatchschedDualPrice
+from hindsched.online.algorithms.batchsched_left_shift import LeftShift
 from hindsched.online.algorithms.batchsched_theorem import theorem
 from hindsched.online.batching import (
     Admission,
@@ -52,7 +53,8 @@ from hindsched.online.rivals.greedy_rtl import greedy_right_to_left
 from hindsched.online.rivals.tiresias import Tiresias, TiresiasL
 from hindsched.online.rivals.wspt import Wspt
 from hindsched.solutions.base import Assignment
-from hindsched.solvers.pricing.batchsched import ServerOracle
+from hindsched.solutions.batchsched import read_row, write_row
+from hindsched.solvers.pricing.batchsched import ServerOracle, schedule_of
 from hindsched.solvers.pricing.batchsched_search import ModeIndex, Schedule, ScheduleSearch
 from hindsched.solvers.subproblem import model_response
 
@@ -274,8 +276,11 @@ class BatchschedOnline(GeometricBatches):
     def rows(self, admission: Admission, base: int) -> list[Assignment]:
         """Row of the solution file."""
         schedule: Schedule = admission.offer.plan
-        search = ScheduleSearch(self.cluster, 1, 1)
-        return [search.assignment(schedule.shifted(base))]
+        return self.written(schedule.shifted(base))
+
+    def written(self, schedule: Schedule) -> list[Assignment]:
+        """Rows of the solution file for a schedule in absolute slots."""
+        return [write_row(self.cluster, schedule.row())]
 
 
 class BatchschedExact(BatchschedOnline):
@@ -291,6 +296,8 @@ class BatchschedAdaptive(BatchschedExact):
     ----------
     alpha, order, tight_slots, price_base, density_scale, declared, engine
         As in `BatchschedOnline`.
+    left_shift : bool
+        Move every job of a planned batch to its earliest window (`LeftShift`): none ends later.
     """
 
     def __init__(
@@ -302,10 +309,32 @@ class BatchschedAdaptive(BatchschedExact):
         density_scale: float = 1.0,
         declared: bool = True,
         engine: Engine = "oracle",
+        left_shift: bool = False,
     ) -> None:
         super().__init__(
             alpha, order, tight_slots, price_base, density_scale, declared, False, engine
         )
+        self.left_shift = left_shift
+
+    def start(self, environment: Environment) -> None:
+        """Begin with no jobs."""
+        super().start(environment)
+        self._shift = LeftShift(self.cluster)
+
+    def settle(
+        self, horizon: int, rows: dict[str, list[Assignment]]
+    ) -> dict[str, list[Assignment]]:
+        """Move the batch's jobs to their earliest windows, if so set."""
+        if not self.left_shift or not rows:
+            return rows
+        planned = []
+        for job in self.batch:
+            if job.name in rows:
+                row = read_row(self.cluster, job.name, rows[job.name][0])
+                planned.append((job, self.index(job), schedule_of(row, 0.0)))
+        placed = self._shift.shift(horizon, planned)
+        self.last_slot = self._shift.last
+        return {name: self.written(schedule) for name, schedule in placed.items()}
 
 
 class GreedyRtl(BatchschedAdaptive):

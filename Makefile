@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 
-.PHONY: bench test lint notebooks wheel clean
+.PHONY: bench test lint notebooks wheel solvers clean
 
 bench: $(VENV)/.installed
 	$(BIN)/hindsched bench small
@@ -25,6 +25,8 @@ notebooks: $(VENV)/.installed-dev
 wheel: $(VENV)/.installed-dev
 	$(BIN)/python tests/wheel.py
 
+solvers: $(VENV)/.installed-solvers
+
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
@@ -39,3 +41,7 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable ".[test,lint,notebooks,arrow,plotly]" build
 	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-solvers: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[solvers]"
+	touch $@

@@ -208,7 +208,6 @@ def _offline(instance: Instance, task: Task) -> Record:
         "slots": [] if solution is None else slot_rows(solution),
     }
     record["solve_status"] = record["status"]
-    record["certified"] = certificate is not None and _proves(certificate.bound, result.bound)
     return jsonable({**record, "status": "ok"})
 
 
@@ -229,11 +228,6 @@ def _online(instance: Instance, task: Task) -> Record:
             "status": "ok",
         }
     )
-
-
-def _proves(certified: float, bound: float | None) -> bool:
-    """Whether the prices prove the bound that is reported, not a weaker one."""
-    return bound is not None and abs(certified - bound) <= 1e-6 * max(1.0, abs(bound))
 
 
 def slot_rows(solution: Any) -> list[dict[str, Any]]:

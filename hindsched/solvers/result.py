@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from hindsched.instances.base import Instance
 from hindsched.solutions.base import Solution
@@ -12,6 +12,9 @@ from hindsched.solvers.status import Status, StoppedBy
 
 if TYPE_CHECKING:
     from hindsched.solvers.certificate import Certificate
+
+SAME_BOUND = 1e-6
+"""Relative difference up to which a certificate is said to prove the bound that is reported."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,26 @@ class Result:
         return relative_gap(self.objective, self.bound)
 
     @property
+    def certified_bound(self) -> float | None:
+        """The bound that the certificate proves; it may be weaker than `bound`, the solver's."""
+        return None if self.certificate is None else self.certificate.bound
+
+    @property
+    def proof(self) -> Literal["certificate", "solver", "none"]:
+        """How `bound` is proven.
+
+        ``certificate``: anyone can recompute it from prices, without a solver; ``solver``: its word
+        alone; ``none``: there is no bound.
+        """
+        if self.bound is None:
+            return "none"
+        proven = self.certified_bound
+        if proven is None:
+            return "solver"
+        same = abs(proven - self.bound) <= SAME_BOUND * max(1.0, abs(self.bound))
+        return "certificate" if same else "solver"
+
+    @property
     def prices(self) -> Mapping[str, Any] | None:
         """The dual certificate's prices in the file's form, or None."""
         return None if self.certificate is None else self.certificate.to_dict()["prices"]
@@ -91,7 +114,8 @@ class Result:
             "objective": self.objective,
             "bound": self.bound,
             "gap": self.gap,
-            "certified": self.certificate is not None,
+            "certified": self.proof == "certificate",
+            "certified_bound": self.certified_bound,
             "seconds": self.seconds,
             "backend": self.backend,
             "options": dict(self.options),

@@ -10,10 +10,8 @@ from hindsched.instances.batchsched import PARAMETER_SERVER, RING_ALLREDUCE
 from hindsched.instances.generators.batchsched import generate
 from hindsched.online.algorithms.batchsched import declared_estimates, theorem
 from hindsched.online.batching import ExponentialLedger, Offer
-from hindsched.online.rivals.antman import AntMan
-from hindsched.online.rivals.tiresias import Tiresias, TiresiasL
 from hindsched.online.simulator import simulate
-from tests.strategies.batchsched import instance, known_b
+from tests.strategies.batchsched import known_b
 
 BOTH = (PARAMETER_SERVER, RING_ALLREDUCE)
 
@@ -92,122 +90,6 @@ def test_exponential_prices():
     ledger.book(Offer(2, 1, np.array([1.0, 0.0]), 0.0))
     assert ledger.prices()[1, 0] == pytest.approx(8)
     assert ledger.residual[1, 0] == 0
-
-
-def gangs(rows, gpus=2):
-    """One server; one-worker-type jobs that ask for a fixed number of workers."""
-    jobs = [
-        {
-            "arrival": a, "weight": 1, "epochs": 1, "chunks": n, "minibatches": work,
-            "minibatch_slots": [1.0], "update_slots": [0], "gradient_mb": 0,
-            "requested_workers": n, **more,
-        }
-        for a, n, work, more in rows
-    ]  # fmt: skip
-    return instance(PARAMETER_SERVER, [(gpus, 9)], [(1, 1)], [1], jobs, horizon=9)
-
-
-def windows(run):
-    return {
-        name: [(row["from"], row["to"], sum(row["workers"].values())) for row in rows]
-        for name, rows in run.solution.assignments().items()
-    }
-
-
-def test_fifo_by_hand_nobody_overtakes():
-    run = simulate(gangs([(1, 1, 3, {}), (1, 2, 1, {}), (2, 1, 1, {})]), "fifo")
-    assert windows(run) == {"j0": [(1, 3, 1)], "j1": [(4, 4, 2)], "j2": [(5, 5, 1)]}
-    assert run.in_feasible_set
-    assert run.violations == []
-
-
-def test_tiresias_by_hand():
-    # j0: 2 workers x 4 slots; j1 arrives in 2 with 1 worker x 2 slots: less left, so j0 pauses.
-    run = simulate(gangs([(1, 2, 4, {}), (2, 1, 2, {})]), "tiresias")
-    assert windows(run) == {"j0": [(1, 1, 2), (4, 6, 2)], "j1": [(2, 3, 1)]}
-    assert not run.in_feasible_set
-    assert run.solution.rival_violations() == []
-
-
-def test_tiresias_l_by_hand():
-    # j0 leaves the first queue after 1 slot x 2 workers >= 2; j1 arrives in 2 and is in the first.
-    run = simulate(gangs([(1, 2, 3, {}), (2, 2, 1, {})]), "tiresias-l", settings={"limits": [2.0]})
-    assert windows(run) == {"j0": [(1, 1, 2), (3, 4, 2)], "j1": [(2, 2, 2)]}
-
-
-def test_antman_by_hand():
-    # j0 is opportunistic and takes both GPUs; j1 is guaranteed, needs one, and never waits for it.
-    rows = [(1, 2, 3, {"resource_guarantee": False}), (2, 1, 2, {"resource_guarantee": True})]
-    run = simulate(gangs(rows), "antman")
-    assert windows(run) == {"j0": [(1, 1, 2), (2, 3, 1), (4, 4, 2)], "j1": [(2, 3, 1)]}
-    assert run.solution.rival_violations() == []
-
-
-def test_wspt_by_hand():
-    # Equal sizes: the heavier job goes first, and the light one starts when it ends.
-    run = simulate(gangs([(1, 2, 2, {}), (1, 2, 2, {"weight": 5})]), "wspt")
-    assert windows(run) == {"j0": [(3, 4, 2)], "j1": [(1, 2, 2)]}
-    assert run.violations == []
-
-
-def test_greedy_rtl_accepts_by_density_as_late_as_possible():
-    from hindsched.online.algorithms.batchsched_density import densities
-    from hindsched.online.rivals.greedy_rtl import greedy_right_to_left
-    from hindsched.solvers.pricing.batchsched_search import ScheduleSearch
-
-    inst = gangs([(1, 2, 2, {}), (1, 2, 2, {"weight": 5}), (1, 2, 2, {"weight": 3})])
-    search = ScheduleSearch(inst, 4, 2)
-    density = densities(inst)
-    batch = [(job, search.index(job), density[j]) for j, job in enumerate(inst.jobs)]
-    found = greedy_right_to_left(inst, batch, 4)
-    assert {name: (s.start, s.last) for name, s in found.items()} == {"j1": (3, 4), "j2": (1, 2)}
-
-
-class LawfulTiresias(Tiresias):
-    """At every event no job waits whose gang would fit in place of a later-ranked one."""
-
-    def reallocate(self):
-        ranked = sorted(self.jobs, key=lambda name: self.key(name))
-        super().reallocate()
-        waiting = [name for name in ranked if name not in self.held]
-        for name in waiting:
-            later = [other for other in ranked[ranked.index(name) :] if other in self.held]
-            for other in later:
-                self.cluster.release(self.jobs[other], self.held[other])
-            gang = self.cluster.place(self.jobs[name], self.cluster.fixed_workers(self.jobs[name]))
-            assert gang is None
-            for other in later:
-                self.cluster.book(self.jobs[other], self.held[other])
-
-
-class LawfulTiresiasL(LawfulTiresias, TiresiasL):
-    pass
-
-
-class LawfulAntMan(AntMan):
-    """The first waiting guaranteed job would not fit even without any opportunistic one."""
-
-    def reallocate(self):
-        super().reallocate()
-        waiting = [n for n in self.jobs if n not in self.held and self.is_guaranteed(n)]
-        for name in waiting[:1]:
-            others = [n for n in self.held if not self.is_guaranteed(n)]
-            for other in others:
-                self.cluster.release(self.jobs[other], self.held[other])
-            gang = self.cluster.place(self.jobs[name], self.cluster.fixed_workers(self.jobs[name]))
-            assert gang is None
-            for other in others:
-                self.cluster.book(self.jobs[other], self.held[other])
-
-
-@pytest.mark.parametrize("architecture", BOTH)
-@pytest.mark.parametrize("rival", [LawfulTiresias, LawfulTiresiasL, LawfulAntMan])
-def test_laws_hold_at_every_event(rival, architecture):
-    for seed in range(4):
-        inst = generate("small", seed, jobs=7, horizon=3, architecture=architecture)
-        run = simulate(inst, rival(), seed=seed)
-        assert run.solution.rival_violations() == []
-        assert all(run.solution.completion(job.name) for job in inst.jobs)
 
 
 def test_no_two_algorithms_decide_alike():

@@ -31,8 +31,8 @@ MOST_FIXED_WORKERS = 30
 class Truth(RowTruth):
     """Books rows on servers and refuses those that break a constraint of (2) or (15).
 
-    Pausing, resizing and moving are accepted, since rivals may; a solution that does so says so in
-    its violations of (2a).
+    Pausing, resizing and moving are refused, but accepted from algorithms outside the feasible set;
+    a solution that does so says so in its violations of (2a).
     """
 
     instance: BatchschedInstance
@@ -43,6 +43,7 @@ class Truth(RowTruth):
         self._free = np.repeat(capacity[None], self.instance.horizon, axis=0)
         self._slack = FEASIBILITY_TOLERANCE * np.maximum(1.0, capacity)
         self._busy: dict[str, set[int]] = {}
+        self._latest: dict[str, BatchschedRow] = {}
         self._left = {job.name: float(job.total_minibatches) for job in self.instance.jobs}
         self._open = set(self._left)
 
@@ -60,6 +61,10 @@ class Truth(RowTruth):
         span = range(read.first, read.last + 1)
         if not busy.isdisjoint(span):
             raise Refused("(2n)", where, "the job already runs then")
+        before = self._latest.get(job.name)
+        changed = before is not None and not before.continues_as(read)
+        if changed and self.environment.in_feasible_set:
+            raise Refused("(2a)", where, "the job paused or its placement changed")
         used = row_use(self.instance, read)
         if read.last > len(self._free):
             more = max(read.last - len(self._free), len(self._free))
@@ -74,6 +79,7 @@ class Truth(RowTruth):
             raise Refused(number, place, lacks)
         self._free[read.first - 1 : read.last] = left
         busy.update(span)
+        self._latest[job.name] = read
         progress = row_progress(self.instance, job, read)
         self._left[job.name] -= read.slots * progress
         if self._left[job.name] <= 1e-9 * (job.total_minibatches + 2 * progress):

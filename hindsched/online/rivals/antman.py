@@ -6,7 +6,8 @@ hand. What is simulated stands in the docstring.
 
 from __future__ import annotations
 
-from typing import Any
+from statistics import median
+from typing import Any, Literal
 
 from hindsched.errors import InputError
 from hindsched.online.dynamics.base import Placement
@@ -17,8 +18,8 @@ from hindsched.online.rivals.elastic import EventDriven
 class AntMan(EventDriven):
     """Resource-guarantee jobs run as gangs in order of arrival; opportunistic jobs fill up.
 
-    A job is guaranteed if the file says so (``resource_guarantee``), else by a draw from (seed, job
-    name). Guaranteed jobs start in the order of arrival with their fixed number of workers, never
+    A job is guaranteed if the file says so (``resource_guarantee``), else by the chosen rule.
+    Guaranteed jobs start in the order of arrival with their fixed number of workers, never
     pause and never wait for an opportunistic job: opportunistic jobs are shrunk or suspended
     (keeping their progress) before a guaranteed job is placed. An opportunistic job takes as many
     workers as fit now, up to its own maximum, in the order of arrival, at every event. A guaranteed
@@ -26,8 +27,11 @@ class AntMan(EventDriven):
 
     Parameters
     ----------
+    rule : {"draw", "weight"}
+        A draw from (seed, job name), or the job's weight: guaranteed from the median of the jobs
+        seen so far on.
     guaranteed : float
-        Share of guaranteed jobs among those whose file does not say.
+        Share of guaranteed jobs among those that are drawn.
     patience : int
         Slots that a guaranteed job waits in the queue.
     """
@@ -35,28 +39,40 @@ class AntMan(EventDriven):
     feasible_set = False
     randomised = True
 
-    def __init__(self, guaranteed: float = 0.5, patience: int = 10) -> None:
+    def __init__(
+        self,
+        guaranteed: float = 0.5,
+        patience: int = 10,
+        rule: Literal["draw", "weight"] = "draw",
+    ) -> None:
         if not 0 <= guaranteed <= 1:
             raise InputError("set.guaranteed", guaranteed, "must be in 0..1")
         if patience < 0:
             raise InputError("set.patience", patience, "must be at least 0")
-        self.guaranteed, self.patience = guaranteed, patience
+        self.guaranteed, self.patience, self.rule = guaranteed, patience, rule
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
         super().start(environment)
         self._class: dict[str, bool] = {}
+        self._weights: list[float] = []
 
     def is_guaranteed(self, name: str) -> bool:
         """Whether a job is in the guaranteed class now."""
         if name not in self._class:
             said = self.jobs[name].resource_guarantee
-            draw = draws(self.environment.seed, name, "guarantee").random()
-            self._class[name] = bool(draw < self.guaranteed) if said is None else said
+            self._class[name] = self._by_rule(name) if said is None else said
         return self._class[name]
+
+    def _by_rule(self, name: str) -> bool:
+        if self.rule == "weight":
+            return bool(self.jobs[name].weight >= median(self._weights))
+        draw = draws(self.environment.seed, name, "guarantee").random()
+        return bool(draw < self.guaranteed)
 
     def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
         """Rank anew also when a guaranteed job's patience ends."""
+        self._weights += [float(job.weight) for job in arrivals]
         for name, job in self.jobs.items():
             waited = slot - job.arrival
             if name not in self.held and self.is_guaranteed(name) and waited > self.patience:

@@ -14,12 +14,24 @@ class Drf(EventDriven):
     unfinished job with the smallest dominant share among those for which one more still fits and
     that have fewer workers than they can use. Ties go to the earlier arrival. Reallocation is
     free.
+
+    Parameters
+    ----------
+    static : bool
+        Fill only what is free, among the jobs that hold nothing: a job that has started keeps its
+        placement to its end, so that nothing is paused or resized.
     """
 
+    def __init__(self, static: bool = False) -> None:
+        self.static = static
+        self.feasible_set = static or type(self).feasible_set  # type: ignore[misc]
+
     def reallocate(self) -> None:
-        """Fill progressively from nothing."""
-        self.release_all()
-        self.held = progressive_filling(self.cluster, self.jobs)
+        """Fill progressively from nothing, or what is free."""
+        if not self.static:
+            self.release_all()
+        waiting = {name: job for name, job in self.jobs.items() if name not in self.held}
+        self.held = {**self.held, **progressive_filling(self.cluster, waiting)}
 
 
 def progressive_filling(cluster: Cluster, jobs: dict[str, object]) -> dict[str, Placement]:

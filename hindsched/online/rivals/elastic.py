@@ -45,10 +45,12 @@ class EventDriven(OnlineAlgorithm):
             self._event = False
         rows = {}
         for name, placement in list(self.held.items()):
+            if not self.runs(name):
+                continue
             job = self.jobs[name]
             rows[name] = [self.cluster.row(job, placement, slot, slot)]
             self.remaining[name] -= self.cluster.progress(job, placement)
-            if self.remaining[name] <= WORK_TOLERANCE:
+            if self.remaining[name] <= WORK_TOLERANCE * max(1.0, self.cluster.work(job)):
                 self.cluster.release(job, placement)
                 del self.held[name], self.jobs[name], self.remaining[name]
                 self._event = True
@@ -58,6 +60,10 @@ class EventDriven(OnlineAlgorithm):
     def admit(self, job: Any) -> bool:
         """Whether to take an arriving job; every job that the empty cluster can run at all."""
         return self.cluster.max_workers(job) >= 1
+
+    def runs(self, name: str) -> bool:
+        """Whether a job that holds a placement runs in this slot, or holds it in vain."""
+        return True
 
     @abstractmethod
     def reallocate(self) -> None:

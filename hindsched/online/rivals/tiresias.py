@@ -21,16 +21,34 @@ class Tiresias(EventDriven):
     The key is remaining slots x GPUs (the dominant share stands for the GPUs of any cluster):
     smaller first. A job gets all of its fixed number of workers or none; running jobs that are no
     longer placed are paused, keeping their progress. A job that stays keeps its placement if that
-    is still free. Preemption is free.
+    is still free.
+
+    Parameters
+    ----------
+    restore_slots : int
+        Slots that a job which has run before holds its gang in vain when it resumes or moves; 0
+        for free preemption.
     """
 
     feasible_set = False
     randomised = True
 
+    def __init__(self, restore_slots: int = 0) -> None:
+        if restore_slots < 0:
+            raise InputError("set.restore_slots", restore_slots, "must be at least 0")
+        self.restore_slots = restore_slots
+
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
         super().start(environment)
         self._full: dict[str, float] = {}
+        self._restoring: dict[str, int] = {}
+
+    def runs(self, name: str) -> bool:
+        """Not while the job is restored."""
+        left = self._restoring.get(name, 0)
+        self._restoring[name] = max(0, left - 1)
+        return left == 0
 
     def key(self, name: str) -> tuple[float, ...]:
         """Smaller is first."""
@@ -70,6 +88,8 @@ class Tiresias(EventDriven):
             placement = self.cluster.place(job, self.cluster.fixed_workers(job))
             if placement is not None:
                 held[name] = placement
+                has_run = self.remaining[name] < self.cluster.work(job)
+                self._restoring[name] = self.restore_slots if has_run else 0
         self.held = held
 
 
@@ -79,14 +99,19 @@ class TiresiasL(Tiresias):
     Parameters
     ----------
     limits : list of float
-        Attained service (worker-slots) at which a job moves to the next queue. The authors'
+        Attained service in worker-hours at which a job moves to the next queue. The authors'
         simulator uses one limit of 3250 GPU-seconds, 0.9 GPU-hours.
     promotion : float
-        A waiting job returns to the first queue when it has waited this many times as long as it
-        has run; 0 for never.
+        A paused job starts over in the first queue, its service forgotten, when it has waited this
+        many times as long as it has run; 0 for never.
+    restore_slots : int
+        As in `Tiresias`.
     """
 
-    def __init__(self, limits: Sequence[float] = (0.9,), promotion: float = 0.0) -> None:
+    def __init__(
+        self, limits: Sequence[float] = (0.9,), promotion: float = 0.0, restore_slots: int = 0
+    ) -> None:
+        super().__init__(restore_slots)
         if sorted(limits) != list(limits) or any(limit <= 0 for limit in limits):
             raise InputError("set.limits", list(limits), "must be positive and ascending")
         if promotion < 0:
@@ -96,6 +121,7 @@ class TiresiasL(Tiresias):
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
         super().start(environment)
+        self._hours = float(environment.cluster.slot_seconds) / 3600.0
         self._run: dict[str, int] = {}
         self._order: list[float] = []
         self._waited: dict[str, int] = {}
@@ -103,15 +129,12 @@ class TiresiasL(Tiresias):
     def key(self, name: str) -> tuple[float, ...]:
         """Queue, then order of arrival."""
         job = self.jobs[name]
-        run, waited = self._run.get(name, 0), self._waited.get(name, 0)
-        queue = self.queue_of(run * self.cluster.fixed_workers(job))
-        if self.promotion and waited >= self.promotion * max(1, run):
-            queue = 0
-        return (float(queue), float(list(self.jobs).index(name)))
+        service = self._run.get(name, 0) * self.cluster.fixed_workers(job) * self._hours
+        return (float(self.queue_of(service)), float(list(self.jobs).index(name)))
 
     def queue_of(self, service: float) -> int:
-        """Queue of a job with this attained service."""
-        return sum(service >= limit for limit in self.limits)
+        """Queue of a job with this attained service in worker-hours."""
+        return sum(service >= limit - 1e-9 for limit in self.limits)
 
     def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
         """Rank anew also when a job crosses a queue's limit or is promoted."""
@@ -120,10 +143,12 @@ class TiresiasL(Tiresias):
             self._event = True
         decision = super().step(slot, arrivals)
         for name in self.jobs:
-            if name in decision.assignments:
+            if name in self.held:
                 self._run[name] = self._run.get(name, 0) + 1
                 self._waited[name] = 0
-            else:
-                self._waited[name] = self._waited.get(name, 0) + 1
+                continue
+            run, waited = self._run.get(name, 0), self._waited.get(name, 0) + 1
+            promoted = self.promotion and run and waited >= self.promotion * run
+            self._run[name], self._waited[name] = (0, 0) if promoted else (run, waited)
         self._order = [self.key(name)[0] for name in self.jobs]
         return decision

@@ -79,8 +79,9 @@ def milp(
             break
         if StoppedBy.INTERRUPTED in (program.stopped_by, leaf.stopped_by):
             break
-        add_cut(model, leaves.conflict(promised, last_ends(model), out_of_time))
-        cuts += 1
+        for conflict in leaves.conflicts(promised, last_ends(model), out_of_time):
+            add_cut(model, conflict)
+            cuts += 1
     result = Result(
         instance=instance,
         formulation=formulation,

@@ -25,7 +25,7 @@ from hindsched.solvers.status import Status, StoppedBy
 
 Ends = dict[int, int]
 """Latest end slot by the position of each admitted job."""
-SHRINK_SECONDS = 1.0
+SHRINK_SECONDS = 3.0
 """Limit of each leaf while a conflict is made smaller; undecided keeps the larger conflict."""
 MOST_UNDECIDED = 3
 """Undecided leaves after which a conflict stays as it is."""
@@ -76,8 +76,8 @@ class Leaves:
             self.solution = extract_leaf(model)
         return result
 
-    def conflict(self, ends: Ends, last: Ends, out_of_time: Callable[[], bool]) -> Ends:
-        """Make an infeasible leaf's promises fewer and later while nothing fits.
+    def conflicts(self, ends: Ends, last: Ends, out_of_time: Callable[[], bool]) -> list[Ends]:
+        """Smallest conflicts within an infeasible leaf's promises, as cuts.
 
         Parameters
         ----------
@@ -86,23 +86,49 @@ class Leaves:
         last : dict
             The last end that is worth anything, by job.
         out_of_time : callable
-            Whether to stop with the present conflict, which is valid at any time.
+            Whether to stop with the conflicts as they are, which are valid at any time.
+
+        Returns
+        -------
+        list of dict
+            One or two conflicts: jobs are tried for removal shortest first, and longest first.
         """
-        work = self.instance.work
+        shortest_first = sorted(ends, key=lambda i: self.instance.work[i])
+        found: list[Ends] = []
+        for order in (shortest_first, shortest_first[::-1]):
+            smaller = self._shrink(ends, last, order, out_of_time)
+            if smaller not in found:
+                found.append(smaller)
+        return found
+
+    def _shrink(
+        self, ends: Ends, last: Ends, order: list[int], out_of_time: Callable[[], bool]
+    ) -> Ends:
+        """Make promises fewer, and then later, while nothing fits."""
         undecided = 0
-        steps = [(job, None) for job in sorted(ends, key=lambda i: work[i])]
-        for job, end in [*steps, *((job, last[job]) for job, _ in steps)]:
-            if job not in ends or end == ends[job]:
-                continue
+
+        def is_impossible(weaker: Ends) -> bool:
+            nonlocal undecided
             if undecided >= MOST_UNDECIDED or out_of_time():
-                break
-            weaker = {i: e for i, e in ends.items() if i != job}
-            if end is not None:
-                weaker[job] = end
+                return False
             status = self.decide(weaker, SHRINK_SECONDS).status
             undecided += status == Status.NO_SOLUTION
-            if status == Status.INFEASIBLE:
-                ends = weaker
+            return status == Status.INFEASIBLE
+
+        for job in order:
+            fewer = {i: end for i, end in ends.items() if i != job}
+            if is_impossible(fewer):
+                ends = fewer
+        for job in (job for job in order if job in ends):
+            impossible, possible = ends[job], last[job] + 1
+            while possible - impossible > 1:  # the last end, then by bisection
+                first_try = impossible == ends[job] and possible > last[job]
+                end = last[job] if first_try else (impossible + possible) // 2
+                if is_impossible({**ends, job: end}):
+                    impossible = end
+                else:
+                    possible = end
+            ends = {**ends, job: impossible}
         return ends
 
 

@@ -20,6 +20,7 @@ from hindsched.instances.edgecloud import EdgecloudInstance
 from hindsched.models.base import Commitments
 from hindsched.models.edgecloud_literal import LiteralBuilder, build_literal
 from hindsched.models.edgecloud_no_migration import NoMigrationBuilder, build_no_migration
+from hindsched.models.edgecloud_side_rows import may_wait_in_cloud
 from hindsched.models.edgecloud_windows import Past, read_past
 from hindsched.solutions.base import Solution
 from hindsched.solutions.edgecloud import EdgecloudSolution
@@ -214,7 +215,7 @@ def _read_no_migration(
 def _cloud_starts(
     m: pyo.ConcreteModel, instance: EdgecloudInstance, j: int, zeta: int, count: int
 ) -> list[int] | None:
-    if instance.cloud_workers(instance.jobs[j].worker_type) is None:
+    if not may_wait_in_cloud(instance, j):
         ready = int(instance.arrivals[j] + instance.cloud_upload[j])
         return [max(ready, m.past.now)] * count
     starts = [
@@ -234,9 +235,8 @@ def _read_literal(
     zeta = bool(round(pyo.value(m.zeta[j])))
     members = list(instance.groups.values())
     chunks = instance.jobs[j].chunks
-    limit = instance.cloud_workers(instance.jobs[j].worker_type)
     done = sum(last - first + 1 for i, _, _, first, last in past.rows if i == j)
-    if zeta and limit is None:
+    if zeta and not may_wait_in_cloud(instance, j):
         left = chunks * int(instance.cloud_slots[j]) - done
         ready = max(past.now, int(instance.arrivals[j] + instance.cloud_upload[j]))
         full, rest = divmod(left, chunks)
@@ -311,7 +311,7 @@ def load(model: pyo.ConcreteModel, solution: Solution) -> None:
             if not solution.all_cloud[j]:
                 m.xc[j].set_value(m.xc[j].value + fresh, skip_validation=True)
             key = (j, int(solution.all_cloud[j]), first)
-            if instance.cloud_workers(instance.jobs[j].worker_type) is not None and key in m.s:
+            if key in m.s:
                 m.s[key].set_value(m.s[key].value + 1, skip_validation=True)
         elif not literal:
             m.x[j, place].set_value(m.x[j, place].value + fresh, skip_validation=True)

@@ -3,7 +3,7 @@
 ============  ==================================================================================
 ``y[j,g,t]``  workers of group g = (server, type) that train job j in slot t
 ``k[j,t]``    cloud workers that train it in slot t while zeta = 0
-``k1[j,t]``   the same while zeta = 1; only where the cloud is finite
+``k1[j,t]``   the same while zeta = 1; only where they may have to wait for a worker or a PS
 ``zeta[j]``   1 if every worker and the PS are in the cloud (2g), (2h)
 ``C[j,t]``    1 while job j is unfinished in slot t (2j)
 ``N[j,s]``    chunks of job j that server s stores; only where storage is limited (7)
@@ -26,6 +26,7 @@ from hindsched.models.edgecloud_side_rows import (
     add_parameter_servers,
     add_storage,
     jobs_with_finite_ps,
+    may_wait_in_cloud,
 )
 from hindsched.models.edgecloud_windows import Past, last_slots, lone_time
 from hindsched.solutions.edgecloud import EdgecloudSolution
@@ -67,6 +68,7 @@ class LiteralBuilder:
         self.at_cloud = {
             j: max(past.now, self.arrival[j] + int(instance.cloud_upload[j])) for j in self.jobs
         }
+        self.finite = {j: may_wait_in_cloud(instance, j) for j in self.jobs}
         self.limit = {j: instance.cloud_workers(instance.jobs[j].worker_type) for j in self.jobs}
 
     def build(self) -> pyo.ConcreteModel:
@@ -110,7 +112,7 @@ class LiteralBuilder:
             if self.limit[j] != 0
             for t in range(self.at_cloud[j], self.last[j] + 1)
         ]
-        finite = [(j, t) for j, t in k_keys if self.limit[j] is not None]
+        finite = [(j, t) for j, t in k_keys if self.finite[j]]
         m.k = pyo.Var(k_keys, domain=whole, bounds=lambda _, j, t: (0, self.chunks[j]))
         m.k1 = pyo.Var(finite, domain=whole, bounds=lambda _, j, t: (0, self.chunks[j]))
         m.zeta = pyo.Var(self.jobs, domain=binary)
@@ -146,7 +148,7 @@ class LiteralBuilder:
 
         def in_cloud(m: pyo.ConcreteModel, j: int) -> Any:
             need = float(self.chunks[j] * self.all_cloud[j])
-            if self.limit[j] is None or m.zeta[j].fixed:
+            if not self.finite[j] or m.zeta[j].fixed:
                 return pyo.Constraint.Skip
             done = pyo.quicksum(m.k1[key] for key in m.k1 if key[0] == j) + self.done[j]
             return done >= need * m.zeta[j]
@@ -184,8 +186,9 @@ class LiteralBuilder:
         m.eq_2d = pyo.Constraint(sorted(users), rule=workers)
         at_cloud: dict[tuple[str, int], list[Any]] = {}
         for j, t in m.k1:
-            kind = self.instance.jobs[j].worker_type
-            at_cloud.setdefault((kind, t), []).extend((m.k[j, t], m.k1[j, t]))
+            if self.limit[j] is not None:
+                kind = self.instance.jobs[j].worker_type
+                at_cloud.setdefault((kind, t), []).extend((m.k[j, t], m.k1[j, t]))
 
         def cloud(m: pyo.ConcreteModel, kind: str, t: int) -> Any:
             limit = self.instance.cloud_workers(kind)
@@ -224,7 +227,7 @@ class LiteralBuilder:
         )
         m.eq_2j_cloud = pyo.ConstraintList()
         for j in self.jobs:
-            if self.limit[j] is not None or m.zeta[j].fixed:
+            if self.finite[j] or m.zeta[j].fixed:
                 continue
             left = self.chunks[j] * self.all_cloud[j] - self.done[j]
             end = self.at_cloud[j] + -(-left // self.chunks[j]) - 1
@@ -246,7 +249,7 @@ class LiteralBuilder:
                     parts += [(((t + 0.5 - r) / p + 0.5) / D) * y for y in ys]
             parts += [(((t + 0.5 - r) / p + 0.5) / D) * m.k[i, t] for i, t in m.k if i == j]
             p = self.all_cloud[j]
-            if self.limit[j] is None:
+            if not self.finite[j]:
                 parts.append((self.at_cloud[j] - r + p) * m.zeta[j])
             parts += [(((t + 0.5 - r) / p + 0.5) / D) * m.k1[i, t] for i, t in m.k1 if i == j]
             slots = range(self.known_until[j] + 1, self.last[j] + 1)
@@ -270,9 +273,7 @@ class LiteralBuilder:
             if servers[g] in limited and self.instance.chunk_gb[j] > 0
         }
         before = self._stored_before()
-        m.N = pyo.Var(
-            sorted(pairs), bounds=lambda _, j, s: (before.get((j, s), 0), self.chunks[j])
-        )
+        m.N = pyo.Var(sorted(pairs), bounds=lambda _, j, s: (before.get((j, s), 0), self.chunks[j]))
         keys = [key for key in m.y if (key[0], servers[key[1]]) in pairs]
         # One group a server and type: a job's workers on a server are one group.
         m.eq_7a_peak = pyo.Constraint(
@@ -304,7 +305,7 @@ class LiteralBuilder:
             for i, t in variables:
                 if i == j:
                     found.setdefault(t, []).append((variables[i, t], D))
-        if self.limit[j] is None:
+        if not self.finite[j]:
             for t in range(self.at_cloud[j], self.at_cloud[j] + self.all_cloud[j]):
                 found.setdefault(t, []).append((m.zeta[j], 1.0))
         return found

@@ -6,7 +6,7 @@
 ``zeta[j]``   1 if the whole job, with its PS, is in the cloud (2g), (2h)
 ``y[j,w,t]``  1 if worker w trains job j in slot t; which of its chunks does not matter
 ``C[j,t]``    1 while job j is unfinished in slot t; the objective is their sum
-``s[j,z,t]``  chunks that start in a finite cloud in slot t, z = zeta
+``s[j,z,t]``  chunks that start in the cloud in slot t, z = zeta; only where they may have to wait
 ``a[j,t]``    1 if job j needs a PS in slot t; only where PSs are finite
 ``S[j,s,t]``  chunks stored on server s; only where storage is limited (7)
 ============  ==================================================================================
@@ -28,6 +28,7 @@ from hindsched.models.edgecloud_side_rows import (
     add_parameter_servers,
     add_storage,
     jobs_with_finite_ps,
+    may_wait_in_cloud,
 )
 from hindsched.models.edgecloud_windows import Past, last_slots, lone_time
 from hindsched.solutions.edgecloud import EdgecloudSolution
@@ -70,9 +71,7 @@ class NoMigrationBuilder:
         self.at_cloud = {
             j: max(past.now, self.arrival[j] + int(instance.cloud_upload[j])) for j in self.jobs
         }
-        self.finite = {
-            j: instance.cloud_workers(instance.jobs[j].worker_type) is not None for j in self.jobs
-        }
+        self.finite = {j: may_wait_in_cloud(instance, j) for j in self.jobs}
         self.workers = {
             j: [w for _, workers in instance.places(instance.jobs[j]) for w in workers]
             for j in self.jobs
@@ -246,7 +245,7 @@ class NoMigrationBuilder:
                 self._add(m, self._end_at(m, j, end + self.edge[j], 1 - m.zeta[j]))
 
     def _finite_cloud(self, m: pyo.ConcreteModel, jobs: list[int]) -> None:
-        """A finite cloud runs no more chunks of a type at once than it has workers (2d)."""
+        """Where the cloud is finite, or its PSs, chunks may have to wait for one (2d), (2e)."""
         domain = pyo.NonNegativeReals if self.relax else pyo.NonNegativeIntegers
         length = {(j, z): (self.edge, self.all_cloud)[z][j] for j in jobs for z in (0, 1)}
         starts = [
@@ -285,7 +284,8 @@ class NoMigrationBuilder:
         kind = {j: self.instance.jobs[j].worker_type for j in jobs}
         by_type: dict[tuple[str, int], list[Any]] = {}
         for (j, slot), parts in self.cloud_load.items():
-            by_type.setdefault((kind[j], slot), []).extend(parts)
+            if self.instance.cloud_workers(kind[j]) is not None:
+                by_type.setdefault((kind[j], slot), []).extend(parts)
 
         def capacity(m: pyo.ConcreteModel, k: str, slot: int) -> Any:
             taken = sum(

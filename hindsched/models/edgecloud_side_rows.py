@@ -23,6 +23,15 @@ def jobs_with_finite_ps(
     ]
 
 
+def may_wait_in_cloud(instance: EdgecloudInstance, j: int) -> bool:
+    """Whether a job's chunks may have to wait in the cloud, for a worker or a PS."""
+    job = instance.jobs[j]
+    return (
+        instance.cloud_workers(job.worker_type) is not None
+        or instance.cloud_ps(job.ps_type) is not None
+    )
+
+
 def add_parameter_servers(
     m: pyo.ConcreteModel,
     instance: EdgecloudInstance,

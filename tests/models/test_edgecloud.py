@@ -64,11 +64,31 @@ def test_storage_equals_brute_force(tiny):
     agrees(tiny, "no-migration")
 
 
-@settings(TINY, max_examples=25)
-@given(tiny_instances(max_jobs=2, finite_ps=True))
+@settings(TINY, max_examples=60)
+@given(tiny_instances(max_jobs=2, finite_ps=True, clouds=(None, None, 0, 1)))
 def test_finite_parameter_servers_equal_brute_force(tiny):
     for formulation in FORMULATIONS:
         agrees(tiny, formulation)
+
+
+def test_jobs_in_an_unlimited_cloud_wait_for_its_only_ps():
+    """Nothing but a cloud with one PS: two jobs of 2 slots each, one after the other."""
+    up = {"cloud": 1}
+    tiny = instance([], [job("j0", 1, 2, 2, 2, up), job("j1", 1, 1, 2, 2, up)], {"ps": {"p": 1}})
+    for formulation in FORMULATIONS:
+        agrees(tiny, formulation)
+        assert solve(tiny, "milp", formulation=formulation).objective == 3 + 5
+
+
+def test_what_cannot_be_stored_is_infeasible_for_every_method():
+    """Two chunks of 1 GB, a server of 1 GB and no cloud; the bounds still end."""
+    servers = [{"name": "a", "workers": ["t1"], "ps": ["p"], "storage_gb": 1}]
+    closed = {"workers": {"t1": 0}}
+    tiny = instance(servers, [job("j", 1, 2, 3, 3, {"a": 0}, chunk_gb=1)], closed)
+    for method in ("milp", "auto"):
+        assert solve(tiny, method).status == "infeasible"
+    for method in ("relaxation", "bound"):
+        assert solve(tiny, method, time_limit=2).bound >= 6 - 1e-6
 
 
 @pytest.mark.parametrize(

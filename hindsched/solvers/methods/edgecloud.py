@@ -160,13 +160,20 @@ def bound(
         target = None if known is None else known.objective()
     left = limit - (time.perf_counter() - started)
     oracle = build_oracle(instance, formulation, rows=details["layout"])
-    found = subgradient_bound(
-        oracle,
-        options.with_time(left),
-        start_prices=certificate.prices,
-        target=target,
-        on_progress=on_progress,
-    )
+    try:
+        found = subgradient_bound(
+            oracle,
+            options.with_time(left),
+            start_prices=certificate.prices,
+            target=target,
+            on_progress=on_progress,
+        )
+    except SolveFailed as error:  # the bound rises for ever if storage leaves no schedule
+        details["subgradient"] = str(error)
+        stopped_by = StoppedBy.ERROR
+        return _bound_result(
+            instance, formulation, "bound", certificate, stopped_by, started, options, details
+        )
     details |= {**found.details, "iterations": found.iterations, "lp_bound": certificate.bound}
     best = found.certificate if found.certificate.is_better_than(certificate) else certificate
     return _bound_result(

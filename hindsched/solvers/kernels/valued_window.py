@@ -18,6 +18,8 @@ Integers = NDArray[np.int64]
 NOTHING = -1
 WORKER = np.array([1.0, 0.0])
 PS = np.array([0.0, 1.0])
+WHOLE = 1e-6
+"""By how much a number of free units may fall short of a whole one by rounding."""
 
 
 @njit(cache=True)
@@ -27,8 +29,10 @@ def best_window(
     count: Integers,
     together: Integers,
     values: Array,
-    free: Integers,
-    price: Array,
+    free_workers: Array,
+    free_ps: Array,
+    price_workers: Array,
+    price_ps: Array,
     ratio: float,
     floor: float,
 ) -> tuple[float, int, int, int, int]:
@@ -42,9 +46,9 @@ def best_window(
         Duration, workers, and whether all stands on one server, with one parameter server (PS).
     values : ndarray, shape (slots + 1,)
         Value by the last slot of the window, 1-based; it must not rise.
-    free : ndarray of int, shape (slots, servers, 2)
-        Workers and PSs left.
-    price : ndarray, shape (slots, servers, 2)
+    free_workers, free_ps : ndarray, shape (servers, slots)
+        Workers and PSs left, rounded down here.
+    price_workers, price_ps : ndarray, shape (servers, slots)
         Prices of a worker and of a PS.
     ratio : float
         Bandwidth of a worker over that of a PS.
@@ -55,66 +59,114 @@ def best_window(
     -------
     value, mode, start (0-based), host, workers on the host
         Mode -1 if there is none. Ties: the first mode, then the earlier start.
+
+    Notes
+    -----
+    A search among the shortest windows first tells how little the others may be worth.
     """
-    slots, servers, _ = free.shape
-    prefix = np.zeros((slots + 1, servers, 2))
-    for t in range(slots):
-        for s in range(servers):
-            prefix[t + 1, s, 0] = prefix[t, s, 0] + price[t, s, 0]
-            prefix[t + 1, s, 1] = prefix[t, s, 1] + price[t, s, 1]
+    servers, slots = free_workers.shape
+    sums_workers, sums_ps = np.zeros((servers, slots + 1)), np.zeros((servers, slots + 1))
+    built = first  # sums of prices are known up to this slot
     left = np.empty((servers, 2))
     room = np.empty(servers, dtype=np.int64)
     cost, ps_cost = np.empty(servers), np.empty(servers)
     best, best_mode, best_start, best_at, best_on = floor, NOTHING, 0, NOTHING, 0
-    for k in range(length.shape[0]):
+    if length.shape[0] == 0:
+        return best, best_mode, best_start, best_at, best_on
+    among_shortest = best, best_mode, best_start, best_at, best_on
+    clear = np.empty(servers, dtype=np.int64)  # a server has room for the mode up to this slot
+    for turn in range(length.shape[0] + 1):
+        k = int(np.argmin(length)) if turn == 0 else turn - 1
+        if turn == 1 and best_mode >= 0:
+            among_shortest = best, best_mode, best_start, best_at, best_on
+            best, best_mode = float(np.nextafter(best, -np.inf)), NOTHING
         d, n = length[k], count[k]
+        clear[:] = first
         for start in range(first, slots - d + 1):
             value = values[start + d]
             if value <= best:
                 break
+            for t in range(built, start + d):
+                for s in range(servers):
+                    sums_workers[s, t + 1] = sums_workers[s, t] + price_workers[s, t]
+                    sums_ps[s, t + 1] = sums_ps[s, t] + price_ps[s, t]
+            built = max(built, start + d)
+            cheapest, cheapest_ps = np.inf, np.inf
             for s in range(servers):
-                workers, ps = free[start, s, 0], free[start, s, 1]
-                for t in range(start + 1, start + d):
-                    workers, ps = min(workers, free[t, s, 0]), min(ps, free[t, s, 1])
-                left[s, 0], left[s, 1], room[s] = workers, ps, workers
-                cost[s] = prefix[start + d, s, 0] - prefix[start, s, 0]
-                ps_cost[s] = prefix[start + d, s, 1] - prefix[start, s, 1]
+                cost[s] = sums_workers[s, start + d] - sums_workers[s, start]
+                ps_cost[s] = sums_ps[s, start + d] - sums_ps[s, start]
+                cheapest, cheapest_ps = min(cheapest, cost[s]), min(cheapest_ps, ps_cost[s])
+            if value - n * cheapest - cheapest_ps <= best:
+                continue  # whatever is free
             if together[k]:
                 for s in range(servers):
-                    if room[s] >= n and left[s, 1] >= 1:
-                        payoff = value - n * cost[s] - ps_cost[s]
-                        if payoff > best:
+                    payoff = value - n * cost[s] - ps_cost[s]
+                    if payoff > best:
+                        clear[s] = _clear(free_workers, free_ps, s, n, start, d, clear[s])
+                        if clear[s] == start + d:
                             best, best_mode, best_start = payoff, k, start
                             best_at, best_on = s, n
                 continue
+            for s in range(servers):
+                left[s, 0] = _least(free_workers, s, start, d)
+                left[s, 1] = _least(free_ps, s, start, d)
+                room[s] = int(left[s, 0])
             order = np.argsort(cost, kind="mergesort")
             total, at, on = best_host(
                 n, room, cost, order, left, WORKER, PS, ratio, ps_cost, value - best
             )
             if at >= 0 and value - total > best:
                 best, best_mode, best_start, best_at, best_on = value - total, k, start, at, on
+    if best_mode < 0:
+        return among_shortest
     return best, best_mode, best_start, best_at, best_on
 
 
 @njit(cache=True)
+def _clear(
+    workers: Array, ps: Array, server: int, count: int, start: int, length: int, known: int
+) -> int:
+    """End of the window if a server has `count` workers and a PS free in all of it, else less.
+
+    `known` is what the last call said for an earlier start: the server is full in the slot after
+    it if that lies in the window, and has room from that start up to it.
+    """
+    t = max(known, start)
+    while t < start + length:
+        if workers[server, t] + WHOLE < count or ps[server, t] + WHOLE < 1:
+            return t
+        t += 1
+    return t
+
+
+@njit(cache=True)
+def _least(free: Array, server: int, first: int, length: int) -> float:
+    """Whole units that are free on a server in every slot of a window."""
+    least = free[server, first]
+    for t in range(first + 1, first + length):
+        least = min(least, free[server, t])
+    return np.floor(least + WHOLE)
+
+
+@njit(cache=True)
 def place_window(
-    count: int, start: int, length: int, host: int, on_host: int, free: Integers, price: Array
+    count: int, start: int, length: int, host: int, on_host: int, free: Array, price: Array
 ) -> Integers:
-    """Workers by server of a distributed schedule found by `best_window`."""
-    servers = free.shape[1]
+    """Workers by server of a distributed schedule found by `best_window`.
+
+    `free` and `price`, shape (servers, slots), are those of workers.
+    """
+    servers = free.shape[0]
     placed = np.zeros(servers, dtype=np.int64)
     placed[host] = on_host
     cost = np.zeros(servers)
-    room = np.empty(servers, dtype=np.int64)
     for s in range(servers):
-        room[s] = free[start, s, 0]
         for t in range(start, start + length):
-            room[s] = min(room[s], free[t, s, 0])
-            cost[s] += price[t, s, 0]
+            cost[s] += price[s, t]
     left = count - on_host
     for s in np.argsort(cost, kind="mergesort"):
         if s != host and left > 0:
-            placed[s] = min(left, room[s])
+            placed[s] = min(left, int(_least(free, s, start, length)))
             left -= placed[s]
     return placed
 

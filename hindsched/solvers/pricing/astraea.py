@@ -219,19 +219,22 @@ class ServerOracle(AstraeaOracle):
                 own = table.take((table.worker_type == w) & (table.ps_type == p))
                 if not len(own):
                     continue
-                pair = (("worker_capacity", w), ("ps_capacity", p))
-                price = np.stack([priced[name][:, k].T for name, k in pair], axis=2)
-                free = np.stack([left[name][:, k].T for name, k in pair], axis=2)
-                whole = np.floor(free + 1e-6).astype(np.int64)
+                free, price = (
+                    [
+                        np.ascontiguousarray(table[name][:, k], dtype=float)
+                        for name, k in (("worker_capacity", w), ("ps_capacity", p))
+                    ]
+                    for table in (left, priced)
+                )
                 ratio = float(self.instance.worker_bandwidth[w] / self.instance.ps_bandwidth[p])
                 value, mode, start, host, on_host = best_window(
                     job.arrival, own.duration, own.workers, own.one_server, values,
-                    np.ascontiguousarray(whole), np.ascontiguousarray(price), ratio, best,
+                    *free, *price, ratio, best,
                 )  # fmt: skip
                 if mode < 0:
                     continue
                 best = value
-                chosen = self._row(own, mode, start, host, on_host, whole, price, (w, p))
+                chosen = self._row(own, mode, start, host, on_host, free[0], price[0], (w, p))
         if chosen is None:
             return None
         rows, amounts = self.row_use(chosen)
@@ -278,10 +281,11 @@ class ServerOracle(AstraeaOracle):
         start: int,
         host: int,
         on_host: int,
-        free: Integers,
+        free: Vector,
         price: Vector,
         types: tuple[int, int],
     ) -> AstraeaRow:
+        """Schedule of a choice of the kernel; `free` and `price` are those of workers."""
         count, length = int(table.workers[mode]), int(table.duration[mode])
         ps = np.zeros(len(self.instance.servers), dtype=np.int64)
         ps[host] = 1

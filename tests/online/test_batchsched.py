@@ -11,7 +11,7 @@ from hindsched.instances.generators.batchsched import generate
 from hindsched.online.algorithms.batchsched import declared_estimates, theorem
 from hindsched.online.batching import ExponentialLedger, Offer
 from hindsched.online.simulator import simulate
-from tests.strategies.batchsched import known_b
+from tests.strategies.batchsched import instance, known_b
 
 BOTH = (PARAMETER_SERVER, RING_ALLREDUCE)
 
@@ -111,7 +111,26 @@ def test_theorem_and_estimates():
     assert said["value"] == 4 * said["alpha"]
     assert 100 < said["alpha"] < 500  # "close to 4", says the paper
     assert said["max_weight_ratio"] == pytest.approx(2 * said["log2_lambda"])
-    assert not said["assumptions"][0]["holds"]
+    assert said["alpha_constant"] == 4
+    thin, share, known = said["assumptions"]
+    assert not thin["holds"]
+    assert thin["worst"] > 1
+    assert not share["holds"]
+    assert share["worst"] == pytest.approx(said["log2_lambda"])  # some worker takes a whole server
+    assert known["worst"] == pytest.approx(high / low)
+
+
+def test_the_theorems_assumptions_can_hold():
+    """One job that fills little of a huge cluster in its only way."""
+    job = {
+        "arrival": 1, "weight": 1, "epochs": 1, "chunks": 1, "minibatches": 2,
+        "minibatch_slots": [1.0], "update_slots": [0], "gradient_mb": 0,
+    }  # fmt: skip
+    inst = instance(PARAMETER_SERVER, [(1000, 1000)], [(1, 1)], [1], [job])
+    thin, share, _ = theorem(inst)["assumptions"]
+    assert thin["holds"]
+    assert thin["worst"] == pytest.approx(1.0)
+    assert share["holds"]
 
 
 def test_settings_are_checked():

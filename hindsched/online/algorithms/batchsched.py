@@ -33,7 +33,7 @@ from hindsched.online.algorithms.batchsched_density import (
 )
 from hindsched.online.algorithms.batchsched_engines import BatchschedDualPrice
 from hindsched.online.algorithms.batchsched_left_shift import LeftShift
-from hindsched.online.algorithms.batchsched_theorem import theorem
+from hindsched.online.algorithms.batchsched_theorem import OBSERVED_ALPHA, theorem
 from hindsched.online.batching import (
     Admission,
     BatchRound,
@@ -61,8 +61,6 @@ from hindsched.solvers.subproblem import model_response
 Order = Literal["index", "weight", "density"]
 TIE_WEIGHT = 1e-6
 """Share of a job's value that the model engine sets on completing earlier."""
-DEFAULT_ALPHA = 4
-"""What the paper observes in its simulations."""
 
 
 class ServerRound(BatchRound):
@@ -187,7 +185,7 @@ class BatchschedOnline(GeometricBatches):
 
     def __init__(
         self,
-        alpha: int | None = DEFAULT_ALPHA,
+        alpha: int | None = OBSERVED_ALPHA,
         order: Order = "index",
         tight_slots: bool = False,
         price_base: float | None = None,
@@ -271,7 +269,11 @@ class BatchschedOnline(GeometricBatches):
             self.engine,
         )
         unit = self.density_range()[0]
-        return post_prices(batch_round, jobs, [float(job.weight) / unit for job in jobs])
+        admitted = post_prices(batch_round, jobs, [float(job.weight) / unit for job in jobs])
+        units = np.broadcast_to(resource_units(self.cluster), self.cluster.server_capacity.shape)
+        resources = [*self.cluster.resources] * len(self.cluster.servers)
+        self.post(batch_round.ledger, resources, units=units.ravel(), worth=unit)
+        return admitted
 
     def rows(self, admission: Admission, base: int) -> list[Assignment]:
         """Row of the solution file."""

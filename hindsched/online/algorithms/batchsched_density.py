@@ -18,8 +18,8 @@ def resource_units(instance: BatchschedInstance) -> NDArray[np.float64]:
     return np.where(mean > 0, mean, 1.0)
 
 
-def least_volume(instance: BatchschedInstance, job: BatchschedJob) -> float:
-    """Smallest resources x slots of a job, in units of `resource_units`."""
+def volumes(instance: BatchschedInstance, job: BatchschedJob) -> NDArray[np.float64]:
+    """Resources x slots of a job's modes with the fewest PSs, in units of `resource_units`."""
     table = modes(instance, job)
     unit = resource_units(instance)
     demand = table.workers * (instance.worker_demand / unit).sum(axis=1)[table.worker_type]
@@ -29,7 +29,13 @@ def least_volume(instance: BatchschedInstance, job: BatchschedJob) -> float:
         ratio = instance.worker_bandwidth[table.worker_type] / instance.ps_bandwidth[table.ps_type]
         count = np.where(table.one_server == 1, 1, np.maximum(1, np.ceil(away * ratio - 1e-9)))
         demand = demand + count * (instance.ps_demand / unit).sum(axis=1)[table.ps_type]
-    return float((table.duration * demand).min())
+    found: NDArray[np.float64] = table.duration * demand
+    return found
+
+
+def least_volume(instance: BatchschedInstance, job: BatchschedJob) -> float:
+    """Smallest of a job's `volumes`."""
+    return float(volumes(instance, job).min())
 
 
 def densities(instance: BatchschedInstance) -> NDArray[np.float64]:

@@ -167,15 +167,15 @@ def share_fees(
         )
         if best == -np.inf or bound > best + 1e-9 * (1.0 + abs(best)):
             best = bound
-            best_shares[:] = now
+            best_shares = now.copy()
             stale = 0
         else:
             stale += 1
             if stale >= 8:
                 step *= 0.7
                 stale = 0
-                now[:] = best_shares
-                direction[:] = 0.0
+                now = best_shares.copy()
+                direction = np.zeros_like(now)
                 continue
         if target - best <= 1e-9 * (1.0 + abs(target)) or step < 1e-4:
             break

@@ -211,30 +211,29 @@ def best_placement(
     """
     centers = data.size
     relaxed = np.empty(centers)
-    start = np.zeros((centers, centers))
+    cheapest = np.int64(0)
     for ps in range(centers):
-        relaxed[ps], start[ps] = relaxed_placement(
+        relaxed[ps], _ = relaxed_placement(
             data, capacity, needed, worker_price, ps_price, exchange, arc, launch, ps
         )
-    order = np.argsort(relaxed)
+        if relaxed[ps] < relaxed[cheapest]:
+            cheapest = ps
     best = np.inf
     best_workers = np.zeros(centers, dtype=np.int64)
-    best_ps = int(order[0])
+    best_ps = cheapest
     if needed == 0:
         return relaxed[best_ps], relaxed[best_ps], best_workers, best_ps
     floor = pinned_workers(data, capacity, arc)
     open_bound = np.inf
-    nodes = 0
-    for position in range(centers):
-        ps = int(order[position])
+    nodes = np.int64(0)  # a literal 0 would be a type of its own, compiled once more
+    for _ in range(centers):
+        ps = np.int64(0)
+        for other in range(centers):  # the most promising place that is left
+            if relaxed[other] < relaxed[ps]:
+                ps = other
         if relaxed[ps] >= best - 1e-11 * (1.0 + abs(best)):
             break
-        workers = round_largest_remainder(start[ps], needed, floor)
-        cost = placement_cost(
-            workers, ps, data, capacity, worker_price, ps_price, exchange, arc, launch
-        )
-        if cost < best:
-            best, best_workers, best_ps = cost, workers, ps
+        relaxed[ps] = np.inf
         best, best_workers, best_ps, unproven, nodes = _branch_and_bound(
             data, capacity, needed, worker_price, ps_price, exchange, arc, launch, floor, ps,
             best, best_workers, best_ps, nodes, node_limit,
@@ -261,57 +260,69 @@ def _branch_and_bound(
     nodes: int,
     node_limit: int,
 ) -> tuple[float, Ints, int, float, int]:
-    """Branch on workers with the PS fixed; returns the incumbent, open bound and node count."""
+    """Branch on workers with the PS fixed; returns the incumbent, open bound and node count.
+
+    Loops in place of array expressions keep the time to compile low.
+    """
     centers = data.size
     supply = np.zeros(centers + 1)
-    supply[:centers] = data
-    supply[centers] = max(0.0, needed * capacity - data.sum())  # sum y >= N as a source of room
-    each = worker_price + exchange[:, ps]
+    total = 0.0
+    for r in range(centers):
+        supply[r] = data[r]
+        total += data[r]
+    supply[centers] = max(0.0, needed * capacity - total)  # sum y >= N as a source of room
+    total += supply[centers]
     price = np.zeros((centers + 1, 2 * centers))
     room = np.zeros(2 * centers)
     lower = np.zeros((STACK, centers), dtype=np.int64)
     upper = np.zeros((STACK, centers), dtype=np.int64)
-    lower[0] = floor
+    low = np.zeros(centers, dtype=np.int64)
+    high = np.zeros(centers, dtype=np.int64)
+    fractional = np.zeros(centers)
+    rounded = np.zeros(centers, dtype=np.int64)
     for r in range(centers):
+        lower[0, r] = floor[r]
         upper[0, r] = max(needed, floor[r])
     size = 1
     open_bound = np.inf
     while size > 0:
         size -= 1
-        low = lower[size].copy()
-        high = upper[size].copy()
         base = ps_price[ps] + launch[ps]
         for r in range(centers):
-            extra = each[r]
-            if low[r] > 0:
-                base += low[r] * each[r]
-                if r != ps:
+            low[r] = lower[size, r]
+            high[r] = upper[size, r]
+            each = worker_price[r] + exchange[r, ps]
+            base += low[r] * each
+            if r != ps:
+                if low[r] > 0:
                     base += launch[r]
-            elif r != ps and high[r] > 0:
-                extra += launch[r] / high[r]
+                elif high[r] > 0:
+                    each += launch[r] / high[r]
             room[r] = capacity * low[r]
             room[centers + r] = capacity * (high[r] - low[r])
             for i in range(centers):
                 price[i, r] = arc[i, r]
-                price[i, centers + r] = arc[i, r] + extra / capacity
+                price[i, centers + r] = arc[i, r] + each / capacity
             price[centers, r] = 0.0
-            price[centers, centers + r] = extra / capacity
+            price[centers, centers + r] = each / capacity
         cost, left, flow = ship(supply, room, price)
         nodes += 1
-        if left > 1e-9 * max(1.0, supply.sum()):
+        if left > 1e-9 * max(1.0, total):
             continue
         bound = base + cost
         if bound >= best - 1e-11 * (1.0 + abs(best)):
             continue
         if nodes >= node_limit or size + 2 > STACK:
             open_bound = min(open_bound, bound)
-            continue
+            if nodes > 1:  # the first node gives an incumbent whatever the limit
+                continue
         split = -1
         farthest = 1e-7
-        fractional = np.zeros(centers)
-        rounded = np.zeros(centers, dtype=np.int64)
         for r in range(centers):
-            fractional[r] = low[r] + flow[:, centers + r].sum() / capacity
+            fractional[r] = 0.0
+            for i in range(centers + 1):
+                fractional[r] += flow[i, centers + r]
+            fractional[r] = low[r] + fractional[r] / capacity
             rounded[r] = int(np.rint(fractional[r]))
             distance = abs(fractional[r] - rounded[r])
             if distance > farthest:
@@ -323,8 +334,15 @@ def _branch_and_bound(
             rounded, ps, data, capacity, worker_price, ps_price, exchange, arc, launch
         )
         if found < best:
-            best, best_workers, best_ps = found, rounded, ps
-        if split < 0:
+            best, best_ps = found, ps
+            best_workers = rounded.copy()
+        if nodes >= node_limit:
+            continue
+        at_most, at_least = 0, 1
+        if split >= 0:
+            at_most = int(np.floor(fractional[split]))
+            at_least = at_most + 1
+        else:
             # Integral: only a launch that was paid in part can hold a gap.
             unpaid = 1e-11 * (1.0 + abs(best))
             for r in range(centers):
@@ -335,16 +353,13 @@ def _branch_and_bound(
                         split = r
             if split < 0:
                 continue
-            lower[size], upper[size] = low, high
-            upper[size, split] = 0
-            lower[size + 1], upper[size + 1] = low, high
-            lower[size + 1, split] = 1
-            size += 2
-            continue
-        down = int(np.floor(fractional[split]))
-        lower[size], upper[size] = low, high
-        upper[size, split] = down
-        lower[size + 1], upper[size + 1] = low, high
-        lower[size + 1, split] = down + 1
-        size += 2
+        for child in range(2):
+            for r in range(centers):
+                lower[size, r] = low[r]
+                upper[size, r] = high[r]
+            if child == 0:
+                upper[size, split] = at_most
+            else:
+                lower[size, split] = at_least
+            size += 1
     return best, best_workers, best_ps, open_bound, nodes

@@ -99,7 +99,7 @@ def relocate(
     discounted: Floats,
     fee: Floats,
     passes: int,
-    respond: bool,
+    node_limit: int,
 ) -> int:
     """Improve a slot's integer placement in place until no single job gains.
 
@@ -123,8 +123,8 @@ def relocate(
         Weighted a, b and e.
     passes : int
         Most passes over the jobs.
-    respond : bool
-        Whether the exact best response is among the neighbours.
+    node_limit : int
+        Nodes of the best response that is among the neighbours; with 0 it is not.
 
     Returns
     -------
@@ -140,111 +140,138 @@ def relocate(
                 used[r, k] += workers[j, r] * worker[j, k]
             used[ps[j], k] += server[j, k]
     moves = 0
-    trial = np.zeros(centers, dtype=np.int64)
+    others = np.zeros((centers, kinds))
+    talk = np.zeros((centers, centers))
     for _ in range(passes):
         improved = False
         for j in range(jobs):
-            others = used.copy()
-            for k in range(kinds):
-                for r in range(centers):
-                    others[r, k] -= workers[j, r] * worker[j, k]
-                others[ps[j], k] -= server[j, k]
             for r in range(centers):
                 for k in range(kinds):
-                    if others[r, k] < 1e-9:
-                        others[r, k] = 0.0
-            talk = exchange[j] * distance
-            floor = pinned_workers(data[j], capacity[j], arc[j])
-            here = _job_cost(
-                workers[j], ps[j], data[j], capacity[j], worker[j], server[j], talk, arc[j],
-                launch[j], others, unit, discounted, fee,
-            )  # fmt: skip
-            best = here
-            best_workers = workers[j].copy()
-            best_ps = ps[j]
-            # Everything into one centre.
-            for r in range(centers):
-                trial[:] = floor
-                rest = needed[j]
-                for i in range(centers):
-                    if i != r:
-                        rest -= floor[i]
-                trial[r] = max(trial[r], rest)
-                cost = _job_cost(
-                    trial, r, data[j], capacity[j], worker[j], server[j], talk, arc[j],
-                    launch[j], others, unit, discounted, fee,
-                )  # fmt: skip
-                if cost < best:
-                    best, best_workers, best_ps = cost, trial.copy(), r
-            # The PS alone.
-            for p in range(centers):
-                if p == ps[j]:
-                    continue
-                cost = _job_cost(
-                    workers[j], p, data[j], capacity[j], worker[j], server[j], talk, arc[j],
-                    launch[j], others, unit, discounted, fee,
-                )  # fmt: skip
-                if cost < best:
-                    best, best_workers, best_ps = cost, workers[j].copy(), p
-            # Workers of one centre to another, and a surplus worker gone.
-            for r in range(centers):
-                if workers[j, r] == 0:
-                    continue
-                trial[:] = workers[j]
-                trial[r] -= 1
-                if trial.sum() >= needed[j] and trial[r] >= floor[r]:
-                    cost = _job_cost(
-                        trial, ps[j], data[j], capacity[j], worker[j], server[j], talk, arc[j],
-                        launch[j], others, unit, discounted, fee,
-                    )  # fmt: skip
-                    if cost < best:
-                        best, best_workers, best_ps = cost, trial.copy(), ps[j]
+                    left = used[r, k] - workers[j, r] * worker[j, k]
+                    if r == ps[j]:
+                        left -= server[j, k]
+                    others[r, k] = left if left >= 1e-9 else 0.0
                 for q in range(centers):
-                    if q == r:
-                        continue
-                    for kind in range(3):
-                        count = 1 if kind == 0 else workers[j, r]
-                        if kind == 1 and count == 1:
-                            continue
-                        if kind == 2 and ps[j] != r:
-                            continue
-                        trial[:] = workers[j]
-                        trial[r] -= count
-                        trial[q] += count
-                        to = q if kind == 2 else ps[j]
-                        cost = _job_cost(
-                            trial, to, data[j], capacity[j], worker[j], server[j], talk, arc[j],
-                            launch[j], others, unit, discounted, fee,
-                        )  # fmt: skip
-                        if cost < best:
-                            best, best_workers, best_ps = cost, trial.copy(), to
-            if respond:
-                worker_price, server_price = average_prices(
-                    needed[j], worker[j], server[j], others, unit, discounted, fee
-                )
-                _, _, response, to = best_placement(
-                    data[j], capacity[j], needed[j], worker_price, server_price, talk, arc[j],
-                    launch[j], 2000,
-                )  # fmt: skip
-                cost = _job_cost(
-                    response, to, data[j], capacity[j], worker[j], server[j], talk, arc[j],
-                    launch[j], others, unit, discounted, fee,
-                )  # fmt: skip
-                if cost < best:
-                    best, best_workers, best_ps = cost, response, to
-            if best < here - 1e-10 * (1.0 + abs(here)):
-                workers[j] = best_workers
-                ps[j] = best_ps
+                    talk[r, q] = exchange[j] * distance[r, q]
+            moved, ps[j] = _improve(
+                workers[j], ps[j], data[j], capacity[j], needed[j], worker[j], server[j], talk,
+                arc[j], launch[j], others, unit, discounted, fee, node_limit,
+            )  # fmt: skip
+            if moved:
                 improved = True
                 moves += 1
-            used[:] = others
-            for k in range(kinds):
-                for r in range(centers):
-                    used[r, k] += workers[j, r] * worker[j, k]
-                used[ps[j], k] += server[j, k]
+            for r in range(centers):
+                for k in range(kinds):
+                    used[r, k] = others[r, k] + workers[j, r] * worker[j, k]
+                    if r == ps[j]:
+                        used[r, k] += server[j, k]
         if not improved:
             break
     return moves
+
+
+@njit(cache=True)
+def _improve(
+    workers: Ints,
+    ps: int,
+    data: Floats,
+    capacity: float,
+    needed: int,
+    worker: Floats,
+    server: Floats,
+    talk: Floats,
+    arc: Floats,
+    launch: Floats,
+    others: Floats,
+    unit: Floats,
+    discounted: Floats,
+    fee: Floats,
+    node_limit: int,
+) -> tuple[bool, int]:
+    """Move one job to its cheapest neighbour in place; whether it moved, and its PS.
+
+    All neighbours pass through one call of the cost, which keeps the time to compile low.
+    """
+    centers = data.size
+    floor = pinned_workers(data, capacity, arc)
+    trial = workers.copy()
+    here = best = np.inf
+    best_ps = ps
+    best_workers = workers.copy()
+    total = 1 + 2 * centers + centers * (1 + 3 * centers) + 1
+    for number in range(total):
+        to = ps
+        if number == 0:
+            pass  # where it is
+        elif number < total - 1:
+            to = _neighbour(number - 1, workers, ps, needed, floor, trial)
+        elif node_limit > 0:
+            worker_price, server_price = average_prices(
+                needed, worker, server, others, unit, discounted, fee
+            )
+            _, _, response, to = best_placement(
+                data, capacity, needed, worker_price, server_price, talk, arc, launch, node_limit
+            )
+            for r in range(centers):
+                trial[r] = response[r]
+        else:
+            to = -1
+        if to < 0:
+            continue
+        cost = _job_cost(
+            trial, to, data, capacity, worker, server, talk, arc, launch, others, unit,
+            discounted, fee,
+        )  # fmt: skip
+        if number == 0:
+            here = cost
+        if cost < best:
+            best = cost
+            best_ps = to
+            for r in range(centers):
+                best_workers[r] = trial[r]
+    if not best < here - 1e-10 * (1.0 + abs(here)):
+        return False, ps
+    for r in range(centers):
+        workers[r] = best_workers[r]
+    return True, best_ps
+
+
+@njit(cache=True)
+def _neighbour(number: int, workers: Ints, ps: int, needed: int, floor: Ints, trial: Ints) -> int:
+    """Write neighbour `number` of a placement into `trial`; its PS, or -1 if there is none."""
+    centers = workers.size
+    if number < centers:  # everything into one centre
+        rest = needed
+        for i in range(centers):
+            trial[i] = floor[i]
+            if i != number:
+                rest -= floor[i]
+        trial[number] = max(floor[number], rest)
+        return number
+    for i in range(centers):
+        trial[i] = workers[i]
+    number -= centers
+    if number < centers:  # the PS alone
+        return number if number != ps else -1
+    number -= centers
+    r = number // (1 + 3 * centers)
+    number %= 1 + 3 * centers
+    if workers[r] == 0:
+        return -1
+    if number == 0:  # a surplus worker gone
+        trial[r] -= 1
+        placed = 0
+        for i in range(centers):
+            placed += trial[i]
+        return ps if placed >= needed and trial[r] >= floor[r] else -1
+    q = (number - 1) // 3
+    kind = (number - 1) % 3  # one worker, all workers, all with the PS
+    count = 1 if kind == 0 else workers[r]
+    if q == r or (kind == 1 and count == 1) or (kind == 2 and ps != r):
+        return -1
+    trial[r] -= count
+    trial[q] += count
+    return q if kind == 2 else ps
 
 
 @njit(cache=True)

@@ -79,7 +79,7 @@ def relocated(
         relocate(
             workers, ps, slot.data, slot.capacity, slot.needed, slot.worker, slot.server,
             slot.exchange, slot.distance, slot.arc, launch, slot.unit, slot.discounted, slot.fee,
-            50, respond,
+            50, ONLINE_NODE_LIMIT if respond else 0,
         )  # fmt: skip
     return Placement(workers, ps, slot_cost(slot, launch, workers, ps))
 

@@ -242,7 +242,7 @@ class Comparison:
         return self._rows_frame("jobs")
 
     def slot_frame(self) -> pd.DataFrame:
-        """Tidy table of use: one row per (instance, algorithm, seed, slot, resource)."""
+        """Tidy table of use and prices: a row per (instance, algorithm, seed, slot, resource)."""
         return self._rows_frame("slots")
 
     def _rows_frame(self, key: str) -> pd.DataFrame:

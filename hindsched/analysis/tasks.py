@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import re
 import traceback
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 from hindsched.analysis.jsonable import jsonable
+from hindsched.analysis.spans import job_spans
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance, family_module
 from hindsched.instances.io import parse_instance
 from hindsched.online.registry import algorithms, build_algorithm, settings_of
+from hindsched.solutions.base import Solution
 from hindsched.solvers.options import SolveOptions
 
 Record = dict[str, Any]
@@ -223,22 +226,51 @@ def _online(instance: Instance, task: Task) -> Record:
             **run.to_dict(),
             "solution": run.solution.to_dict(produced_by),
             "jobs": run.solution.job_rows(),
-            "slots": slot_rows(run.solution),
+            "slots": slot_rows(run.solution, run.price_path),
             "theorem": theorem_of(instance, task.algorithm),
             "status": "ok",
         }
     )
 
 
-def slot_rows(solution: Any) -> list[dict[str, Any]]:
-    """Use per slot and resource, summed over servers: ``slot, resource, used``."""
+def slot_rows(
+    solution: Solution, price_path: Sequence[Mapping[str, Any]] = ()
+) -> list[dict[str, Any]]:
+    """Use and price per slot and resource.
+
+    Parameters
+    ----------
+    solution : Solution
+        The schedule.
+    price_path : sequence of dict
+        ``slot, resource, price`` rows of an algorithm that posts prices.
+
+    Returns
+    -------
+    list of dict
+        ``slot, resource, used`` (summed over servers), ``price`` (None where none is posted) and
+        ``active_jobs`` (that run in the slot); slots and resources with neither use nor price are
+        left out.
+    """
     used: dict[tuple[int, str], float] = {}
     for row in solution.usage_rows():
         key = (int(row["slot"]), str(row["resource"]))
         used[key] = used.get(key, 0.0) + float(row["used"])
+    prices = {(row["slot"], row["resource"]): float(row["price"]) for row in price_path}
+    active: Counter[int] = Counter()
+    for rows in solution.assignments().values():
+        for span in job_spans(rows):
+            active.update(range(span.first, span.last + 1))
+    keys = sorted({*used, *(key for key, price in prices.items() if price)})
     return [
-        {"slot": slot, "resource": resource, "used": amount}
-        for (slot, resource), amount in sorted(used.items())
+        {
+            "slot": slot,
+            "resource": resource,
+            "used": used.get((slot, resource), 0.0),
+            "price": prices.get((slot, resource)),
+            "active_jobs": active[slot],
+        }
+        for slot, resource in keys
     ]
 
 

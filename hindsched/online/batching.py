@@ -18,7 +18,7 @@ prices. Shared are
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -241,6 +241,7 @@ class GeometricBatches(OnlineAlgorithm):
         self.intervals: list[Interval] = []
         self.batch: list[Any] = []
         self.round_base = 0
+        self._posted: dict[tuple[int, str], float] = {}
 
     def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
         """Collect arrivals; at an interval's end plan the batch."""
@@ -290,6 +291,44 @@ class GeometricBatches(OnlineAlgorithm):
     ) -> dict[str, list[Assignment]]:
         """Change the planned rows of the batch, by job name, before they are decided."""
         return rows
+
+    def post(
+        self,
+        ledger: ExponentialLedger,
+        resources: Sequence[str],
+        *,
+        units: float | Array = 1.0,
+        worth: float = 1.0,
+    ) -> None:
+        """Keep a sub-round's prices for `price_path`; a later sub-round's replace them.
+
+        Parameters
+        ----------
+        ledger : ExponentialLedger
+            The sub-round's prices; its first slot is ``round_base + 1``.
+        resources : sequence of str
+            Resource of each capacity.
+        units : float or ndarray, shape (capacities,)
+            Units of the resource in one of the ledger.
+        worth : float
+            Units of the objective in one of the prices.
+        """
+        total = worth * ledger.prices() * ledger.capacity
+        amount = ledger.capacity * np.asarray(units)
+        names = np.array(resources)
+        for name in dict.fromkeys(resources):
+            held = float(amount[names == name].sum())
+            if held > 0:
+                path = total[:, names == name].sum(axis=1) / held
+                for slot, price in enumerate(path.tolist(), self.round_base + 1):
+                    self._posted[slot, name] = price
+
+    def price_path(self) -> Sequence[Mapping[str, Any]]:
+        """Prices of the sub-rounds by slot and resource."""
+        return [
+            {"slot": slot, "resource": name, "price": price}
+            for (slot, name), price in sorted(self._posted.items())
+        ]
 
     @abstractmethod
     def run_round(self, jobs: list[Any], horizon: int) -> list[Admission]:

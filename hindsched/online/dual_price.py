@@ -8,7 +8,7 @@ vector and the oracle.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hindsched.instances.base import Instance
@@ -115,3 +115,7 @@ class DualPrice(OnlineAlgorithm):
     def prices(self) -> dict[str, Vector]:
         """Last posted prices by row set."""
         return self._layout.unpack(self._prices)
+
+    def price_path(self) -> Sequence[Mapping[str, Any]]:
+        """Last posted prices by slot and resource."""
+        return self._layout.mean_by_slot(self._prices)

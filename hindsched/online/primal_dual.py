@@ -8,7 +8,7 @@ integer program solved through the solver door.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -112,3 +112,7 @@ class PrimalDual(OnlineAlgorithm):
     def prices(self) -> Mapping[str, Any]:
         """Final posted prices by row set."""
         return self._rows.unpack(self.posted_prices.copy())
+
+    def price_path(self) -> Sequence[Mapping[str, Any]]:
+        """Posted prices by slot and resource."""
+        return self._rows.mean_by_slot(self.posted_prices)

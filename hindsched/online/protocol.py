@@ -97,6 +97,14 @@ class OnlineAlgorithm(ABC):
         """Final prices by row set, each an array of the oracle's shape, where there are any."""
         return None
 
+    def price_path(self) -> Sequence[Mapping[str, Any]]:
+        """Posted prices by slot: rows ``slot, resource, price``; empty where none are posted.
+
+        ``price`` is what a unit of the resource costs in the slot after the last decision about it,
+        in the objective's unit, averaged over the servers by their capacity.
+        """
+        return ()
+
 
 def draws(seed: int, *keys: str) -> np.random.Generator:
     """Random draws keyed by (seed, job name, purpose), never by a global stream."""

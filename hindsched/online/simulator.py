@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
@@ -51,6 +51,8 @@ class SimulationResult:
         Further facts of the algorithm.
     prices : dict, optional
         The algorithm's own final prices by row set.
+    price_path : sequence of dict
+        Its posted prices by slot, rows ``slot, resource, price``.
     """
 
     instance: Instance
@@ -65,6 +67,7 @@ class SimulationResult:
     simulator_seconds: float
     report: Mapping[str, Any] = field(default_factory=dict)
     prices: Mapping[str, Any] | None = None
+    price_path: Sequence[Mapping[str, Any]] = ()
 
     @property
     def objective(self) -> float:
@@ -206,4 +209,5 @@ def simulate(
         simulator_seconds=clock() - begin - inside,
         report={**algorithm.report(), **truth.report()},
         prices=algorithm.prices(),
+        price_path=tuple(algorithm.price_path()),
     )

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.plots.gantt import Span, job_spans
 from hindsched.analysis.plots.prices import price_lines
 from hindsched.analysis.plots.style import PALETTE, RC
 from hindsched.analysis.plots.utilisation import utilisation
+from hindsched.analysis.spans import Span, job_spans
 from hindsched.errors import InputError
 from hindsched.solutions.base import build_solution
 

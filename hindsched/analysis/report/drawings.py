@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 from itertools import groupby
 
-from hindsched.analysis.plots.gantt import job_spans
 from hindsched.analysis.plots.utilisation import utilisation
+from hindsched.analysis.spans import job_spans
 from hindsched.solutions.base import Solution
 
 LIGHT, DARK = (222, 235, 247), (8, 48, 107)

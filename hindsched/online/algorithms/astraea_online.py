@@ -121,21 +121,23 @@ class TenantRound:
         types: tuple[int, int],
     ) -> Offer:
         count, length = int(table.workers[mode]), int(table.duration[mode])
-        w, p = types
         num_servers = len(self.instance.servers)
         workers = np.zeros(num_servers, dtype=np.int64)
         if table.one_server[mode]:
             workers[host] = count
         else:
-            free = np.ascontiguousarray(self.free_workers[:, :, w])
+            free = np.ascontiguousarray(self.free_workers[:, :, types[0]])
             workers = spread_workers(count, host, free, start, length)
         hosted = np.zeros(num_servers, dtype=np.int64)
         hosted[host] = ps
+        return self.offer_of(AstraeaRow(start + 1, start + length, *types, workers, hosted), cost)
+
+    def offer_of(self, row: AstraeaRow, cost: float) -> Offer:
+        """Offer of a schedule that costs `cost`: its demand is by worker type, then by PS type."""
         demand = np.zeros(self.ledger.capacity.size)
-        demand[w] = count
-        demand[len(self.instance.worker_types) + p] = ps
-        row = AstraeaRow(start + 1, start + length, w, p, workers, hosted)
-        return Offer(start + 1, length, demand, float(cost), row)
+        demand[row.worker_type] = row.num_workers
+        demand[len(self.instance.worker_types) + row.ps_type] = int(row.ps.sum())
+        return Offer(row.first, row.slots, demand, float(cost), row)
 
     def end_phase(self) -> None:
         """Nothing: what is left is read from the servers themselves."""
@@ -206,11 +208,9 @@ class ModelRound(TenantRound):
         solution = models.extract(model, alone)
         assert solution is not None
         row = solution.rows[job.name][0]
-        demand = np.zeros(self.ledger.capacity.size)
-        demand[row.worker_type] = row.num_workers
-        demand[split + row.ps_type] = int(row.ps.sum())
-        paid = self.ledger.prices(row.first, row.last) @ demand
-        return Offer(row.first, row.slots, demand, float(paid.sum()), row)
+        free_of_charge = self.offer_of(row, 0.0)
+        paid = self.ledger.prices(row.first, row.last) @ free_of_charge.demand
+        return replace(free_of_charge, cost=float(paid.sum()))
 
 
 class Astraea(GeometricBatches):
@@ -331,6 +331,7 @@ class Astraea(GeometricBatches):
                 admitted.append(Admission(job, offer, float(values[offer.last]), payoff + rise))
                 left.remove(job)
             current.end_phase()
+        self.post(current.ledger, [*self.cluster.worker_types, *self.cluster.ps_types])
         return admitted
 
     def rows(self, admission: Admission, base: int) -> list[Assignment]:

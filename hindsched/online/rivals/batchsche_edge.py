@@ -298,6 +298,7 @@ class BatchSche(GeometricBatches):
         seconds = self.cluster.slot_seconds
         values = [float(j.chunks * j.chunk_slots(seconds, in_cloud=False)) for j in jobs]
         admitted = post_prices(current, jobs, values)
+        self.post(current.ledger, [kind for _, kind in current.columns])
         self._ps |= current.ps
         return admitted
 

@@ -128,6 +128,32 @@ class Rows:
             arrays[name] = _read_rows(by_name[name], rows, f"{where}.{name}")
         return self.pack(arrays)
 
+    def mean_by_slot(self, flat: Vector) -> list[dict[str, Any]]:
+        """Mean of a flat vector by slot and resource: rows ``slot, resource, price``.
+
+        The mean is weighted by the capacities; a set without an axis for resources or types is a
+        resource itself. Sets without slots are left out, as is what has no capacity.
+        """
+        worth: dict[tuple[int, str], float] = {}
+        amount: dict[tuple[int, str], float] = {}
+        for row_set in self.sets:
+            if not row_set.has_slots:
+                continue
+            prices = flat[self.slices[row_set.name]].reshape(row_set.shape)
+            for name, index in _by_resource(row_set):
+                capacity = row_set.capacity[index]
+                axes = tuple(range(capacity.ndim - 1))
+                totals = capacity.sum(axis=axes), (prices[index] * capacity).sum(axis=axes)
+                for slot, held, worth_there in zip(row_set.axes[-1][1], *totals, strict=True):
+                    key = (int(slot), name)
+                    amount[key] = amount.get(key, 0.0) + float(held)
+                    worth[key] = worth.get(key, 0.0) + float(worth_there)
+        return [
+            {"slot": slot, "resource": name, "price": worth[slot, name] / held}
+            for (slot, name), held in sorted(amount.items())
+            if held > 0
+        ]
+
     def label(self, index: int) -> dict[str, Any]:
         """Name a flat index: ``{"rows": set, axis: label, ...}``."""
         for row_set in self.sets:
@@ -140,6 +166,15 @@ class Rows:
                 }
                 return {"rows": row_set.name, **labels}
         raise IndexError(index)
+
+
+def _by_resource(row_set: RowSet) -> list[tuple[str, tuple[Any, ...]]]:
+    """Resources of a set with slots, and where their rows are."""
+    for place, (axis, labels) in enumerate(row_set.axes[:-1]):
+        if axis in ("resource", "type"):
+            before = (slice(None),) * place
+            return [(str(label), (*before, number)) for number, label in enumerate(labels)]
+    return [(row_set.name.removesuffix("_capacity"), ())]
 
 
 def _rows(row_set: RowSet, values: Vector) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hindsched.errors import SolveFailed
+from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.generators.mlbroker import generate
 from hindsched.instances.library import known_instance
 from hindsched.instances.mlbroker import MlbrokerInstance
@@ -22,13 +22,22 @@ from hindsched.models.mlbroker_arrays import slot_arrays
 from hindsched.models.mlbroker_convex import big_m
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution
+from hindsched.solutions.mlbroker_transport import ship
 from hindsched.solvers.api import methods, solve
 from hindsched.solvers.certificate import certify, verify_certificate
 from hindsched.solvers.explain import explain
-from hindsched.solvers.kernels.fee_sharing import shared_bound
-from hindsched.solvers.kernels.geo_placement import best_placement, relaxed_best
+from hindsched.solvers.kernels.fee_sharing import share_fees, shared_bound
+from hindsched.solvers.kernels.geo_placement import (
+    best_placement,
+    pinned_workers,
+    placement_cost,
+    relaxed_best,
+    relaxed_placement,
+    round_largest_remainder,
+)
+from hindsched.solvers.kernels.geo_relocation import relocate
 from hindsched.solvers.methods import mlbroker_convex
-from hindsched.solvers.methods.mlbroker import find_schedule
+from hindsched.solvers.methods.mlbroker import find_schedule, load_kernels
 from hindsched.solvers.methods.mlbroker_bound import lagrangian_certificate
 from hindsched.solvers.methods.mlbroker_convex import regulariser, solve_fractional
 from hindsched.solvers.methods.mlbroker_plan import plan_slots
@@ -44,6 +53,14 @@ from hindsched.solvers.methods.mlbroker_slot import (
 from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.program import solve_program
 from tests.strategies.mlbroker import flicker, instances, make, two_jobs
+
+KERNELS = {
+    kernel.py_func.__name__: kernel
+    for kernel in (
+        ship, best_placement, pinned_workers, placement_cost, relaxed_best, relaxed_placement,
+        round_largest_remainder, relocate, shared_bound, share_fees,
+    )
+}  # fmt: skip
 
 
 def quarters(draw, low, high):
@@ -176,7 +193,7 @@ def test_oracle_responses_are_schedules():
         rows[job.name] = oracle.assignments(block, response)
     assert build_solution(instance, rows).is_feasible()
     assert oracle.block_name(len(instance.jobs)) == "broker"
-    with pytest.raises(ValueError):
+    with pytest.raises(InputError, match="rows: groups: must be servers"):
         build_oracle(instance, rows="groups")
 
 
@@ -266,6 +283,19 @@ def test_search_without_time_is_feasible():
     rushed = solve(instance, "search", time_limit=0.0)
     assert rushed.status == "feasible"
     assert rushed.objective >= solve(instance, "search").objective - 1e-9
+
+
+def test_kernels_are_loaded_before_the_clock_starts():
+    """After `load_kernels` no method compiles or loads anything more."""
+    load_kernels()
+    before = {name: dict(kernel.stats.cache_misses) for name, kernel in KERNELS.items()}
+    instance = generate("paper", 0, datacenters=4, horizon=3, jobs=6, life_slots=(1, 3))
+    for method in ("search", "bound", "conditioned"):
+        solve(instance, method)
+    after = {name: dict(kernel.stats.cache_misses) for name, kernel in KERNELS.items()}
+    assert after == before
+    loaded = [name for name, kernel in KERNELS.items() if kernel.signatures]
+    assert set(loaded) == set(KERNELS), "every kernel that methods call has run"
 
 
 def test_bound_without_time_keeps_the_equal_shares():

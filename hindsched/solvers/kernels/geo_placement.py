@@ -22,6 +22,8 @@ paper           here
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -211,13 +213,13 @@ def best_placement(
     """
     centers = data.size
     relaxed = np.empty(centers)
-    cheapest = np.int64(0)
-    for ps in range(centers):
-        relaxed[ps], _ = relaxed_placement(
-            data, capacity, needed, worker_price, ps_price, exchange, arc, launch, ps
+    cheapest: Any = np.int64(0)
+    for place in range(centers):
+        relaxed[place], _ = relaxed_placement(
+            data, capacity, needed, worker_price, ps_price, exchange, arc, launch, place
         )
-        if relaxed[ps] < relaxed[cheapest]:
-            cheapest = ps
+        if relaxed[place] < relaxed[cheapest]:
+            cheapest = place
     best = np.inf
     best_workers = np.zeros(centers, dtype=np.int64)
     best_ps = cheapest
@@ -225,9 +227,9 @@ def best_placement(
         return relaxed[best_ps], relaxed[best_ps], best_workers, best_ps
     floor = pinned_workers(data, capacity, arc)
     open_bound = np.inf
-    nodes = np.int64(0)  # a literal 0 would be a type of its own, compiled once more
+    nodes: Any = np.int64(0)  # a literal 0 would be a type of its own, compiled once more
     for _ in range(centers):
-        ps = np.int64(0)
+        ps: Any = np.int64(0)
         for other in range(centers):  # the most promising place that is left
             if relaxed[other] < relaxed[ps]:
                 ps = other

@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker import Floats, MlbrokerInstance
 from hindsched.instances.mlbroker_slot import Ints, SlotData
@@ -267,8 +268,14 @@ def _placed(values: Ints, first: int, horizon: int, empty: int = 0) -> Ints:
 
 
 def build(instance: Instance, formulation: str, rows: str | None = None) -> MlbrokerOracle:
-    """Build the oracle; data centres are not aggregated, so there is one layout."""
+    """Build the oracle; data centres are not aggregated, so there is one layout.
+
+    Raises
+    ------
+    InputError
+        For a layout of the rows that mlbroker does not have.
+    """
     assert isinstance(instance, MlbrokerInstance)
     if rows is not None and rows not in ORACLE_ROWS:
-        raise ValueError(f"unknown rows {rows!r}; mlbroker has {', '.join(ORACLE_ROWS)}")
+        raise InputError("rows", rows, f"must be {' or '.join(ORACLE_ROWS)} for mlbroker")
     return MlbrokerOracle(instance, formulation)

@@ -168,7 +168,8 @@ def set_subproblem(
     if residual is not None:
         free = residual["capacity"]
     if getattr(model, "slots", None) != slots:
-        for name in ("objective", "eq_2h", "eq_12a", "job", "price", "room"):
+        names = ("eq_2h", "eq_12a") if instance.has_ps else ("eq_15b", "eq_20a")
+        for name in ("objective", *names, "job", "price", "room"):
             model.del_component(name)
         _fill_subproblem(model, slots)
     for h, r, t in model.cells:
@@ -188,14 +189,13 @@ def _fill_subproblem(model: pyo.ConcreteModel, slots: int) -> None:
     model.cells = sorted(block.use)
     model.price = pyo.Param(model.cells, mutable=True, initialize=0.0, within=pyo.Reals)
     model.room = pyo.Param(model.cells, mutable=True, initialize=0.0, within=pyo.Reals)
-    model.eq_12a = pyo.Constraint(
-        expr=block.chosen == 1 if columns.u else pyo.Constraint.Infeasible
-    )
-    model.eq_2h = pyo.Constraint(model.cells)
+    once = pyo.Constraint(expr=block.chosen == 1 if columns.u else pyo.Constraint.Infeasible)
+    setattr(model, "eq_12a" if instance.has_ps else "eq_20a", once)
+    capacity = _add_capacity(model)
     paid = []
     for cell in model.cells:
         used = pyo.quicksum(amount * variable for amount, variable in block.use[cell])
-        model.eq_2h[cell] = used <= model.room[cell]
+        capacity[cell] = used <= model.room[cell]
         paid.append(model.price[cell] * used)
     model.objective = pyo.Objective(
         expr=float(job.weight) * block.completion + pyo.quicksum(paid), sense=pyo.minimize
@@ -233,7 +233,8 @@ def capacity_prices(model: pyo.ConcreteModel, duals: Mapping[Any, float]) -> dic
     array = np.zeros((*instance.server_capacity.shape, model.slots))
     if hasattr(model, "x"):
         return {"capacity": literal_prices(model, duals, array)}
-    for (h, r, t), row in model.eq_2h.items():
+    capacity = model.eq_2h if instance.has_ps else model.eq_15b
+    for (h, r, t), row in capacity.items():
         array[h, r, t - 1] = max(0.0, -duals.get(row, 0.0))
     return {"capacity": array}
 
@@ -246,10 +247,17 @@ def _link(
     for j in jobs:
         for key, terms in model.job[j].use.items():
             use[key] += terms
-    model.eq_2h = pyo.Constraint(pyo.Any)
+    capacity = _add_capacity(model)
     for h, r, t in sorted(use):
         used = pyo.quicksum(amount * variable for amount, variable in use[h, r, t])
-        model.eq_2h[h, r, t] = used <= float(free[t - 1, h, r])
+        capacity[h, r, t] = used <= float(free[t - 1, h, r])
+
+
+def _add_capacity(model: pyo.ConcreteModel) -> pyo.Constraint:
+    """Rows by (server, resource, slot), named by the architecture's number."""
+    capacity = pyo.Constraint(pyo.Any)
+    setattr(model, "eq_2h" if model.instance.has_ps else "eq_15b", capacity)
+    return capacity
 
 
 def _free(

@@ -117,6 +117,31 @@ def test_every_equation_number_is_a_component(architecture):
     assert names == shared | (with_ps if architecture == PARAMETER_SERVER else {"eq_15a", "eq_15b"})
 
 
+@pytest.mark.parametrize(
+    ("architecture", "offline", "round_", "sub"),
+    [
+        (PARAMETER_SERVER, {"eq_2a", "eq_2h"}, {"eq_7a", "eq_2h"}, {"eq_12a", "eq_2h"}),
+        (RING_ALLREDUCE, {"eq_2a", "eq_15b"}, {"eq_7a", "eq_15b"}, {"eq_20a", "eq_15b"}),
+    ],
+)
+def test_linking_rows_are_named_by_the_architectures_numbers(architecture, offline, round_, sub):
+    instance = known_b(architecture)
+    subproblem = models.build_subproblem(instance, 0)
+    for slots in (5, 6):  # filled twice
+        free = np.ones((*instance.server_capacity.shape, slots))
+        models.set_subproblem(subproblem, {"capacity": free}, {"capacity": free})
+    for model, expected in (
+        (models.build_offline(instance), offline),
+        (models.build_max_weight(instance, 5), round_),
+        (subproblem, sub),
+    ):
+        names = {
+            component.name
+            for component in model.component_objects(pyo.Constraint, descend_into=False)
+        }
+        assert names == expected
+
+
 def test_a_solution_can_be_loaded_and_read_back():
     for architecture in (PARAMETER_SERVER, RING_ALLREDUCE):
         instance = generate("small", 3, jobs=4, architecture=architecture)
@@ -176,6 +201,14 @@ def test_g1_g2_placement():
         assert brute_force.cheapest_placement(problem) == 18
         model = build_placement(**problem, distributed=True)
         assert solve_program(model).objective == pytest.approx(18)
+        more = build_placement(**problem, distributed=True, D=3)  # (13b) allows one worker more
+        assert solve_program(more).objective == pytest.approx(18)
+        names = {component.name for component in model.component_objects(pyo.Constraint)}
+        assert names == {"eq_13a", "eq_13b", "eq_13c", "eq_13d", "eq_13e", "eq_2h"}
+    ring = build_placement([[2], [2]], [[1], [2]], [1], 1.0, 3, distributed=True)
+    assert solve_program(ring).objective == pytest.approx(4)
+    names = {component.name for component in ring.component_objects(pyo.Constraint)}
+    assert names == {"eq_21a", "eq_21b", "eq_15b"}
 
 
 def test_commitments_keep_what_has_begun():

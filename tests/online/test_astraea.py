@@ -12,7 +12,7 @@ from hindsched.errors import InputError
 from hindsched.instances.astraea import AstraeaInstance
 from hindsched.instances.generators.registry import generate
 from hindsched.online.algorithms.astraea import ALGORITHMS, theorem
-from hindsched.online.algorithms.astraea_literal import LiteralRound
+from hindsched.online.algorithms.astraea_literal import Window, min_cost_c, min_cost_d
 from hindsched.online.algorithms.astraea_online import Astraea, ModelRound, TenantRound
 from hindsched.online.simulator import simulate
 from hindsched.solutions.astraea import AstraeaSolution
@@ -249,9 +249,9 @@ def test_literal_accepts_what_breaks_3i():
         {"name": "u2", "worker_quota": 0, "ps_quota": 0},
     ]
     instance = AstraeaInstance.parse(example)
-    current = LiteralRound(instance, 4, (np.array([16.0]), np.array([16.0])))
-    quota = np.full(4, 3)
-    cost, workers, ps = current._min_cost_d((0, 0), 0, 4, 3, quota, current.ledger.prices())
+    ones = np.ones(3, dtype=np.int64)
+    window = Window(3, workers=ones, ps=ones, quota=3, prices=np.zeros((4, 2)), ratio=1.0)
+    cost, workers, ps = min_cost_d(window)
     assert (cost, workers.tolist(), ps.tolist()) == (0, [1, 1, 1], [1, 0, 0])
     printed = simulate(instance, "astraea-literal", settings={**PAPER, "rounds": 1})
     assert not printed.in_feasible_set
@@ -259,6 +259,20 @@ def test_literal_accepts_what_breaks_3i():
     repaired = simulate(instance, "astraea", settings={**PAPER, "rounds": 1})
     assert repaired.violations == []
     assert repaired.solution.rows["j12"][0].num_workers <= 2
+
+
+def test_printed_subroutines_hold_pss_against_workers_and_price_by_the_first_slot():
+    one = np.array([2, 1])
+    prices = np.array([[1.0, 1.0], [3.0, 3.0]])
+    window = Window(2, workers=one, ps=np.array([1, 1]), quota=2, prices=prices, ratio=1.0)
+    cost, workers, ps = min_cost_c(window)
+    # j21 at (9, 11] costs 9 in its slots together, the printed line says 2 x 3.
+    assert (cost, workers.tolist(), ps.tolist()) == (6, [2, 0], [1, 0])
+    cost, workers, ps = min_cost_d(window)
+    assert (cost, workers.tolist(), ps.tolist()) == (12, [1, 1], [1, 0])
+    none = Window(2, workers=one, ps=np.array([0, 0]), quota=2, prices=prices, ratio=1.0)
+    assert min_cost_c(none) is None
+    assert min_cost_d(none) is None
 
 
 def test_a_host_whose_pss_are_taken_is_no_host_any_more():
@@ -340,3 +354,16 @@ def test_theorem_of_linear_and_power_utilities():
     assert 151 <= paper["lambda"] <= 582
     mixed = theorem(generate("astraea", "paper", 0, utility="mixed"))
     assert mixed["value"] is None
+
+
+def test_theorem_says_when_utilities_are_not_of_its_form():
+    name = "slopes below 0 and intercepts above 0, or exponents above 0 (Theorem 1)"
+    falling = theorem(worked_example())
+    assert {row["name"]: row["holds"] for row in falling["assumptions"]}[name]
+    jobs = worked_example().to_dict()["jobs"]
+    for job in jobs:
+        job["utility"]["slope"] = 0
+    flat = theorem(worked_example(jobs=jobs))
+    held = {row["name"]: row["holds"] for row in flat["assumptions"]}
+    assert held["utilities are all linear or all power (Theorem 1)"]
+    assert held[name] is False

@@ -92,7 +92,7 @@ def _jobs(scale: FigureScale) -> list[Setting]:
 
 
 def _servers(scale: FigureScale) -> list[Setting]:
-    return [{"servers": n} for n in scale.pick((60, 80, 100, 120, 140), (8, 14))]
+    return [{"servers": n} for n in scale.pick((20, 40, 60, 100, 140), (8, 14))]
 
 
 def _figure_4(x: str, utility: str) -> Callable[[FigureScale, OnRow], pd.DataFrame]:

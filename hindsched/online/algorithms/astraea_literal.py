@@ -10,6 +10,7 @@ does both). Quotas in phase 2 are a_w(t), frozen after phase 1.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +24,65 @@ from hindsched.solutions.astraea import AstraeaRow
 
 Placed = tuple[float, Integers, Integers]
 """Cost, workers and PSs by server."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """What Algorithms 4 and 5 are told of a window.
+
+    Parameters
+    ----------
+    count : int
+        D_w, the workers to place.
+    workers, ps : ndarray of int, shape (servers,)
+        What is free on a server in every slot.
+    quota : int
+        What is left of the *worker* quota, against which the printed lines hold PSs too.
+    prices : ndarray, shape (slots, 2)
+        Prices of a worker and of a PS.
+    ratio : float
+        b_w / b_p.
+    """
+
+    count: int
+    workers: Integers
+    ps: Integers
+    quota: int
+    prices: Reals
+    ratio: float
+
+
+def min_cost_d(window: Window) -> Placed | None:
+    """Algorithm 4, MINCOSTD; None for a cost of infinity."""
+    most_here = np.minimum(window.count - 1, window.workers)
+    best, fewest = -1, 0
+    for s, on_host in enumerate(most_here.tolist()):
+        needed = math.ceil((window.count - on_host) * window.ratio - ROUNDING_TOLERANCE)
+        there = min(needed, int(window.ps[s]), window.quota)
+        if there >= 1 and (best < 0 or there < fewest):
+            best, fewest = s, there
+    if best < 0:
+        return None
+    workers, ps = np.zeros_like(window.workers), np.zeros_like(window.ps)
+    workers[best], ps[best] = most_here[best], fewest
+    left = window.count - int(workers[best])
+    for s in np.argsort(window.workers, kind="stable"):
+        if s != best:
+            workers[s] = min(int(window.workers[s]), left)
+            left -= int(workers[s])
+    if left > 0:
+        return None
+    return float((window.prices @ [window.count, fewest]).sum()), workers, ps
+
+
+def min_cost_c(window: Window) -> Placed | None:
+    """Algorithm 5, MINCOSTC: any server that takes all; the first is taken. None for infinity."""
+    able = np.flatnonzero((window.workers >= window.count) & (window.ps >= 1))
+    if window.quota < 1 or not able.size:
+        return None
+    workers, ps = np.zeros_like(window.workers), np.zeros_like(window.ps)
+    workers[able[0]], ps[able[0]] = window.count, 1
+    return len(window.prices) * float(window.prices[0] @ [window.count, 1]), workers, ps
 
 
 class LiteralRound(TenantRound):
@@ -41,27 +101,20 @@ class LiteralRound(TenantRound):
         prices = self.ledger.prices()
         tenant = self.instance.tenant_index[job.tenant]
         best, chosen = 0.0, None
-        for w in range(length.shape[0]):
+        for w, p in np.ndindex(length.shape[:2]):
             quota = self.unused_workers[:, tenant, w]
             if shared and self._frozen is not None:
                 quota = np.maximum(quota, self._frozen[:, w])
-            for p in range(length.shape[1]):
-                for first in range(self.slots):
-                    for count in range(1, length.shape[3] + 1):
-                        found = self._better_of_two(
-                            length[w, p, :, count - 1], (w, p), first, count, values, quota, prices
-                        )
-                        if found is not None and found[0] > best:
-                            best = found[0]
-                            chosen = (w, p, first, found)
-        if chosen is None:
-            return None
-        w, p, first, (_, d, (cost, workers, ps)) = chosen
-        demand = np.zeros(self.ledger.capacity.size)
-        demand[w] = workers.sum()
-        demand[len(self.instance.worker_types) + p] = ps.sum()
-        row = AstraeaRow(first + 1, first + d, w, p, workers, ps)
-        return Offer(first + 1, d, demand, cost, row)
+            own = prices[:, [w, len(self.instance.worker_types) + p]]
+            for first in range(self.slots):
+                for count in range(1, length.shape[3] + 1):
+                    found = self._better_of_two(
+                        length[w, p, :, count - 1], (w, p), first, count, values, quota, own
+                    )
+                    if found is not None and found[0] > best:
+                        best = found[0]
+                        chosen = found[1]
+        return chosen
 
     def _better_of_two(
         self,
@@ -72,83 +125,32 @@ class LiteralRound(TenantRound):
         values: Reals,
         quota: Integers,
         prices: Reals,
-    ) -> tuple[float, int, Placed] | None:
-        """Lines 4-9 of Algorithm 3: payoff, duration and placement; None if both are infinite."""
-        found: tuple[float, int, Placed] | None = None
-        for zeta, place in ((0, self._min_cost_d), (1, self._min_cost_c)):
+    ) -> tuple[float, Offer] | None:
+        """Lines 4-9 of Algorithm 3: payoff and schedule; None if both costs are infinite."""
+        found: tuple[float, Offer] | None = None
+        w, p = types
+        for zeta, place in ((0, min_cost_d), (1, min_cost_c)):
             d = int(length[zeta])
             if first + d > self.slots or quota[first : first + d].min() < count:
                 continue
-            placed = place(types, first, d, count, quota, prices)
+            span = slice(first, first + d)
+            placed = place(
+                Window(
+                    count,
+                    self.free_workers[span, :, w].min(axis=0),
+                    self.free_ps[span, :, p].min(axis=0),
+                    int(quota[span].min()),
+                    prices[span],
+                    float(self.instance.worker_bandwidth[w] / self.instance.ps_bandwidth[p]),
+                )
+            )
             if placed is not None:
-                payoff = float(values[first + d]) - placed[0]
+                cost, workers, ps = placed
+                payoff = float(values[first + d]) - cost
                 if found is None or payoff >= found[0]:
-                    found = payoff, d, placed
+                    row = AstraeaRow(first + 1, first + d, w, p, workers, ps)
+                    found = payoff, self.offer_of(row, cost)
         return found
-
-    def _min_cost_d(
-        self,
-        types: tuple[int, int],
-        first: int,
-        d: int,
-        count: int,
-        quota: Integers,
-        prices: Reals,
-    ) -> Placed | None:
-        """Algorithm 4."""
-        w, p = types
-        span = slice(first, first + d)
-        room = self.free_workers[span, :, w].min(axis=0)
-        ps_room = self.free_ps[span, :, p].min(axis=0)
-        ratio = float(self.instance.worker_bandwidth[w] / self.instance.ps_bandwidth[p])
-        most_ps = int(quota[span].min())
-        workers, ps = np.zeros_like(room), np.zeros_like(room)
-        best, fewest = -1, 0
-        for s in range(len(room)):
-            on_host = min(count - 1, int(room[s]))
-            needed = math.ceil((count - on_host) * ratio - ROUNDING_TOLERANCE)
-            there = min(needed, int(ps_room[s]), most_ps)
-            if there >= 1 and (best < 0 or there < fewest):
-                best, fewest = s, there
-        if best < 0:
-            return None
-        ps[best] = fewest
-        workers[best] = min(count - 1, int(room[best]))
-        left = count - int(workers[best])
-        for s in np.argsort(room, kind="stable"):
-            if s != best:
-                workers[s] = min(int(room[s]), left)
-                left -= int(workers[s])
-        if left > 0:
-            return None
-        split = len(self.instance.worker_types)
-        cost = float((prices[span, w] * count + prices[span, split + p] * fewest).sum())
-        return cost, workers, ps
-
-    def _min_cost_c(
-        self,
-        types: tuple[int, int],
-        first: int,
-        d: int,
-        count: int,
-        quota: Integers,
-        prices: Reals,
-    ) -> Placed | None:
-        """Algorithm 5: any server that takes all; the first is taken."""
-        w, p = types
-        span = slice(first, first + d)
-        if quota[span].min() < 1:
-            return None
-        room = self.free_workers[span, :, w].min(axis=0)
-        ps_room = self.free_ps[span, :, p].min(axis=0)
-        able = np.flatnonzero((room >= count) & (ps_room >= 1))
-        if not able.size:
-            return None
-        workers, ps = np.zeros_like(room), np.zeros_like(room)
-        workers[able[0]], ps[able[0]] = count, 1
-        split = len(self.instance.worker_types)
-        cost = d * float(prices[first, w] * count + prices[first, split + p])
-        return cost, workers, ps
 
 
 class AstraeaLiteral(Astraea):

@@ -62,8 +62,13 @@ def theorem(instance: Instance) -> dict[str, Any]:
     assumptions: list[dict[str, Any]] = [
         {
             "name": "utilities are all linear or all power (Theorem 1)",
-            "holds": log_value is not None,
+            "holds": len({job.utility.kind for job in jobs}) == 1,
             "worst": None,
+        },
+        {
+            "name": "slopes below 0 and intercepts above 0, or exponents above 0 (Theorem 1)",
+            "holds": max(map(_flatness, jobs)) < 0,
+            "worst": max(map(_flatness, jobs)),
         },
         {
             "name": "utilities take the completion slot itself: origin absolute (Theorem 1)",
@@ -98,6 +103,13 @@ def theorem(instance: Instance) -> dict[str, Any]:
         "batches": batches,
         "assumptions": assumptions,
     }
+
+
+def _flatness(job: AstraeaJob) -> float:
+    """Below 0 iff the utility is of Theorem 1's form: the slope, -intercept or -exponent."""
+    if isinstance(job.utility, LinearUtility):
+        return max(float(job.utility.slope), -float(job.utility.intercept))
+    return -float(job.utility.exponent)
 
 
 def _rounds(first: list[float], sigma: float) -> int:

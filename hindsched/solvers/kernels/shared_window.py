@@ -81,7 +81,7 @@ def best_offer(
     length, count, together : ndarray of int, shape (modes,)
         Duration, workers, and whether the mode is centralised; in the order that breaks ties.
     values : ndarray, shape (slots + 1,)
-        Value by the last slot of the window, 1-based; it must not rise.
+        Value by the last slot of the window, 1-based; it must not rise; -inf where it may not end.
     free_workers, free_ps : ndarray of int, shape (slots, servers)
         What is free.
     quota_workers, quota_ps : ndarray of int, shape (slots,)
@@ -107,7 +107,7 @@ def best_offer(
     for k in range(length.shape[0]):
         d, n = length[k], count[k]
         for start in range(slots - d + 1):
-            if values[start + d] < best:
+            if values[start + d] < best or values[start + d] == -np.inf:
                 break
             cost = n * (prefix_workers[start + d] - prefix_workers[start])
             unit = prefix_ps[start + d] - prefix_ps[start]

@@ -43,7 +43,7 @@ from hindsched.solvers.pricing.restricted_window import Cluster, window_features
 from hindsched.solvers.pricing.rows import Rows, RowSet, Vector
 
 ORACLE_ROWS = ("cluster", "servers")
-TREE_ROWS = "servers"
+TREE_ROWS = ("servers",)
 Integers = NDArray[np.int64]
 
 
@@ -221,10 +221,10 @@ class ServerOracle(AstraeaOracle):
                     continue
                 free, price = (
                     [
-                        np.ascontiguousarray(table[name][:, k], dtype=float)
+                        np.ascontiguousarray(source[name][:, k], dtype=float)
                         for name, k in (("worker_capacity", w), ("ps_capacity", p))
                     ]
-                    for table in (left, priced)
+                    for source in (left, priced)
                 )
                 ratio = float(self.instance.worker_bandwidth[w] / self.instance.ps_bandwidth[p])
                 value, mode, start, host, on_host = best_window(

@@ -26,6 +26,7 @@ from hindsched.instances import base as instances_base
 from hindsched.instances.base import Instance, Name, NonNegative, Positive, PositiveCount, Record
 from hindsched.solutions.base import Assignments, Solution, Violation
 from hindsched.solvers.pricing.base import BlockOracle, Response
+from hindsched.solvers.pricing.decisions import COMPLETES, Feature
 from hindsched.solvers.pricing.rows import Rows, RowSet
 
 
@@ -153,6 +154,7 @@ class ToyOracle(BlockOracle):
             jobs = tuple(job.name for job in instance.jobs)
             sets.append(RowSet("assigned", (("job", jobs),), np.ones(len(jobs)), free=True))
         self.rows = Rows(sets)
+        self.features = {"completion": (), "group": ()}
 
     def schedules(self, block):
         """All schedules of a block as responses without a value."""
@@ -183,6 +185,28 @@ class ToyOracle(BlockOracle):
             if best is None or sign * value > sign * best.value:
                 best = Response(value, objective, rows, amounts, (group, start))
         return best
+
+    def restricted_response(self, block, prices, limits):
+        sign = 1 if self.sense == "max" else -1
+        best = None
+        for group, start, objective, rows, amounts in self.schedules(block):
+            value = objective - sign * float(prices[rows] @ amounts)
+            found = Response(value, objective, rows, amounts, (group, start))
+            values = self.features_of(block, found)
+            if any(not low <= values[f] <= high for f, (low, high) in limits.items()):
+                continue
+            if best is None or sign * value > sign * best.value:
+                best = found
+        return best
+
+    def features_of(self, block, response):
+        group, start = response.plan
+        length = self.instance.jobs[block].length
+        return {COMPLETES: start + length - 1, Feature("group"): group}
+
+    def outside(self, block):
+        empty = np.zeros(0, dtype=np.int64)
+        return Response(0.0, 0.0, empty, np.zeros(0)) if self.optional or self.equality else None
 
     def assignments(self, block, response):
         if self.layout != "servers":
@@ -224,6 +248,7 @@ def install(monkeypatch):
             "solutions": {"SOLUTION": ToySolution},
             "solvers.pricing": {
                 "ORACLE_ROWS": ("groups", "servers"),
+                "TREE_ROWS": ("servers",),
                 "build": lambda i, f, rows=None: ToyOracle(i, f, rows or "groups"),
             },
         }

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.io import read_json
 from hindsched.solutions.base import Solution, Violation, read_solution
+from hindsched.solvers.options import DEFAULT_GAP
 from hindsched.solvers.result import relative_gap
+
+if TYPE_CHECKING:
+    from hindsched.solvers.certificate import Certificate
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,10 @@ class Verification:
         Every broken constraint; empty when feasible.
     bound : float, optional
         Recomputed from the certificate's prices, when one was given.
+    kind : str, optional
+        Kind of the certificate.
+    leaves : int, optional
+        Leaves of a certificate of kind ``tree``.
     """
 
     instance: str
@@ -38,6 +46,8 @@ class Verification:
     objective: float
     violations: list[Violation]
     bound: float | None = None
+    kind: str | None = None
+    leaves: int | None = None
 
     @property
     def is_feasible(self) -> bool:
@@ -48,6 +58,13 @@ class Verification:
     def gap(self) -> float | None:
         """``|bound - objective| / |bound|`` of a feasible solution, or None."""
         return relative_gap(self.objective, self.bound) if self.is_feasible else None
+
+    @property
+    def proves_optimal(self) -> bool | None:
+        """Whether solution and bound meet within `DEFAULT_GAP`; None without a certificate."""
+        if self.bound is None:
+            return None
+        return self.gap is not None and self.gap <= DEFAULT_GAP
 
     def to_dict(self) -> dict[str, Any]:
         """The object that ``verify --json`` prints."""
@@ -61,6 +78,9 @@ class Verification:
             "violations": [str(violation) for violation in self.violations],
             "bound": self.bound,
             "gap": self.gap,
+            "certificate": self.kind,
+            "leaves": self.leaves,
+            "proves_optimal": self.proves_optimal,
         }
 
 
@@ -88,9 +108,7 @@ def verify(
         solution = read_solution(solution, instance)
     elif solution.instance.sha256() != instance.sha256():
         raise InputError("solution", solution.instance.name, "must be of the same instance")
-    bound = None
-    if certificate is not None:
-        bound = _bound(instance, solution, certificate)
+    proven = None if certificate is None else _proven(instance, solution, certificate)
     return Verification(
         instance=instance.name,
         family=instance.family,
@@ -98,11 +116,13 @@ def verify(
         sense=instance.sense,
         objective=solution.objective(),
         violations=solution.violations(),
-        bound=bound,
+        bound=None if proven is None else proven.bound,
+        kind=None if proven is None else proven.kind,
+        leaves=None if proven is None else proven.num_leaves,
     )
 
 
-def _bound(instance: Instance, solution: Solution, certificate: Any) -> float:
+def _proven(instance: Instance, solution: Solution, certificate: Any) -> Certificate:
     from hindsched.solvers.certificate import check_same_problem, verify_certificate
 
     where = "certificate"
@@ -113,4 +133,4 @@ def _bound(instance: Instance, solution: Solution, certificate: Any) -> float:
         certificate = certificate.to_dict()
     verified = verify_certificate(instance, certificate, where)
     check_same_problem(solution, verified.certificate)
-    return verified.bound
+    return verified.certificate

@@ -41,11 +41,14 @@ def explain(
     if as_json:
         emit_json(summary)
         return
+    summary.pop("note")
     out.print(facts({key: value for key, value in summary.items() if not isinstance(value, list)}))
     for key, rows in summary.items():
         if isinstance(rows, list) and rows:
             columns = list(rows[0])
             cells = [[row.get(column) for column in columns] for row in rows[:TERMS_SHOWN]]
             out.print(table(f"{key} ({len(rows)})", columns, cells))
+    if explanation.note is not None:
+        say(explanation.note)
     if output is not None:
         say(f"heat map: {output}")

@@ -24,7 +24,11 @@ def solve(
     certificate: Annotated[str | None, typer.Option(help="Certificate file to write.")] = None,
     as_json: Json = False,
 ) -> int:
-    """Solve an instance offline, or bound its optimum; Ctrl-C keeps what is known."""
+    """Solve an instance offline, or bound its optimum; Ctrl-C keeps what is known.
+
+    With --certificate, an optimum that only a solver vouches for is proven by a tree where the
+    instance is small and the time allows.
+    """
     from hindsched.instances.io import write_json
     from hindsched.solutions.base import write_solution
     from hindsched.solvers.api import solve as solve_instance
@@ -41,6 +45,10 @@ def solve(
         "progress": True,
     }
     result = solve_instance(instance, method, formulation=formulation, options=options)
+    if certificate is not None:
+        from hindsched.solvers.methods.tree import certify_optimum
+
+        result = certify_optimum(result)
     if output is not None and result.solution is not None:
         produced_by = {"method": result.method, "options": dict(result.options)}
         write_solution(result.solution, output, produced_by)
@@ -76,7 +84,11 @@ def verify(
     else:
         summary = checked.to_dict()
         violations = summary.pop("violations")
-        out.print(facts(summary))
+        without_certificate = ("certificate", "leaves", "proves_optimal")
+        left_out = without_certificate if checked.kind is None else ()
+        out.print(facts({key: value for key, value in summary.items() if key not in left_out}))
+        if checked.proves_optimal:
+            out.print("solution and certificate together prove: this solution is optimal")
         for violation in violations:
             out.print(f"  breaks {violation}", markup=False, soft_wrap=True)
     return 0 if checked.is_feasible else 1

@@ -24,7 +24,7 @@ import numpy as np
 
 from hindsched.solutions.base import Solution
 from hindsched.solvers.answer import Progress
-from hindsched.solvers.branching import candidates
+from hindsched.solvers.branching import candidates, undecided
 from hindsched.solvers.node_program import NodeProgram, Share
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.decisions import Decision
@@ -208,6 +208,8 @@ class BranchAndBound:
         self._look_for_solution(node.prices, found.shares, whole=not splits)
         if self._is_closed(node.bound):
             return
+        if not splits:
+            splits = undecided(self.oracle, found.shares, node.decisions)
         if not splits:
             self._unresolved.append(node)
             return

@@ -13,7 +13,14 @@ from itertools import pairwise
 
 from hindsched.solvers.node_program import Share
 from hindsched.solvers.pricing.base import BlockOracle
-from hindsched.solvers.pricing.decisions import COMPLETES, NEVER, Decision, Feature
+from hindsched.solvers.pricing.decisions import (
+    COMPLETES,
+    NEVER,
+    Decision,
+    Feature,
+    limits_of,
+    window_of,
+)
 
 LEAST_SIDE = 1e-6
 """Share of a job's schedules that each side of a split must hold."""
@@ -76,6 +83,31 @@ def candidates(oracle: BlockOracle, shares: Sequence[Share]) -> list[Split]:
             if len(weights) > 1:
                 found += _splits(block, feature, weights, rank[feature.name])
     return sorted(found, key=lambda split: (split.rank, -split.balance))
+
+
+def undecided(
+    oracle: BlockOracle, shares: Sequence[Share], decisions: Sequence[Decision]
+) -> list[Split]:
+    """Splits of an integral node that could still be decided otherwise, in the family's order.
+
+    An aggregated program may hold schedules that real servers do not. Whatever of them the node's
+    decisions leave open is split from what its jobs do now; empty if nothing is left open.
+    """
+    rank = {name: position for position, name in enumerate(oracle.features)}
+    limits = limits_of(decisions)
+    found: list[Split] = []
+    for share in shares:
+        if share.features is None:
+            continue
+        own = limits.get(share.block, {})
+        for feature, value in share.features.items():
+            low, high = window_of(own, feature)
+            place = rank[feature.name]
+            if high > value:
+                found.append(Split(share.block, feature, value, place, 0.0, 1.0))
+            elif low < value:
+                found.append(Split(share.block, feature, value - 1, place, 0.0, 0.0))
+    return sorted(found, key=lambda split: split.rank)
 
 
 def _features(shares: Sequence[Share]) -> list[Feature]:

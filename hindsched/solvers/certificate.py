@@ -86,6 +86,11 @@ class Certificate:
         )  # fmt: skip
         return dict(zip(KEYS, values, strict=True))
 
+    @property
+    def num_leaves(self) -> int | None:
+        """Leaves of a tree; None for a single price vector."""
+        return None
+
     def prices_data(self) -> Any:
         """JSON data of the file's ``prices``: non-zero prices by row set."""
         return self.rows.to_file(self.prices)

@@ -5,8 +5,10 @@ certificate is the tree, of kind ``tree`` (`tree_certificate`). Without a time l
 stops after `DEFAULT_SECONDS`; a tree that is not closed by then is a bound like any other, better
 than its root's.
 
-Which layout of the rows is branched on is the family's choice (``TREE_ROWS`` of its pricing
-module): it must be able to restrict its blocks.
+Which layouts of the rows are branched on is the family's choice (``TREE_ROWS`` of its pricing
+module): they must be able to restrict their blocks. An aggregated layout comes first, for it has
+the smaller tree; if it ends with schedules that it takes together but real servers cannot hold, a
+new tree on the next layout goes on from the best solution, and the better certificate stands.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from hindsched.instances.base import Instance, family_module
 from hindsched.solutions.base import Solution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.branch_and_bound import BranchAndBound
-from hindsched.solvers.certificate import Certificate, row_layouts
+from hindsched.solvers.certificate import row_layouts
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.lagrangian import Subgradient
 from hindsched.solvers.methods.auto import DEFAULT_SECONDS, Duel, infeasible
@@ -28,6 +30,7 @@ from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle, build_oracle
 from hindsched.solvers.pricing.rows import Vector
 from hindsched.solvers.program import within_gap
+from hindsched.solvers.progress import LineProgress
 from hindsched.solvers.result import Result
 from hindsched.solvers.status import Status, StoppedBy
 
@@ -39,9 +42,9 @@ SMALL_TREE = 50_000
 """Jobs x linking rows up to which a tree is grown to certify an optimum that a solver proved."""
 
 
-def tree_rows(family: str) -> str | None:
-    """Layout of the rows that a family branches on; None if it cannot restrict its blocks."""
-    found: str | None = getattr(family_module("solvers.pricing", family), "TREE_ROWS", None)
+def tree_rows(family: str) -> tuple[str, ...]:
+    """Layouts of the rows that a family branches on, the first first; empty if on none."""
+    found: tuple[str, ...] = getattr(family_module("solvers.pricing", family), "TREE_ROWS", ())
     return found
 
 
@@ -69,8 +72,8 @@ def solve_tree(
     """
     begin = time.perf_counter()
     limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
-    rows = tree_rows(instance.family)
-    if rows is None:
+    layouts = tree_rows(instance.family)
+    if not layouts:
         raise InputError("method", "tree", f"family {instance.family} cannot restrict its blocks")
     with catch_interrupt() as interrupted:
         oracle = build_oracle(instance, formulation)
@@ -81,24 +84,83 @@ def solve_tree(
         known = duel.result()
         if known.stopped_by in (StoppedBy.GAP, StoppedBy.INTERRUPTED):
             return replace(known, method="tree")
-        branching = build_oracle(instance, formulation, rows=rows)
-        root = duel.bounding.best.prices
-        if rows != row_layouts(instance.family)[0]:
-            root = adapted_prices(branching, duel)
-        find = None
-        if duel.search is not None and duel.search.is_complete:
-            servers = duel.search.oracle
-            find = NodeSolutions(branching, servers, duel.search, interrupted)
-        tree = BranchAndBound(
-            branching,
-            root,
-            gap=options.gap,
-            incumbent=known.solution,
-            find_solution=find,
-            interrupted=interrupted,
-        )
-        tree.run(lambda: limit - (time.perf_counter() - begin), on_progress)
-        return _result(tree, known, options, begin)
+        search = duel.search
+        known = replace(known, method="tree", details={**known.details, "nodes": 0, "leaves": 0})
+        for rows in layouts:
+            oracle = build_oracle(instance, formulation, rows=rows)
+            prices = duel.bounding.best.prices
+            if rows != row_layouts(instance.family)[0]:
+                prices = adapted_prices(oracle, duel)
+            find = None
+            if search is not None and search.is_complete:
+                find = NodeSolutions(oracle, search.oracle, search, interrupted)
+            tree = BranchAndBound(
+                oracle,
+                prices,
+                gap=options.gap,
+                incumbent=known.solution,
+                find_solution=find,
+                interrupted=interrupted,
+            )
+            tree.run(lambda: limit - (time.perf_counter() - begin), on_progress)
+            known = _with_tree(known, tree, options, begin)
+            if known.stopped_by is not StoppedBy.CONVERGED:
+                break
+        return known
+
+
+def certify_optimum(result: Result) -> Result:
+    """Give a solver's optimum a certificate of its own: a tree, where one can be grown.
+
+    Only an optimum whose certificate does not meet its objective within the gap needs one. A tree
+    is grown if the family can restrict its blocks and jobs x linking rows are at most `SMALL_TREE`,
+    in the time that the result's options leave (`DEFAULT_SECONDS` where they give no limit).
+
+    Parameters
+    ----------
+    result : Result
+        What any method returned; its own options say gap, seed and time limit.
+
+    Returns
+    -------
+    Result
+        The same with the better certificate; ``details["certified_bound"]`` is what it proves and
+        ``details["tree"]`` says what was done. Objective, bound and status stay.
+    """
+    options = SolveOptions.of(**result.options)
+    solution, known = result.solution, result.certificate
+    if solution is None or result.status is not Status.OPTIMAL:
+        return result
+    if known is not None and within_gap(solution.objective(), known.bound, options.gap):
+        return result
+    layouts = tree_rows(result.instance.family)
+    if not layouts or not result.instance.jobs:
+        return result
+    oracle = build_oracle(result.instance, result.formulation, rows=layouts[0])
+    size = oracle.num_blocks * oracle.rows.size
+    if size > SMALL_TREE:
+        why = f"not grown: jobs x linking rows = {size}, above {SMALL_TREE}"
+        return replace(result, details={**result.details, "tree": why})
+    limit = DEFAULT_SECONDS
+    if options.time_limit is not None:
+        limit = max(0.0, options.time_limit - result.seconds)
+    on_progress = LineProgress() if options.progress else None
+    grown = solve_tree(
+        result.instance, result.formulation, options.with_time(limit), on_progress,
+        incumbent=solution,
+    )  # fmt: skip
+    certificate = grown.certificate
+    if certificate is None or not certificate.is_better_than(known):
+        certificate = known
+    assert certificate is not None
+    told = f"{grown.details.get('nodes', 0)} nodes, {grown.details.get('leaves', 0)} leaves"
+    details = {**result.details, "certified_bound": certificate.bound, "tree": told}
+    return replace(
+        result,
+        certificate=certificate,
+        seconds=result.seconds + grown.seconds,
+        details=details,
+    )
 
 
 def adapted_prices(branching: BlockOracle, duel: Duel) -> Vector:
@@ -112,20 +174,20 @@ def adapted_prices(branching: BlockOracle, duel: Duel) -> Vector:
     return search.best.prices
 
 
-def _result(tree: BranchAndBound, known: Result, options: SolveOptions, begin: float) -> Result:
-    """What the tree proves, or the prices before it where it has not got past them."""
-    assert known.certificate is not None
+def _with_tree(known: Result, tree: BranchAndBound, options: SolveOptions, begin: float) -> Result:
+    """What is known after a tree: its certificate where that is better than the one before."""
     grown = tree.certificate()
-    leaves = len(grown.leaves)
-    better = grown.is_better_than(known.certificate)
-    certificate: Certificate = grown if better else known.certificate
+    certificate = grown if grown.is_better_than(known.certificate) else known.certificate
+    assert certificate is not None
     solution = tree.incumbent
     closed = solution is not None and within_gap(
         solution.objective(), certificate.bound, options.gap
     )
+    details = dict(known.details)
+    details["nodes"] += tree.nodes
+    details["leaves"] = certificate.num_leaves or 0
     return replace(
         known,
-        method="tree",
         status=Status.OPTIMAL if closed else known.status,
         stopped_by=StoppedBy.GAP if closed else tree.stopped_by,
         solution=solution,
@@ -133,5 +195,5 @@ def _result(tree: BranchAndBound, known: Result, options: SolveOptions, begin: f
         certificate=certificate,
         seconds=time.perf_counter() - begin,
         backend="branch and bound on prices, highs",
-        details={**known.details, "nodes": tree.nodes, "leaves": leaves},
+        details=details,
     )

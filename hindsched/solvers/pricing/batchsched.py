@@ -51,7 +51,7 @@ from hindsched.solvers.pricing.restricted_window import Cluster, window_features
 from hindsched.solvers.pricing.rows import Rows, RowSet, Vector
 
 ORACLE_ROWS = ("cluster", "buckets", "servers")
-TREE_ROWS = "servers"
+TREE_ROWS = ("servers",)
 BUCKET = 4
 """Slots in a bucket of the layout ``buckets``."""
 

@@ -37,7 +37,7 @@ from hindsched.solvers.pricing.oasis_restricted import (
 from hindsched.solvers.pricing.rows import Rows, RowSet, Vector
 
 ORACLE_ROWS = ("groups", "servers")
-TREE_ROWS = "groups"
+TREE_ROWS = ("groups", "servers")
 IntArray = NDArray[np.int64]
 
 
@@ -242,6 +242,10 @@ class OasisOracle(BlockOracle):
     def place(self, responses: Sequence[Response | None]) -> Solution | None:
         """Solution in which all jobs run the given schedules, packed on real servers."""
         return place_on_servers(self, responses)
+
+    def best_insertion(self, block: int, prices: Vector, residual: Vector) -> Response | None:
+        """`best_response` on what is left if it is worth more than 0, which prunes the program."""
+        return self.best_response(block, prices, residual, above=0.0)
 
     def chunk_best_response(
         self,

@@ -1,0 +1,256 @@
+"""Tree certificates: what covers the root, what is recomputed, and every tampering caught."""
+
+import json
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hindsched.errors import InputError, SolveFailed
+from hindsched.instances.io import read
+from hindsched.solutions.base import build_solution, write_solution
+from hindsched.solvers.certificate import KEYS, verify_certificate, write_certificate
+from hindsched.solvers.explain import explain
+from hindsched.solvers.lagrangian import Subgradient
+from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.pricing.decisions import COMPLETES, NEVER, Decision, Feature
+from hindsched.solvers.pricing.restricted import RestrictedOracle
+from hindsched.solvers.tree_certificate import certify_tree, check_cover
+from tests.toy_family import ToyOracle, make
+
+ROOT = Path(__file__).parents[2]
+PATH = ROOT / "tests/data/instances/oasis-t10-i10-h25-s0.json"
+OPTIMUM = 182.358776424672
+
+
+@pytest.fixture(scope="module")
+def instance():
+    return read(PATH)
+
+
+@pytest.fixture(scope="module")
+def tree(instance):
+    """Four leaves: j1 out, j1 late, j1 early and j2 so or so; one more is empty."""
+    oracle = build_oracle(instance)
+    leaves = (
+        (Decision.at_least(0, COMPLETES, NEVER),),
+        (Decision.at_most(0, COMPLETES, NEVER - 1), Decision.at_least(0, COMPLETES, 4)),
+        (
+            Decision.at_most(0, COMPLETES, NEVER - 1),
+            Decision.at_most(0, COMPLETES, 3),
+            Decision.at_most(1, Feature("workers", (0, 4)), 1),
+        ),
+        (
+            Decision.at_most(0, COMPLETES, NEVER - 1),
+            Decision.at_most(0, COMPLETES, 3),
+            Decision.at_least(1, Feature("workers", (0, 4)), 2),
+            Decision.at_most(0, COMPLETES, 0),
+        ),
+        (
+            Decision.at_most(0, COMPLETES, NEVER - 1),
+            Decision.at_most(0, COMPLETES, 3),
+            Decision.at_least(1, Feature("workers", (0, 4)), 2),
+            Decision.at_least(0, COMPLETES, 1),
+        ),
+    )
+    priced = []
+    for decisions in leaves:
+        search = Subgradient(RestrictedOracle(oracle, decisions))
+        while search.iterations < 60 and not search.is_infeasible:
+            search.step(OPTIMUM)
+        priced.append((decisions, search.best.prices))
+    return certify_tree(oracle, priced)
+
+
+def test_the_worst_leaf_bounds_the_optimum(instance, tree):
+    bounds = [leaf.bound for leaf in tree.leaves]
+    assert bounds[3] is None
+    assert tree.bound == max(bound for bound in bounds if bound is not None)
+    # Some leaf lies below the optimum, so that only all of them together are a bound.
+    assert min(bound for bound in bounds if bound is not None) < OPTIMUM <= tree.bound
+
+
+def test_file_form_and_round_trip(instance, tree):
+    data = json.loads(json.dumps(tree.to_dict()))
+    assert tuple(data) == KEYS
+    assert data["kind"] == "tree"
+    assert [list(leaf) for leaf in data["prices"]] == [["decisions", "bound", "prices"]] * 5
+    assert data["prices"][0]["decisions"] == [{"job": "j1", "admitted": False}]
+    assert data["prices"][2]["decisions"][1:] == [
+        {"job": "j1", "of": "completion", "at_most": 3},
+        {"job": "j2", "of": "workers", "group": "w1", "slot": 5, "at_most": 1},
+    ]
+    assert data["prices"][3] == {**data["prices"][3], "bound": None, "prices": {}}
+    verified = verify_certificate(instance, data)
+    assert verified.layout == "groups"
+    assert verified.bound == tree.bound == verified.claimed
+    assert verified.certificate.to_dict() == tree.to_dict()
+
+
+def raise_price(leaf):
+    leaf["prices"]["worker_capacity"][0]["price"] *= 2
+
+
+TAMPERINGS = {
+    "bound": (lambda d: d.update(bound=d["bound"] * 0.99), "the leaves prove"),
+    "bound_weaker": (lambda d: d.update(bound=d["bound"] * 1.01), "the leaves prove"),
+    "price": (lambda d: raise_price(d["prices"][1]), "the prices prove"),
+    "price_of_the_best_leaf": (lambda d: raise_price(d["prices"][0]), "the prices prove"),
+    "leaf_bound": (lambda d: d["prices"][0].update(bound=1.0), "the prices prove"),
+    "leaf_bound_text": (lambda d: d["prices"][0].update(bound="1"), "must be a number or null"),
+    "called_empty": (lambda d: d["prices"][0].update(bound=None), "every job has a schedule"),
+    "empty_with_bound": (lambda d: d["prices"][3].update(bound=1.0), "must be null"),
+    "empty_with_prices": (
+        lambda d: d["prices"][3].update(prices=d["prices"][0]["prices"]),
+        "has no prices",
+    ),
+    "missing_first": (lambda d: d["prices"].pop(0), "no leaf has the other side"),
+    "missing_middle": (lambda d: d["prices"].pop(2), "no leaf has the other side"),
+    "missing_last": (lambda d: d["prices"].pop(), "no leaf has the other side"),
+    "twice": (lambda d: d["prices"].append(d["prices"][0]), "must not hold other leaves"),
+    "root_too": (
+        lambda d: d["prices"].append({**d["prices"][0], "decisions": []}),
+        "must not hold other leaves",
+    ),
+    "gap": (
+        lambda d: d["prices"][1]["decisions"][1].update(at_least=5),
+        "must split what prices[1]'s splits",
+    ),
+    "overlap": (
+        lambda d: d["prices"][1]["decisions"][1].update(at_least=3),
+        "must split what prices[1]'s splits",
+    ),
+    "another_job": (
+        lambda d: d["prices"][2]["decisions"][2].update(job="j3"),
+        "must split what prices[2]'s splits",
+    ),
+    "same_side": (
+        lambda d: d["prices"][0]["decisions"][0].update(admitted=True),
+        "no leaf has the other side",
+    ),
+    "one_decision_more": (
+        lambda d: d["prices"][0]["decisions"].append(
+            {"job": "j2", "of": "completion", "at_most": 3}
+        ),
+        "no leaf has the other side",
+    ),
+    "one_decision_less": (
+        lambda d: d["prices"][2]["decisions"].pop(),
+        "must not hold other leaves",
+    ),
+    "order": (lambda d: d["prices"][2]["decisions"].reverse(), "must split what"),
+    "unknown_job": (lambda d: d["prices"][0]["decisions"][0].update(job="j99"), "must be a job"),
+    "unknown_feature": (
+        lambda d: d["prices"][1]["decisions"][1].update(of="luck"),
+        "must be one of completion",
+    ),
+    "unknown_label": (
+        lambda d: [leaf["decisions"][2].update(slot=99) for leaf in d["prices"][2:]],
+        "must be a label",
+    ),
+    "label_true": (
+        lambda d: [leaf["decisions"][2].update(slot=True) for leaf in d["prices"][2:]],
+        "must be a label",
+    ),
+    "number": (
+        lambda d: d["prices"][1]["decisions"][1].update(at_least=4.0),
+        "must be a whole number",
+    ),
+    "both_sides": (
+        lambda d: d["prices"][1]["decisions"][1].update(at_most=9),
+        "must have exactly the keys",
+    ),
+    "admitted_text": (
+        lambda d: d["prices"][0]["decisions"][0].update(admitted="no"),
+        "must be true or false",
+    ),
+    "leaf_key": (lambda d: d["prices"][0].update(note="trust me"), "must have exactly the keys"),
+    "decisions_object": (lambda d: d["prices"][0].update(decisions={}), "must be a list"),
+    "no_leaves": (lambda d: d.update(prices=[]), "must be the list of leaves"),
+    "kind": (lambda d: d.update(kind="lagrangian"), "must be an object of row sets"),
+    "hash": (lambda d: d.update(instance_sha256="0" * 64), "must be"),
+    "sense": (lambda d: d.update(sense="min"), "must be max"),
+}
+
+
+@pytest.mark.parametrize("name", TAMPERINGS)
+def test_tampering_is_caught_in_one_line(instance, tree, name):
+    data = json.loads(json.dumps(tree.to_dict()))
+    change, complaint = TAMPERINGS[name]
+    change(data)
+    with pytest.raises(InputError, match=re.escape(complaint)) as caught:
+        verify_certificate(instance, data)
+    assert "\n" not in str(caught.value)
+
+
+def test_leaves_that_do_not_cover_the_root_break_the_bound(instance, tree):
+    """Why the cover is checked: without the worst leaf the others prove less than the optimum."""
+    best = min(leaf.bound for leaf in tree.leaves if leaf.bound is not None)
+    assert best < OPTIMUM
+    with pytest.raises(InputError, match="no leaf has the other side"):
+        check_cover([tree.leaves[0].decisions], "leaves")
+
+
+def test_cover_of_deep_and_of_trivial_trees():
+    check_cover([()], "leaves")
+    chain, path = [], ()
+    for k in range(3000):
+        chain.append((*path, Decision.at_most(0, COMPLETES, k)))
+        path = (*path, Decision.at_least(0, COMPLETES, k + 1))
+    check_cover([*chain, path], "leaves")
+    with pytest.raises(InputError, match="other side"):
+        check_cover(chain, "leaves")
+
+
+def test_nothing_but_empty_leaves_is_no_bound():
+    # The job needs two slots and must be served; two slots there are, from slot 1 on.
+    instance = make("toymin", [(2, 2, 1, 1)], [1], 2)
+    oracle = ToyOracle(instance, "modes", "servers")
+    sides = (Decision.at_most(0, COMPLETES, 1), Decision.at_least(0, COMPLETES, 2))
+    with pytest.raises(SolveFailed, match="no leaf has a schedule"):
+        certify_tree(oracle, [((side,), np.zeros(oracle.rows.size)) for side in sides])
+
+
+def test_an_inexact_oracle_proves_nothing(instance):
+    oracle = build_oracle(instance)
+    oracle.exact = False
+    with pytest.raises(InputError, match="not exact"):
+        certify_tree(oracle, [((), np.zeros(oracle.rows.size))])
+
+
+def test_a_tree_is_explained_by_prices_and_says_so(instance, tree):
+    solution = build_solution(instance, {})
+    told = explain(solution, tree)
+    assert told.note is not None
+    assert "\n" not in told.note
+    assert "tree of 5 leaves" in told.note
+    terms = math.fsum([*told.job_terms.tolist(), *told.row_terms.tolist(), told.rounding])
+    assert terms == pytest.approx(told.gap, abs=1e-9 * told.bound)
+    assert told.bound >= OPTIMUM
+    assert told.to_dict()["note"] == told.note
+
+
+def test_verification_needs_no_solver(instance, tree, tmp_path):
+    write_certificate(tree, tmp_path / "c.json")
+    write_solution(build_solution(instance, {}), tmp_path / "s.json")
+    code = f"""
+import sys
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("highspy", "pyomo", "cvxpy", "clarabel", "scipy"):
+            raise ImportError(name + " is blocked")
+sys.meta_path.insert(0, Block())
+from hindsched.analysis.verify import verify
+from hindsched.instances.io import read
+checked = verify(read({str(PATH)!r}), {str(tmp_path / "s.json")!r}, {str(tmp_path / "c.json")!r})
+print(repr(checked.bound), checked.kind, checked.leaves, checked.proves_optimal)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == [repr(tree.bound), "tree", "5", "False"]

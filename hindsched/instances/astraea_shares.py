@@ -59,9 +59,7 @@ def tenant_alone(
         )
         for s in used
     )
-    fields = {name: getattr(instance, name) for name in instance.model_fields_set}
-    changed = {"servers": servers, "tenants": (instance.tenants[tenant],), "jobs": jobs}
-    return AstraeaInstance.model_construct(**{**fields, **changed})
+    return instance.with_fields(servers=servers, tenants=(instance.tenants[tenant],), jobs=jobs)
 
 
 def _counts(values: Integers, types: tuple[str, ...], given: Any) -> Any:

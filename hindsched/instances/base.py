@@ -256,8 +256,12 @@ class Instance(Record):
 
     def with_jobs(self, jobs: tuple[Any, ...]) -> Self:
         """Return the same cluster and horizon with other jobs (not validated again)."""
+        return self.with_fields(jobs=tuple(jobs))
+
+    def with_fields(self, **changed: Any) -> Self:
+        """Return a copy with fields changed, without its cached arrays (not validated again)."""
         fields = {name: getattr(self, name) for name in self.model_fields_set}
-        return type(self).model_construct(**{**fields, "jobs": tuple(jobs)})
+        return type(self).model_construct(**{**fields, **changed})
 
 
 def canonical_json(data: Any) -> str:

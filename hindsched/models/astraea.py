@@ -37,7 +37,13 @@ from hindsched.models.astraea_literal import (
     load_literal,
 )
 from hindsched.models.base import Commitments
-from hindsched.models.window_block import add_job, job_columns, read_block, write_block
+from hindsched.models.window_block import (
+    add_job,
+    fixed_rows,
+    job_columns,
+    read_block,
+    write_block,
+)
 from hindsched.solutions.astraea import AstraeaRow, AstraeaSolution, read_row
 
 Array = NDArray[np.float64]
@@ -101,7 +107,7 @@ def build_offline(
     formulation = instance.check_formulation(formulation)
     obligation, writing = formulation.split(",")
     commitments = commitments or Commitments()
-    fixed = fixed_rows(instance, commitments)
+    fixed = fixed_rows(instance, commitments, read_row)
     free = _free(instance, fixed)
     model = pyo.ConcreteModel()
     model.instance, model.fixed, model.slots = instance, fixed, instance.horizon
@@ -143,9 +149,7 @@ def round_instance(instance: AstraeaInstance, slots: int) -> AstraeaInstance:
     Utilities count from the round's start, so the instance is one of (3) with arrivals 0.
     """
     jobs = tuple(job.model_copy(update={"arrival": 0}) for job in instance.jobs)
-    fields = {name: getattr(instance, name) for name in instance.model_fields_set}
-    changed = {"horizon": slots, "utility_origin": "absolute", "jobs": jobs}
-    return AstraeaInstance.model_construct(**{**fields, **changed})
+    return instance.with_fields(horizon=slots, utility_origin="absolute", jobs=jobs)
 
 
 def build_round(
@@ -310,19 +314,6 @@ def capacity_prices(model: pyo.ConcreteModel, duals: Mapping[Any, float]) -> dic
                 else:
                     ps[s, r - split, t - 1] = price
     return {"worker_capacity": workers, "ps_capacity": ps}
-
-
-def fixed_rows(instance: AstraeaInstance, commitments: Commitments) -> Rows:
-    """Rows of the jobs that can no longer change: locked, or begun before `now`."""
-    found: Rows = {}
-    for job in instance.jobs:
-        rows = [
-            read_row(instance, job.name, row) for row in commitments.assignments.get(job.name, ())
-        ]
-        begun = any(row.first < commitments.now for row in rows)
-        if rows and (begun or job.name in commitments.locked):
-            found[job.name] = tuple(sorted(rows, key=lambda row: row.first))
-    return found
 
 
 def last_worthwhile_slot(instance: AstraeaInstance, job: AstraeaJob) -> int:

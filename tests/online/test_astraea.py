@@ -53,6 +53,35 @@ def test_the_guard_refuses_the_job_that_is_run_at_a_loss():
     assert result.objective == 86 + 82 + 82
 
 
+def test_worked_example_step_by_step():
+    """Fair shares in the order of the file: prices, and what the windows not taken are worth."""
+    example = worked_example()
+    current = TenantRound(example, 4, (np.array([16.0]), np.array([16.0])))
+    algorithm = Astraea()
+    algorithm.cluster, algorithm._tables = example, {}
+    steps = {
+        # taken (first slot, last), payoff, prices of a worker after it, others: slots -> payoff
+        "j11": ((9, 10), 96, [1, 1, 0, 0], {(10, 11): 94, (11, 12): 92}),
+        "j12": ((10, 12), 89, [1, 3, 1, 1], {(9, 11): 88}),
+        "j21": ((11, 12), 86, [1, 3, 3, 3], {(9, 10): 84, (10, 11): 82}),
+    }
+    for job in example.jobs:
+        values = algorithm.values(job, 4, 8)
+        offer = current.offer(job, algorithm.table(job), values, shared=False)
+        if job.name == "j22":
+            assert offer is None
+            continue
+        taken, payoff, after, others = steps[job.name]
+        prices = current.ledger.prices()
+        for (first, last), worth in {**others, taken: payoff}.items():
+            cost = float((prices[first - 9 : last - 8] @ [2, 1]).sum())
+            assert values[last - 8] - cost == pytest.approx(worth)
+        assert (offer.start + 8, offer.last + 8) == taken
+        assert values[offer.last] - offer.cost == pytest.approx(payoff)
+        current.book(job, offer, shared=False)
+        assert current.ledger.prices() == pytest.approx(np.repeat(after, 2).reshape(4, 2))
+
+
 def test_options_of_j12_after_the_fair_shares():
     """The paper says 76 is best; the same prices give 85."""
     example = worked_example()
@@ -266,7 +295,7 @@ def test_printed_subroutines_hold_pss_against_workers_and_price_by_the_first_slo
     prices = np.array([[1.0, 1.0], [3.0, 3.0]])
     window = Window(2, workers=one, ps=np.array([1, 1]), quota=2, prices=prices, ratio=1.0)
     cost, workers, ps = min_cost_c(window)
-    # j21 at (9, 11] costs 9 in its slots together, the printed line says 2 x 3.
+    # The window costs 3 + 9; the printed line says twice the first slot's 3.
     assert (cost, workers.tolist(), ps.tolist()) == (6, [2, 0], [1, 0])
     cost, workers, ps = min_cost_d(window)
     assert (cost, workers.tolist(), ps.tolist()) == (12, [1, 1], [1, 0])

@@ -180,9 +180,7 @@ class ModelRound(TenantRound):
         if not np.isfinite(values).any():
             return None
         local = job.model_copy(update={"arrival": 0})
-        fields = {name: getattr(instance, name) for name in instance.model_fields_set}
-        changed = {"horizon": self.slots, "jobs": (local,)}
-        alone = AstraeaInstance.model_construct(**{**fields, **changed})
+        alone = instance.with_fields(horizon=self.slots, jobs=(local,))
         model = models.build_subproblem(alone, 0, values=values)
         split, servers = len(instance.worker_types), len(instance.servers)
         price = np.repeat(self.ledger.prices().T[None], servers, axis=0)

@@ -84,8 +84,7 @@ class PrivateRound(BatchRound):
     ) -> None:
         self._cluster, self._own, self._slots, self._unit = cluster, own, slots, unit
         self.ledger = ExponentialLedger((cluster.capacity / unit).ravel(), slots, base)
-        fields = {name: getattr(own, name) for name in own.model_fields_set}
-        self._window = AstraeaInstance.model_construct(**{**fields, "horizon": slots})
+        self._window = own.with_fields(horizon=slots)
 
     def offer(self, job: AstraeaJob, limit: float) -> Offer | None:
         """Cheapest schedule within the round; ties go to the earlier completion."""

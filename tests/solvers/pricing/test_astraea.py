@@ -131,9 +131,7 @@ def test_offers_at_uniform_prices_are_the_best_responses(instance, seed):
 
 def test_must_complete_without_room_bounds_nothing():
     instance = read("tests/data/instances/astraea-j5-s40.json")
-    short = type(instance).model_construct(
-        **{**{k: getattr(instance, k) for k in instance.model_fields_set}, "horizon": 4}
-    )
+    short = instance.with_fields(horizon=4)
     oracle = build(short, "must-complete")
     assert oracle.bound(np.zeros(oracle.rows.size)) == -np.inf
 

@@ -288,10 +288,16 @@ class EdgecloudInstance(Instance):
         """Whether the cloud has any worker that qualifies for `job`."""
         return self.cloud_workers(job.worker_type) != 0
 
+    @cached_property
+    def _places(self) -> dict[str, list[tuple[int, tuple[int, ...]]]]:
+        found: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
+        for (s, kind), workers in self.groups.items():
+            found.setdefault(kind, []).append((s, workers))
+        return found
+
     def places(self, job: Any) -> list[tuple[int, tuple[int, ...]]]:
         """(server, qualified workers on it) of every server where `job` can run, in order."""
-        kind = job.worker_type
-        return [(s, workers) for (s, k), workers in self.groups.items() if k == kind]
+        return self._places.get(job.worker_type, [])
 
 
 INSTANCE = EdgecloudInstance

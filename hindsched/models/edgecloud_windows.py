@@ -9,6 +9,7 @@ moving a job that would end later to the cloud only helps.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -95,18 +96,25 @@ def lone_time(instance: EdgecloudInstance, j: int, formulation: str) -> int:
     """Shortest time of a job that has everything to itself, in slots: a lower bound."""
     job = instance.jobs[j]
     edge, all_cloud = int(instance.edge_slots[j]), int(instance.cloud_slots[j])
-    ready = sorted(int(instance.upload[j, s]) for s, ws in instance.places(job) for _ in ws)
     limit = instance.cloud_workers(job.worker_type)
     from_cloud = int(instance.cloud_upload[j])
+    workers: Counter[int] = Counter()  # by upload
+    for s, members in instance.places(job):
+        workers[int(instance.upload[j, s])] += len(members)
+    longest = max([*workers, from_cloud])
+    if limit != 0:
+        workers[from_cloud] += job.chunks if limit is None else min(limit, job.chunks)
+    delays = sorted(workers.items())
 
-    def chunks_in(time: int) -> int:
-        """Work done within `time`, in chunks (in chunk-slots for ``literal``)."""
-        spare = job.chunks if limit is None else limit
-        places = [*ready, *[from_cloud] * min(spare, job.chunks)]
-        if formulation == "literal":
-            at_once = [min(job.chunks, sum(d <= t for d in places)) for t in range(time)]
-            return sum(at_once)
-        return sum(max(0, time - delay) // edge for delay in places)
+    def done_in(time: int) -> int:
+        """Whole chunks trained within `time`, in ``literal`` chunk-slots."""
+        if formulation != "literal":
+            return sum(count * (max(0, time - delay) // edge) for delay, count in delays)
+        total, at_once = 0, 0
+        for (delay, count), until in zip(delays, [d for d, _ in delays[1:]] + [time], strict=True):
+            at_once = min(job.chunks, at_once + count)
+            total += at_once * max(0, min(until, time) - delay)
+        return total
 
     times: list[int] = []
     if limit != 0:
@@ -114,10 +122,10 @@ def lone_time(instance: EdgecloudInstance, j: int, formulation: str) -> int:
         work = job.chunks * all_cloud
         waves = -(-job.chunks // at_once) * all_cloud
         times.append(from_cloud + (-(-work // at_once) if formulation == "literal" else waves))
-    if ready or limit != 0:
+    if delays:
         need = job.chunks * (edge if formulation == "literal" else 1)
-        most = max([*ready, from_cloud]) + edge * job.chunks
-        times.append(_smallest(lambda time: chunks_in(time) >= need, 1, most))
+        most = longest + edge * job.chunks
+        times.append(_smallest(lambda time: done_in(time) >= need, 1, most))
     return min(times)
 
 

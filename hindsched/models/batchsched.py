@@ -22,7 +22,7 @@ from hindsched.errors import InputError
 from hindsched.instances.batchsched import BatchschedInstance
 from hindsched.instances.batchsched_modes import modes
 from hindsched.models.base import Commitments
-from hindsched.models.batchsched_incumbent import fixed_rows, plan_rest
+from hindsched.models.batchsched_incumbent import plan_rest
 from hindsched.models.batchsched_literal import (
     build_literal,
     extract_literal,
@@ -30,8 +30,19 @@ from hindsched.models.batchsched_literal import (
     load_literal,
 )
 from hindsched.models.batchsched_reduction import ColumnReduction
-from hindsched.models.window_block import add_job, job_columns, read_block, write_block
-from hindsched.solutions.batchsched import BatchschedRow, BatchschedSolution, row_use
+from hindsched.models.window_block import (
+    add_job,
+    fixed_rows,
+    job_columns,
+    read_block,
+    write_block,
+)
+from hindsched.solutions.batchsched import (
+    BatchschedRow,
+    BatchschedSolution,
+    read_row,
+    row_use,
+)
 
 Array = NDArray[np.float64]
 
@@ -67,7 +78,7 @@ def build_offline(
     """
     formulation = instance.check_formulation(formulation)
     commitments = commitments or Commitments()
-    fixed = fixed_rows(instance, commitments)
+    fixed = fixed_rows(instance, commitments, read_row)
     if incumbent is None:
         incumbent = plan_rest(instance, commitments)
     latest = _latest_completions(instance, fixed, commitments.now, incumbent)

@@ -9,7 +9,7 @@ from hindsched.instances.batchsched import BatchschedInstance
 from hindsched.instances.batchsched_modes import modes
 from hindsched.instances.modes import units
 from hindsched.models.base import Commitments
-from hindsched.models.window_block import hosts, num_ps
+from hindsched.models.window_block import fixed_rows, hosts, num_ps
 from hindsched.solutions.batchsched import (
     BatchschedRow,
     BatchschedSolution,
@@ -20,22 +20,9 @@ from hindsched.solutions.batchsched import (
 FixedRows = dict[str, tuple[BatchschedRow, ...]]
 
 
-def fixed_rows(instance: BatchschedInstance, commitments: Commitments) -> FixedRows:
-    """Rows of the jobs that can no longer change: locked, or begun before `now`."""
-    found: FixedRows = {}
-    for job in instance.jobs:
-        rows = [
-            read_row(instance, job.name, row) for row in commitments.assignments.get(job.name, ())
-        ]
-        begun = any(row.first < commitments.now for row in rows)
-        if rows and (begun or job.name in commitments.locked):
-            found[job.name] = tuple(sorted(rows, key=lambda row: row.first))
-    return found
-
-
 def plan_rest(instance: BatchschedInstance, commitments: Commitments) -> BatchschedSolution:
     """List schedule of the open jobs by weight over shortest duration, around the fixed rows."""
-    fixed = fixed_rows(instance, commitments)
+    fixed = fixed_rows(instance, commitments, read_row)
     rows: FixedRows = dict(fixed)
     tables = {job.name: modes(instance, job) for job in instance.jobs if job.name not in fixed}
     slots = max([row.last for found in fixed.values() for row in found] + [commitments.now])

@@ -23,18 +23,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
+from hindsched.instances.base import Instance
 from hindsched.instances.modes import Modes, units
+from hindsched.models.base import Commitments
+from hindsched.solutions.base import Assignment
+from hindsched.solutions.window_row import WindowRow
 
 Key = tuple[int, int, int]
 """Server, resource, slot."""
 Keep = Callable[[tuple[int, int, int, int, int], int, int, int], bool]
 Reals = NDArray[np.float64]
+AnyRow = TypeVar("AnyRow", bound=WindowRow)
 
 
 class WindowCluster(Protocol):
@@ -77,23 +82,6 @@ class Window(NamedTuple):
     ps: NDArray[np.int64]
 
 
-class WindowRow(Protocol):
-    """A family's row: a `Window` that knows more."""
-
-    @property
-    def first(self) -> int: ...  # noqa: D102
-    @property
-    def slots(self) -> int: ...  # noqa: D102
-    @property
-    def worker_type(self) -> int: ...  # noqa: D102
-    @property
-    def ps_type(self) -> int: ...  # noqa: D102
-    @property
-    def workers(self) -> NDArray[np.int64]: ...  # noqa: D102
-    @property
-    def ps(self) -> NDArray[np.int64]: ...  # noqa: D102
-
-
 @dataclass
 class JobColumns:
     """Columns of a job's block and what they use.
@@ -111,6 +99,33 @@ class JobColumns:
     table: Modes
     u: list[tuple[int, int, int, int]] = field(default_factory=list)
     y: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
+
+
+def fixed_rows(
+    instance: Instance,
+    commitments: Commitments,
+    read_row: Callable[[Any, str, Assignment], AnyRow],
+) -> dict[str, tuple[AnyRow, ...]]:
+    """Rows of the jobs that can no longer change: locked, or begun before `now`.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance.
+    commitments : Commitments
+        What was decided.
+    read_row : callable
+        How the family reads a row of the solution file.
+    """
+    found: dict[str, tuple[AnyRow, ...]] = {}
+    for job in instance.jobs:
+        rows = [
+            read_row(instance, job.name, row) for row in commitments.assignments.get(job.name, ())
+        ]
+        begun = any(row.first < commitments.now for row in rows)
+        if rows and (begun or job.name in commitments.locked):
+            found[job.name] = tuple(sorted(rows, key=lambda row: row.first))
+    return found
 
 
 def num_ps(cluster: WindowCluster, m: int, p: int, elsewhere: int) -> int:

@@ -10,12 +10,15 @@ is then settled (non-preemptive families) or only this slot.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
+from hindsched.errors import InputError, Refused
 from hindsched.instances.base import Instance
 from hindsched.online.protocol import Decision, Environment
 from hindsched.solutions.base import Assignment, Solution, build_solution
+
+Row = TypeVar("Row")
 
 
 class RowTruth(ABC):
@@ -79,3 +82,26 @@ class RowTruth(ABC):
     def report(self) -> dict[str, Any]:
         """Further facts of the run that only the truth knows."""
         return {}
+
+
+def read_or_refuse(
+    read_row: Callable[[Any, str, Assignment], Row], instance: Instance, job: str, row: Assignment
+) -> tuple[Row, str]:
+    """Read a decided row by the family's `read_row`, and name its job and slots.
+
+    Raises
+    ------
+    Refused
+        For a malformed row.
+    """
+    where = f"job {job}, slots {row.get('from')}-{row.get('to')}"
+    try:
+        return read_row(instance, job, row), where
+    except InputError as error:
+        raise Refused("the row's form", where, str(error)) from None
+
+
+def whole_window(rows: list[Assignment], slot: int) -> tuple[list[Assignment], bool]:
+    """``promised_rows`` where a job that starts keeps its window: nothing is paused or resized."""
+    starts = bool(rows) and rows[0]["from"] == slot
+    return (list(rows), True) if starts else ([], False)

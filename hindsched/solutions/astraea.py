@@ -12,7 +12,6 @@ zeta of (3j), t- and t+ of (3m), (3n) are no decisions of the file: they follow 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -31,22 +30,19 @@ from hindsched.solutions.astraea_payments import (
     unused_quota,
 )
 from hindsched.solutions.base import (
-    FEASIBILITY_TOLERANCE,
     Assignment,
-    Assignments,
-    Solution,
     Violation,
 )
 from hindsched.solutions.rows import (
     Counts,
     check_row_keys,
     read_counts,
-    read_rows,
     read_span,
     read_type,
     write_counts,
 )
-from hindsched.solutions.window_row import WindowRow, merge_rows
+from hindsched.solutions.window_row import WindowRow
+from hindsched.solutions.window_solution import WindowSolution, lacking_bandwidth, overlaps
 
 
 @dataclass(frozen=True)
@@ -109,7 +105,7 @@ def row_progress(instance: AstraeaInstance, job: AstraeaJob, row: AstraeaRow) ->
     return row.num_workers / float(times[int(row.one_server)])
 
 
-class AstraeaSolution(Solution):
+class AstraeaSolution(WindowSolution[AstraeaRow]):
     """When and where each job runs, and what it pays.
 
     Parameters
@@ -120,52 +116,14 @@ class AstraeaSolution(Solution):
         Rows by job name; a job without rows is not scheduled.
     formulation : str, optional
         With ``must-complete`` a job that does not complete breaks (3k); with ``optional`` only one
-        that runs in vain does.
+        that runs in vain does. `completion` is t+ of (3m).
     """
 
     family: ClassVar[str] = "astraea"
     instance: AstraeaInstance
-
-    def __init__(
-        self,
-        instance: AstraeaInstance,
-        rows: dict[str, Sequence[AstraeaRow]],
-        formulation: str | None = None,
-    ) -> None:
-        self.instance = instance
-        self.formulation = instance.check_formulation(formulation)
-        self.rows = {name: merge_rows(found) for name, found in rows.items() if found}
-
-    @classmethod
-    def from_assignments(
-        cls, instance: AstraeaInstance, assignments: Assignments, formulation: str | None = None
-    ) -> Self:
-        """Build from rows in the file's form; see `Solution.from_assignments`."""
-        return cls(instance, read_rows(instance, assignments, read_row), formulation)
-
-    def assignments(self) -> dict[str, list[Assignment]]:
-        """Rows in the file's form, in the instance's order of jobs."""
-        return {
-            job.name: [write_row(self.instance, row) for row in self.rows[job.name]]
-            for job in self.instance.jobs
-            if job.name in self.rows
-        }
-
-    def work_missing(self, job: AstraeaJob) -> float:
-        """Mini-batches left undone (3k); 0 up to the rounding of a duration."""
-        rows = self.rows.get(job.name, ())
-        rates = [row_progress(self.instance, job, row) for row in rows]
-        done = sum(row.slots * rate for row, rate in zip(rows, rates, strict=True))
-        missing = job.total_minibatches - done
-        allowance = 1e-9 * (job.total_minibatches + 2 * max(rates, default=0.0))
-        return missing if missing > allowance else 0.0
-
-    def completion(self, job: str) -> int | None:
-        """t+ of (3m): last slot in which the job runs, or None if its work is not done by then."""
-        rows = self.rows.get(job, ())
-        if not rows or self.work_missing(self._jobs[job]) > 0:
-            return None
-        return rows[-1].last
+    read_row = staticmethod(read_row)
+    write_row = staticmethod(write_row)
+    row_progress = staticmethod(row_progress)
 
     def revenue(self, job: str) -> float | None:
         """``f_j`` at the job's completion, by the instance's origin; None if not completed."""
@@ -218,18 +176,10 @@ class AstraeaSolution(Solution):
             return [Violation("(3k)", f"job {job.name}: not scheduled", job.total_minibatches)]
         for row in rows:
             found += row_violations(self.instance, job, row)
-        for before, after in pairwise(rows):
-            if after.first <= before.last:
-                where = f"job {job.name}, slot {after.first}: two rows at once"
-                found.append(Violation("(3l)", where, before.last - after.first + 1))
+        found += overlaps("(3l)", job.name, rows)
         if rows and (missing := self.work_missing(job)) > 0:
             found.append(Violation("(3k)", f"job {job.name}: mini-batches", missing))
         return found
-
-    @cached_property
-    def last_slot(self) -> int:
-        """Last slot that any row uses; 0 without rows."""
-        return max((rows[-1].last for rows in self.rows.values()), default=0)
 
     def _use(self, role: str) -> Counts:
         """Workers or PSs in use, shape (last_slot, S, types)."""
@@ -388,10 +338,6 @@ class AstraeaSolution(Solution):
             for t, s, w in np.argwhere(use > 0)
         ]
 
-    @cached_property
-    def _jobs(self) -> dict[str, AstraeaJob]:
-        return {job.name: job for job in self.instance.jobs}
-
 
 def row_violations(instance: AstraeaInstance, job: AstraeaJob, row: AstraeaRow) -> list[Violation]:
     """Rules that a single row breaks by itself, capacities apart."""
@@ -412,12 +358,7 @@ def row_violations(instance: AstraeaInstance, job: AstraeaJob, row: AstraeaRow) 
         found.append(Violation("(3g)", f"{where}: no PS", 1.0))
     sent = float(instance.worker_bandwidth[row.worker_type])
     received = float(instance.ps_bandwidth[row.ps_type])
-    for s in np.flatnonzero(row.ps > 0):
-        needed = (row.num_workers - int(row.workers[s])) * sent
-        missing = needed - int(row.ps[s]) * received
-        if missing > FEASIBILITY_TOLERANCE * max(1.0, needed):
-            found.append(Violation("(3i)", f"{where}, server {instance.servers[s].name}", missing))
-    return found
+    return found + lacking_bandwidth("(3i)", where, row, sent, received, instance.servers)
 
 
 SOLUTION = AstraeaSolution

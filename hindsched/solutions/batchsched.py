@@ -12,10 +12,9 @@ q of (2d) and (15a) is no decision of the file: it follows from the placement, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,19 +24,17 @@ from hindsched.instances.batchsched import BatchschedInstance, BatchschedJob
 from hindsched.solutions.base import (
     FEASIBILITY_TOLERANCE,
     Assignment,
-    Assignments,
-    Solution,
     Violation,
 )
 from hindsched.solutions.rows import (
     check_row_keys,
     read_counts,
-    read_rows,
     read_span,
     read_type,
     write_counts,
 )
-from hindsched.solutions.window_row import WindowRow, merge_rows
+from hindsched.solutions.window_row import WindowRow
+from hindsched.solutions.window_solution import WindowSolution, lacking_bandwidth, overlaps
 
 
 class BatchschedRow(WindowRow):
@@ -86,7 +83,7 @@ def row_progress(instance: BatchschedInstance, job: BatchschedJob, row: Batchsch
     return count / instance.minibatch_time(job, row.worker_type, row.ps_type, row.one_server, count)
 
 
-class BatchschedSolution(Solution):
+class BatchschedSolution(WindowSolution[BatchschedRow]):
     """When, where and with what each job runs.
 
     Parameters
@@ -101,58 +98,9 @@ class BatchschedSolution(Solution):
 
     family: ClassVar[str] = "batchsched"
     instance: BatchschedInstance
-
-    def __init__(
-        self,
-        instance: BatchschedInstance,
-        rows: dict[str, Sequence[BatchschedRow]],
-        formulation: str | None = None,
-    ) -> None:
-        self.instance = instance
-        self.formulation = instance.check_formulation(formulation)
-        self.rows = {name: merge_rows(found) for name, found in rows.items() if found}
-
-    @classmethod
-    def from_assignments(
-        cls,
-        instance: BatchschedInstance,
-        assignments: Assignments,
-        formulation: str | None = None,
-    ) -> Self:
-        """Build from rows in the file's form; see `Solution.from_assignments`."""
-        return cls(instance, read_rows(instance, assignments, read_row), formulation)
-
-    def assignments(self) -> dict[str, list[Assignment]]:
-        """Rows in the file's form, in the instance's order of jobs."""
-        return {
-            job.name: [write_row(self.instance, row) for row in self.rows[job.name]]
-            for job in self.instance.jobs
-            if job.name in self.rows
-        }
-
-    def work_done(self, job: BatchschedJob) -> float:
-        """Mini-batches trained by all rows of the job."""
-        return sum(
-            row.slots * row_progress(self.instance, job, row) for row in self.rows.get(job.name, ())
-        )
-
-    def work_missing(self, job: BatchschedJob) -> float:
-        """Mini-batches left undone (2f); 0 up to the rounding of a duration.
-
-        A duration is rounded up as ``ceil(x - 1e-9)``, so 1e-9 of a slot's work may be missing.
-        """
-        rows = self.rows.get(job.name, ())
-        fastest = max((row_progress(self.instance, job, row) for row in rows), default=0.0)
-        missing = job.total_minibatches - self.work_done(job)
-        return missing if missing > 1e-9 * (job.total_minibatches + 2 * fastest) else 0.0
-
-    def completion(self, job: str) -> int | None:
-        """Last slot in which the job runs, or None if its work is not done by then."""
-        record = self._jobs[job]
-        rows = self.rows.get(job, ())
-        if not rows or self.work_missing(record) > 0:
-            return None
-        return rows[-1].last
+    read_row = staticmethod(read_row)
+    write_row = staticmethod(write_row)
+    row_progress = staticmethod(row_progress)
 
     def objective(self) -> float:
         """``sum w (t + d)`` = weight x (last slot + 1) over the jobs that complete."""
@@ -199,20 +147,11 @@ class BatchschedSolution(Solution):
         found: list[Violation] = []
         for row in rows:
             found += _row_violations(self.instance, job, row)
-        for before, after in pairwise(rows):
-            if after.first <= before.last:
-                overlap = before.last - after.first + 1
-                where = f"job {job.name}, slot {after.first}: two rows at once"
-                found.append(Violation("(2n)", where, overlap))
+        found += overlaps("(2n)", job.name, rows)
         missing = self.work_missing(job)
         if missing > 0:
             found.append(Violation("(2f)", f"job {job.name}: mini-batches", missing))
         return found
-
-    @cached_property
-    def last_slot(self) -> int:
-        """Last slot that any row uses; 0 without rows."""
-        return max((rows[-1].last for rows in self.rows.values()), default=0)
 
     @cached_property
     def use(self) -> NDArray[np.float64]:
@@ -276,10 +215,6 @@ class BatchschedSolution(Solution):
             for t, h, r in np.argwhere(self.use > 0)
         ]
 
-    @cached_property
-    def _jobs(self) -> dict[str, BatchschedJob]:
-        return {job.name: job for job in self.instance.jobs}
-
 
 def row_use(instance: BatchschedInstance, row: WindowRow) -> NDArray[np.float64]:
     """Resources that a row takes in each of its slots, shape (servers, resources)."""
@@ -310,12 +245,7 @@ def _row_violations(
         return found
     sent = float(instance.worker_bandwidth[row.worker_type])
     received = float(instance.ps_bandwidth[row.ps_type])
-    for h in np.flatnonzero(row.ps > 0):
-        needed = (row.num_workers - int(row.workers[h])) * sent
-        missing = needed - int(row.ps[h]) * received
-        if missing > FEASIBILITY_TOLERANCE * max(1.0, needed):
-            found.append(Violation("(2i)", f"{where}, server {instance.servers[h].name}", missing))
-    return found
+    return found + lacking_bandwidth("(2i)", where, row, sent, received, instance.servers)
 
 
 def row_refusal(

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from hindsched.errors import InputError, Refused
+from hindsched.errors import Refused
 from hindsched.instances.astraea import AstraeaInstance, AstraeaJob
 from hindsched.instances.base import Instance
 from hindsched.online.dynamics.astraea_cluster import AstraeaCluster, build_cluster
 from hindsched.online.dynamics.astraea_private import private_clusters
 from hindsched.online.protocol import Environment
-from hindsched.online.truth import RowTruth
+from hindsched.online.truth import RowTruth, read_or_refuse, whole_window
 from hindsched.solutions.astraea import AstraeaRow, read_row, row_progress, row_violations
 from hindsched.solutions.base import Assignment, Solution, build_solution
 
@@ -46,11 +46,7 @@ class Truth(RowTruth):
 
     def check_row(self, slot: int, job: AstraeaJob, row: Assignment) -> None:
         """Check one more row against all rows so far and book its use."""
-        where = f"job {job.name}, slots {row.get('from')}-{row.get('to')}"
-        try:
-            read = read_row(self.instance, job.name, row)
-        except InputError as error:
-            raise Refused("the row's form", where, str(error)) from None
+        read, where = read_or_refuse(read_row, self.instance, job.name, row)
         for broken in row_violations(self.instance, job, read):
             if broken.constraint != "(3i)" or self.environment.in_feasible_set:
                 raise Refused(broken.constraint, broken.where, f"by {broken.amount:.6g}")
@@ -95,10 +91,7 @@ class Truth(RowTruth):
         return {"unfinished": self.unfinished()}
 
 
-def promised_rows(rows: list[Assignment], slot: int) -> tuple[list[Assignment], bool]:
-    """A job that starts keeps its whole window: nothing is paused or resized later."""
-    starts = bool(rows) and rows[0]["from"] == slot
-    return (list(rows), True) if starts else ([], False)
+promised_rows = whole_window
 
 
 __all__ = ["AstraeaCluster", "Truth", "build_cluster", "private_clusters", "promised_rows"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hindsched.instances.astraea import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea_modes import most_workers, ps_needed
 from hindsched.instances.astraea_shares import private_units
-from hindsched.online.dynamics.base import Cluster, Placement
+from hindsched.online.dynamics.base import GangCluster, Placement
 from hindsched.online.protocol import Environment, draws
 from hindsched.solutions.astraea import AstraeaRow, row_progress, write_row
 from hindsched.solutions.base import Assignment
@@ -41,7 +41,7 @@ class Room:
         )
 
 
-class AstraeaCluster(Cluster):
+class AstraeaCluster(GangCluster):
     """Gangs of a fixed number of workers around one PS host; work is counted as a share of 1.
 
     A job uses the pair of types with the least time per mini-batch over several servers among those
@@ -118,25 +118,8 @@ class AstraeaCluster(Cluster):
         )
         return Placement(workers, ps, {"row": row, "home": home})
 
-    def extend(self, job: AstraeaJob, placement: Placement | None) -> Placement | None:
-        """Book one worker more; the job may be placed anew."""
-        if placement is None:
-            return self.place(job, 1)
-        self.release(job, placement)
-        grown = self.place(job, placement.num_workers + 1)
-        if grown is None:
-            self.book(job, placement)
-        return grown
-
-    def book(self, job: AstraeaJob, placement: Placement) -> None:
-        """Book a placement that is known to fit."""
-        self._change(placement, -1)
-
-    def release(self, job: AstraeaJob, placement: Placement) -> None:
-        """Give a placement back."""
-        self._change(placement, 1)
-
-    def _change(self, placement: Placement, sign: int) -> None:
+    def change(self, placement: Placement, sign: int) -> None:
+        """Add `sign` times a placement's resources to what is free."""
         row: AstraeaRow = placement.facts["row"]
         self.room.change(row, sign)
         if placement.facts["home"] is not None:

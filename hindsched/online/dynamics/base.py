@@ -89,3 +89,29 @@ class Cluster(ABC):
     @abstractmethod
     def row(self, job: Any, placement: Placement, first: int, last: int) -> Assignment:
         """Row of the solution file for a placement held in slots first..last."""
+
+
+class GangCluster(Cluster):
+    """A cluster that places a job as a whole: one that grows is placed anew."""
+
+    @abstractmethod
+    def change(self, placement: Placement, sign: int) -> None:
+        """Add `sign` times a placement's resources to what is free."""
+
+    def extend(self, job: Any, placement: Placement | None) -> Placement | None:
+        """Book one worker more; the job may be placed anew."""
+        if placement is None:
+            return self.place(job, 1)
+        self.release(job, placement)
+        grown = self.place(job, placement.num_workers + 1)
+        if grown is None:
+            self.book(job, placement)
+        return grown
+
+    def book(self, job: Any, placement: Placement) -> None:
+        """Book a placement that is known to fit."""
+        self.change(placement, -1)
+
+    def release(self, job: Any, placement: Placement) -> None:
+        """Give a placement back."""
+        self.change(placement, 1)

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hindsched.errors import InputError, Refused
+from hindsched.errors import Refused
 from hindsched.instances.base import Instance
 from hindsched.instances.batchsched import BatchschedInstance, BatchschedJob
 from hindsched.instances.modes import units
-from hindsched.online.dynamics.base import Cluster, Placement
+from hindsched.online.dynamics.base import GangCluster, Placement
 from hindsched.online.protocol import Environment, draws
-from hindsched.online.truth import RowTruth
+from hindsched.online.truth import RowTruth, read_or_refuse, whole_window
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Assignment
 from hindsched.solutions.batchsched import (
     BatchschedRow,
@@ -49,11 +49,7 @@ class Truth(RowTruth):
 
     def check_row(self, slot: int, job: BatchschedJob, row: Assignment) -> None:
         """Check one more row against all rows so far and book its use."""
-        where = f"job {job.name}, slots {row.get('from')}-{row.get('to')}"
-        try:
-            read = read_row(self.instance, job.name, row)
-        except InputError as error:
-            raise Refused("the row's form", where, str(error)) from None
+        read, where = read_or_refuse(read_row, self.instance, job.name, row)
         broken = row_refusal(self.instance, job, read)
         if broken is not None:
             raise Refused(broken.constraint, broken.where, f"by {broken.amount:.6g}")
@@ -94,13 +90,10 @@ class Truth(RowTruth):
         return {"unfinished": [job.name for job in self.instance.jobs if job.name in self._open]}
 
 
-def promised_rows(rows: list[Assignment], slot: int) -> tuple[list[Assignment], bool]:
-    """A job that starts keeps its whole window: nothing is paused or resized later."""
-    starts = bool(rows) and rows[0]["from"] == slot
-    return (list(rows), True) if starts else ([], False)
+promised_rows = whole_window
 
 
-class BatchschedCluster(Cluster):
+class BatchschedCluster(GangCluster):
     """Each job has its ideal pair of types, and goes to one server if one has room.
 
     The ideal worker and PS type minimise the time per mini-batch over several servers. N workers
@@ -211,25 +204,8 @@ class BatchschedCluster(Cluster):
         self.book(job, placement)
         return placement
 
-    def extend(self, job: BatchschedJob, placement: Placement | None) -> Placement | None:
-        """Book one worker more; the job may be placed anew."""
-        if placement is None:
-            return self.place(job, 1)
-        self.release(job, placement)
-        grown = self.place(job, placement.num_workers + 1)
-        if grown is None:
-            self.book(job, placement)
-        return grown
-
-    def book(self, job: BatchschedJob, placement: Placement) -> None:
-        """Book a placement that is known to fit."""
-        self._change(placement, -1)
-
-    def release(self, job: BatchschedJob, placement: Placement) -> None:
-        """Give a placement back."""
-        self._change(placement, 1)
-
-    def _change(self, placement: Placement, sign: int) -> None:
+    def change(self, placement: Placement, sign: int) -> None:
+        """Add `sign` times a placement's resources to what is free."""
         instance = self.instance
         worker = instance.worker_demand[placement.facts["worker_type"]]
         for name, count in placement.workers.items():
@@ -240,9 +216,9 @@ class BatchschedCluster(Cluster):
 
     def fits(self, job: BatchschedJob, placement: Placement) -> bool:
         """Whether a placement fits what is free now."""
-        self._change(placement, -1)
+        self.change(placement, -1)
         ok = bool((self._free >= -1e-6 * self._total).all())
-        self._change(placement, 1)
+        self.change(placement, 1)
         return ok
 
     def work(self, job: BatchschedJob) -> float:

@@ -1,0 +1,147 @@
+"""Solutions of the families whose jobs run in one window: what their rows have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Generic, Self
+
+import numpy as np
+
+from hindsched.instances.base import Instance
+from hindsched.solutions.base import (
+    FEASIBILITY_TOLERANCE,
+    Assignment,
+    Assignments,
+    Solution,
+    Violation,
+)
+from hindsched.solutions.rows import read_rows
+from hindsched.solutions.window_row import Row, WindowRow, merge_rows
+
+
+class WindowSolution(Solution, Generic[Row]):
+    """Rows by job; rows that continue each other are one.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance.
+    rows : mapping
+        Rows by job name; a job without rows is not scheduled.
+    formulation : str, optional
+        One of the instance's formulations.
+    """
+
+    def __init__(
+        self, instance: Any, rows: dict[str, Sequence[Row]], formulation: str | None = None
+    ) -> None:
+        known: Instance = instance
+        self.instance = known
+        self.formulation = known.check_formulation(formulation)
+        self.rows: dict[str, tuple[Row, ...]] = {
+            name: merge_rows(found) for name, found in rows.items() if found
+        }
+
+    @staticmethod
+    @abstractmethod
+    def read_row(instance: Any, where: str, row: Assignment) -> Row:
+        """Read one row of the solution file; `InputError` for a malformed one."""
+
+    @staticmethod
+    @abstractmethod
+    def write_row(instance: Any, row: Row) -> Assignment:
+        """Write a row in the file's form."""
+
+    @staticmethod
+    @abstractmethod
+    def row_progress(instance: Any, job: Any, row: Row) -> float:
+        """Mini-batches that a row's workers train in one slot."""
+
+    @classmethod
+    def from_assignments(
+        cls, instance: Any, assignments: Assignments, formulation: str | None = None
+    ) -> Self:
+        """Build from rows in the file's form; see `Solution.from_assignments`."""
+        return cls(instance, read_rows(instance, assignments, cls.read_row), formulation)
+
+    def assignments(self) -> dict[str, list[Assignment]]:
+        """Rows in the file's form, in the instance's order of jobs."""
+        return {
+            job.name: [self.write_row(self.instance, row) for row in self.rows[job.name]]
+            for job in self.instance.jobs
+            if job.name in self.rows
+        }
+
+    def work_missing(self, job: Any) -> float:
+        """Mini-batches left undone; 0 up to the rounding of a duration.
+
+        A duration is rounded up as ``ceil(x - 1e-9)``, so 1e-9 of a slot's work may be missing.
+        """
+        rows = self.rows.get(job.name, ())
+        rates = [self.row_progress(self.instance, job, row) for row in rows]
+        done = sum(row.slots * rate for row, rate in zip(rows, rates, strict=True))
+        missing = float(job.total_minibatches - done)
+        allowance = 1e-9 * (job.total_minibatches + 2 * max(rates, default=0.0))
+        return missing if missing > allowance else 0.0
+
+    def completion(self, job: str) -> int | None:
+        """Last slot in which the job runs, or None if its work is not done by then."""
+        rows = self.rows.get(job, ())
+        if not rows or self.work_missing(self._jobs[job]) > 0:
+            return None
+        return rows[-1].last
+
+    @cached_property
+    def last_slot(self) -> int:
+        """Last slot that any row uses; 0 without rows."""
+        return max((rows[-1].last for rows in self.rows.values()), default=0)
+
+    @cached_property
+    def _jobs(self) -> dict[str, Any]:
+        return {job.name: job for job in self.instance.jobs}
+
+
+def overlaps(constraint: str, job: str, rows: Sequence[WindowRow]) -> list[Violation]:
+    """Rows of a job, in order of time, that run at the same time."""
+    return [
+        Violation(
+            constraint,
+            f"job {job}, slot {after.first}: two rows at once",
+            before.last - after.first + 1,
+        )
+        for before, after in pairwise(rows)
+        if after.first <= before.last
+    ]
+
+
+def lacking_bandwidth(
+    constraint: str,
+    where: str,
+    row: WindowRow,
+    sent: float,
+    received: float,
+    servers: Sequence[Any],
+) -> list[Violation]:
+    """Servers whose PSs cannot take what the row's workers on other servers send.
+
+    Parameters
+    ----------
+    constraint, where : str
+        Number, and the job and slots.
+    row : WindowRow
+        The row.
+    sent, received : float
+        Bandwidth of one worker and of one PS.
+    servers : sequence
+        The servers' records.
+    """
+    found: list[Violation] = []
+    for h in np.flatnonzero(row.ps > 0).tolist():
+        needed = (row.num_workers - int(row.workers[h])) * sent
+        missing = needed - int(row.ps[h]) * received
+        if missing > FEASIBILITY_TOLERANCE * max(1.0, needed):
+            found.append(Violation(constraint, f"{where}, server {servers[h].name}", missing))
+    return found

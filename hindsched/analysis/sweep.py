@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing
 from itertools import islice
+from multiprocessing import resource_tracker
 from typing import Any
 
 from hindsched.analysis.tasks import Record, Task, failed_record, run_task
@@ -30,6 +31,8 @@ ONE_THREAD = {
     "MKL_NUM_THREADS": "1",
     "NUMBA_NUM_THREADS": "1",
 }
+QUIET = "ignore:resource_tracker:UserWarning"
+"""A killed worker cannot give back Pyomo's semaphore; Python cleans up, but would say so."""
 DASK_RETRIES = 2
 DASK_TIMEOUT = "10s"
 PARENT_CHECK_SECONDS = 1.0
@@ -134,8 +137,12 @@ def _in_pool(tasks: Sequence[Task], data: InstanceData, workers: int) -> Finishe
     """
     from joblib.externals.loky import ProcessPoolExecutor
 
+    _start_quiet_tracker()
     pool = ProcessPoolExecutor(
-        max_workers=workers, initializer=_prepare_worker, initargs=(data,), env=ONE_THREAD
+        max_workers=workers,
+        initializer=_prepare_worker,
+        initargs=(data,),
+        env=ONE_THREAD,
     )
     waiting = iter(tasks)
     running: dict[Future[Record], Task] = {}
@@ -156,6 +163,19 @@ def _in_pool(tasks: Sequence[Task], data: InstanceData, workers: int) -> Finishe
         finally:
             _wait_until_taken(running)
             pool.shutdown(wait=True, kill_workers=not finished)
+
+
+def _start_quiet_tracker() -> None:
+    """Start Python's tracker of shared resources, which the workers use too, with `QUIET`."""
+    given = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = f"{given},{QUIET}" if given else QUIET
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        if given is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = given
 
 
 def _wait_until_taken(futures: Iterable[Future[Record]]) -> None:

@@ -7,12 +7,15 @@ order to put jobs back:
 
 - insertion: jobs in the order of their worth at the dual prices relative to their worth in an empty
   cluster, each at its best response to (a multiple of) the prices;
-- improvement: take out a few jobs that run at about the same time, try them and some that are left
-  out in a noisy order, at a random multiple of the prices, and keep the outcome unless it is worse
-  by more than a small random amount.
+- improvement: take out a few jobs that run at about the same time, try them and those nearby that
+  are left out in a noisy order, at a random multiple of the prices, and keep the outcome unless it
+  is worse by more than a random amount.
 
 The prices come from a bounding engine. They make a job avoid what others need more, so that the
-order matters less.
+order matters less. Which order helps depends on the family (the largest jobs first where few large
+jobs hold most of the value), so several compete: each is drawn in proportion to what it has
+achieved lately. The amount that an outcome may be worse falls during a cycle of neighbourhoods,
+after which the search returns to its best solution and warms up again.
 """
 
 from __future__ import annotations
@@ -35,16 +38,27 @@ from hindsched.solvers.status import StoppedBy
 
 PRICE_MULTIPLES = (0.05, 0.3, 0.6, 0.9, 1.0, 1.15, 1.3)
 """Multiples of the dual prices at which jobs are put back."""
-MOST_REMOVED = 12
-"""Jobs taken out at once, at most."""
-ORDER_NOISE = 0.25
-"""Standard deviation of the noise on the order of insertion."""
-RANDOM_ORDERS = 0.1
-"""Share of neighbourhoods in which the order of insertion is random altogether."""
-TEMPERATURE = 2e-4
-"""Mean size, relative to the objective, of a worsening that is still kept."""
-REFRESH = 1000
-"""Iterations after which residual capacities are computed anew and the best solution returns."""
+MOST_REMOVED, MOST_INVITED = 12, 24
+"""Jobs taken out, and jobs left out that are tried, in one neighbourhood at most."""
+ORDERS = ("worth", "size", "random")
+"""Orders of insertion: by worth at the prices relative to that in an empty cluster, by objective in
+an empty cluster, and none."""
+WORTH_NOISE, SIZE_NOISE = 0.25, 0.5
+"""Standard deviations of the noise on the worth and on the logarithm of the size."""
+FIRST_ATTEMPTS = (
+    ("worth", 0.0, 1.0), ("worth", 0.0, 0.6), ("worth", 0.0, 0.3), ("worth", 0.0, 0.0),
+    ("size", 0.0, 0.6), ("size", 0.0, 0.3), ("worth", 1.0, 1.0), ("worth", 1.0, 0.6),
+)  # fmt: skip
+"""Order, factor on its noise and multiple of the prices of the insertions of all jobs."""
+FOUND_BEST, FOUND_BETTER = 20.0, 3.0
+"""Score of an order that led to a new best solution, and to one better than the present one."""
+PRIOR_SCORE, PRIOR_USES = 3.0, 20
+"""What every order is assumed to have achieved before its first use, so that none dies out."""
+HOT, COLD = 5e-3, 1e-4
+"""Mean size, relative to the objective, of a worsening that is kept: at a cycle's begin and end."""
+FIRST_CYCLE, LONGEST_CYCLE = 125, 1000
+"""Neighbourhoods in the first cycle; each further one is twice as long, up to the longest. At its
+end residual capacities are computed anew and the best solution returns."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +116,9 @@ class NeighbourhoodSearch:
         self.sign = 1.0 if oracle.sense == "max" else -1.0
         self.random = np.random.Generator(np.random.PCG64(seed))
         self.iterations = 0
+        self._scores = np.full(len(ORDERS), PRIOR_SCORE)
+        self._uses = np.full(len(ORDERS), float(PRIOR_USES))
+        self._cycle, self._cycle_begin = FIRST_CYCLE, 0
         self.best: list[Response | None] | None = None
         self.objective: float | None = None
         self._start_rows: dict[int, list[Assignment]] = {}
@@ -109,6 +126,7 @@ class NeighbourhoodSearch:
         self._blocks = oracle.num_blocks
         nothing = np.zeros(oracle.rows.size)
         self._alone = self._best_alone(nothing)
+        self._size = np.array([0.0 if r is None else abs(r.objective) for r in self._alone])
         self._schedules: list[Response | None] = [None] * self._blocks
         self._residual: Vector = oracle.rows.capacity.astype(float).copy()
         self.set_prices(nothing if prices is None else prices)
@@ -138,16 +156,23 @@ class NeighbourhoodSearch:
         """Whether the search has schedules for all blocks that need one."""
         return self.best is not None
 
-    def construct(self) -> None:
-        """Insert all jobs anew, in a few orders and at a few multiples of the prices."""
-        for attempt, multiple in enumerate((1.0, 0.6, 0.3, 0.0, 1.0, 0.6)):
-            noise = 0.0 if attempt < 4 else ORDER_NOISE
+    def construct(self, stop: Callable[[], bool] = lambda: False) -> None:
+        """Insert all jobs anew, in a few orders and at a few multiples of the prices.
+
+        Parameters
+        ----------
+        stop : callable
+            Asked after every insertion of all jobs once there are schedules to keep.
+        """
+        for order, noise, multiple in FIRST_ATTEMPTS:
             self._schedules = [None] * self._blocks
             self._residual = self.oracle.rows.capacity.astype(float).copy()
-            blocks = self._ordered(np.arange(self._blocks), noise)
+            blocks = self._ordered(np.arange(self._blocks), order, noise)
             complete = self._insert_all(blocks, multiple)
             if complete or self.oracle.optional:
                 self._keep_if_best()
+            if self.is_complete and stop():
+                break
         self._return_to_best()
 
     def improve(self, stop: Callable[[], bool]) -> bool:
@@ -164,7 +189,9 @@ class NeighbourhoodSearch:
         while not stop():
             self.iterations += 1
             self._try_neighbourhood()
-            if self.iterations % REFRESH == 0:
+            if self.iterations - self._cycle_begin >= self._cycle:
+                self._cycle_begin = self.iterations
+                self._cycle = min(2 * self._cycle, LONGEST_CYCLE)
                 self._return_to_best()
         return self.objective != before
 
@@ -242,17 +269,30 @@ class NeighbourhoodSearch:
         removed = self._near(served, pivot, int(self.random.integers(1, MOST_REMOVED + 1)))
         for block in removed:
             self._take_out(int(block))
-        invited = self._near(absent, pivot, int(self.random.integers(0, MOST_REMOVED + 1)))
-        blocks = self._ordered(np.concatenate([removed, invited]).astype(int), ORDER_NOISE)
+        invited = self._near(absent, pivot, int(self.random.integers(0, MOST_INVITED + 1)))
+        order = self._draw_order()
+        blocks = self._ordered(np.concatenate([removed, invited]).astype(int), ORDERS[order], 1.0)
         multiple = PRICE_MULTIPLES[int(self.random.integers(len(PRICE_MULTIPLES)))]
         complete = self._insert_all(blocks, multiple)
-        after = self._value_of(self._schedules)
-        allowance = float(self.random.exponential(TEMPERATURE)) * max(abs(before), 1e-12)
-        worse = self.sign * (before - after) > allowance
-        if worse or not (complete or self.oracle.optional):
+        gained = self.sign * (self._value_of(self._schedules) - before)
+        self._uses[order] += 1
+        if -gained > self._allowance(before) or not (complete or self.oracle.optional):
             self._schedules, self._residual = saved, saved_residual
-        else:
-            self._keep_if_best()
+        elif self._keep_if_best():
+            self._scores[order] += FOUND_BEST
+        elif gained > 1e-9 * abs(before):
+            self._scores[order] += FOUND_BETTER
+
+    def _allowance(self, objective: float) -> float:
+        """How much worse than `objective` an outcome may be and still be kept."""
+        done = (self.iterations - self._cycle_begin) / self._cycle
+        temperature = HOT * (COLD / HOT) ** done
+        return float(self.random.exponential(temperature)) * max(abs(objective), 1e-12)
+
+    def _draw_order(self) -> int:
+        """Draw an order of insertion in proportion to its score a use, squared."""
+        weights = (self._scores / self._uses) ** 2
+        return int(self.random.choice(weights.size, p=weights / weights.sum()))
 
     def _pivot(self, served: NDArray[np.int64], absent: NDArray[np.int64]) -> float:
         """The time around which to work: that of a job served or, as often, of one left out."""
@@ -269,30 +309,32 @@ class NeighbourhoodSearch:
         scale = np.partition(distance, min(count, blocks.size) - 1)[min(count, blocks.size) - 1]
         return blocks[np.argsort(distance + noise * (scale + 1.0))[:count]]
 
-    def _ordered(self, blocks: NDArray[np.int64], noise: float) -> list[int]:
-        """Order of insertion: most worth keeping at the prices first."""
-        worth = self._worth[blocks]
-        if noise and self.random.random() < RANDOM_ORDERS:
-            worth = self.random.random(blocks.size)
-        elif noise:
-            worth = worth + noise * self.random.standard_normal(blocks.size)
-        return [int(block) for block in blocks[np.argsort(-worth, kind="stable")]]
+    def _ordered(self, blocks: NDArray[np.int64], order: str, noise: float) -> list[int]:
+        """Order of insertion; `noise` is a factor on the order's own noise."""
+        if order == "random":
+            keys = self.random.random(blocks.size)
+        elif order == "size":
+            draws = self.random.standard_normal(blocks.size)
+            keys = self._size[blocks] * np.exp(noise * SIZE_NOISE * draws)
+        else:
+            keys = self._worth[blocks]
+            if noise:
+                keys = keys + noise * WORTH_NOISE * self.random.standard_normal(blocks.size)
+        return [int(block) for block in blocks[np.argsort(-keys, kind="stable")]]
 
     def _insert_all(self, blocks: Sequence[int], multiple: float) -> bool:
         """Insert jobs in this order; return whether all of them are served."""
-        served = [self._insert(block, multiple) for block in blocks]
+        prices = self._rewarded(multiple * self._prices)
+        served = [self._insert(block, prices) for block in blocks]
         return all(served)
 
-    def _insert(self, block: int, multiple: float) -> bool:
+    def _insert(self, block: int, prices: Vector) -> bool:
         """Give a job its best schedule in what is left; return whether it is served."""
         if self._alone[block] is None:
             return False
-        prices = self._rewarded(multiple * self._prices)
-        response = self.oracle.best_response(block, prices, self._residual)
-        if response is None or (self.oracle.optional and response.value <= 0):
+        response = self.oracle.best_insertion(block, prices, self._residual)
+        if response is None:
             return False
-        if response.plan is None and not response.rows.size:
-            return False  # the outside option
         np.subtract.at(self._residual, response.rows, response.amounts)
         self._schedules[block] = response
         self._centres[block] = self._centre(response)
@@ -304,10 +346,13 @@ class NeighbourhoodSearch:
             np.add.at(self._residual, response.rows, response.amounts)
             self._schedules[block] = None
 
-    def _keep_if_best(self) -> None:
+    def _keep_if_best(self) -> bool:
+        """Keep the present schedules if they are the best so far; return whether they are."""
         value = self._value_of(self._schedules)
         if self.objective is None or self.sign * (value - self.objective) > 1e-12 * abs(value):
             self.best, self.objective = list(self._schedules), value
+            return True
+        return False
 
     def _return_to_best(self) -> None:
         """Continue from the best schedules, with residuals free of accumulated rounding."""
@@ -362,8 +407,6 @@ def neighbourhood_search(
     stopped_by = StoppedBy.ITERATION_LIMIT
     with catch_interrupt() as interrupted:
         search = NeighbourhoodSearch(oracle, prices, seed=options.seed, start=start)
-        if not search.is_complete:
-            search.construct()
 
         def stop() -> bool:
             nonlocal stopped_by
@@ -384,6 +427,8 @@ def neighbourhood_search(
                 return False
             return True
 
+        if not search.is_complete:
+            search.construct(stop if options.time_limit is not None else interrupted.is_set)
         search.improve(stop)
     seconds = time.perf_counter() - begin
     return SearchResult(search.solution(), stopped_by, search.iterations, seconds)

@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 
 from hindsched.instances.io import read
 from hindsched.solvers.lagrangian import subgradient_bound
-from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch, neighbourhood_search
+from hindsched.solvers.neighbourhood_search import (
+    FIRST_ATTEMPTS,
+    ORDERS,
+    NeighbourhoodSearch,
+    neighbourhood_search,
+)
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.status import StoppedBy
@@ -78,6 +83,36 @@ def test_same_seed_same_solution_and_neighbourhoods_improve(family, formulation)
     assert one.solution.to_dict() == two.solution.to_dict()
     sign = 1 if oracle.sense == "max" else -1
     assert sign * one.solution.objective() >= sign * first.solution.objective()
+
+
+def test_a_large_instance_is_within_a_quarter_of_the_bound_at_once():
+    """On 100 jobs of which few fit, which order they are inserted in makes the difference."""
+    oracle, prices = priced(read("tests/data/instances/oasis-t100-i100-h50-s0.json"))
+    first = neighbourhood_search(oracle, prices=prices).solution.objective()
+    assert first > 1384 / 1.25
+    options = SolveOptions(seed=1)
+    found = neighbourhood_search(oracle, options, prices=prices, max_iterations=200).solution
+    assert found.objective() > 1384 / 1.15
+
+
+def test_the_order_that_achieves_more_is_drawn_more_often():
+    instance = random_instance("toymax", np.random.default_rng(4), jobs=9, servers=2, horizon=15)
+    search = NeighbourhoodSearch(build_oracle(instance, rows="servers"))
+    search._scores[1] *= 3
+    drawn = np.bincount([search._draw_order() for _ in range(400)], minlength=len(ORDERS))
+    assert drawn[1] > 250
+    assert drawn.min() > 5
+
+
+def test_the_first_insertions_stop_when_asked_but_not_without_schedules():
+    instance = random_instance("toymax", np.random.default_rng(4), jobs=9, servers=2, horizon=15)
+    search = NeighbourhoodSearch(build_oracle(instance, rows="servers"))
+    asked = []
+    search.construct(lambda: asked.append(1) is None)
+    assert len(asked) == 1
+    assert search.is_complete
+    search.construct(lambda: asked.append(1) is not None)
+    assert len(asked) == 1 + len(FIRST_ATTEMPTS)
 
 
 def test_starts_from_a_given_solution_and_keeps_its_placement():

@@ -146,7 +146,7 @@ class Duel:
         self._incumbent_objective = None if self._incumbent is None else self._incumbent.objective()
         turn = (deadline - time.perf_counter()) / ROUNDS
         self._bound_until(min(deadline, time.perf_counter() + turn))
-        self._start_search()
+        self._start_search(last)
         deadline = min(last, time.perf_counter() + seconds)
         share = 0.5
         while not self._stop(deadline) and not (self.search is None and self.bounding.converged):
@@ -163,7 +163,7 @@ class Duel:
                 self.search.set_prices(self.oracle.prices_on_servers(self.bounding.best.prices))
             self._search_until(min(deadline, time.perf_counter() + 2 * (1 - share) * turn))
             if not self.search.is_complete:
-                self.search.construct()
+                self.search.construct(lambda: self._stop(deadline))
                 if not self.search.is_complete and self.bounding.converged:
                     break
         self._report(force=True)
@@ -193,15 +193,15 @@ class Duel:
             },
         )
 
-    def _start_search(self) -> None:
-        """Build the primal search and its first solution, where the family can place jobs."""
+    def _start_search(self, last: float) -> None:
+        """Build the primal search and its first solutions, where the family can place jobs."""
         family = self.oracle.instance.family
         if "servers" not in row_layouts(family):
             return
         servers = build_oracle(self.oracle.instance, self.oracle.formulation, rows="servers")
         prices = self.oracle.prices_on_servers(self.bounding.best.prices)
         search = NeighbourhoodSearch(servers, prices, seed=self.options.seed)
-        search.construct()
+        search.construct(lambda: self._stop(last))
         served = None if search.objective is None else search.solution()
         given = self._incumbent
         if given is not None and better(served, given) is given and given.assignments():

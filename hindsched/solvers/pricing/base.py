@@ -157,6 +157,17 @@ class BlockOracle(ABC):
         }
         return build_solution(self.instance, rows, self.formulation)
 
+    def best_insertion(self, block: int, prices: Vector, residual: Vector) -> Response | None:
+        """`best_response` on what is left, if it serves the block and beats staying out.
+
+        A family that finds out sooner that staying out is better overrides this.
+        """
+        response = self.best_response(block, prices, residual)
+        if response is None or (self.optional and response.value <= 0):
+            return None
+        outside = response.plan is None and not response.rows.size
+        return None if outside else response
+
     def assignments(self, block: int, response: Response) -> list[Assignment]:
         """Rows of the solution file for a response found on real servers."""
         raise TypeError(f"{type(self).__name__} does not place schedules on servers")

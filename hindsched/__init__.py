@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hindsched.solvers.api import solve
     from hindsched.solvers.certificate import read_certificate, write_certificate
     from hindsched.solvers.explain import explain
+    from hindsched.solvers.methods.tree import certify_optimum
     from hindsched.solvers.versions import versions
 
 _SOURCES = {
@@ -42,6 +43,7 @@ _SOURCES = {
     "hindsched.solvers.api": ("solve",),
     "hindsched.solvers.certificate": ("read_certificate", "write_certificate"),
     "hindsched.solvers.explain": ("explain",),
+    "hindsched.solvers.methods.tree": ("certify_optimum",),
     "hindsched.solvers.versions": ("versions",),
 }
 _MODULES = {"plot": "hindsched.analysis.plots.names"}
@@ -56,6 +58,7 @@ __all__ = [
     "SolveFailed",
     "algorithms",
     "build_solution",
+    "certify_optimum",
     "compare",
     "explain",
     "families",

@@ -55,3 +55,35 @@ def test_the_gap_is_explained_and_drawn(capsys, tmp_path):
     terms = told["from_jobs"] + told["from_idle_capacity"] + told["from_rounding"]
     assert abs(terms - told["gap"]) <= 1e-9 * told["bound"]
     assert picture.stat().st_size > 1000
+
+
+def test_a_tree_proves_an_optimum_and_says_what_is_explained(capsys, tmp_path):
+    name = "oasis-t10-i10-h25-s0"
+    solution, tree, online = (str(tmp_path / f"{file}.json") for file in ("s", "c", "o"))
+    files = ("-o", solution, "--certificate", tree)
+    code, solved = ask(capsys, "solve", name, "--method", "tree", "--time-limit", "120", *files)
+    assert (code, solved["status"], solved["method"]) == (0, "optimal", "tree")
+    assert solved["certified"]
+    code, checked = ask(capsys, "verify", name, solution, "--prices", tree)
+    assert code == 0
+    assert (checked["certificate"], checked["proves_optimal"]) == ("tree", True)
+    assert checked["leaves"] == len(json.loads((tmp_path / "c.json").read_text())["prices"])
+    assert run(["verify", name, solution, "--prices", tree]) == 0
+    assert "this solution is optimal" in capsys.readouterr().out
+    ask(capsys, "simulate", name, "--algorithm", "oasis", "-o", online)
+    code, checked = ask(capsys, "verify", name, online, "--prices", tree)
+    assert (code, checked["proves_optimal"]) == (0, False)
+    code, told = ask(capsys, "explain", name, online, "--prices", tree)
+    assert code == 0
+    assert f"a tree of {checked['leaves']} leaves" in told["note"]
+    assert told["bound"] > checked["bound"]
+
+
+def test_with_a_certificate_a_solvers_optimum_is_proven_by_a_tree(capsys, tmp_path):
+    name = "batchsched-rar-j5-s200"
+    solution, tree = str(tmp_path / "s.json"), str(tmp_path / "c.json")
+    files = ("-o", solution, "--certificate", tree)
+    code, solved = ask(capsys, "solve", name, "--method", "milp", "--time-limit", "120", *files)
+    assert (code, solved["objective"], solved["certified"]) == (0, 251.0, True)
+    code, checked = ask(capsys, "verify", name, solution, "--prices", tree)
+    assert (code, checked["certificate"], checked["proves_optimal"]) == (0, "tree", True)

@@ -12,6 +12,7 @@ import pytest
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.io import read
+from hindsched.instances.oasis import OasisInstance
 from hindsched.solutions.base import build_solution, write_solution
 from hindsched.solvers.certificate import KEYS, verify_certificate, write_certificate
 from hindsched.solvers.explain import explain
@@ -246,6 +247,7 @@ class Block:
 sys.meta_path.insert(0, Block())
 from hindsched.analysis.verify import verify
 from hindsched.instances.io import read
+from hindsched.instances.oasis import OasisInstance
 checked = verify(read({str(PATH)!r}), {str(tmp_path / "s.json")!r}, {str(tmp_path / "c.json")!r})
 print(repr(checked.bound), checked.kind, checked.leaves, checked.proves_optimal)
 """
@@ -254,3 +256,17 @@ print(repr(checked.bound), checked.kind, checked.leaves, checked.proves_optimal)
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.split() == [repr(tree.bound), "tree", "5", "False"]
+
+
+def test_the_example_of_the_documentation_is_true():
+    page = (ROOT / "docs/certificates.md").read_text()
+    blocks = [json.loads(text) for text in re.findall(r"```json\n(\{.*?)```", page, re.DOTALL)]
+    (instance,) = (data for data in blocks if data.get("name") == "no-halves")
+    (certificate,) = (data for data in blocks if data.get("kind") == "tree")
+    instance = OasisInstance.parse(instance)
+    assert verify_certificate(instance, certificate).bound == pytest.approx(10.0, abs=1e-7)
+    oracle = build_oracle(instance)
+    gpu = np.zeros(oracle.rows.size)
+    for price, bound in ((15.0, 16.0), (14.0, 16.2), (16.0, 16.4)):
+        gpu[0] = price
+        assert oracle.bound(gpu) == pytest.approx(bound, abs=1e-6)

@@ -396,3 +396,26 @@ def test_theorem_says_when_utilities_are_not_of_its_form():
     held = {row["name"]: row["holds"] for row in flat["assumptions"]}
     assert held["utilities are all linear or all power (Theorem 1)"]
     assert held[name] is False
+
+
+def test_lemma_3_admissions_raise_the_dual_by_at_most_sigma_times_their_value():
+    """Where its conditions hold; without them the increments exceed it by far."""
+    valuable = {"jobs": 10, "servers": 30, "arrival_span": 1, "horizon": 40, "chunks": [1, 2]}
+    kept = 0
+    for seed in range(10):
+        instance = generate("astraea", "small", seed, intercept=[300, 400], **valuable)
+        said = theorem(instance)
+        held = {row["name"]: row["holds"] for row in said["assumptions"]}
+        names = [name for name in held if "theta - 1" in name or "Lemma 3" in name]
+        assert len(names) == 2
+        if all(held[name] for name in names):
+            kept += 1
+            theta = {key: said[key] for key in ("theta_workers", "theta_ps")}
+            for row in simulate(instance, "astraea", settings=theta).report["ledger"]:
+                assert row["dual"] <= said["sigma"] * row["primal"]
+    assert kept >= 5
+    scarce = generate("astraea", "paper", 1, servers=20)
+    said = theorem(scarce)
+    result = simulate(scarce, "astraea", settings={"rounds": 1})
+    assert max(row["dual"] / row["primal"] for row in result.report["ledger"]) > said["sigma"]
+    assert not all(row["holds"] for row in said["assumptions"] if "theta - 1" in row["name"])

@@ -76,6 +76,7 @@ def draw_13(frame: pd.DataFrame) -> Any:
         makespan = own.groupby("seed")["makespan"].first().mean()
         axes.step(mean.index, mean, where="mid", label=f"{scheme} ({makespan:.0f})",
                   color=colour(index), linewidth=1.1)  # fmt: skip
+    axes.set_xscale("log")  # intervals double
     axes.set_xlabel("slot")
     axes.set_ylabel("share of workers in use")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title="scheme (makespan)")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from hindsched.instances.astraea import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea_modes import modes
 from hindsched.instances.base import Instance, LinearUtility, PowerUtility
@@ -39,8 +41,9 @@ def theorem(instance: Instance) -> dict[str, Any]:
 
     Notes
     -----
-    Logarithms in Lemma 3 are to base 2. f of Lemma 1 is the utility of completing in the first
-    slot. L is the batch that covers the last arrival and every job's shortest duration.
+    Logarithms in Lemma 3 are to base 2: then one admission raises the dual objective by at most
+    sigma times its value, if the two conditions on revenue and share hold. f of Lemma 1 is the
+    utility of completing in the first slot. L is the batch that covers the last arrival and every job's shortest duration.
     """
     assert isinstance(instance, AstraeaInstance)
     volumes = {job.name: least_volumes(instance, job) for job in instance.jobs}
@@ -58,7 +61,7 @@ def theorem(instance: Instance) -> dict[str, Any]:
     rounds = _rounds(first, sigma)
     batches = _batches(instance, jobs)
     kind, log_value = _guarantee(jobs, rounds, batches)
-    scale = min(per_worker + per_ps)
+    least_value, largest_share = _extremes(instance, jobs, 2**batches, (theta_w, theta_p))
     assumptions: list[dict[str, Any]] = [
         {
             "name": "utilities are all linear or all power (Theorem 1)",
@@ -76,9 +79,14 @@ def theorem(instance: Instance) -> dict[str, Any]:
             "worst": None,
         },
         {
-            "name": "utility per worker-slot and per PS-slot at least 1 (theta - 1 >= 1)",
-            "holds": scale >= 1,
-            "worst": scale,
+            "name": "every schedule earns 1 per worker-slot and PS-slot at least (theta - 1 >= 1)",
+            "holds": least_value >= 1,
+            "worst": least_value,
+        },
+        {
+            "name": "a job takes at most 1 / log2 theta of a type's workers or PSs (Lemma 3)",
+            "holds": largest_share <= 1,
+            "worst": largest_share,
         },
         {
             "name": "lambda rounds of Lemma 1 are run (the algorithm's default is 2)",
@@ -103,6 +111,33 @@ def theorem(instance: Instance) -> dict[str, Any]:
         "batches": batches,
         "assumptions": assumptions,
     }
+
+
+def _extremes(
+    instance: AstraeaInstance, jobs: list[AstraeaJob], latest: int, thetas: tuple[float, float]
+) -> tuple[float, float]:
+    """What Lemma 3's increments need, at the worst of all jobs' schedules.
+
+    The least revenue a worker-slot or PS-slot, at a completion in slot `latest` of a round, and the
+    largest share of a type's workers or PSs that a job takes, times log2 theta.
+    """
+    least, largest = math.inf, 0.0
+    totals = instance.worker_count.sum(axis=0), instance.ps_count.sum(axis=0)
+    for job in jobs:
+        table = modes(instance, job)
+        table = table.take(table.duration <= latest)
+        if not len(table):
+            continue
+        ratio = instance.worker_bandwidth[table.worker_type] / instance.ps_bandwidth[table.ps_type]
+        ps = np.maximum(1, np.ceil(table.workers * ratio * (1 - table.one_server)))
+        ps = np.minimum(ps, instance.ps_count.max(axis=0)[table.ps_type])
+        earned = job.utility.value(latest) / (np.maximum(table.workers, ps) * table.duration)
+        least = min(least, float(earned.min()))
+        for count, types, total, theta in zip(
+            (table.workers, ps), (table.worker_type, table.ps_type), totals, thetas, strict=True
+        ):
+            largest = max(largest, float((count / total[types]).max()) * math.log2(theta))
+    return least, largest
 
 
 def _flatness(job: AstraeaJob) -> float:

@@ -79,7 +79,7 @@ class DecisionCheck:
         where = f"job {job}, slot {slot}"
         if not isinstance(given, Sequence) or not all(isinstance(row, dict) for row in given):
             raise Refused("row", where, "rows must be a list of objects")
-        rows: list[Assignment] = copy.deepcopy(list(given))
+        rows: list[Assignment] = [_copied(row) for row in given]
         if not rows:
             return rows
         if job in self.rejected:
@@ -102,3 +102,12 @@ def _names(kind: str, given: Any, here: str) -> tuple[str, ...]:
         if not isinstance(job, str):
             raise Refused("decision", here, f"{kind} must be a list of job names, not {job!r}")
     return tuple(given)
+
+
+def _copied(value: Any) -> Any:
+    """A deep copy; rows are small dicts of numbers and names, which need no bookkeeping."""
+    if isinstance(value, int | float | str):
+        return value
+    if type(value) is dict:
+        return {key: _copied(item) for key, item in value.items()}
+    return copy.deepcopy(value)

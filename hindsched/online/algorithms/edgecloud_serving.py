@@ -84,7 +84,7 @@ class PromptServing:
             self._together[index] = max(last for _, last in spans)
             rows += [{"ps": cloud, "from": a, "to": b} for a, b in joined_spans(spans)]
         elif spans:
-            self._spans[index] = spans
+            self._spans[index] = joined_spans(spans)
         self._new[index] = rows
 
     def in_cloud(self, slot: int) -> set[int]:

@@ -168,7 +168,7 @@ def bound(
             target=target,
             on_progress=on_progress,
         )
-    except SolveFailed as error:  # the bound rises for ever if storage leaves no schedule
+    except (SolveFailed, OverflowError) as error:  # it rises for ever if nothing is feasible
         details["subgradient"] = str(error)
         stopped_by = StoppedBy.ERROR
         return _bound_result(

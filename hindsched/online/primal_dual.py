@@ -36,7 +36,14 @@ class PrimalDual(OnlineAlgorithm):
     ----------
     engine : {"oracle", "model"}
         Who computes best responses. Payoffs are equal; schedules where the optimum is unique.
+
+    Attributes
+    ----------
+    least_payoff : float
+        A job is admitted if its payoff is above this.
     """
+
+    least_payoff: float = 0.0
 
     def __init__(self, engine: Engine = "oracle") -> None:
         self.engine = engine
@@ -70,7 +77,7 @@ class PrimalDual(OnlineAlgorithm):
         rejected: list[str] = []
         for block, job in enumerate(arrivals):
             response = self._respond(oracle, block)
-            if response is None or response.plan is None or response.value <= 0:
+            if response is None or response.plan is None or response.value <= self.least_payoff:
                 rejected.append(job.name)
                 continue
             assignments[job.name] = oracle.assignments(block, response)

@@ -38,6 +38,34 @@ def test_known_objectives_with_the_literal_lower_bound(name: str, objective: flo
     assert result.violations == []
 
 
+@pytest.mark.parametrize("engine", ["oracle", "model"])
+def test_a_threshold_on_the_payoff_keeps_worthless_jobs_out(engine: str) -> None:
+    instance = shared("oasis-t10-i10-h25-s0")
+
+    def payoffs(least: float) -> list[float]:
+        settings = {"engine": engine, "least_payoff": least}
+        ledger = simulate(instance, "oasis", settings=settings).report["ledger"]
+        return [row["payoff"] for row in ledger]
+
+    smallest = min(payoffs(0.0))
+    assert smallest > 0
+    assert min(payoffs(smallest * (1 + 1e-6))) > smallest * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "literal", "thresholded"),
+    [("oasis-t100-i100-h50-s0", 95.03, 226.8), ("oasis-t300-i300-h50-s0", 867.9, 1409.1)],
+)
+def test_the_literal_lower_bound_admits_jobs_that_earn_nothing(
+    name: str, literal: float, thresholded: float
+) -> None:
+    objectives = [
+        simulate(shared(name), "oasis", settings={"least_payoff": least}).objective
+        for least in (0.0, 1e-12)
+    ]
+    assert objectives == pytest.approx([literal, thresholded], abs=0.1)
+
+
 @pytest.mark.parametrize(
     ("name", "alpha"),
     [("oasis-t100-i100-h50-s0", 533), ("oasis-t300-i300-h50-s0", 1765)],
@@ -132,7 +160,7 @@ def test_settings_are_checked() -> None:
     instance = shared("oasis-t10-i10-h5-s1")
     for settings in (
         {"lower_floor": 2}, {"upper_scale": 0}, {"lower": -1}, {"upper": {"gpu": 0}},
-        {"upper": {"nonsense": 1}}, {"nonsense": 1}, {"engine": "magic"},
+        {"upper": {"nonsense": 1}}, {"nonsense": 1}, {"engine": "magic"}, {"least_payoff": -1},
     ):  # fmt: skip
         with pytest.raises(InputError):
             simulate(instance, "oasis", settings=settings)

@@ -59,6 +59,10 @@ class Oasis(PrimalDual):
         U by resource, in place of the exact one, for both pools.
     lower : float, optional
         L, in place of the exact one, for both pools.
+    least_payoff : float
+        A job is admitted if its payoff is above this; 0 is the paper's rule. With the literal L
+        prices are so small that a time-critical job passes that earns e^-100 and takes the servers
+        from the next; any threshold above the rounding of a utility keeps it out.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class Oasis(PrimalDual):
         lower_scale: float = 1.0,
         upper: dict[str, float] | None = None,
         lower: float | None = None,
+        least_payoff: float = 0.0,
     ) -> None:
         super().__init__(engine)
         positive = {"upper_scale": upper_scale, "lower_scale": lower_scale, "lower": lower}
@@ -79,12 +84,15 @@ class Oasis(PrimalDual):
                 raise InputError(f"set.{name}", value, "must be positive")
         if not 0 <= lower_floor <= 1:
             raise InputError("set.lower_floor", lower_floor, "must be in 0..1")
+        if not 0 <= least_payoff < math.inf:
+            raise InputError("set.least_payoff", least_payoff, "must be at least 0")
         self.lower_floor = lower_floor
         self.units = units
         self.upper_scale = upper_scale
         self.lower_scale = lower_scale
         self.upper = upper
         self.lower = lower
+        self.least_payoff = least_payoff
 
     def price_function(self, environment: Environment, rows: Rows) -> ExponentialPrices:
         """(22) with the declared bounds, scaled or given by the settings."""
@@ -112,9 +120,11 @@ class Oasis(PrimalDual):
         return PriceBounds(log_upper, log_lower, exact.log_eta, log_scale)
 
     def respond_by_oracle(self, oracle: BlockOracle, block: int) -> Response | None:
-        """Best schedule of positive payoff, or None."""
+        """Best schedule of a payoff worth admitting, or None."""
         assert isinstance(oracle, OasisOracle)
-        return oracle.best_response(block, self.posted_prices, self.residual, above=0.0)
+        return oracle.best_response(
+            block, self.posted_prices, self.residual, above=self.least_payoff
+        )
 
 
 class OasisChunk(Oasis):
@@ -123,7 +133,9 @@ class OasisChunk(Oasis):
     def respond_by_oracle(self, oracle: BlockOracle, block: int) -> Response | None:
         """Take the chunk program's answer, which is at most the exact best response."""
         assert isinstance(oracle, OasisOracle)
-        return oracle.chunk_best_response(block, self.posted_prices, self.residual, above=0.0)
+        return oracle.chunk_best_response(
+            block, self.posted_prices, self.residual, above=self.least_payoff
+        )
 
 
 ALGORITHMS: dict[str, Factory] = {

@@ -43,7 +43,8 @@ def theorem(instance: Instance) -> dict[str, Any]:
     -----
     Logarithms in Lemma 3 are to base 2: then one admission raises the dual objective by at most
     sigma times its value, if the two conditions on revenue and share hold. f of Lemma 1 is the
-    utility of completing in the first slot. L is the batch that covers the last arrival and every job's shortest duration.
+    utility of completing in the first slot. L is the batch that covers the last arrival
+    and every job's shortest duration.
     """
     assert isinstance(instance, AstraeaInstance)
     volumes = {job.name: least_volumes(instance, job) for job in instance.jobs}

@@ -64,7 +64,8 @@ def _run_schemes(
 def _revenue(result: SimulationResult) -> list[dict[str, Any]]:
     jobs = result.instance.jobs
     completed = sum(result.solution.completion(job.name) is not None for job in jobs)
-    return [{"revenue": result.objective, "completed": completed}]
+    inside = result.in_feasible_set
+    return [{"in_feasible_set": inside, "revenue": result.objective, "completed": completed}]
 
 
 def _fairness(result: SimulationResult) -> list[dict[str, Any]]:
@@ -242,6 +243,7 @@ FIGURES: dict[str, Figure] = {
                 x,
                 "revenue",
                 y_label="total revenue",
+                feasible="in_feasible_set",
             ),
         )
         for number, x, utility in (
@@ -274,6 +276,7 @@ FIGURES: dict[str, Figure] = {
             "servers",
             "performance_lower",
             panels="jobs",
+            feasible="in_feasible_set",
             y_label="revenue / OPT (lower end)",
         ),
     ),

@@ -8,12 +8,20 @@ import pandas as pd
 import pytest
 
 from hindsched.errors import InputError
-from hindsched.instances.generators.mlbroker import PAPER, PRESETS, SUITES, from_trace, generate
+from hindsched.instances.generators.mlbroker import (
+    PAPER,
+    PRESETS,
+    SMALL_LEVELS,
+    SUITES,
+    from_trace,
+    generate,
+)
 from hindsched.instances.generators.registry import generate as generate_family
 from hindsched.instances.io import parse_instance, read, schema, write
 from hindsched.instances.library import known_instance
 from hindsched.instances.mlbroker_slot import SlotData
 from hindsched.instances.traces.table import build_table
+from hindsched.online.simulator import simulate
 
 
 def broken(change):
@@ -149,10 +157,28 @@ def test_unknown_preset():
         generate("large", 0)
 
 
-def test_suites_are_small_instances():
-    assert {"small"} <= set(SUITES)
-    names = [instance.name for instance in SUITES["small"]()]
-    assert len(names) == len(set(names)) >= 3
+def test_suites_hold_instances_of_their_own_names():
+    for make_suite in SUITES.values():
+        names = [instance.name for instance in make_suite()]
+        assert len(set(names)) == len(names)
+
+
+def test_the_small_suite_tells_algorithms_apart():
+    """Four levels, and who is best changes with them."""
+    made = SUITES["small"]()
+    assert len(made) >= 8
+    assert len(SMALL_LEVELS) == 4
+    costs = {
+        name: np.array([simulate(instance, name).objective for instance in made])
+        for name in ("mlbroker-tight", "central", "oasis-style", "local", "receding-horizon")
+    }
+    least = np.min(list(costs.values()), axis=0)
+    far = {name: (cost / least - 1).round(4) for name, cost in costs.items()}
+    assert (far["central"] > 0.02).sum() >= 5
+    assert (far["oasis-style"] > 0.002).sum() >= 5
+    assert (far["mlbroker-tight"] > 0.01).sum() >= 1  # myopic where launches are dear
+    assert (far["receding-horizon"] <= 0.001).sum() >= 6
+    assert far["central"][4:].min() > far["central"][:2].max(), "the level decides"
 
 
 def trace(seconds):

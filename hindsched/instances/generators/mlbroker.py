@@ -392,8 +392,23 @@ def _real_job(
     }
 
 
+SMALL_LEVELS: tuple[tuple[tuple[int, int], dict[str, Any]], ...] = (
+    # Prices differ so much that the cheapest centre decides: nearly everybody is optimal.
+    ((0, 3), {}),
+    # Equal prices and deep discounts within reach: pooling decides.
+    ((1, 2), {"gpu_range": (5, 5.5), "discount": (0.4, 0.5), "gpu_threshold": (25, 40)}),
+    # Equal prices, dear transfers and little talk: the place of the data decides.
+    ((0, 1), {"gpu_range": (5, 5.5), "transfer_usd": (0.05, 0.1), "exchange_gb": (0, 5),
+              "jobs": 4, "horizon": 3}),
+    # The same with data that moves every slot and dear launches: following it or not decides.
+    ((0, 1), {"gpu_range": (5, 5.5), "transfer_usd": (0.2, 0.4), "exchange_gb": (0, 5),
+              "deployment_gb": 100, "persistent_share": 0.2, "jobs": 4}),
+)  # fmt: skip
+"""Seeds and settings of the suite ``small``: what decides the cost differs from level to level."""
+
+
 def _small_suite() -> list[Instance]:
-    return [generate("small", seed) for seed in range(3)]
+    return [generate("small", seed, **level) for seeds, level in SMALL_LEVELS for seed in seeds]
 
 
 def _medium_suite() -> list[Instance]:

@@ -137,7 +137,7 @@ class AstraeaCluster(GangCluster):
 
     def _first_fit(self, room: Room, w: int, p: int, count: int) -> AstraeaRow | None:
         workers, ps = room.workers[:, w], room.ps[:, p]
-        if count < 1 or workers.sum() < count:
+        if count < 1 or workers.sum() < count or not ps.any():
             return None
         spread = _fill(workers, range(len(workers)), count)
         for host in range(len(workers)):
@@ -147,7 +147,7 @@ class AstraeaCluster(GangCluster):
 
     def _best_fit(self, room: Room, w: int, p: int, count: int) -> AstraeaRow | None:
         workers, ps = room.workers[:, w], room.ps[:, p]
-        if count < 1 or workers.sum() < count:
+        if count < 1 or workers.sum() < count or not ps.any():
             return None
         whole = np.flatnonzero((workers >= count) & (ps >= 1))
         if whole.size:

@@ -386,15 +386,19 @@ class EdgecloudSolution(Solution):
 
         Beside the shared keys: ``chunks``, ``cloud_chunks``, ``all_cloud``, ``preemptions``,
         ``communication_slots`` (gradients and parameters between workers and PS, summed over
-        chunks), ``upload_slots`` (summed over chunks).
+        chunks), ``upload_slots`` (summed over chunks). Where work moves (``literal``) a chunk
+        number is a lane that carries an equal share of the job's chunks, and each server on which
+        it runs needs them uploaded.
         """
         runs, instance = self.runs, self.instance
         delay = np.column_stack((instance.upload, instance.cloud_upload))
         servers = np.array([s for s, _, _ in instance.worker_list] + [len(instance.servers)])
         homes = np.unique(np.column_stack((runs.job, runs.chunk, servers[runs.place])), axis=0)
-        upload = np.zeros(len(instance.jobs), dtype=np.int64)
+        upload = np.zeros(len(instance.jobs))
+        lanes = np.bincount(np.unique(homes[:, :2], axis=0)[:, 0], minlength=len(instance.jobs))
         in_cloud = np.zeros(len(instance.jobs), dtype=np.int64)
         np.add.at(upload, homes[:, 0], delay[homes[:, 0], homes[:, 2]])
+        upload *= instance.chunks / np.maximum(1, lanes)
         np.add.at(in_cloud, homes[:, 0], homes[:, 2] == len(instance.servers))
         start = np.full(len(instance.jobs), np.iinfo(np.int64).max)
         np.minimum.at(start, runs.job, runs.first)
@@ -417,7 +421,7 @@ class EdgecloudSolution(Solution):
                     "all_cloud": bool(self.all_cloud[j]),
                     "preemptions": int(self.preemptions[j]),
                     "communication_slots": exchange,
-                    "upload_slots": int(upload[j]),
+                    "upload_slots": float(upload[j]),
                 }
             )
         return rows

@@ -181,6 +181,21 @@ def test_objective_and_metrics_by_hand():
     assert busy == {3: 2, 4: 2, 5: 1, 6: 1}
 
 
+def test_work_that_moves_is_uploaded_to_every_server():
+    """One lane for two chunks, first on a (1 slot a chunk), then on b (2 slots): 2 x 1 + 2 x 2."""
+    servers = [{"name": n, "workers": ["t1"], "ps": ["p"]} for n in ("a", "b")]
+    tiny = instance(servers, [job("j", 2, 2, 3, 2, {"a": 1, "b": 2, "cloud": 6})])
+    lane = {"chunk": 1, "worker": 1}
+    rows = [
+        {**lane, "server": "a", "from": 3, "to": 6},
+        {**lane, "server": "b", "from": 7, "to": 8},
+        {"ps": "a", "from": 3, "to": 8},
+    ]
+    solution = build_solution(tiny, {"j": rows}, "literal")
+    assert solution.violations() == []
+    assert solution.job_rows()[0]["upload_slots"] == 6
+
+
 def test_all_cloud_needs_the_cloud_ps():
     rows = [{"chunk": c, "server": "cloud", "from": 8, "to": 9} for c in (1, 2)]
     good = build_solution(pair(), {"j": [*rows, {"ps": "cloud", "from": 8, "to": 9}]})

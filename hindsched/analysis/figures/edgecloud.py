@@ -15,6 +15,7 @@ import pandas as pd
 
 from hindsched.analysis.figures.base import Figure, FigureScale
 from hindsched.analysis.figures.drawing import draw_lines
+from hindsched.analysis.figures.edgecloud_drawing import draw_utilisation
 from hindsched.instances.edgecloud import EdgecloudInstance
 from hindsched.instances.generators.edgecloud import generate
 from hindsched.models.edgecloud_relaxations import build_ilp_4
@@ -47,6 +48,7 @@ def _facts(result: SimulationResult) -> dict[str, float]:
         "cloud_share": sum(row["cloud_chunks"] for row in rows)
         / sum(row["chunks"] for row in rows),
         "makespan": float(max(row["completion"] for row in rows)),
+        "in_feasible_set": float(result.in_feasible_set),
     }
 
 
@@ -228,17 +230,11 @@ def _draw(
 ) -> Callable[[pd.DataFrame], Any]:
     def draw(frame: pd.DataFrame) -> Any:
         return draw_lines(
-            frame, x, y, "scheme", x_label=x_label, y_label=y_label, title=title, log_y=log_y
-        )
+            frame, x, y, "scheme", x_label=x_label, y_label=y_label, title=title, log_y=log_y,
+            feasible="in_feasible_set",
+        )  # fmt: skip
 
     return draw
-
-
-def _draw_11(frame: pd.DataFrame) -> Any:
-    return draw_lines(
-        frame, "slot", "busy_share", "scheme", x_label="slot (h)",
-        y_label="busy share of edge workers", title="Edge-cloud, Fig. 11: utilisation over time",
-    )  # fmt: skip
 
 
 def _draw_ratio(x: str, number: str) -> Callable[[pd.DataFrame], Any]:
@@ -261,7 +257,9 @@ FIGURES: dict[str, Figure] = {
         "JCT rate against the number of jobs on the testbed, simulated",
         "A_online outperforms the other schedulers; the improvement is small because jobs are.",
         _testbed,
-        _draw("jobs", "jct_rate", "jobs", "total JCT / SRTF's", "Edge-cloud, Fig. 4: testbed"),
+        _draw(
+            "jobs", "jct_rate", "jobs", "total JCT / SRTF's", "Edge-cloud, Fig. 4: testbed", True
+        ),
     ),
     "5": Figure(
         "5",
@@ -319,7 +317,7 @@ FIGURES: dict[str, Figure] = {
         "A_online and A_online-E reach 100 %; the makespan of A_online is about 0.76 and 0.74 "
         "times SRTF's and Tiresias-L's.",
         _utilisation,
-        _draw_11,
+        draw_utilisation,
     ),
     "12": Figure(
         "12",

@@ -46,10 +46,11 @@ an empty cluster, and none."""
 WORTH_NOISE, SIZE_NOISE = 0.25, 0.5
 """Standard deviations of the noise on the worth and on the logarithm of the size."""
 FIRST_ATTEMPTS = (
-    ("worth", 0.0, 1.0), ("worth", 0.0, 0.6), ("worth", 0.0, 0.3), ("worth", 0.0, 0.0),
-    ("size", 0.0, 0.6), ("size", 0.0, 0.3), ("worth", 1.0, 1.0), ("worth", 1.0, 0.6),
+    ("size", 0.0, 0.3), ("worth", 0.0, 0.6), ("size", 0.0, 0.6), ("worth", 0.0, 1.0),
+    ("worth", 0.0, 0.3), ("worth", 0.0, 0.0), ("worth", 1.0, 1.0), ("worth", 1.0, 0.6),
 )  # fmt: skip
-"""Order, factor on its noise and multiple of the prices of the insertions of all jobs."""
+"""Order, factor on its noise and multiple of the prices of the insertions of all jobs, those that
+do well at poor prices first."""
 FOUND_BEST, FOUND_BETTER = 20.0, 3.0
 """Score of an order that led to a new best solution, and to one better than the present one."""
 PRIOR_SCORE, PRIOR_USES = 3.0, 20

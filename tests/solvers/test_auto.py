@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from hindsched.errors import SolveFailed
+from hindsched.instances.base import FAMILIES
+from hindsched.instances.generators.registry import generate
 from hindsched.instances.io import read
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.api import solve
@@ -81,6 +83,17 @@ def test_no_time_still_gives_an_interval():
         result = solve(read(path), time_limit=0.0)
         assert result.status is Status.FEASIBLE
         assert result.objective <= result.bound
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("seconds", [0.0, 0.05])
+def test_every_family_has_an_interval_at_once(family, seconds):
+    instance = generate(family, "small", 1)
+    result = solve(instance, time_limit=seconds)
+    assert result.objective is not None
+    assert verify_certificate(instance, result.certificate.to_dict()).bound is not None
+    beyond = result.objective - result.bound
+    assert (beyond if instance.sense == "max" else -beyond) <= 0
 
 
 def test_default_time_limit_is_used_and_stated(monkeypatch):

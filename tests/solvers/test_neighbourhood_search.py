@@ -85,14 +85,12 @@ def test_same_seed_same_solution_and_neighbourhoods_improve(family, formulation)
     assert sign * one.solution.objective() >= sign * first.solution.objective()
 
 
-def test_a_large_instance_is_within_a_quarter_of_the_bound_at_once():
+def test_a_large_instance_is_within_a_fifth_of_the_bound_at_once():
     """On 100 jobs of which few fit, which order they are inserted in makes the difference."""
     oracle, prices = priced(read("tests/data/instances/oasis-t100-i100-h50-s0.json"))
-    first = neighbourhood_search(oracle, prices=prices).solution.objective()
-    assert first > 1384 / 1.25
-    options = SolveOptions(seed=1)
-    found = neighbourhood_search(oracle, options, prices=prices, max_iterations=200).solution
-    assert found.objective() > 1384 / 1.15
+    found = neighbourhood_search(oracle, prices=prices)
+    assert found.iterations == 0
+    assert found.solution.objective() > 1384 / 1.2
 
 
 def test_the_order_that_achieves_more_is_drawn_more_often():

@@ -81,14 +81,15 @@ def lp_4_plus(
     value : float
         Sum of the solved programs' objectives.
     certificate : Certificate
-        What their duals prove.
+        What their duals prove; a program that the limit or Ctrl-C ended leaves prices of 0.
     details : dict
-        Layout, columns, seconds of building and solving.
+        Layout, columns, seconds of building and solving; ``unfinished`` says why a program ended
+        early.
 
     Raises
     ------
     SolveFailed
-        If a program ends without duals.
+        If a program ends without duals for another reason.
     """
     layout = layout or lp_layout(instance)
     oracle = EdgecloudOracle(instance, formulation, layout)
@@ -103,6 +104,7 @@ def lp_4_plus(
         kinds = [None]
     prices = np.zeros(oracle.rows.size)
     value, columns, built, solved = 0.0, 0, 0.0, 0.0
+    unfinished: StoppedBy | None = None
     for kind in kinds:
         begin = time.perf_counter()
         model = build_fractional(instance, layout=layout, worker_type=kind, last=last)
@@ -110,12 +112,16 @@ def lp_4_plus(
         result = solve_program(model, options, want_duals=True)
         built, solved = built + middle - begin, solved + time.perf_counter() - middle
         if result.objective is None or result.duals is None:
+            if result.stopped_by in (StoppedBy.TIME_LIMIT, StoppedBy.INTERRUPTED):
+                unfinished = result.stopped_by  # prices 0 on the type's rows: a bound all the same
+                continue
             raise SolveFailed(f"LP (4)+ of {instance.name}: {result.status}, {result.stopped_by}")
         value += result.objective
         columns += len(model.y_keys) + len(model.k_keys)
         prices += oracle.rows.pack(relaxation_prices(model, result.duals, oracle.last))
-    details = {
-        "lp_4_plus": value,
+    details: dict[str, Any] = {
+        "lp_4_plus": value if unfinished is None else None,
+        "unfinished": unfinished,
         "layout": layout,
         "groups": len(relaxation_groups(instance, layout)),
         "columns": columns,
@@ -138,8 +144,8 @@ def relaxation(
     if on_progress is not None:
         on_progress(certificate.bound, None, time.perf_counter() - started, "LP (4)+")
     return _bound_result(
-        instance, formulation, "relaxation", certificate, StoppedBy.CONVERGED, started, options,
-        details,
+        instance, formulation, "relaxation", certificate,
+        details["unfinished"] or StoppedBy.CONVERGED, started, options, details,
     )  # fmt: skip
 
 

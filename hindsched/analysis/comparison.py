@@ -169,6 +169,9 @@ class InstanceComparison:
     def __str__(self) -> str:
         return text_table([self])
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _online_records(self) -> list[Record]:
         return [record for row in self.algorithms for record, _ in row.runs]
 
@@ -197,6 +200,15 @@ class Comparison:
 
     def __str__(self) -> str:
         return text_table(self.instances)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """Notebooks show the summary as a table."""
+        import pandas as pd
+
+        return str(pd.DataFrame(self.summary_rows()).to_html(index=False, na_rep="-"))
 
     @property
     def errors(self) -> list[str]:

@@ -69,6 +69,14 @@ class Optimum:
     proof: str = "none"
 
     @property
+    def gap(self) -> float | None:
+        """Relative gap between the best solution and the bound; None if one is absent."""
+        known, bound = self.interval.lower, self.interval.upper
+        if self.sense == "min":
+            known, bound = bound, known
+        return relative_gap(known, bound)
+
+    @property
     def is_proven(self) -> bool:
         """Whether a solution was proven optimal."""
         return self.status == "optimal"

@@ -215,6 +215,14 @@ class Instance(Record):
         check_unique("jobs", [job.name for job in self.jobs])
         return self
 
+    def __repr__(self) -> str:
+        return (
+            f"<{self.family} instance {self.name!r}: {len(self.jobs)} jobs, horizon {self.horizon}>"
+        )
+
+    def __str__(self) -> str:
+        return repr(self)
+
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> Self:
         """Build from JSON data; every broken rule becomes an `InputError`.

@@ -69,6 +69,12 @@ class SimulationResult:
     prices: Mapping[str, Any] | None = None
     price_path: Sequence[Mapping[str, Any]] = ()
 
+    def __repr__(self) -> str:
+        return (
+            f"<{self.algorithm} on {self.instance.name!r}, seed {self.seed}: objective "
+            f"{self.objective:.6g}, {len(self.rejected)} of {len(self.instance.jobs)} jobs rejected>"
+        )
+
     @property
     def objective(self) -> float:
         """Objective recomputed from the decisions."""

@@ -61,6 +61,16 @@ class Solution(ABC):
     instance: Instance
     formulation: str
     family: ClassVar[str]
+    capacity_name: ClassVar[str] = "capacity"
+    """What the ``capacity`` of `usage_rows` is, for people."""
+
+    def __repr__(self) -> str:
+        jobs = self.instance.jobs
+        completed = sum(self.completion(job.name) is not None for job in jobs)
+        return (
+            f"<{self.instance.family} solution of {self.instance.name!r}: objective "
+            f"{self.objective():.6g}, {completed} of {len(jobs)} jobs completed>"
+        )
 
     @classmethod
     @abstractmethod

@@ -177,6 +177,7 @@ class MlbrokerSolution(Solution):
     """
 
     family: ClassVar[str] = "mlbroker"
+    capacity_name: ClassVar[str] = "the discount's threshold"
     instance: MlbrokerInstance
 
     def __init__(

@@ -122,6 +122,9 @@ class Result:
             "versions": self.versions,
         }
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
     def __str__(self) -> str:
         def show(number: float | None) -> str:
             return "none" if number is None else f"{number:.6g}"

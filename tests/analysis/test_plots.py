@@ -125,7 +125,7 @@ def test_utilisation_counts_idle_servers(instance):
 def test_an_empty_solution_can_be_drawn(instance):
     empty = build_solution(instance, {})
     assert hs.plot.gantt(empty).get_title("left").endswith("objective 0")
-    assert "0% used" in hs.plot.utilisation(empty).get_title("left")
+    assert "0% of capacity" in hs.plot.utilisation(empty).get_title("left")
 
 
 def test_price_lines_are_what_the_capacity_is_worth(certificate):
@@ -156,3 +156,23 @@ def test_an_interactive_gantt(solution):
 def test_colours_differ():
     assert len(set(PALETTE)) == len(PALETTE)
     assert RC["axes.grid"] is True
+
+
+def test_a_centre_that_is_fuller_than_its_threshold_is_drawn_so(tmp_path):
+    run = hs.simulate(hs.named_instance("mlbroker-r3-t2-s51"), "mlbroker")
+    resource, servers, share = utilisation(run.solution)
+    order = [centre.name for centre in run.instance.datacenters]
+    assert servers == sorted(servers, key=order.index)
+    ax = hs.plot.utilisation(run.solution)
+    assert ax.images[0].get_clim()[1] == max(1.0, share.max())
+    assert f"{resource}, {share.mean():.0%} of the discount's threshold" in ax.get_title("left")
+
+
+def test_prices_on_rows_of_capacity_0_are_drawn_themselves():
+    instance = hs.named_instance("mlbroker-r3-t2-s51")
+    certificate = hs.solve(instance, "bound", options={"time_limit": 2}).certificate
+    assert price_lines(certificate) == {}
+    ax = hs.plot.prices(certificate)
+    lines = [line for line in ax.lines if len(line.get_ydata())]
+    assert lines or ax.texts
+    assert "sum of prices" in ax.get_ylabel()

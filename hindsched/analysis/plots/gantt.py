@@ -76,6 +76,7 @@ def plot_gantt(solution: Solution, ax: Axes | None = None, *, interactive: bool 
     ax.set_title(f"{solution.instance.name}: objective {solution.objective():.6g}")
     bar = ax.figure.colorbar(ScalarMappable(scale, colours), ax=ax, pad=0.02, aspect=30)
     bar.set_label("workers at work")
+    whole_slots(bar.ax.yaxis)
     return ax
 
 

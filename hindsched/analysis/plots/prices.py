@@ -23,7 +23,8 @@ def plot_prices(certificate: Certificate, ax: Axes | None = None) -> Axes:
     """Draw price x capacity per slot, one line per row set and resource.
 
     Multiplied by capacity, prices of different resources share the unit of the objective: a line is
-    what the whole cluster's capacity for that resource is worth in a slot.
+    what the whole cluster's capacity for that resource is worth in a slot. Where every price stands
+    on a row of capacity 0, as those do that only link decisions, their sums are drawn instead.
 
     Parameters
     ----------
@@ -35,6 +36,8 @@ def plot_prices(certificate: Certificate, ax: Axes | None = None) -> Axes:
     if ax is None:
         ax = new_axes(7.2, 3.2)
     lines = price_lines(certificate)
+    of_capacity = bool(lines)
+    lines = lines or price_lines(certificate, of_capacity=False)
     shown = sorted(lines, key=lambda name: -float(np.sum(np.abs(lines[name][1]))))[:LINES_SHOWN]
     for index, name in enumerate(name for name in lines if name in shown):
         slots, worth = lines[name]
@@ -42,21 +45,27 @@ def plot_prices(certificate: Certificate, ax: Axes | None = None) -> Axes:
         ax.step(slots, worth, where="mid", color=colour(index), label=name, lw=1.4, ls=style)
     whole_slots(ax.xaxis)
     ax.set_xlabel("slot")
-    ax.set_ylabel("price × capacity\n(units of the objective)")
+    ax.set_ylabel(
+        f"{'price × capacity' if of_capacity else 'sum of prices'}\n(units of the objective)"
+    )
     ax.set_title(f"{certificate.instance}: prices that prove {certificate.bound:.6g}")
-    if shown:
+    if not shown:
+        ax.text(0.5, 0.5, "no row with slots has a price", ha="center", transform=ax.transAxes)
+    else:
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
 
 
-def price_lines(certificate: Certificate) -> dict[str, tuple[Any, Any]]:
-    """Slots and price x capacity by name of the line, summed over all axes but the resource."""
+def price_lines(
+    certificate: Certificate, *, of_capacity: bool = True
+) -> dict[str, tuple[Any, Any]]:
+    """Slots and price x capacity, or price, by line, summed over all axes but the resource."""
     arrays = certificate.rows.unpack(certificate.prices)
     lines: dict[str, tuple[Any, Any]] = {}
     for row_set in certificate.rows.sets:
         if not row_set.has_slots:
             continue
-        worth = arrays[row_set.name] * row_set.capacity
+        worth = arrays[row_set.name] * (row_set.capacity if of_capacity else 1.0)
         axes = [axis for axis, _ in row_set.axes]
         slots = row_set.axes[-1][1]
         if "resource" in axes[:-1]:

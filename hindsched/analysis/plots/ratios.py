@@ -43,7 +43,7 @@ def plot_ratios(
         raise InputError("family", family, "must have been compared")
     if ax is None:
         ax = new_axes(7.2, max(2.2, 1.1 + 0.42 * len(names)))
-    legend = len(items) <= 8
+    legend = 1 < len(items) <= 8
     offsets = np.linspace(-0.3, 0.3, len(items)) if len(items) > 1 else np.zeros(1)
     largest = 1.0
     for index, (item, offset) in enumerate(zip(items, offsets, strict=True)):
@@ -76,7 +76,7 @@ def plot_ratios(
     ax.grid(False, axis="y")
     ax.set_xlabel("competitive ratio (1 is perfect; open ring: no upper end known)")
     title = family or ", ".join(dict.fromkeys(item.family for item in items))
-    ax.set_title(f"{title}: {len(items)} instance{'s' if len(items) != 1 else ''}")
+    ax.set_title(f"{title}: {items[0].instance if len(items) == 1 else f'{len(items)} instances'}")
     if legend and ax.get_legend_handles_labels()[0]:
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax

@@ -47,7 +47,7 @@ def plot_utilisation(
         aspect="auto",
         cmap=SEQUENTIAL,
         vmin=0,
-        vmax=1,
+        vmax=max(1.0, float(share.max(initial=0.0))),
         interpolation="nearest",
         extent=(0.5, slots + 0.5, count - 0.5, -0.5),
     )
@@ -57,9 +57,12 @@ def plot_utilisation(
     whole_slots(ax.xaxis)
     ax.set_xlabel("slot")
     ax.set_ylabel("server")
-    ax.set_title(f"{solution.instance.name}: {resource}, {np.mean(share):.0%} used on average")
+    ax.set_title(
+        f"{solution.instance.name}: {resource}, "
+        f"{np.mean(share):.0%} of {solution.capacity_name} on average"
+    )
     bar = ax.figure.colorbar(image, ax=ax, pad=0.02, aspect=30)
-    bar.set_label("used / capacity")
+    bar.set_label(f"used / {solution.capacity_name}")
     return ax
 
 
@@ -102,7 +105,8 @@ def _share(
 ) -> tuple[list[str], NDArray[np.float64]]:
     servers = [server for server, name in _capacities(instance) if name == resource]
     servers += [str(row["server"]) for row in rows]
-    servers = list(dict.fromkeys(servers))
+    order = {name: place for place, name in enumerate(_names(instance))}
+    servers = sorted(dict.fromkeys(servers), key=lambda name: order.get(name, len(order)))
     place = {server: index for index, server in enumerate(servers)}
     share = np.zeros((len(servers), last))
     for row in rows:
@@ -110,6 +114,16 @@ def _share(
         if capacity:
             share[place[str(row["server"])], int(row["slot"]) - 1] = row["used"] / capacity
     return servers, share
+
+
+def _names(instance: Instance) -> list[str]:
+    """Names of all that an instance lists, in its order."""
+    found: list[str] = []
+    for field in type(instance).model_fields:
+        value = getattr(instance, field)
+        if isinstance(value, tuple):
+            found += [str(item.name) for item in value if hasattr(item, "name")]
+    return found
 
 
 def _capacities(instance: Instance) -> list[tuple[str, str]]:

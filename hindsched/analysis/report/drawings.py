@@ -11,6 +11,8 @@ from hindsched.solutions.base import Solution
 
 LIGHT, DARK = (222, 235, 247), (8, 48, 107)
 GREY = "#8A8A8A"
+INK = "currentColor"
+"""The page's own, so that pictures can be read on light and on dark."""
 ROW, LABELS, PLOT, AXIS = 14, 90, 520, 34
 """Pixels: height of a row, width of the labels, width of the plot, height of the axis."""
 TICKS = 10
@@ -29,7 +31,7 @@ def gantt_svg(solution: Solution) -> str:
     for place, (row, spans) in enumerate(jobs):
         name, top = str(row["job"]), place * ROW
         arrival, completion = row["arrival"], row["completion"]
-        parts.append(_label(name, top, "black" if completion is not None else GREY))
+        parts.append(_label(name, top, INK if completion is not None else GREY))
         left = LABELS + (arrival - 1) * unit
         if completion is not None:
             right = LABELS + completion * unit
@@ -43,8 +45,8 @@ def gantt_svg(solution: Solution) -> str:
             x, width = LABELS + (span.first - 1) * unit, (span.last - span.first + 1) * unit
             parts.append(_bar(x, top + 1, width, ROW - 2, span.workers / most, what))
         parts.append(
-            f'<path d="M{left:.1f} {top + 3} l5 4 l-5 4 z"><title>{escape(name)} arrives in '
-            f"slot {arrival}</title></path>"
+            f'<path d="M{left:.1f} {top + 3} l5 4 l-5 4 z" stroke="#fff" stroke-width=".6">'
+            f"<title>{escape(name)} arrives in slot {arrival}</title></path>"
         )
     return _frame(parts, len(jobs), last, "slot (triangle: arrival; grey: not completed)")
 
@@ -57,7 +59,7 @@ def utilisation_svg(solution: Solution) -> str:
     parts: list[str] = []
     for place, server in enumerate(servers[:ROWS_DRAWN]):
         top = place * ROW
-        parts.append(_label(server, top, "black"))
+        parts.append(_label(server, top, INK))
         slot = 1
         for value, run in groupby(share[place].tolist()):
             length = len(list(run))
@@ -67,7 +69,9 @@ def utilisation_svg(solution: Solution) -> str:
             slot += length
     hidden = len(servers) - ROWS_DRAWN
     note = f"; {hidden} more servers not drawn" if hidden > 0 else ""
-    title = f"slot ({resource}, {float(share.mean()):.0%} used on average{note})"
+    title = (
+        f"slot ({resource}, {float(share.mean()):.0%} of {solution.capacity_name} on average{note})"
+    )
     return _frame(parts, min(len(servers), ROWS_DRAWN), last, title)
 
 
@@ -94,7 +98,9 @@ def _label(text: str, top: float, colour: str) -> str:
 def _frame(parts: list[str], rows: int, last: int, title: str) -> str:
     height = rows * ROW
     step = next(size for size in _steps() if last / size <= TICKS)
-    axis = [f'<line x1="{LABELS}" x2="{LABELS + PLOT}" y1="{height}" y2="{height}" stroke="#000"/>']
+    axis = [
+        f'<line x1="{LABELS}" x2="{LABELS + PLOT}" y1="{height}" y2="{height}" stroke="{INK}"/>'
+    ]
     for slot in range(step, last + 1, step):
         x = LABELS + (slot - 0.5) * PLOT / last
         axis.append(f'<text x="{x:.1f}" y="{height + 13}" text-anchor="middle">{slot}</text>')
@@ -102,7 +108,8 @@ def _frame(parts: list[str], rows: int, last: int, title: str) -> str:
     axis.append(f'<text x="{middle}" y="{height + 28}" text-anchor="middle">{escape(title)}</text>')
     return (
         f'<svg viewBox="0 0 {LABELS + PLOT + 5} {height + AXIS}" width="100%" role="img" '
-        f'font-size="11" font-family="sans-serif">{"".join(parts)}{"".join(axis)}</svg>'
+        f'font-size="11" font-family="sans-serif" fill="{INK}">'
+        f"{''.join(parts)}{''.join(axis)}</svg>"
     )
 
 

@@ -19,7 +19,7 @@ from hindsched.solutions.base import read_solution
 
 JOBS_DRAWN = 80
 PROOFS = {
-    "certificate": "prices in the result store prove the bound; `hindsched verify` recomputes it",
+    "certificate": "prices in the result store prove the bound, hindsched verify recomputes it",
     "solver": "the solver's word for the bound",
     "none": "no bound",
 }
@@ -39,7 +39,7 @@ def render_report(store: ResultStore) -> str:
     environment = Environment(
         loader=PackageLoader("hindsched.analysis.report", "."), autoescape=True, trim_blocks=True
     )
-    environment.filters["number"] = show_number
+    environment.filters |= {"number": show_number, "percent": show_percent}
     comparison = Comparison(store.records())
     instances = {instance.name: instance for instance in store.instances()}
     families = list(dict.fromkeys(item.family for item in comparison.instances))
@@ -59,6 +59,7 @@ def render_report(store: ResultStore) -> str:
     ]
     return environment.get_template("report.html").render(
         title=store.folder.name,
+        overview=[_overview(family, comparison) for family in families],
         sections=sections,
         errors=comparison.errors,
         missing=[task.key for task in store.missing()],
@@ -79,6 +80,26 @@ def show_number(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return str(value)
+
+
+def show_percent(share: float | None) -> str:
+    """Write a share as a percentage; absent is a dash."""
+    return "–" if share is None else f"{share:.2%}"
+
+
+def _overview(family: str, comparison: Comparison) -> dict[str, Any]:
+    """How much is proven of a family's optima."""
+    optima = [item.optimum for item in comparison.instances if item.family == family]
+    proofs = [optimum.proof for optimum in optima if optimum.is_proven]
+    gaps = [optimum.gap for optimum in optima]
+    return {
+        "family": family,
+        "instances": len(optima),
+        "by_certificate": proofs.count("certificate"),
+        "by_solver": proofs.count("solver"),
+        "open": len(optima) - len(proofs),
+        "largest_gap": None if None in gaps else max(gap for gap in gaps if gap is not None),
+    }
 
 
 def _instance_section(
@@ -103,6 +124,7 @@ def _instance_section(
         "jobs": len(instance.jobs),
         "horizon": instance.horizon,
         "sense": instance.sense,
+        "gap": item.optimum.gap,
         "rows": rows,
         "pictures": _pictures(store, item, instance),
     }

@@ -54,6 +54,8 @@ PRUNE_EVERY = 10
 """Iterations between prunings."""
 WARM_ITERATIONS = 40
 """Subgradient iterations that give the first prices and columns."""
+HIGHEST_PENALTY = 1e12
+"""Price of buying off above which no schedules are expected to fit together at all."""
 CONVERGED = 1e-7
 """Relative distance of bound and master value at which no column is missing."""
 
@@ -188,6 +190,9 @@ class Master:
 
     def solve(self, seconds: float | None) -> tuple[float, Vector, bool] | None:
         """Solve; return value, prices and whether nothing is bought off; None if out of time."""
+        if not self.columns and not self._num_bought:
+            self._reduced = np.zeros(0)
+            return 0.0, np.zeros(self.oracle.rows.size), True  # HiGHS solves no empty program
         self._deadline = math.inf
         limit = highspy.kHighsInf
         if seconds is not None:
@@ -306,7 +311,8 @@ def column_generation_bound(
     InputError
         For an unknown algorithm or a smoothing outside [0, 1).
     SolveFailed
-        If a mandatory job has no schedule at all, or HiGHS fails on the master.
+        If a mandatory job has no schedule at all, or HiGHS fails on the master. Jobs that cannot
+        all be served together end the search by ``infeasible``, with the best bound so far.
     """
     if algorithm not in LP_ALGORITHMS:
         raise InputError("algorithm", algorithm, f"must be one of {', '.join(LP_ALGORITHMS)}")
@@ -407,8 +413,8 @@ class _Run:
         if not added:
             if self._whole:
                 return StoppedBy.CONVERGED
-            if self.master.penalty > 1e12:
-                raise SolveFailed("the master program stays infeasible")
+            if self.master.penalty > HIGHEST_PENALTY:
+                return StoppedBy.INFEASIBLE  # of the relaxation, which rounding does not prove
             self.master.raise_penalty()
         return None
 

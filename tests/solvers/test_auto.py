@@ -173,3 +173,10 @@ def test_a_family_without_placement_gets_bound_and_program(monkeypatch):
     result = solve_auto(instance, "optional", SolveOptions(time_limit=1.0), program=no_program)
     assert result.solution.assignments() == build_solution(instance, {}).assignments()
     assert result.bound >= brute_force(instance, "optional")
+
+
+@pytest.mark.parametrize("method", ["auto", "bound", "column-generation"])
+def test_a_mandatory_job_without_a_schedule_makes_every_method_say_infeasible(method):
+    result = solve(make("toymin", [(1, 9, 1, 1)], [1], 3), method, time_limit=1.0)
+    assert result.status is Status.INFEASIBLE
+    assert result.bound is None

@@ -114,3 +114,21 @@ def test_bad_settings_and_infeasible_problems():
 def test_nothing_to_schedule():
     found = column_generation_bound(ToyOracle(make("toymax", [], [1], 3), "optional", "groups"))
     assert found.bound == pytest.approx(0, abs=1e-8)
+
+
+@pytest.mark.parametrize("prices", [None, np.ones(3)])
+def test_jobs_none_of_which_has_a_schedule_are_worth_nothing(prices):
+    """The master then has no columns at all, which HiGHS does not call optimal."""
+    oracle = ToyOracle(make("toymax", [(1, 9, 1, 6)], [1], 3), "optional", "groups")
+    found = column_generation_bound(oracle, start_prices=prices)
+    assert found.bound == pytest.approx(0, abs=1e-8)
+    assert found.stopped_by is StoppedBy.CONVERGED
+
+
+def test_jobs_that_cannot_be_served_together_end_with_the_best_bound():
+    """Two unit jobs, both mandatory, for one server and one slot: no penalty makes room."""
+    oracle = ToyOracle(make("toymin", [(1, 1, 1, 1), (1, 1, 1, 1)], [1], 1), "modes", "groups")
+    found = column_generation_bound(oracle)
+    assert found.stopped_by is StoppedBy.INFEASIBLE
+    assert found.bound >= 2 - 1e-6
+    assert found.details["master_value"] is None

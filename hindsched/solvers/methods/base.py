@@ -7,9 +7,12 @@ replaces or adds what differs.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from hindsched.instances.base import Instance
 from hindsched.models.base import model_module
@@ -112,7 +115,12 @@ def _bound_by(
     on_progress: Progress | None,
 ) -> Result:
     started = time.perf_counter()
-    found = engine(build_oracle(instance, formulation), options, on_progress=on_progress)
+    oracle = build_oracle(instance, formulation)
+    if math.isinf(oracle.bound(np.zeros(oracle.rows.size))):
+        from hindsched.solvers.methods.auto import infeasible
+
+        return infeasible(instance, formulation, options, started, method)
+    found = engine(oracle, options, on_progress=on_progress)
     return Result(
         instance=instance,
         formulation=formulation,

@@ -18,17 +18,21 @@ from numpy.typing import NDArray
 
 from hindsched.instances.edgecloud import EdgecloudInstance
 from hindsched.models.base import Commitments
-from hindsched.models.edgecloud_literal import LiteralBuilder, build_literal
-from hindsched.models.edgecloud_no_migration import NoMigrationBuilder, build_no_migration
+from hindsched.models.edgecloud_builder import ProgramBuilder
+from hindsched.models.edgecloud_literal import LiteralBuilder
+from hindsched.models.edgecloud_no_migration import NoMigrationBuilder
 from hindsched.models.edgecloud_side_rows import may_wait_in_cloud
-from hindsched.models.edgecloud_windows import Past, read_past
+from hindsched.models.edgecloud_windows import Past, last_slots, read_past
 from hindsched.solutions.base import Solution
 from hindsched.solutions.edgecloud import EdgecloudSolution
 from hindsched.solutions.edgecloud_ps import place_parameter_servers
 from hindsched.solutions.edgecloud_runs import Runs
 
 Row = tuple[int, int, int, int, int]
-BUILDERS = {"no-migration": build_no_migration, "literal": build_literal}
+BUILDERS: dict[str, type[ProgramBuilder]] = {
+    "no-migration": NoMigrationBuilder,
+    "literal": LiteralBuilder,
+}
 
 
 def build_offline(
@@ -60,9 +64,8 @@ def build_offline(
     formulation = instance.check_formulation(formulation)
     past = read_past(instance, commitments)
     known = incumbent if isinstance(incumbent, EdgecloudSolution) else None
-    model: pyo.ConcreteModel = BUILDERS[formulation](
-        instance, past, known, relax=relax, edge_ps_only=edge_ps_only
-    )
+    last = last_slots(instance, formulation, past, known, edge_ps_only=edge_ps_only)
+    model = BUILDERS[formulation](instance, past, last, relax, edge_ps_only).build()
     model.formulation, model.instance = formulation, instance
     return model
 
@@ -77,9 +80,8 @@ def build_subproblem(
     """
     formulation = instance.check_formulation(formulation)
     position = instance.job_index(job) if isinstance(job, str) else job
-    builder = LiteralBuilder if formulation == "literal" else NoMigrationBuilder
     last = {position: _last_at_any_prices(instance, position)}
-    m = builder(instance, Past(open_jobs=[position]), last, False, False).build()
+    m = BUILDERS[formulation](instance, Past(open_jobs=[position]), last, False, False).build()
     m.formulation, m.instance = formulation, instance
     keys = sorted({key[1:] for key in m.y})
     m.price = pyo.Param(keys, mutable=True, initialize=0.0)

@@ -21,32 +21,20 @@ from typing import Any
 import pyomo.environ as pyo
 
 from hindsched.instances.edgecloud import EdgecloudInstance
+from hindsched.models.edgecloud_builder import ProgramBuilder
 from hindsched.models.edgecloud_side_rows import (
     Parts,
     add_parameter_servers,
     add_storage,
     jobs_with_finite_ps,
-    may_wait_in_cloud,
 )
-from hindsched.models.edgecloud_windows import Past, last_slots, lone_time
-from hindsched.solutions.edgecloud import EdgecloudSolution
+from hindsched.models.edgecloud_windows import Past, lone_time
 
 
-def build_literal(
-    instance: EdgecloudInstance,
-    past: Past,
-    incumbent: EdgecloudSolution | None,
-    *,
-    relax: bool,
-    edge_ps_only: bool,
-) -> pyo.ConcreteModel:
-    """Build the program over the open jobs of `past`."""
-    last = last_slots(instance, "literal", past, incumbent, edge_ps_only=edge_ps_only)
-    return LiteralBuilder(instance, past, last, relax, edge_ps_only).build()
-
-
-class LiteralBuilder:
+class LiteralBuilder(ProgramBuilder):
     """Builds the program group by group; one method a group of constraints."""
+
+    name = "edgecloud_literal"
 
     def __init__(
         self,
@@ -56,25 +44,13 @@ class LiteralBuilder:
         relax: bool,
         edge_ps_only: bool,
     ) -> None:
-        self.instance, self.past, self.last = instance, past, last
-        self.relax, self.edge_ps_only = relax, edge_ps_only
-        self.jobs = past.open_jobs
+        super().__init__(instance, past, last, relax, edge_ps_only)
         self.groups = list(instance.groups.items())
-        self.edge = instance.edge_slots.tolist()
-        self.all_cloud = instance.cloud_slots.tolist()
-        self.arrival = instance.arrivals.tolist()
-        self.chunks = instance.chunks.tolist()
         self.done = {j: sum(sum(d) for d in past.done_on(j).values()) for j in self.jobs}
-        self.at_cloud = {
-            j: max(past.now, self.arrival[j] + int(instance.cloud_upload[j])) for j in self.jobs
-        }
-        self.finite = {j: may_wait_in_cloud(instance, j) for j in self.jobs}
         self.limit = {j: instance.cloud_workers(instance.jobs[j].worker_type) for j in self.jobs}
 
-    def build(self) -> pyo.ConcreteModel:
-        """The whole program."""
-        m = pyo.ConcreteModel("edgecloud_literal")
-        self._variables(m)
+    def constraints(self, m: pyo.ConcreteModel) -> None:
+        """Every group of rows."""
         self._work(m)
         self._at_once(m)
         self._capacity(m)
@@ -82,25 +58,18 @@ class LiteralBuilder:
         self._completion(m)
         self._mean_busy_time(m)
         self._side_rows(m)
-        constant = sum(self.known_until[j] - self.arrival[j] + 1 for j in self.jobs)
-        m.objective = pyo.Objective(expr=pyo.quicksum(m.C.values()) + float(constant))
-        m.last = self.last
-        m.past = self.past
-        return m
 
-    def _variables(self, m: pyo.ConcreteModel) -> None:
-        binary = pyo.UnitInterval if self.relax else pyo.Binary
-        whole = pyo.NonNegativeReals if self.relax else pyo.NonNegativeIntegers
+    def variables(self, m: pyo.ConcreteModel) -> None:
+        """y, k and k1."""
         y_keys = []
         for j in self.jobs:
             for g, ((s, kind), _) in enumerate(self.groups):
                 if kind == self.instance.jobs[j].worker_type:
-                    first = self.arrival[j] + int(self.instance.upload[j, s])
-                    first = max(first, self.past.now)
-                    y_keys += [(j, g, t) for t in range(first, self.last[j] + 1)]
+                    slots = range(self.first_slot(j, s), self.last[j] + 1)
+                    y_keys += [(j, g, t) for t in slots]
         m.y = pyo.Var(
             y_keys,
-            domain=whole,
+            domain=self.whole,
             bounds=lambda _, j, g, t: (0, min(self.chunks[j], len(self.groups[g][1]))),
         )
         self.y_by_slot: dict[tuple[int, int], list[Any]] = {}
@@ -113,20 +82,11 @@ class LiteralBuilder:
             for t in range(self.at_cloud[j], self.last[j] + 1)
         ]
         finite = [(j, t) for j, t in k_keys if self.finite[j]]
-        m.k = pyo.Var(k_keys, domain=whole, bounds=lambda _, j, t: (0, self.chunks[j]))
-        m.k1 = pyo.Var(finite, domain=whole, bounds=lambda _, j, t: (0, self.chunks[j]))
-        m.zeta = pyo.Var(self.jobs, domain=binary)
-        for j in self.jobs:
-            cloud_ps = self.instance.cloud_ps(self.instance.jobs[j].ps_type)
-            if self.limit[j] == 0 or j in self.past.on_edge or cloud_ps == 0:
-                m.zeta[j].fix(0)
-        self.known_until = {j: self._known_until(j) for j in self.jobs}
-        m.C = pyo.Var(
-            [(j, t) for j in self.jobs for t in range(self.known_until[j] + 1, self.last[j] + 1)],
-            domain=binary,
-        )
+        m.k = pyo.Var(k_keys, domain=self.whole, bounds=lambda _, j, t: (0, self.chunks[j]))
+        m.k1 = pyo.Var(finite, domain=self.whole, bounds=lambda _, j, t: (0, self.chunks[j]))
 
-    def _known_until(self, j: int) -> int:
+    def known_unfinished(self, j: int) -> int:
+        """Last slot in which job j is unfinished whatever is done."""
         if self.done[j]:
             return max(row[4] for row in self.past.rows if row[0] == j)
         return self.arrival[j] + lone_time(self.instance, j, "literal") - 1
@@ -221,20 +181,15 @@ class LiteralBuilder:
                 m.y[j, g, t] <= min(self.chunks[j], len(self.groups[g][1])) * m.C[j, t]
             ),
         )
-        m.eq_2j_order = pyo.Constraint(
-            [(j, t) for j, t in m.C if (j, t + 1) in m.C],
-            rule=lambda m, j, t: m.C[j, t] >= m.C[j, t + 1],
-        )
         m.eq_2j_cloud = pyo.ConstraintList()
         for j in self.jobs:
             if self.finite[j] or m.zeta[j].fixed:
                 continue
             left = self.chunks[j] * self.all_cloud[j] - self.done[j]
             end = self.at_cloud[j] + -(-left // self.chunks[j]) - 1
-            if end > self.last[j]:
-                m.eq_2j_cloud.add(m.zeta[j] <= 0)
-            elif end > self.known_until[j]:
-                m.eq_2j_cloud.add(m.C[j, end] >= m.zeta[j])
+            row = self.unfinished_at(m, j, end, m.zeta[j])
+            if row is not pyo.Constraint.Skip:
+                m.eq_2j_cloud.add(row)
 
     def _mean_busy_time(self, m: pyo.ConcreteModel) -> None:
         """Implied: with rate at most 1 / p a slot, completion >= mean busy time + p / 2."""
@@ -252,9 +207,7 @@ class LiteralBuilder:
             if not self.finite[j]:
                 parts.append((self.at_cloud[j] - r + p) * m.zeta[j])
             parts += [(((t + 0.5 - r) / p + 0.5) / D) * m.k1[i, t] for i, t in m.k1 if i == j]
-            slots = range(self.known_until[j] + 1, self.last[j] + 1)
-            time = self.known_until[j] - r + 1 + pyo.quicksum(m.C[j, t] for t in slots)
-            return time >= pyo.quicksum(parts)
+            return self.job_time(m, j) >= pyo.quicksum(parts)
 
         m.cut_mean_busy_time = pyo.Constraint(self.jobs, rule=cut)
 

@@ -24,31 +24,19 @@ from typing import Any
 import pyomo.environ as pyo
 
 from hindsched.instances.edgecloud import EdgecloudInstance
+from hindsched.models.edgecloud_builder import ProgramBuilder
 from hindsched.models.edgecloud_side_rows import (
     add_parameter_servers,
     add_storage,
     jobs_with_finite_ps,
-    may_wait_in_cloud,
 )
-from hindsched.models.edgecloud_windows import Past, last_slots, lone_time
-from hindsched.solutions.edgecloud import EdgecloudSolution
+from hindsched.models.edgecloud_windows import Past, lone_time
 
 
-def build_no_migration(
-    instance: EdgecloudInstance,
-    past: Past,
-    incumbent: EdgecloudSolution | None,
-    *,
-    relax: bool,
-    edge_ps_only: bool,
-) -> pyo.ConcreteModel:
-    """Build the program over the open jobs of `past`."""
-    last = last_slots(instance, "no-migration", past, incumbent, edge_ps_only=edge_ps_only)
-    return NoMigrationBuilder(instance, past, last, relax, edge_ps_only).build()
-
-
-class NoMigrationBuilder:
+class NoMigrationBuilder(ProgramBuilder):
     """Builds the program group by group; one method a group of constraints."""
+
+    name = "edgecloud_no_migration"
 
     def __init__(
         self,
@@ -58,29 +46,17 @@ class NoMigrationBuilder:
         relax: bool,
         edge_ps_only: bool,
     ) -> None:
-        self.instance, self.past, self.last = instance, past, last
-        self.relax, self.edge_ps_only = relax, edge_ps_only
-        self.jobs = past.open_jobs
+        super().__init__(instance, past, last, relax, edge_ps_only)
         self.cloud = len(instance.worker_list)
         self.server = [s for s, _, _ in instance.worker_list]
-        self.edge = instance.edge_slots.tolist()
-        self.all_cloud = instance.cloud_slots.tolist()
-        self.arrival = instance.arrivals.tolist()
-        self.chunks = instance.chunks.tolist()
         self.history = {j: past.done_on(j) for j in self.jobs}
-        self.at_cloud = {
-            j: max(past.now, self.arrival[j] + int(instance.cloud_upload[j])) for j in self.jobs
-        }
-        self.finite = {j: may_wait_in_cloud(instance, j) for j in self.jobs}
         self.workers = {
             j: [w for _, workers in instance.places(instance.jobs[j]) for w in workers]
             for j in self.jobs
         }
 
-    def build(self) -> pyo.ConcreteModel:
-        """The whole program."""
-        m = pyo.ConcreteModel("edgecloud_no_migration")
-        self._variables(m)
+    def constraints(self, m: pyo.ConcreteModel) -> None:
+        """Every group of rows."""
         self._dispatch_and_work(m)
         self._workers_one_job(m)
         self._completion(m)
@@ -88,55 +64,34 @@ class NoMigrationBuilder:
         self._mean_busy_time(m)
         self._parameter_servers(m)
         self._storage(m)
-        m.objective = pyo.Objective(
-            expr=pyo.quicksum(m.C.values())
-            + float(sum(self.known_until[j] - self.arrival[j] + 1 for j in self.jobs))
-        )
-        m.last = self.last
-        m.past = self.past
-        return m
 
     def slots(self, j: int, w: int) -> range:
         """Slots in which job j may run on worker w (2i)."""
-        first = self.arrival[j] + int(self.instance.upload[j, self.server[w]])
-        return range(max(first, self.past.now), self.last[j] + 1)
+        return range(self.first_slot(j, self.server[w]), self.last[j] + 1)
 
     def open_slots(self, j: int, w: int) -> list[int]:
         """Those that no locked job has taken."""
         busy = self.past.busy.get(w)
         return [t for t in self.slots(j, w) if busy is None or t not in busy]
 
-    def _variables(self, m: pyo.ConcreteModel) -> None:
-        binary = pyo.UnitInterval if self.relax else pyo.Binary
-        whole = pyo.NonNegativeReals if self.relax else pyo.NonNegativeIntegers
+    def variables(self, m: pyo.ConcreteModel) -> None:
+        """x, xc and y."""
         self.y_slots = {(j, w): self.open_slots(j, w) for j in self.jobs for w in self.workers[j]}
-        m.x = pyo.Var(list(self.y_slots), domain=whole, bounds=lambda _, j, w: (0, self.chunks[j]))
-        m.xc = pyo.Var(self.jobs, domain=whole, bounds=lambda _, j: (0, self.chunks[j]))
-        m.zeta = pyo.Var(self.jobs, domain=binary)
-        m.y = pyo.Var(
-            [(*jw, t) for jw, slots in self.y_slots.items() for t in slots], domain=binary
+        m.x = pyo.Var(
+            list(self.y_slots), domain=self.whole, bounds=lambda _, j, w: (0, self.chunks[j])
         )
-        self.known_until = {j: self._known_until(j) for j in self.jobs}
-        m.C = pyo.Var(
-            [(j, t) for j in self.jobs for t in range(self.known_until[j] + 1, self.last[j] + 1)],
-            domain=binary,
+        m.xc = pyo.Var(self.jobs, domain=self.whole, bounds=lambda _, j: (0, self.chunks[j]))
+        m.y = pyo.Var(
+            [(*jw, t) for jw, slots in self.y_slots.items() for t in slots], domain=self.binary
         )
         for j in self.jobs:
-            no_cloud = self.instance.cloud_workers(self.instance.jobs[j].worker_type) == 0
-            cloud_ps = self.instance.cloud_ps(self.instance.jobs[j].ps_type)
-            if no_cloud:
+            if not self.instance.has_cloud(self.instance.jobs[j]):
                 m.xc[j].fix(0)
-            if no_cloud or j in self.past.on_edge or cloud_ps == 0:
-                m.zeta[j].fix(0)
 
-    def _known_until(self, j: int) -> int:
+    def known_unfinished(self, j: int) -> int:
         """Last slot in which job j is unfinished whatever is done."""
-        done = self.history[j]
-        if not done:
-            ready = [
-                max(self.past.now, self.arrival[j] + int(self.instance.upload[j, self.server[w]]))
-                for w in self.workers[j]
-            ]
+        if not self.history[j]:
+            ready = [self.first_slot(j, self.server[w]) for w in self.workers[j]]
             ends = [r + self.edge[j] - 1 for r in ready]
             if self.instance.has_cloud(self.instance.jobs[j]):
                 ends.append(self.at_cloud[j] + self.all_cloud[j] - 1)
@@ -144,12 +99,6 @@ class NoMigrationBuilder:
             return max(min(ends), self.arrival[j] + alone - 1)
         last = [row[4] for row in self.past.rows if row[0] == j]
         return max(self.arrival[j] - 1, *last)
-
-    def job_time(self, m: pyo.ConcreteModel, j: int) -> Any:
-        """Completion - arrival + 1 as an expression (2j)."""
-        slots = range(self.known_until[j] + 1, self.last[j] + 1)
-        constant = self.known_until[j] - self.arrival[j] + 1
-        return constant + pyo.quicksum(m.C[j, t] for t in slots)
 
     def _dispatch_and_work(self, m: pyo.ConcreteModel) -> None:
         """Every chunk has one home (2c); on it, it is trained for all epochs (2b)."""
@@ -204,18 +153,6 @@ class NoMigrationBuilder:
             ],
             rule=lambda m, j, w, t: m.y[j, w, t] <= m.C[j, t],
         )
-        m.eq_2j_order = pyo.Constraint(
-            [(j, t) for j, t in m.C if (j, t + 1) in m.C],
-            rule=lambda m, j, t: m.C[j, t] >= m.C[j, t + 1],
-        )
-
-    def _end_at(self, m: pyo.ConcreteModel, j: int, slot: int, share: Any) -> Any:
-        """Job j is unfinished in `slot` if `share` (at most 1) is 1."""
-        if slot > self.last[j]:
-            return share <= 0
-        if slot <= self.known_until[j]:
-            return pyo.Constraint.Skip
-        return m.C[j, slot] >= share
 
     def _cloud(self, m: pyo.ConcreteModel) -> None:
         """Chunks in the cloud: no preemption there, so a start fixes the end (2b), (2j)."""
@@ -227,9 +164,9 @@ class NoMigrationBuilder:
             started = len(self.history[j].get(self.cloud, ()))
             if started < self.chunks[j]:
                 end = self.at_cloud[j] - 1
-                self._add(m, self._end_at(m, j, end + self.all_cloud[j], m.zeta[j]))
+                self._add(m, self.unfinished_at(m, j, end + self.all_cloud[j], m.zeta[j]))
                 fresh = (m.xc[j] - started) / self.chunks[j]
-                self._add(m, self._end_at(m, j, end + self.edge[j], fresh))
+                self._add(m, self.unfinished_at(m, j, end + self.edge[j], fresh))
         self._finite_cloud(m, [j for j in self.jobs if self.finite[j]])
 
     def _add(self, m: pyo.ConcreteModel, constraint: Any) -> None:
@@ -240,13 +177,12 @@ class NoMigrationBuilder:
         for done in self.history[j].get(self.cloud, ()):
             end = self.past.now - done - 1
             if self.all_cloud[j] > done:
-                self._add(m, self._end_at(m, j, end + self.all_cloud[j], m.zeta[j]))
+                self._add(m, self.unfinished_at(m, j, end + self.all_cloud[j], m.zeta[j]))
             if self.edge[j] > done:
-                self._add(m, self._end_at(m, j, end + self.edge[j], 1 - m.zeta[j]))
+                self._add(m, self.unfinished_at(m, j, end + self.edge[j], 1 - m.zeta[j]))
 
     def _finite_cloud(self, m: pyo.ConcreteModel, jobs: list[int]) -> None:
         """Where the cloud is finite, or its PSs, chunks may have to wait for one (2d), (2e)."""
-        domain = pyo.NonNegativeReals if self.relax else pyo.NonNegativeIntegers
         length = {(j, z): (self.edge, self.all_cloud)[z][j] for j in jobs for z in (0, 1)}
         starts = [
             (j, z, t)
@@ -254,7 +190,7 @@ class NoMigrationBuilder:
             if self.instance.has_cloud(self.instance.jobs[j])
             for t in range(self.at_cloud[j], self.last[j] - length[j, z] + 2)
         ]
-        m.s = pyo.Var(starts, domain=domain)
+        m.s = pyo.Var(starts, domain=self.whole)
         by_job: dict[tuple[int, int], list[int]] = {key: [] for key in length}
         for j, z, t in starts:
             by_job[j, z].append(t)
@@ -269,7 +205,7 @@ class NoMigrationBuilder:
         m.eq_2b_cloud = pyo.Constraint(list(by_job), rule=count)
 
         def finish(m: pyo.ConcreteModel, j: int, z: int, t: int) -> Any:
-            return self._end_at(m, j, t + length[j, z] - 1, m.s[j, z, t] / self.chunks[j])
+            return self.unfinished_at(m, j, t + length[j, z] - 1, m.s[j, z, t] / self.chunks[j])
 
         m.eq_2j_start = pyo.Constraint(starts, rule=finish)
         self.cloud_load: dict[tuple[int, int], list[Any]] = {}

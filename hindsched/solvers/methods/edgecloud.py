@@ -23,7 +23,7 @@ from hindsched.models.edgecloud_relaxations import (
     relaxation_last_slots,
     relaxation_prices,
 )
-from hindsched.models.edgecloud_windows import GreedySchedule, read_past
+from hindsched.models.edgecloud_windows import GreedySchedule, last_slots, read_past
 from hindsched.solutions.base import Solution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.certificate import Certificate, certify
@@ -258,8 +258,6 @@ def _status(solution: Solution | None, closed: bool) -> Status:
 
 def _program_columns(instance: EdgecloudInstance, formulation: str) -> int:
     """How many worker-slot variables the offline program has."""
-    from hindsched.models.edgecloud_windows import last_slots
-
     last = last_slots(instance, formulation, read_past(instance, None))
     groups = formulation == "literal"
     return sum(

@@ -30,10 +30,12 @@ from hindsched.instances.base import (
     check_keys,
     check_unique,
 )
-from hindsched.instances.modes import FIT_TOLERANCE
+from hindsched.instances.modes import FIT_TOLERANCE, units
 
 Matrix = NDArray[np.float64]
 
+MOST_DURATION = 1_000_000
+"""Jobs that cannot end within so many slots are mistakes: they would only exhaust the memory."""
 PARAMETER_SERVER = "parameter-server"
 RING_ALLREDUCE = "ring-allreduce"
 
@@ -191,6 +193,11 @@ class BatchschedInstance(Instance):
                     raise BrokenRule(
                         f"{here}.update_slots", job.update_slots, "only for parameter-server"
                     )
+            fastest = min(job.minibatch_slots) + min(job.update_slots or (0.0,))
+            least = job.total_minibatches * fastest / min(job.chunks, self.most_workers)
+            if least > MOST_DURATION:
+                rule = f"must be able to end within {MOST_DURATION} slots, but needs {least:.4g}"
+                raise BrokenRule(here, job.name, rule)
         return self
 
     @property
@@ -212,6 +219,12 @@ class BatchschedInstance(Instance):
     def worker_demand(self) -> Matrix:
         """Demand e per worker type, shape (worker types, resources)."""
         return np.array([amounts(item.demand, self.resources) for item in self.worker_types])
+
+    @cached_property
+    def most_workers(self) -> int:
+        """Most workers of one type that the empty cluster holds; at least 1."""
+        room = units(self.server_capacity, self.worker_demand).sum(axis=0)
+        return max(1, int(room.max()))
 
     @cached_property
     def ps_demand(self) -> Matrix:

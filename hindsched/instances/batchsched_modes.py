@@ -16,15 +16,18 @@ from hindsched.instances.modes import NEVER, Integers, Modes, units
 
 
 def minibatch_times(instance: BatchschedInstance, job: BatchschedJob) -> NDArray[np.float64]:
-    """Slots per mini-batch, shape (worker types, PS types or 1, q in 0..1, chunks)."""
+    """Slots per mini-batch, shape (worker types, PS types or 1, q in 0..1, most workers).
+
+    The most workers are the job's chunks, or what the empty cluster holds of any type.
+    """
     v = np.array(job.minibatch_slots, dtype=float)[:, None, None, None]
     transfer = 2.0 * instance.transfer_slots(job)[:, None, None, None]
     far = np.array([1.0, 0.0])[None, None, :, None]
-    counts = np.arange(1, job.chunks + 1)
+    counts = np.arange(1, min(job.chunks, instance.most_workers) + 1)
     if instance.has_ps:
         update = np.array(job.update_slots, dtype=float)[None, :, None, None]
         times = v + update + transfer * far
-        return np.broadcast_to(times, (*times.shape[:3], job.chunks))
+        return np.broadcast_to(times, (*times.shape[:3], len(counts)))
     share = ((counts - 1) / counts)[None, None, None, :]
     assert job.reduce_slots is not None
     reduced: NDArray[np.float64] = v + (float(job.reduce_slots) + transfer * far) * share
@@ -32,9 +35,9 @@ def minibatch_times(instance: BatchschedInstance, job: BatchschedJob) -> NDArray
 
 
 def durations(instance: BatchschedInstance, job: BatchschedJob) -> Integers:
-    """L of every combination, shape (worker types, PS types or 1, q, chunks); at least 1."""
-    counts = np.arange(1, job.chunks + 1)
-    slots = job.total_minibatches * minibatch_times(instance, job) / counts
+    """L of every combination, shape as `minibatch_times`; at least 1."""
+    times = minibatch_times(instance, job)
+    slots = job.total_minibatches * times / np.arange(1, times.shape[3] + 1)
     return np.maximum(1, np.ceil(slots - ROUNDING_TOLERANCE)).astype(np.int64)
 
 
@@ -107,7 +110,7 @@ def _every_duration(instance: BatchschedInstance, job: BatchschedJob, longest: i
         for q in (1, 0):
             for p in range(times.shape[1]):
                 work = job.total_minibatches * times[m, p, q]
-                counts = np.arange(1, job.chunks + 1)
+                counts = np.arange(1, times.shape[3] + 1)
                 need = np.maximum(1, np.ceil(work / counts - ROUNDING_TOLERANCE)).astype(np.int64)
                 for length in range(int(need.min()), min(int(need.max()), longest) + 1):
                     fewest = np.flatnonzero(need <= length)

@@ -71,7 +71,7 @@ def build_literal(
         for m in M
         for p in P
         for q in (0, 1)
-        for n in range(1, chunks[j] + 1)
+        for n in range(1, length[j].shape[3] + 1)
         if length[j][m, p, q, n - 1] <= slots
     ]
     model.pace = pyo.Var(paces, domain=binary)

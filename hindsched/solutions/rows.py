@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance
+from hindsched.instances.base import MOST_COUNT, Instance
 from hindsched.solutions.base import Assignment, Assignments
 
 Counts = NDArray[np.int64]
@@ -47,8 +47,9 @@ def check_row_keys(where: str, row: Mapping[str, Any], needed: set[str], allowed
 def read_span(where: str, row: Mapping[str, Any]) -> tuple[int, int]:
     """Read ``from`` and ``to``: slots, both inclusive."""
     for key in ("from", "to"):
-        if type(row[key]) is not int or row[key] < 1:
-            raise InputError(f"{where}.{key}", row[key], "must be a slot, an integer from 1 on")
+        if type(row[key]) is not int or not 1 <= row[key] <= MOST_COUNT:
+            rule = f"must be a slot, an integer in 1..{MOST_COUNT}"
+            raise InputError(f"{where}.{key}", row[key], rule)
     if row["from"] > row["to"]:
         raise InputError(f"{where}.to", row["to"], f"must not precede from = {row['from']}")
     return row["from"], row["to"]
@@ -63,8 +64,9 @@ def read_counts(where: str, counts: Any, names: Sequence[str]) -> Counts:
     for name, count in counts.items():
         if name not in positions:
             raise InputError(where, name, "must name a server of the instance")
-        if type(count) is not int:
-            raise InputError(f"{where}.{name}", count, "must be an integer")
+        if type(count) is not int or abs(count) > MOST_COUNT:
+            rule = f"must be an integer of at most {MOST_COUNT} in size"
+            raise InputError(f"{where}.{name}", count, rule)
         found[positions[name]] = count
     return found
 

@@ -46,6 +46,13 @@ def test_round_trip(tmp_path):
         (lambda d: d.update(architecture="ring-allreduce"), "ps_types"),
         (lambda d: d.update(bandwidth_resource="net"), "bandwidth_resource"),
         (lambda d: d["servers"][1].update(name="s1"), "servers[1].name"),
+        (lambda d: d["jobs"][2].update(epochs=10**7, minibatches=10**6), "jobs[2]"),
+        (lambda d: d["jobs"][0].update(weight=-1), "jobs[0].weight"),
+        (lambda d: d["jobs"][0].update(minibatch_slots=[]), "jobs[0].minibatch_slots"),
+        (lambda d: d["jobs"][0].update(chunks=1.5), "jobs[0].chunks"),
+        (lambda d: d["jobs"][1].update(name="j1"), "jobs[1].name"),
+        (lambda d: d.update(servers=[]), "servers"),
+        (lambda d: d.update(slot_seconds=0), "slot_seconds"),
     ],
 )
 def test_broken_rules_name_the_field(change, where):
@@ -55,6 +62,18 @@ def test_broken_rules_name_the_field(change, where):
         BatchschedInstance.parse(data)
     assert error.value.where == where
     assert "\n" not in str(error.value)
+
+
+def test_more_chunks_than_the_cluster_holds_workers_add_no_mode():
+    data = json.loads(FILE.read_text())
+    data["jobs"][0].update(chunks=10**7, minibatches=1)
+    inst = BatchschedInstance.parse(data)
+    most = inst.most_workers
+    assert most < 100
+    few = inst.jobs[0].model_copy(update={"chunks": most, "minibatches": 10**7 // most})
+    found = set(modes(inst, inst.jobs[0]).tuples())
+    assert {mode[:4] for mode in found} == {mode[:4] for mode in modes(inst, few).tuples()}
+    assert max(mode[3] for mode in found) <= most
 
 
 def test_a_cluster_that_holds_no_job_is_refused():

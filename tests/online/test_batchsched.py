@@ -135,6 +135,14 @@ def test_the_theorems_assumptions_can_hold():
 
 def test_settings_are_checked():
     inst = known_b(PARAMETER_SERVER)
-    for settings in ({"alpha": 0}, {"price_base": 1.0}, {"density_scale": 0}, {"order": "size"}):
+    infinite = float("inf")
+    for settings in (
+        {"alpha": 0},
+        {"price_base": 1.0},
+        {"price_base": infinite},
+        {"density_scale": 0},
+        {"density_scale": infinite},
+        {"order": "size"},
+    ):
         with pytest.raises(InputError):
             simulate(inst, "batchsched", settings=settings)

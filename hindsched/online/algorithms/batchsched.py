@@ -17,6 +17,7 @@ smallest weight per least volume, as the assumption ``1 <= w / sum f <= F`` of t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -195,10 +196,10 @@ class BatchschedOnline(GeometricBatches):
         engine: Engine = "oracle",
     ) -> None:
         super().__init__(alpha)
-        if price_base is not None and not price_base > 1:
-            raise InputError("set.price_base", price_base, "must exceed 1")
-        if not density_scale > 0:
-            raise InputError("set.density_scale", density_scale, "must be positive")
+        if price_base is not None and not 1 < price_base < math.inf:
+            raise InputError("set.price_base", price_base, "must exceed 1 and be finite")
+        if not 0 < density_scale < math.inf:
+            raise InputError("set.density_scale", density_scale, "must be positive and finite")
         self.order, self.tight_slots, self.price_base = order, tight_slots, price_base
         self.density_scale, self.declared = density_scale, declared
         self.every_duration, self.engine = every_duration, engine

@@ -138,7 +138,7 @@ class BatchschedCluster(GangCluster):
 
     def _most_on_empty(self, job: BatchschedJob, m: int, p: int, few_ps: bool) -> int:
         capacity = self.instance.server_capacity
-        for count in range(job.chunks, 0, -1):
+        for count in range(min(job.chunks, self.instance.most_workers), 0, -1):
             if self._find(capacity, count, m, p, few_ps) is not None:
                 return count
         return 0

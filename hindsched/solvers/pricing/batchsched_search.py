@@ -143,7 +143,8 @@ class ScheduleSearch:
         self._ratio = np.zeros((len(self._worker), max(1, len(self._server))))
         if instance.has_ps:
             self._ratio = instance.worker_bandwidth[:, None] / instance.ps_bandwidth[None, :]
-        types = (len(self._worker), max(1, most_workers), slots)
+        counts = max(1, min(most_workers, instance.most_workers))
+        types = (len(self._worker), counts, slots)
         self._spread = np.zeros(types)
         self._single = np.zeros(types)
         self.reset()

@@ -384,9 +384,11 @@ def _conclude(
             details["refused_bound"] = bound
             bound, status, stopped_by = None, Status.FEASIBLE, StoppedBy.ERROR
     if program.is_mixed_integer and status in (Status.OPTIMAL, Status.FEASIBLE):
-        # A solver's arithmetic cannot prove a smaller gap than its tolerances allow.
-        gap = max(options.gap, OBJECTIVE_TOLERANCE) if status is Status.OPTIMAL else options.gap
-        status = Status.OPTIMAL if within_gap(objective, bound, gap) else Status.FEASIBLE
+        closed = within_gap(objective, bound, options.gap)
+        if status is Status.OPTIMAL and bound is not None:
+            # A solver's arithmetic cannot prove a smaller gap than its tolerances allow.
+            closed = closed or _agree(objective, bound)
+        status = Status.OPTIMAL if closed else Status.FEASIBLE
     duals = reduced = None
     if want_duals and answer.row_duals is not None and answer.column_duals is not None:
         duals = shadow_prices(sign, program.rows, answer.row_duals)

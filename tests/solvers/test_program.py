@@ -191,6 +191,11 @@ def test_a_gap_below_the_solver_s_tolerances_is_closed_by_its_word(monkeypatch):
     lie(monkeypatch, bound=-17.0 * (1 + 1e-7))
     assert solve_program(small(pyo.NonNegativeIntegers), options).status is Status.OPTIMAL
     monkeypatch.undo()
+    near_zero = small(pyo.NonNegativeIntegers)
+    near_zero.objective.set_value(near_zero.objective.expr - 17)
+    lie(monkeypatch, bound=-1e-7)
+    assert solve_program(near_zero, options).status is Status.OPTIMAL
+    monkeypatch.undo()
     lie(monkeypatch, bound=-17.0 * (1 + 1e-4))
     assert solve_program(small(pyo.NonNegativeIntegers), options).status is Status.FEASIBLE
     monkeypatch.undo()

@@ -183,8 +183,9 @@ class MlbrokerInstance(Instance):
     def _is_consistent(self) -> Self:
         if len(set(self.resources)) != len(self.resources):
             raise BrokenRule("resources", self.resources, "names must be unique")
-        if not self.datacenters:
-            raise BrokenRule("datacenters", [], "must not be empty")
+        for field in ("resources", "datacenters"):
+            if not getattr(self, field):
+                raise BrokenRule(field, [], "must not be empty")
         check_unique("datacenters", [center.name for center in self.datacenters])
         for index, center in enumerate(self.datacenters):
             check_keys(f"datacenters[{index}].prices", center.prices, self.resources)

@@ -254,8 +254,8 @@ class SlotProgram:
     def __init__(
         self, block: SlotBlock, switching: Switching = "entropy", epsilon: float = 0.01
     ) -> None:
-        if epsilon <= 0:
-            raise InputError("epsilon", epsilon, "must be above 0")
+        if not 0 < epsilon < np.inf:
+            raise InputError("epsilon", epsilon, "must be above 0 and finite")
         if switching not in ("entropy", "relu"):
             raise InputError("switching", switching, "must be entropy or relu")
         jobs, centers, _ = block.shape

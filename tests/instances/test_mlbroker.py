@@ -53,6 +53,7 @@ RULES = [
      "datacenters[1].prices.tpu"),
     (lambda data: data["datacenters"][2]["prices"].pop("gpu"), "datacenters[2].prices.gpu"),
     (put("datacenters", []), "datacenters"),
+    (put("resources", []), "resources"),
     (put("datacenters", 1, "name", "r1"), "datacenters[1].name"),
     (put("resources", ["gpu", "gpu"]), "resources"),
     (put("transfer_usd_per_gb", [[0]]), "transfer_usd_per_gb"),

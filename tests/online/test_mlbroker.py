@@ -287,7 +287,16 @@ def test_loose_big_m_makes_the_relaxation_worthless():
 
 
 @pytest.mark.parametrize(
-    "chosen", [{"epsilon": 0}, {"big_m_factor": 0}, {"rounding": "up"}, {"price": "none"}]
+    "chosen",
+    [
+        {"epsilon": 0},
+        {"epsilon": math.nan},
+        {"epsilon": math.inf},
+        {"big_m_factor": 0},
+        {"big_m_factor": math.inf},
+        {"rounding": "up"},
+        {"price": "none"},
+    ],
 )
 def test_bad_settings(chosen):
     with pytest.raises(InputError):
@@ -305,8 +314,9 @@ def test_receding_horizon():
     assert not noisy.violations
     with pytest.raises(InputError):
         simulate(instance, "receding-horizon", settings={"window": 0})
-    with pytest.raises(InputError):
-        simulate(instance, "receding-horizon", settings={"noise": -1})
+    for noise in (-1, math.nan, 1000):
+        with pytest.raises(InputError, match=r"set\.noise"):
+            simulate(instance, "receding-horizon", settings={"noise": noise})
 
 
 # Hand-worked slots and laws

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any, Literal
 
@@ -83,10 +84,9 @@ class Mlbroker(Broker):
         zero_weights: Literal["bernoulli", "ignore"] = "bernoulli",
         engine: Literal["oracle", "model"] = "oracle",
     ) -> None:
-        if epsilon <= 0:
-            raise InputError("set.epsilon", epsilon, "must be above 0")
-        if big_m_factor <= 0:
-            raise InputError("set.big_m_factor", big_m_factor, "must be above 0")
+        for name, value in (("epsilon", epsilon), ("big_m_factor", big_m_factor)):
+            if not 0 < value < math.inf:
+                raise InputError(f"set.{name}", value, "must be above 0 and finite")
         self.epsilon, self.price, self.switching = epsilon, price, switching
         self.rounding, self.relocation, self.zero_weights = rounding, relocation, zero_weights
         self.big_m_kind, self.big_m_factor, self.engine = big_m_kind, big_m_factor, engine

@@ -18,6 +18,9 @@ from hindsched.online.dynamics.mlbroker import Broker
 from hindsched.online.protocol import draws
 from hindsched.solvers.methods.mlbroker_plan import first_of_plan
 
+LARGEST_NOISE = 10.0
+"""Deviation of a forecast's logarithm beyond which its factor would overflow."""
+
 
 class RecedingHorizon(Broker):
     """Plan over a window with forecasts of the live jobs' data; future arrivals stay unknown.
@@ -30,7 +33,7 @@ class RecedingHorizon(Broker):
         ``perfect``: the jobs' own future data. ``noisy``: the same times a log-normal factor per
         centre and slot, keyed by (seed, job, slot).
     noise : float
-        Deviation of the factor's logarithm.
+        Deviation of the factor's logarithm, at most 10.
     relocation : bool
         Whether the present slot's placement ends with the local search, a launch shared among the
         slots in a row that the plan uses it in.
@@ -47,8 +50,8 @@ class RecedingHorizon(Broker):
     ) -> None:
         if window < 1:
             raise InputError("set.window", window, "must be at least 1")
-        if noise < 0:
-            raise InputError("set.noise", noise, "must not be negative")
+        if not 0 <= noise <= LARGEST_NOISE:
+            raise InputError("set.noise", noise, f"must be between 0 and {LARGEST_NOISE}")
         self.window, self.forecast, self.noise = window, forecast, noise
         self.relocation = relocation
 

@@ -24,8 +24,8 @@ R2_WARNING = (
 
 def r1(epsilon: float) -> float:
     """Theorem 3's ratio, 2 + (1 + eps) ln(1 + 1 / eps): falls towards 3 as eps grows."""
-    if epsilon <= 0:
-        raise InputError("epsilon", epsilon, "must be above 0")
+    if not 0 < epsilon < math.inf:
+        raise InputError("epsilon", epsilon, "must be above 0 and finite")
     return 2.0 + (1.0 + epsilon) * math.log1p(1.0 / epsilon)
 
 

@@ -11,6 +11,7 @@ import pytest
 from hindsched.errors import InputError
 from hindsched.instances.edgecloud import EdgecloudInstance
 from hindsched.instances.generators.edgecloud import MODELS, from_trace, generate
+from hindsched.instances.generators.registry import generate as generate_by_word
 from hindsched.instances.generators.registry import suite
 from hindsched.instances.io import parse_instance, read, schema
 from hindsched.online.simulator import simulate
@@ -130,12 +131,27 @@ def test_testbed_and_suites():
         ({"workers": []}, "set.workers"),
         ({"colour": 1}, "set.colour"),
         ({"cloud_workers": 0, "worker_types": 40}, "set.worker_types"),
+        ({"cloud_workers": [1, 2]}, "set.cloud_workers"),
+        ({"cloud_workers": -1}, "set.cloud_workers"),
+        ({"minibatch_scale": [0.1, 0.2]}, "set.minibatch_scale"),
+        ({"burst": "much"}, "set.burst"),
+        ({"epochs": float("inf")}, "set.epochs"),
+        ({"epochs": None}, "set.epochs"),
+        ({"ps": [3]}, "set.ps"),
     ],
 )
 def test_bad_settings(settings, where):
     with pytest.raises(InputError) as error:
         generate("small", 0, **settings)
     assert error.value.where == where
+
+
+def test_settings_that_are_off_in_every_preset_can_be_set():
+    made = generate_by_word("edgecloud", cloud_workers="2", storage_gb="[4, 8]", chunk_gb=2)
+    assert made.cloud.workers == {"t1": 2, "t2": 2}
+    assert all(4 <= server.storage_gb <= 8 for server in made.servers)
+    with pytest.raises(InputError, match="cloud_workers"):
+        generate_by_word("edgecloud", cloud_workers="many")
 
 
 @pytest.mark.skipif(not TRACE.exists(), reason="HINDSCHED_TRACES does not hold philly.csv.gz")

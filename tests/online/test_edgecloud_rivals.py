@@ -120,6 +120,8 @@ def test_srtf_serves_the_shortest_first(tiny):
 def test_settings_are_checked():
     with pytest.raises(InputError):
         build_algorithm("edgecloud", "tiresias-l", {"limits_s": [5.0, 2.0]})
+    with pytest.raises(InputError, match="first_horizon"):
+        build_algorithm("edgecloud", "batchsche", {"first_horizon": 0})
     closed = instance(PAIR, [job("j", 1, 1, 1, 1, UP)], {"workers": {"t1": 0}})
     with pytest.raises(InputError, match="workers of type t1"):
         simulate(closed, "all-cloud")

@@ -136,6 +136,8 @@ def _check_kinds(
                 raise InputError(where, value, error.errors()[0]["msg"].lower()) from None
             continue
         kinds = {_kind(preset[key]) for preset in known.values() if key in preset}
+        if kinds == {_kind(None)}:  # off in every preset; what turns it on is a number
+            kinds.add(_kind(0))
         if kinds and _kind(value) not in kinds:
             raise InputError(where, value, f"must be {' or '.join(sorted(kinds))}")
 

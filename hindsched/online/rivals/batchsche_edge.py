@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hindsched.errors import Refused
+from hindsched.errors import InputError, Refused
 from hindsched.instances.edgecloud import EdgecloudInstance, EdgecloudJob
 from hindsched.online.batching import (
     Admission,
@@ -263,6 +263,8 @@ class BatchSche(GeometricBatches):
     """
 
     def __init__(self, first_horizon: int = 1) -> None:
+        if first_horizon < 1:
+            raise InputError("set.first_horizon", first_horizon, "must be at least 1")
         super().__init__(None, first_horizon)
 
     def start(self, environment: Environment) -> None:

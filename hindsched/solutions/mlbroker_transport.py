@@ -10,6 +10,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from hindsched.kernel_cache import ensure_cache_folder
+
+ensure_cache_folder()
+
 Floats = NDArray[np.float64]
 
 

@@ -300,6 +300,32 @@ def test_theorem_states_its_gaps():
     assert theorem(example_1().with_jobs(()))["value"] is None
 
 
+def test_extra_speed_by_hand():
+    """Real times: 4.5 and 1.5 slots, at speed 1.5 they are 3 and 1; uploads stay 0 and 1.
+
+    The short job is ready at time 2, when the long one has 1 left (at speed 1: 2.5), and preempts
+    it until 3 (3.5); the long one ends at 4 (6). Job c of two chunks goes to the cloud as a whole:
+    one slot of upload and 2.5 / 1.5 slots of work.
+    """
+    long = job("a", 1, 1, 4.5, 4.5, {"a": 0})
+    short = job("b", 2, 1, 1.5, 1.5, {"a": 1})
+    cloud = job("c", 1, 2, 2.5, 2.5, {"a": 90, "cloud": 1}, worker_type="t2")
+    tiny = instance(ONE, [long, short, cloud], NO_CLOUD)
+    fast, plain = run_with_speed(tiny, 0.5), run_with_speed(tiny, 0.0)
+    assert fast.times == pytest.approx([4, 2, 1 + 2.5 / 1.5])
+    assert plain.times == pytest.approx([6, 2.5, 3.5])
+    # Q by (5): a finds nothing; b waits for nobody and delays a; c's chunks do not meet.
+    alphas = [d.alphas for d in fast.dispatches]
+    assert alphas[0] == pytest.approx([3])
+    assert alphas[1] == pytest.approx([1 + 1 + 1])
+    assert alphas[2] == pytest.approx([(1 + 2.5 / 1.5) / 2] * 2)
+    assert fast.average_flow == pytest.approx(4 + 2 + 1 + 2.5 / 1.5)
+    assert sum(map(sum, alphas)) == pytest.approx(fast.average_flow)  # Lemma 4: in release order
+    # alpha'' of b: upload and wait, and the unfinished third of a that it delays.
+    assert fast.dispatches[1].corrected_alpha == pytest.approx(1 + 1 / 3)
+    assert fast.slack >= -1e-9
+
+
 def test_speed_must_not_be_negative():
     with pytest.raises(InputError):
         run_with_speed(example_1(), -0.5)

@@ -54,6 +54,7 @@ def broken(path, value):
         (["jobs", 1, "epochs"], 2.5, "jobs[1].epochs"),
         (["jobs", 1, "epochs"], None, "jobs[1].epochs"),
         (["jobs", 1, "minibatch_slots"], 0, "jobs[1].minibatch_slots"),
+        (["jobs", 1, "minibatch_slots"], 1e15, "jobs[1]"),
         (["jobs", 0, "utility"], {"kind": "power", "scale": 1, "exponent": 1}, "jobs[0].utility"),
         (
             ["jobs", 0, "utility"],

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hindsched.errors import InputError
 from hindsched.instances.io import parse_instance, read
 from hindsched.online.dynamics.oasis import OasisCluster
 from hindsched.online.rivals.drf import Drf
@@ -73,6 +75,8 @@ def test_rrh_refuses_below_its_threshold(four_jobs: Any) -> None:
     result = simulate(four_jobs, "rrh", settings={"threshold": 4})
     # j3 nets 2; without it nothing else changes for the others' admission.
     assert result.rejected == ("j3",)
+    with pytest.raises(InputError, match="threshold"):
+        simulate(four_jobs, "rrh", settings={"threshold": math.nan})
 
 
 def test_dorm_by_hand(four_jobs: Any) -> None:
@@ -103,8 +107,42 @@ class WatchedFifo(Fifo):
 
 
 class WatchedDrf(Drf):
+    """Every unit goes to the smallest dominant share that could still grow, computed anew."""
+
     def reallocate(self) -> None:
+        extend, blocked = self.cluster.extend, set()
+
+        def share(record: Any) -> float:
+            own = held.get(record.name, 0)
+            cluster = self.cluster.instance  # type: ignore[attr-defined]
+            parts = [0.0]
+            for demand, servers, count in (
+                (record.worker, cluster.worker_servers, own),
+                (record.ps, cluster.ps_servers, cluster.ps_needed(record, own)),
+            ):
+                for resource, amount in demand.items():
+                    total = sum(server.capacity.get(resource, 0) for server in servers)
+                    parts.append(count * amount / total if total else 0.0)
+            return max(parts)
+
+        def watched(record: Any, placement: Any) -> Any:
+            can_grow = [
+                other
+                for name, other in self.jobs.items()
+                if name not in blocked and held.get(name, 0) < self.cluster.max_workers(other)
+            ]
+            assert share(record) <= min(map(share, can_grow)) + 1e-12
+            grown = extend(record, placement)
+            if grown is None:
+                blocked.add(record.name)
+            else:
+                held[record.name] = grown.num_workers
+            return grown
+
+        held: dict[str, int] = {}
+        self.cluster.extend = watched  # type: ignore[method-assign]
         super().reallocate()
+        self.cluster.extend = extend  # type: ignore[method-assign]
         for name, record in self.jobs.items():
             held = self.held.get(name)
             workers = held.num_workers if held else 0
@@ -113,6 +151,25 @@ class WatchedDrf(Drf):
 
 
 class WatchedRrh(Rrh):
+    """Admitted exactly if the reward less the others' losses, computed anew, is above 0."""
+
+    def admit(self, record: Any) -> bool:
+        def slots(other: Any, work: float) -> int:
+            return max(1, math.ceil(work / self.cluster.fixed_workers(other) - 1e-9))
+
+        def earns(other: Any, end: int) -> float:
+            late = end > self.environment.cluster.horizon
+            return 0.0 if late else other.utility.value(end - other.arrival)
+
+        delay = slots(record, self.cluster.work(record))
+        net = earns(record, self.slot + delay - 1)
+        for name, other in self.jobs.items():
+            end = self.slot + slots(other, self.remaining[name]) - 1
+            net -= earns(other, end) - earns(other, end + delay)
+        admitted = super().admit(record)
+        assert admitted == (net > self.threshold)
+        return admitted
+
     def reallocate(self) -> None:
         super().reallocate()
         for row in self._admissions:

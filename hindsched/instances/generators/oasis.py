@@ -129,9 +129,16 @@ def _check(settings: Json) -> None:
         raise InputError("set.network", settings["network"], "must be type or random")
     for name, length in (("priority", 2), ("shares", 3)):
         values = settings[name]
-        if not isinstance(values, list | tuple) or len(values) != length or min(values) < 0:
+        numbers = isinstance(values, list | tuple) and all(
+            type(value) in (int, float) and 0 <= value < math.inf for value in values
+        )
+        if not numbers or len(values) != length:
             rule = f"must be a list of {length} numbers, none below 0"
             raise InputError(f"set.{name}", values, rule)
+    if not 0 < settings["priority"][0] <= settings["priority"][1]:
+        raise InputError("set.priority", settings["priority"], "must rise from above 0")
+    if not sum(settings["shares"]) > 0:
+        raise InputError("set.shares", settings["shares"], "must not all be 0")
 
 
 def _name(preset: str, seed: int, settings: Json) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from hindsched.errors import InputError
 from hindsched.online.dynamics.base import Placement
 from hindsched.online.protocol import Environment
 from hindsched.online.rivals.elastic import WORK_TOLERANCE, EventDriven
@@ -29,6 +30,8 @@ class Rrh(EventDriven):
     randomised = True
 
     def __init__(self, threshold: float = 0.0) -> None:
+        if math.isnan(threshold):
+            raise InputError("set.threshold", threshold, "must be a number")
         self.threshold = threshold
 
     def start(self, environment: Environment) -> None:

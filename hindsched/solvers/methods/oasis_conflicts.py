@@ -25,7 +25,7 @@ from hindsched.solvers.status import Status, StoppedBy
 
 Ends = dict[int, int]
 """Latest end slot by the position of each admitted job."""
-SHRINK_SECONDS = 3.0
+SHRINK_SECONDS = 2.0
 """Limit of each leaf while a conflict is made smaller; undecided keeps the larger conflict."""
 MOST_UNDECIDED = 3
 """Undecided leaves after which a conflict stays as it is."""

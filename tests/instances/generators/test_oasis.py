@@ -99,6 +99,11 @@ def test_settings_change_what_they_say():
 @pytest.mark.parametrize(
     ("setting", "value"),
     [
+        ("priority", [5, 1]),
+        ("priority", ["a", "b"]),
+        ("priority", [0, 0]),
+        ("shares", [0, 0, 0]),
+        ("shares", [1, "a", 2]),
         ("jobs", 0),
         ("servers", 1.5),
         ("network", "ring"),

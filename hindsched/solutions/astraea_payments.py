@@ -9,7 +9,6 @@ floats, so that the gains add up to the payments exactly.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hindsched.errors import InputError
-from hindsched.instances.astraea import AstraeaInstance
+from hindsched.instances.astraea import MOST_REVENUE, AstraeaInstance
 from hindsched.solutions.base import Violation
 from hindsched.solutions.rows import Counts
 
@@ -122,6 +121,7 @@ def read_payment(where: str, payment: Any) -> tuple[float, float] | None:
         raise InputError(where, payment, "must have the keys workers and ps")
     for key, price in payment.items():
         number = isinstance(price, int | float) and not isinstance(price, bool)
-        if not number or not 0 <= price < math.inf:
-            raise InputError(f"{where}.{key}", price, "must be a finite number from 0 on")
+        if not number or not 0 <= price <= MOST_REVENUE:
+            rule = f"must be a finite number from 0 on, at most {MOST_REVENUE:.0e}"
+            raise InputError(f"{where}.{key}", price, rule)
     return float(payment["workers"]), float(payment["ps"])

@@ -113,6 +113,7 @@ def test_payments_for_what_nobody_offers():
         ({"j11": [{**GOOD, "payment": {"workers": 1}}]}, "workers and ps"),
         ({"j11": [{**GOOD, "payment": {"workers": -1, "ps": 0}}]}, "from 0 on"),
         ({"j11": [{**GOOD, "payment": {"workers": float("inf"), "ps": 0}}]}, "finite"),
+        ({"j11": [{**GOOD, "payment": {"workers": 10**400, "ps": 0}}]}, "at most 1e"),
         ({"j11": [{**GOOD, "worker_type": "gpu"}]}, "must be one of worker"),
     ],
 )

@@ -1,0 +1,77 @@
+"""The figures of batchsched: all are there, and drawings say what is outside the feasible set."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+
+from hindsched.analysis.figures import batchsched as figures
+from hindsched.analysis.figures.base import FigureScale
+from hindsched.instances.batchsched import PARAMETER_SERVER
+from hindsched.instances.generators.batchsched import generate
+from hindsched.online.algorithms.batchsched import BatchschedExact, GreedyRtl
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def rows(scheme, values, feasible=True):
+    return [
+        {"jobs": x, "algorithm": scheme, "seed": 0, "objective": y, "in_feasible_set": feasible}
+        for x, y in values.items()
+    ]
+
+
+def test_every_number_of_the_paper_is_there():
+    assert list(figures.FIGURES) == [str(number) for number in range(2, 13)]
+
+
+def test_what_is_outside_the_feasible_set_is_starred_and_dashed():
+    table = pd.DataFrame(rows("fifo", {1: 3.0, 2: 4.0}) + rows("drf", {1: 2.0, 2: 3.0}, False))
+    figure = figures.FIGURES["2"].draw(table)
+    legend = figure.axes[0].get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["fifo", "drf *"]
+    assert "outside the feasible set" in legend.get_title().get_text()
+    styles = [item[0].get_linestyle() for item in figure.axes[0].containers]
+    assert styles == ["-", "--"]
+
+
+def test_f_is_drawn_on_a_logarithmic_axis():
+    table = pd.DataFrame(rows("batchsched", {1: 3.0, 1e8: 4.0})).rename(
+        columns={"jobs": "density_scale"}
+    )
+    assert figures.FIGURES["4"].draw(table).axes[0].get_xscale() == "log"
+
+
+def test_left_shift_is_a_scheme_of_its_own():
+    instance = generate("small", 3, jobs=6)
+    plain, shifted = (
+        figures._run(instance, name, 0, {}, lambda text: None)
+        for name in ("batchsched-adaptive", figures.LEFT_SHIFT)
+    )
+    assert shifted["algorithm"] == figures.LEFT_SHIFT
+    assert shifted["objective"] <= plain["objective"]
+    assert shifted["in_feasible_set"]
+
+
+def test_a_sweep_keeps_the_architectures_apart(monkeypatch):
+    def small(seed, architecture, **settings):
+        settings = {key: settings[key] for key in settings if key == "fixed_worker_type"}
+        return generate("small", seed, architecture=architecture, **settings)
+
+    monkeypatch.setattr(figures, "_instance", small)
+    table = figures.FIGURES["9"].run(FigureScale(quick=True, seeds=1), lambda text: None)
+    assert set(table["scheme"].str.split(", ").str[1]) == {"PS", "RAR"}
+    assert len(table) == len(table.drop_duplicates(["fixed_worker_type", "scheme", "seed"]))
+
+
+def test_one_round_accepts_no_more_than_everything():
+    instance = generate("small", 1, jobs=6, architecture=PARAMETER_SERVER)
+    everything = sum(job.weight for job in instance.jobs)
+    for algorithm in (BatchschedExact(), GreedyRtl()):
+        few, many = (figures.accepted_weight(instance, algorithm, tau) for tau in (4, 64))
+        assert few <= many == everything

@@ -37,6 +37,7 @@ class RowTruth(ABC):
         self.environment = environment
         self.jobs = {job.name: job for job in instance.jobs}
         self.rows: dict[str, list[Assignment]] = {}
+        self._alone: dict[str, Instance] = {}
 
     def reveal_slot(self, job: Any) -> int:
         """Slot in whose step the job is told to the algorithm: its arrival."""
@@ -52,7 +53,9 @@ class RowTruth(ABC):
         A family whose algorithms may decide less at once than such a row says (that a run begins,
         say, and later that it ends) checks the form of its own rows in `check_row`.
         """
-        build_solution(self.instance, {name: rows}, self.environment.formulation)
+        if name not in self._alone:  # a job alone: its rows are read many times
+            self._alone[name] = self.instance.with_jobs((self.jobs[name],))
+        build_solution(self._alone[name], {name: rows}, self.environment.formulation)
 
     def apply(self, slot: int, decision: Decision) -> None:
         """Add the decision's rows.

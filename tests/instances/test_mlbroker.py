@@ -153,6 +153,37 @@ def test_bad_settings_are_input_errors(settings):
         generate("small", 0, **settings)
 
 
+@pytest.mark.parametrize(
+    ("preset", "key", "value"),
+    [
+        ("small", "slot_days", 0),
+        ("small", "slot_days", (0.5, 1)),
+        ("small", "life_slots", 0.5),
+        ("small", "life_slots", (0, 3)),
+        ("small", "discount", (0.5, 1.5)),
+        ("small", "data_variation", 2),
+        ("small", "persistent_share", -1),
+        ("small", "pinned_probability", 2),
+        ("small", "burst", (0, 1)),
+        ("small", "symmetric_transfer", "maybe"),
+        ("small", "capacity_gb", 0),
+        ("small", "data_gb", float("inf")),
+        ("small", "deployment_gb", -1),
+        ("small", "jobs", True),
+        ("section-6.4", "slot_hours", 0),
+        ("section-6.4", "dataset_gb", -5),
+        ("section-6.4", "discount", (0.5, 0.6)),
+        ("section-6.4", "instance_threshold", (1, 2)),
+        ("section-6.4", "dataset_share", (0.1,)),
+    ],
+)
+def test_bad_settings_are_named(preset, key, value):
+    with pytest.raises(InputError) as caught:
+        generate(preset, 0, **{key: value})
+    assert caught.value.where == f"set.{key}"
+    assert "\n" not in str(caught.value)
+
+
 def test_unknown_preset():
     with pytest.raises(InputError):
         generate("large", 0)

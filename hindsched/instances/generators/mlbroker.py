@@ -15,6 +15,7 @@ from hindsched.instances.base import Instance
 from hindsched.instances.generators.registry import Suite
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
 from hindsched.instances.generators.settings import (
+    check_number,
     check_span,
     draw_integer,
     draw_uniform,
@@ -114,6 +115,19 @@ EPOCHS_PER_SLOT = 10
 """Epochs that a slot's data is trained for in ``section-6.4`` (ours)."""
 SYNCHRONISATIONS_PER_SLOT = 30
 """Exchanges of the whole model between a worker and the PS in a slot of ``section-6.4`` (ours)."""
+
+LIMITS: dict[str, tuple[float, float]] = {
+    "slot_days": (1e-4, 365),
+    "slot_hours": (1e-3, 8760),
+    "life_slots": (1, 1e6),
+    "capacity_gb": (1e-6, 1e9),
+    "discount": (0, 1),
+    "burst": (0, 1),
+    "data_variation": (0, 1),
+    "persistent_share": (0, 1),
+    "pinned_probability": (0, 1),
+}
+"""Least and largest value of settings for which "a number of at least 0" is not enough."""
 
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": PAPER,
@@ -222,10 +236,18 @@ def _settings(preset: str, settings: dict[str, Any]) -> dict[str, Any]:
     if type(values["jobs"]) is not int or values["jobs"] < 0:
         raise InputError("set.jobs", values["jobs"], "must be an integer of at least 0")
     for key, value in values.items():
-        if isinstance(known[key], tuple) or isinstance(value, list | tuple):
+        if isinstance(known[key], tuple) or key in ("data_gb", "transfer_usd"):
             check_span(key, value)
-        elif isinstance(value, str | bool) != isinstance(known[key], str | bool):
-            raise InputError(f"set.{key}", value, "must be a number")
+        elif isinstance(known[key], bool):
+            if not isinstance(value, bool):
+                raise InputError(f"set.{key}", value, "must be true or false")
+            continue
+        else:
+            check_number(key, value)
+        ends = value if isinstance(value, list | tuple) else (value, value)
+        low, high = LIMITS.get(key, (0.0, 1e15))
+        if not low <= ends[0] <= ends[1] <= high:
+            raise InputError(f"set.{key}", value, f"must be between {low:g} and {high:g}")
     return values
 
 

@@ -189,9 +189,9 @@ def _solve(
         point = _clarabel(linear * scale, matrix, right, cones, settings, almost=last)
         if point is not None and _fits(arrays, point):
             if step:
-                log.warning(
-                    "slot of %d jobs: %s answered where %s did not", jobs, name, CHAIN[0][0]
-                )
+                level = logging.INFO if step == 1 else logging.WARNING  # refining is no surprise
+                note = "slot of %d jobs: %s answered where %s did not"
+                log.log(level, note, jobs, name, CHAIN[0][0])
             return _fractional(slot, arrays, point, before, switching, epsilon, name)
     raise SolveFailed(f"slot of {jobs} jobs: no step of the chain solved program (10)")
 

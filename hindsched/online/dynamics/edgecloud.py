@@ -20,6 +20,7 @@ storage rule (7b), at once; (2e) and (2f) of open holds when the run ends.
 from __future__ import annotations
 
 import bisect
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -75,6 +76,7 @@ class Truth(RowTruth):
         self._runs: list[Row] = []
         self._open: dict[tuple[int, int], Assignment] = {}
         self._open_on: dict[int, tuple[int, int]] = {}
+        self._open_of: Counter[int] = Counter()
         self._run_slots: dict[int, dict[int, int]] = {}
         self._on_edge: set[int] = set()
         self._holds: list[tuple[int, int, int, int | None]] = []
@@ -206,6 +208,7 @@ class Truth(RowTruth):
             raise Refused("(2d)", where, "the worker is taken")
         self._open[j, row["chunk"]] = row
         self._open_on[place] = (j, row["chunk"])
+        self._open_of[j] += 1
         self._stores_more = True
 
     def _stop(self, slot: int, j: int, job: EdgecloudJob, row: Assignment) -> None:
@@ -215,6 +218,7 @@ class Truth(RowTruth):
         if begun is None or row["to"] < slot - 1:
             raise Refused("irrevocable", where, "only a run that goes on can end, and not earlier")
         del self._open_on[self._place(j, job, begun)]
+        self._open_of[j] -= 1
         if row["to"] >= begun["from"]:
             self._run(j, job, {**begun, "to": row["to"]})
 
@@ -281,7 +285,7 @@ class Truth(RowTruth):
         """Whether all work of a job is decided."""
         job = self.instance.jobs[j]
         slots = self._run_slots.get(j, {})
-        if any(i == j for i, _ in self._open):
+        if self._open_of[j]:
             return False
         in_cloud = j not in self._on_edge
         need = int((self.instance.cloud_slots if in_cloud else self.instance.edge_slots)[j])

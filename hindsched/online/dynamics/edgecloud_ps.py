@@ -41,12 +41,12 @@ class ParameterServers(Generic[Key]):
         for s, server in enumerate(cluster.servers):
             for kind in server.ps:
                 self._free.setdefault(kind, []).append(s)
+        self._on_edge = {kind: len(free) for kind, free in self._free.items()}
 
     def count(self, kind: str) -> float:
         """PSs of a type anywhere; inf if the cloud's are unlimited."""
         in_cloud = self.cluster.cloud_ps(kind)
-        on_edge = sum(n for (_, k), n in self.cluster.ps_counts.items() if k == kind)
-        return math.inf if in_cloud is None else on_edge + in_cloud
+        return math.inf if in_cloud is None else self._on_edge.get(kind, 0) + in_cloud
 
     def cloud_is_free(self, kind: str) -> bool:
         """Whether a PS of a type is free in the cloud."""

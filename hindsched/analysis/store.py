@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from hindsched.analysis.comparison import Comparison
 from hindsched.analysis.jsonable import jsonable
-from hindsched.analysis.tasks import Record, Task, file_name
+from hindsched.analysis.tasks import Record, Task, check_record, file_name
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.io import read, read_json, write, write_json, write_text
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 RESULTS_FORMAT = "hindsched-results/1"
 MANIFEST = "manifest.json"
+MANIFEST_KEYS = {
+    "created": str, "settings": dict, "versions": dict, "instances": dict, "tasks": list,
+}  # fmt: skip
 REPORT = "report.html"
 
 
@@ -99,6 +102,12 @@ class ResultStore:
         manifest = read_json(path / MANIFEST)
         if not isinstance(manifest, dict) or manifest.get("format") != RESULTS_FORMAT:
             raise InputError(str(path / MANIFEST), manifest, f"must have format {RESULTS_FORMAT}")
+        for name, kind in MANIFEST_KEYS.items():
+            if not isinstance(manifest.get(name), kind):
+                where = f"{path / MANIFEST}: {name}"
+                raise InputError(where, manifest.get(name, "(absent)"), "must be as it was written")
+        for data in manifest["tasks"]:
+            Task.of(data)
         return cls(path, manifest)
 
     @property
@@ -130,14 +139,30 @@ class ResultStore:
         write_json(record, self._task_file(record["task"]))
 
     def records(self) -> list[Record]:
-        """Records of the tasks that have one, failed ones included, in the order of the tasks."""
-        files = [self._task_file(task.key) for task in self.tasks]
-        return [read_json(path) for path in files if path.is_file()]
+        """Records of the tasks that have one, failed ones included, in the order of the tasks.
+
+        Raises
+        ------
+        InputError
+            If a record is damaged.
+        """
+        return [self._record(task) for task in self.tasks if self._task_file(task.key).is_file()]
 
     def missing(self) -> list[Task]:
-        """Tasks that have not succeeded yet."""
-        done = {record["task"] for record in self.records() if record["status"] == "ok"}
-        return [task for task in self.tasks if task.key not in done]
+        """Tasks that have not succeeded yet, or whose record is damaged."""
+        return [task for task in self.tasks if not self._is_done(task)]
+
+    def _record(self, task: Task) -> Record:
+        path = self._task_file(task.key)
+        return check_record(read_json(path), task, str(path))
+
+    def _is_done(self, task: Task) -> bool:
+        if not self._task_file(task.key).is_file():
+            return False
+        try:
+            return bool(self._record(task)["status"] == "ok")
+        except InputError:
+            return False
 
     def solution_file(self, record: Record) -> Path | None:
         """Path of the schedule that a task found, or None if it found none."""

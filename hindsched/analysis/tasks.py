@@ -10,7 +10,7 @@ import re
 import traceback
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from hindsched.analysis.jsonable import jsonable
@@ -72,7 +72,10 @@ class Task:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Self:
-        """Build from JSON data."""
+        """Build from JSON data; `InputError` if it is no task."""
+        names = {item.name for item in fields(cls)}
+        if not isinstance(data, Mapping) or set(data) != names:
+            raise InputError("tasks", data, f"must have the keys {', '.join(sorted(names))}")
         return cls(**data)
 
 
@@ -167,6 +170,33 @@ def run_task(instance_data: Mapping[str, Any], task_data: Mapping[str, Any]) -> 
         record["error"] = f"{type(error).__name__}: {error}"
         record["traceback"] = traceback.format_exc()
     return record if record["error"] is None else jsonable(record)
+
+
+def check_record(record: Any, task: Task, where: str) -> Record:
+    """Return the record of a task that was read from a file; `InputError` if it is damaged."""
+    rule = "is damaged; `hindsched bench --resume` makes it again"
+    if not isinstance(record, dict):
+        raise InputError(where, record, rule)
+    expected = {"task": task.key, **task.to_dict()}
+    for name, value in expected.items():
+        if record.get(name) != jsonable(value):
+            raise InputError(where, f"{name}: {record.get(name, '(absent)')!r}", rule)
+    if record.get("status") not in ("ok", "failed") or "error" not in record:
+        raise InputError(where, f"status: {record.get('status', '(absent)')!r}", rule)
+    if record["status"] == "failed":
+        return record
+    numbers = ["objective"] if task.kind == ONLINE else ["objective", "bound", "gap"]
+    for name in numbers:
+        value = record.get(name, "(absent)")
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise InputError(where, f"{name}: {value!r}", rule)
+    lists = ["jobs", "slots", *(["violations"] if task.kind == ONLINE else [])]
+    for name in lists:
+        if not isinstance(record.get(name), list):
+            raise InputError(where, f"{name}: {record.get(name, '(absent)')!r}", rule)
+    if record.get("sense") not in ("max", "min") or not isinstance(record.get("family"), str):
+        raise InputError(where, f"sense: {record.get('sense', '(absent)')!r}", rule)
+    return record
 
 
 def failed_record(task: Task, reason: str) -> Record:

@@ -153,3 +153,41 @@ def test_a_changed_instance_is_found(instance, tasks, tmp_path):
     path.write_text(json.dumps(data))
     with pytest.raises(InputError, match="must have the hash"):
         store.instances()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: "{",
+        lambda data: "[]",
+        lambda data: json.dumps({**data, "objective": "x"}),
+        lambda data: json.dumps({**data, "seed": 99}),
+        lambda data: json.dumps({key: data[key] for key in data if key != "violations"}),
+    ],
+    ids=["cut", "a list", "text for a number", "of another task", "without a field"],
+)
+def test_a_damaged_record_is_named_and_made_again(instance, tasks, tmp_path, damage):
+    store = ResultStore.create(tmp_path / "out", [instance], tasks)
+    run_tasks(tasks[1:2], [instance], workers=0, on_record=store.add)
+    path = store.folder / "tasks" / f"{tasks[1].key}.json"
+    whole = json.loads(path.read_text())
+    assert store.missing() == [tasks[0], *tasks[2:]]
+    path.write_text(damage(whole))
+    assert store.missing() == tasks
+    with pytest.raises(InputError, match=tasks[1].key):
+        store.records()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tasks": [{"kind": 1}]}, "tasks: "),
+        ({"tasks": None}, "tasks: "),
+        ({"settings": []}, "settings: "),
+        ({"format": "other"}, "must have format"),
+    ],
+)
+def test_a_damaged_manifest_is_one_line(full, tmp_path, change, message):
+    (tmp_path / "manifest.json").write_text(json.dumps({**full.manifest, **change}))
+    with pytest.raises(InputError, match=message):
+        ResultStore.open(tmp_path)

@@ -69,7 +69,7 @@ four.assign(finished=four["late"].notna()).groupby(["class", "scheme"], sort=Fal
 five = experiment("5")
 assert (five["ratio_lower"].dropna() >= 1 - 1e-9).all()
 five.groupby(["priority", "max_duration", "lower_floor", "servers"])[
-    ["ratio_lower", "ratio_upper"]
+    ["log_upper_over_lower", "ratio_lower", "ratio_upper"]
 ].mean()
 
 # %%
@@ -83,7 +83,7 @@ print(f"heavier contention:        median {heavy.median():.2f}, largest {heavy.m
 
 # %%
 six = experiment("6")
-six.groupby(["lower_floor", "jobs", "estimate_percent"])["utility"].mean().unstack()
+six.groupby(["lower_floor", "jobs", "estimate_percent"])["relative"].mean().unstack()
 
 # %% [markdown]
 # ## Figures 8 and 9: the testbed, simulated

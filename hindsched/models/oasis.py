@@ -4,6 +4,20 @@ The forms of the offline problem agree at integer points: ``printed`` has one co
 an equation number, server by server; ``strong`` and ``cumulative`` are aggregated over identical
 servers and link the completion more tightly (`oasis_block`). A solution of an aggregated program
 counts only once it is placed on real servers: until then its value is an upper bound.
+
+==================  =====================================================  ======================
+paper               here                                                   indices
+==================  =====================================================  ======================
+``x_i``             ``job[i].x`` (printed), ``job[i].admitted``            job
+``y_ih(t)``         ``job[i].y``                                           pool, slot
+``z_ik(t)``         ``job[i].z``                                           pool, slot
+``t_i``             ``job[i].u``: 1 at the completion                      slot
+(1)                 ``eq_1``                                               the objective
+(2), (3), (6)-(10)  ``job[i].eq_2``, ..., ``job[i].eq_10``                 see `oasis_block`
+(4), (5)            ``eq_4``, ``eq_5``, scaled by one server's capacity    pool, resource, slot
+(11)-(13)           the variables' domains
+(27), (30), (31)    ``eq_27``, ``eq_30``, ``eq_31``                        server, slot
+==================  =====================================================  ======================
 """
 
 from __future__ import annotations

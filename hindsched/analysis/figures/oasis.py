@@ -11,6 +11,7 @@ from hindsched.analysis.figures.base import Figure, FigureScale
 from hindsched.analysis.figures.drawing import draw_bars, draw_lines
 from hindsched.instances.generators.oasis import generate
 from hindsched.instances.oasis import OasisInstance
+from hindsched.online.algorithms.oasis import theorem
 from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solvers.api import solve
 from hindsched.solvers.options import SolveOptions
@@ -93,7 +94,10 @@ def _figure_4(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
 
 
 def _figure_5(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    """Ratio at T = 10 with 10 jobs: printed settings, then contention, then the floor on L."""
+    """Ratio at T = 10 with 10 jobs: printed settings, then contention, then the floor on L.
+
+    ``log_upper_over_lower`` is the paper's max_r ln(U^r / L), ``theorem`` Theorem 4's 2 alpha.
+    """
     servers = scale.pick((10, 20, 40, 60, 80, 100), (6, 12))
     cases = [
         {"servers": count // 2, "priority": [1, top], "max_duration": 2, "lower_floor": 0.0}
@@ -118,7 +122,9 @@ def _figure_5(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
             if key not in optima:
                 optima[key] = solve(instance, options=options)
             best = optima[key]
-            run = simulate(instance, "oasis", settings={"lower_floor": case["lower_floor"]})
+            floor = {"lower_floor": case["lower_floor"]}
+            bounds = theorem(instance, **floor)
+            run = simulate(instance, "oasis", settings=floor)
             earned = run.objective
             lower = max(best.objective or 0.0, earned)
             rows.append(
@@ -127,6 +133,8 @@ def _figure_5(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
                     "servers": 2 * case["servers"],
                     "priority": f"[1, {case['priority'][1]}]",
                     "seed": seed,
+                    "log_upper_over_lower": bounds["quantities"]["alpha"],
+                    "theorem": bounds["value"],
                     "optimum_lower": lower,
                     "optimum_upper": best.bound,
                     "oasis": earned,
@@ -139,24 +147,32 @@ def _figure_5(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
 
 
 def _figure_6(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    """The ratio U / L estimated at 50-150 % of its exact value."""
+    """The ratio U / L estimated at 50-150 % of its exact value.
+
+    ``relative`` is the utility over that of the exact estimate on the same instance, in per cent.
+    """
     counts = scale.pick((100, 200, 300, 400), (8, 16))
     settings = scale.pick({"horizon": 300}, {"horizon": 20, "servers": 5, "max_duration": 6})
     rows = []
     for jobs in counts:
         for seed in range(scale.seeds):
             instance = generate("paper", seed, jobs=jobs, **settings)
-            for percent in (50, 75, 100, 125, 150):
-                for floor in (0.0, 0.1):
-                    run = simulate(
+            for floor in (0.0, 0.1):
+                utilities = {
+                    percent: simulate(
                         instance,
                         "oasis",
                         settings={"upper_scale": percent / 100, "lower_floor": floor},
-                    )
-                    rows.append(
-                        {"jobs": jobs, "seed": seed, "estimate_percent": percent,
-                         "lower_floor": floor, "utility": run.objective}
-                    )  # fmt: skip
+                    ).objective
+                    for percent in (50, 75, 100, 125, 150)
+                }
+                exact = utilities[100]
+                rows += [
+                    {"jobs": jobs, "seed": seed, "estimate_percent": percent,
+                     "lower_floor": floor, "utility": utility,
+                     "relative": 100 * utility / exact if exact > 0 else None}
+                    for percent, utility in utilities.items()
+                ]  # fmt: skip
             on_row(instance.name)
     return pd.DataFrame(rows)
 
@@ -242,8 +258,8 @@ def _draw_5(frame: pd.DataFrame) -> Any:
 
 def _draw_6(frame: pd.DataFrame) -> Any:
     return draw_lines(
-        frame, "estimate_percent", "utility", "jobs", panels="lower_floor",
-        x_label="estimate of U/L (% of exact)", y_label="total utility",
+        frame, "estimate_percent", "relative", "jobs", panels="lower_floor",
+        x_label="estimate of U/L (% of exact)", y_label="utility (% of that at the exact U/L)",
         title="OASiS, Fig. 6: inaccurate estimates",
     )  # fmt: skip
 

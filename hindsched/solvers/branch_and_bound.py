@@ -6,6 +6,9 @@ closed when its prices prove that nothing in it beats the incumbent, or when its
 job without a schedule; other nodes are split where their linear program is undecided
 (`branching`).
 
+Where a family has a coarser layout of its rows, nodes are bounded there until it leaves no job's
+completion open; only then the finer rows are priced, which say what really fits together.
+
 The search is anytime: the open nodes are leaves like the closed ones, with the prices that they
 have, and the worst leaf is a bound on the optimum whenever it stops.
 """
@@ -24,10 +27,10 @@ import numpy as np
 
 from hindsched.solutions.base import Solution
 from hindsched.solvers.answer import Progress
-from hindsched.solvers.branching import candidates, undecided
+from hindsched.solvers.branching import Split, candidates, undecided
 from hindsched.solvers.node_program import NodeProgram, Share
 from hindsched.solvers.pricing.base import BlockOracle
-from hindsched.solvers.pricing.decisions import Decision
+from hindsched.solvers.pricing.decisions import COMPLETES, Decision
 from hindsched.solvers.pricing.restricted import RestrictedOracle
 from hindsched.solvers.pricing.rows import Vector
 from hindsched.solvers.program import ABSOLUTE_GAP
@@ -52,6 +55,8 @@ class Node:
         The best prices known: its own, or until it is bounded its parent's.
     bound : float
         What they prove, its parent's bound at most.
+    is_fine : bool
+        Whether it is bounded with all rows, not the coarser layout's alone.
     children : list of Node
         Empty for a leaf.
     """
@@ -59,6 +64,7 @@ class Node:
     decisions: tuple[Decision, ...]
     prices: Vector = field(repr=False)
     bound: float
+    is_fine: bool = True
     children: list[Node] = field(default_factory=list, repr=False)
 
 
@@ -99,8 +105,9 @@ class BranchAndBound:
         self.stopped_by = StoppedBy.TIME_LIMIT
         self._find = find_solution
         self._interrupted = interrupted or Event()
-        self.root = Node((), prices, oracle.bound(prices))
-        self._program = NodeProgram(oracle, self.root.bound, self._interrupted)
+        self._coarse = oracle.coarser()
+        self.root = Node((), prices, oracle.bound(prices), self._coarse is None)
+        self._programs: dict[bool, NodeProgram] = {}
         self._number = count()
         self._open: list[tuple[float, int, Node]] = []
         self._unresolved: list[Node] = []
@@ -156,7 +163,10 @@ class BranchAndBound:
             target = max(target, self.sign * self._cutoff)
         leaves: list[tuple[tuple[Decision, ...], Vector]] = []
         self._collect(self.root, target, leaves)
-        return certify_tree(self.oracle, leaves)
+        coarse = self._coarse
+        if coarse is None or any(prices[coarse.rows.size :].any() for _, prices in leaves):
+            return certify_tree(self.oracle, leaves)
+        return certify_tree(coarse, [(made, prices[: coarse.rows.size]) for made, prices in leaves])
 
     @property
     def _cutoff(self) -> float | None:
@@ -190,33 +200,54 @@ class BranchAndBound:
 
     def _bound_and_split(self, node: Node, seconds: Callable[[], float | None]) -> None:
         self.nodes += 1
-        found = self._program.bound(node.decisions, node.prices, self._cutoff, seconds)
-        if math.isinf(found.bound):
-            node.bound, node.prices = found.bound, np.zeros(self.oracle.rows.size)
-            return
-        if self.sign * found.bound <= self.sign * node.bound:
-            node.bound, node.prices = found.bound, found.prices
-        if self._is_closed(node.bound):
-            return
-        if found.shares is None:
-            left = seconds()
-            out_of_time = self._interrupted.is_set() or (left is not None and left <= 0)
-            # A node whose program fails to settle stays a leaf with the bound that it has.
-            (self._push if out_of_time else self._unresolved.append)(node)
-            return
-        splits = candidates(self.oracle, found.shares)
-        self._look_for_solution(node.prices, found.shares, whole=not splits)
-        if self._is_closed(node.bound):
-            return
-        if not splits:
-            splits = undecided(self.oracle, found.shares, node.decisions)
+        splits: list[Split] = []
+        while not splits:
+            shares = self._bound_node(node, seconds)
+            if self._is_closed(node.bound):
+                return
+            if shares is None:
+                left = seconds()
+                out_of_time = self._interrupted.is_set() or (left is not None and left <= 0)
+                # A node whose program fails to settle stays a leaf with the bound that it has.
+                (self._push if out_of_time else self._unresolved.append)(node)
+                return
+            splits = candidates(self.oracle, shares)
+            self._look_for_solution(node.prices, shares, whole=not splits)
+            if self._is_closed(node.bound):
+                return
+            if node.is_fine:
+                splits = splits or undecided(self.oracle, shares, node.decisions)
+                break
+            splits = [split for split in splits if split.feature == COMPLETES]
+            node.is_fine = not splits
         if not splits:
             self._unresolved.append(node)
             return
         for decision in splits[0].sides:
-            child = Node((*node.decisions, decision), node.prices, node.bound)
+            decisions = (*node.decisions, decision)
+            child = Node(decisions, node.prices, node.bound, node.is_fine)
             node.children.append(child)
             self._push(child)
+
+    def _bound_node(
+        self, node: Node, seconds: Callable[[], float | None]
+    ) -> Sequence[Share] | None:
+        """Find better prices for a node; return its linear program's solution, if it needs one."""
+        oracle, prices = self.oracle, node.prices
+        if not node.is_fine:
+            assert self._coarse is not None
+            oracle, prices = self._coarse, prices[: self._coarse.rows.size]
+        if node.is_fine not in self._programs:
+            program = NodeProgram(oracle, self.root.bound, self._interrupted)
+            self._programs[node.is_fine] = program
+        found = self._programs[node.is_fine].bound(node.decisions, prices, self._cutoff, seconds)
+        if math.isinf(found.bound):
+            node.bound, node.prices = found.bound, np.zeros(self.oracle.rows.size)
+        elif self.sign * found.bound <= self.sign * node.bound:
+            node.bound, node.prices = found.bound, found.prices
+            if not node.is_fine:
+                node.prices = self.oracle.prices_of(oracle, found.prices)
+        return found.shares
 
     def _look_for_solution(self, prices: Vector, shares: Sequence[Share], *, whole: bool) -> None:
         """Take a better solution: the node's own if its program is integral, or one near it."""

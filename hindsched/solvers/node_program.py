@@ -133,8 +133,8 @@ class NodeProgram:
         if self._is_closed(best, cutoff):
             return NodeBound(best_prices, best, None, 0)
         self._master.set_penalty(self._penalty)
+        self._switch(oracle)  # columns added from here on obey the decisions
         for round_ in range(1, MOST_ROUNDS + 1):
-            self._switch(oracle)
             solved = self._solve(seconds())
             if solved is None:
                 return NodeBound(best_prices, best, None, round_)

@@ -2,7 +2,7 @@
 
 At a node the linear program says which jobs to run and roughly when, and its prices what capacity
 is worth there. Jobs are inserted on real servers in the program's order at those prices, and the
-neighbourhood search goes on from its best solution under them.
+neighbourhood search goes on under them, in turn from its best solution and from the inserted one.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from hindsched.solvers.pricing.rows import Vector
 
 MULTIPLES = (1.0, 0.6, 0.2)
 """Multiples of a node's prices at which jobs are inserted."""
+RANDOM_TRIES, NOISE = 12, 0.3
+"""Further insertions in random orders, and how far prices are moved for them, relatively."""
 SHARE_OF_TIME = 0.25
 """Part of the time since the last node that the neighbourhood search may take."""
 
@@ -52,11 +54,14 @@ class NodeSolutions:
         self._interrupted = interrupted
         self._sign = 1.0 if oracle.sense == "max" else -1.0
         self._last = time.perf_counter()
+        self._calls = 0
+        self._random = np.random.Generator(np.random.PCG64(0))
 
     def __call__(self, prices: Vector, shares: Sequence[Share]) -> Solution | None:
         """Best solution found near a node, or None."""
         on_servers = self.oracle.prices_on_servers(prices)
-        found = [self._insert(on_servers, shares), self._improve(on_servers)]
+        inserted = self._insert(on_servers, shares)
+        found = [inserted, self._improve(on_servers, inserted)]
         solutions = [solution for solution in found if solution is not None]
         key = max if self._sign > 0 else min
         return key(solutions, key=lambda one: one.objective()) if solutions else None
@@ -66,19 +71,24 @@ class NodeSolutions:
         blocks = self.servers.num_blocks
         runs, ends = np.zeros(blocks), np.zeros(blocks)
         for share in shares:
-            if share.features is not None:
+            if share.block < blocks and share.features is not None:
                 runs[share.block] += share.share
                 ends[share.block] += share.share * share.features.get(COMPLETES, 0)
         ends = np.divide(ends, runs, out=np.full(blocks, np.inf), where=runs > 1e-9)
+        surest, earliest = np.lexsort((ends, -runs.round(6))), np.lexsort((-runs, ends))
+        tries = [(order, m * prices) for order in (surest, earliest) for m in MULTIPLES]
+        for _ in range(RANDOM_TRIES):
+            order = np.lexsort((self._random.random(blocks), -runs.round(6)))
+            noise = self._random.uniform(1 - NOISE, 1 + NOISE, prices.size)
+            tries.append((order, float(self._random.choice(MULTIPLES)) * noise * prices))
         best: tuple[float, list[Response | None]] | None = None
-        for order in (np.lexsort((ends, -runs.round(6))), np.lexsort((-runs, ends))):
-            for multiple in MULTIPLES:
-                placed = self._fill(order, multiple * prices)
-                if placed is None:
-                    continue
-                value = sum(response.objective for response in placed if response is not None)
-                if best is None or self._sign * (value - best[0]) > 0:
-                    best = value, placed
+        for order, at in tries:
+            placed = self._fill(order, at)
+            if placed is None:
+                continue
+            value = sum(response.objective for response in placed if response is not None)
+            if best is None or self._sign * (value - best[0]) > 0:
+                best = value, placed
         if best is None:
             return None
         rows = {
@@ -104,13 +114,21 @@ class NodeSolutions:
             placed[block] = response
         return placed
 
-    def _improve(self, prices: Vector) -> Solution | None:
-        """Let the neighbourhood search go on under the node's prices for a part of the time."""
+    def _improve(self, prices: Vector, inserted: Solution | None) -> Solution | None:
+        """Search on under the node's prices for a part of the time.
+
+        Every other time from what was inserted, which serves the jobs that the node serves.
+        """
         now = time.perf_counter()
         deadline = now + SHARE_OF_TIME * (now - self._last)
-        self.search.set_prices(prices)
-        improved = self.search.improve(
+        self._calls += 1
+        search = self.search
+        if inserted is not None and self._calls % 2:
+            search = NeighbourhoodSearch(self.servers, prices, seed=self._calls, start=inserted)
+        else:
+            search.set_prices(prices)
+        improved = search.improve(
             lambda: self._interrupted.is_set() or time.perf_counter() >= deadline
         )
         self._last = time.perf_counter()
-        return self.search.solution() if improved else None
+        return search.solution() if improved else None

@@ -136,8 +136,13 @@ def certify_optimum(result: Result) -> Result:
     layouts = tree_rows(result.instance.family)
     if not layouts or not result.instance.jobs:
         return result
-    oracle = build_oracle(result.instance, result.formulation, rows=layouts[0])
-    size = oracle.num_blocks * oracle.rows.size
+    jobs = len(result.instance.jobs)
+    size = 0
+    for rows in (None, layouts[0]):  # the default layout is the quickest to build
+        oracle = build_oracle(result.instance, result.formulation, rows=rows)
+        size = max(size, jobs * oracle.rows.size)
+        if size > SMALL_TREE:
+            break
     if size > SMALL_TREE:
         why = f"not grown: jobs x linking rows = {size}, above {SMALL_TREE}"
         return replace(result, details={**result.details, "tree": why})
@@ -165,7 +170,7 @@ def certify_optimum(result: Result) -> Result:
 
 def adapted_prices(branching: BlockOracle, duel: Duel) -> Vector:
     """Prices of the duel on servers' rows, made better there."""
-    prices = duel.oracle.prices_on_servers(duel.bounding.best.prices)
+    prices = branching.prices_of(duel.oracle, duel.bounding.best.prices)
     search = Subgradient(branching, prices)
     for _ in range(ROOT_ITERATIONS):
         if search.converged:

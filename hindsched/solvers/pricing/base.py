@@ -203,6 +203,21 @@ class BlockOracle(ABC):
         """
         return prices
 
+    def coarser(self) -> BlockOracle | None:
+        """A layout whose rows are the first of this one's and whose jobs have the same features.
+
+        Its bound is weaker and its linear programs are smaller: a branching begins with it. None
+        if there is no such layout.
+        """
+        return None
+
+    def prices_of(self, other: BlockOracle, prices: Vector) -> Vector:
+        """Prices of the family's default layout `other`, laid out on this layout's rows.
+
+        A layout that is not that of servers says how.
+        """
+        return other.prices_on_servers(prices)
+
     def block_values(self, prices: Vector) -> tuple[Vector, Vector]:
         """Values of all blocks and their total use at `prices`, full capacity.
 

@@ -36,8 +36,8 @@ from hindsched.solvers.pricing.oasis_restricted import (
 )
 from hindsched.solvers.pricing.rows import Rows, RowSet, Vector
 
-ORACLE_ROWS = ("groups", "servers")
-TREE_ROWS = ("groups", "servers")
+ORACLE_ROWS = ("groups", "servers", "patterns")
+TREE_ROWS = ("patterns", "servers")
 IntArray = NDArray[np.int64]
 
 
@@ -336,14 +336,18 @@ class OasisOracle(BlockOracle):
         return self._workspace
 
     def _response(self, job: _Block, value: float, plan: OasisPlan) -> Response:
+        return Response(value, float(job.utilities[plan.end]), *self._use_of(job, plan), plan)
+
+    def use_of_plan(self, block: int, plan: OasisPlan) -> tuple[IntArray, Vector]:
+        """Flat rows that a job's schedule uses, and how much of each."""
+        return self._use_of(self.block(block), plan)
+
+    def _use_of(self, job: _Block, plan: OasisPlan) -> tuple[IntArray, Vector]:
         worker_rows, worker_amounts = self._use(plan.workers, job.worker_demand, 0)
         ps_rows, ps_amounts = self._use(plan.ps, job.ps_demand, self._split)
-        return Response(
-            value,
-            float(job.utilities[plan.end]),
+        return (
             np.concatenate([worker_rows, ps_rows]),
             np.concatenate([worker_amounts, ps_amounts]),
-            plan,
         )
 
     def _use(self, placed: Placements, demand: Vector, offset: int) -> tuple[IntArray, Vector]:
@@ -449,8 +453,12 @@ def _check_prices(prices: Vector) -> None:
 
 def build(
     instance: OasisInstance, formulation: str | None = None, rows: str | None = None
-) -> OasisOracle:
+) -> BlockOracle:
     """Build the oracle; `rows` is one of `ORACLE_ROWS`."""
     if rows is not None and rows not in ORACLE_ROWS:
         raise InputError("rows", rows, f"must be one of {', '.join(ORACLE_ROWS)}")
+    if rows == "patterns":
+        from hindsched.solvers.pricing.oasis_patterns import PatternOracle
+
+        return PatternOracle(instance, formulation)
     return OasisOracle(instance, formulation, "servers" if rows == "servers" else "groups")

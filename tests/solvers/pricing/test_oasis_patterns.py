@@ -1,0 +1,87 @@
+"""The layout ``patterns``: what one server holds, and bounds that know it."""
+
+import itertools
+
+import numpy as np
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from hindsched.solutions.base import build_solution
+from hindsched.solvers.certificate import certify, verify_certificate
+from hindsched.solvers.explain import explain
+from hindsched.solvers.kernels.maximal_patterns import maximal_patterns
+from hindsched.solvers.lagrangian import subgradient_bound
+from hindsched.solvers.pricing.base import build_oracle
+from tests.brute_force import oasis as brute_force
+from tests.strategies.oasis import oasis_instances
+
+EXAMPLES = settings(
+    deadline=None, derandomize=True, database=None, phases=(Phase.explicit, Phase.generate)
+)
+
+
+@settings(EXAMPLES, max_examples=200)
+@given(
+    capacity=st.lists(st.integers(0, 7), min_size=2, max_size=2),
+    demand=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), min_size=1, max_size=4),
+    most=st.lists(st.integers(0, 4), min_size=4, max_size=4),
+)
+def test_maximal_patterns_are_all_and_only_the_maximal_ones(capacity, demand, most):
+    most = most[: len(demand)]
+    fits = [
+        np.array(count)
+        for count in itertools.product(*(range(m + 1) for m in most))
+        if np.all(np.array(count) @ np.array(demand) <= capacity)
+    ]
+    maximal = {
+        tuple(one.tolist())
+        for one in fits
+        if not any(np.all(other >= one) and np.any(other > one) for other in fits)
+    }
+    found = np.empty((1000, len(demand)), dtype=np.int64)
+    number = maximal_patterns(
+        np.array(capacity, float), np.array(demand, float), np.array(most), found
+    )
+    assert {tuple(row) for row in found[:number].tolist()} == maximal
+    assert number == len(maximal)
+    few = np.empty((max(0, number - 1), len(demand)), dtype=np.int64)
+    assert (
+        maximal_patterns(np.array(capacity, float), np.array(demand, float), np.array(most), few)
+        == len(few) + 1
+    )
+
+
+@settings(EXAMPLES, max_examples=150)
+@given(instance=oasis_instances(), seed=st.integers(0, 2**31))
+def test_any_prices_bound_the_optimum(instance, seed):
+    optimum = brute_force.optimum(instance)
+    random = np.random.default_rng(seed)
+    oracle = build_oracle(instance, rows="patterns")
+    groups = build_oracle(instance, rows="groups")
+    plain = random.random(groups.rows.size) * random.choice([0.0, 0.5, 3.0])
+    extended = oracle.prices_of(groups, plain)
+    # Places that cost nothing add nothing.
+    assert abs(oracle.bound(extended) - groups.bound(plain)) <= 1e-6 * (1 + groups.bound(plain))
+    found = subgradient_bound(oracle, start_prices=extended, max_iterations=40)
+    for prices in (extended, found.prices, random.random(oracle.rows.size) * 5):
+        certificate = certify(oracle, prices)
+        assert certificate.bound >= optimum.value
+        solution = build_solution(instance, optimum.assignments)
+        told = explain(solution, certificate)
+        terms = told.job_terms.sum() + told.row_terms.sum() + told.rounding
+        assert abs(terms - told.gap) <= 1e-9 * max(1.0, certificate.bound)
+    verified = verify_certificate(instance, certify(oracle, prices).to_dict())
+    assert verified.layout == "patterns"
+
+
+def test_patterns_know_what_fractions_do_not():
+    """Two jobs of which each server holds one: resources sell three places, patterns two."""
+    from tests.solvers.test_branch_and_bound import three_on_two
+
+    instance = three_on_two()
+    best = {}
+    for rows in ("groups", "patterns"):
+        oracle = build_oracle(instance, rows=rows)
+        best[rows] = subgradient_bound(oracle, target=2.0, max_iterations=400).bound
+    assert best["groups"] >= 3.0 - 1e-6
+    assert best["patterns"] <= 2.01

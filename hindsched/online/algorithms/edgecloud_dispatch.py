@@ -281,7 +281,8 @@ class Dispatcher:
                 dispatch.alphas.append(in_cloud)
                 dispatch.cloud.append((chunk, *mixed[len(dispatch.cloud)]))
             else:
-                raise Refused("(7b)", f"job {job.name}, chunk {chunk}", "no server has room")
+                detail = "no server has room, and the cloud has no worker for it"
+                raise Refused("(7b)", f"job {job.name}, chunk {chunk}", detail)
 
     def _insert(self, index: int, job: EdgecloudJob, offer: _Offer, work: float) -> None:
         for i, count in offer.counts.items():

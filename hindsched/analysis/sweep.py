@@ -189,9 +189,11 @@ def _wait_until_taken(futures: Iterable[Future[Record]]) -> None:
 def _on_dask(tasks: Sequence[Task], data: InstanceData, address: str) -> Finished:
     try:
         from distributed import Client, as_completed
+        from distributed.comm import resolve_address
     except ImportError:
         raise InputError("dask", address, "needs the extra hindsched[dask]") from None
     try:
+        resolve_address(address)  # a client of a malformed one would complain again when it dies
         client = Client(address, timeout=DASK_TIMEOUT, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         reason = str(error).split("\n", 1)[0] or "no answer"

@@ -161,3 +161,15 @@ def test_no_scheduler_at_the_address(monkeypatch):
 def test_negative_workers():
     with pytest.raises(InputError, match="workers: -1: must be at least 0"):
         sweep.run_tasks(tasks(1), INSTANCES, workers=-1)
+
+
+@pytest.mark.parametrize("address", ["", "foo", "foo:bar", "http://x:80"])
+def test_a_malformed_address_is_found_before_a_client_exists(monkeypatch, address):
+    distributed = pytest.importorskip("distributed", reason="hindsched[dask] is not installed")
+
+    def client(*args, **kwargs):
+        raise AssertionError("a client that fails complains once more when it is thrown away")
+
+    monkeypatch.setattr(distributed, "Client", client)
+    with pytest.raises(InputError, match="dask: "):
+        sweep.run_tasks(tasks(1), INSTANCES, dask=address)

@@ -100,3 +100,8 @@ def test_what_is_known_of_an_optimum_is_not_said_of_a_changed_instance():
     same = named_instance("oasis-t10-i10-h25-s0")
     assert best_known(same) == KNOWN[same.name]
     assert best_known(same.with_jobs(same.jobs[:-1])) == ()
+
+
+def test_completion_offers_the_public_names_only():
+    names = [name for name in dir(hs) if not name.startswith("__")]
+    assert names == sorted(hs.__all__)

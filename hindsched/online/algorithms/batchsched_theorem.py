@@ -60,8 +60,7 @@ def theorem(instance: Instance) -> dict[str, Any]:
     share = _largest_share(instance)
     # In units of the smallest density every job's least volume satisfies 1 <= w / sum f <= F.
     thinnest = min(
-        float(job.weight / density.min() / volumes(instance, job).max())
-        for job in instance.jobs
+        float(job.weight / density.min() / volumes(instance, job).max()) for job in instance.jobs
     )
     return {
         "kind": "ratio",

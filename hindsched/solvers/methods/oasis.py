@@ -35,8 +35,8 @@ SHARE_OF_ENDS = 0.7
 """Share of the time left that the program of the ends may use before its promises are tried."""
 SHARE_OF_LEAF = 0.6
 """Share of the time left that one leaf may use."""
-LEAST_SHRINKING = 1.0
-"""Seconds for making conflicts smaller, if the program of the ends took less."""
+LEAST_SHRINKING = 4.0
+"""Seconds for making conflicts smaller, if the program of the ends and its leaf took less."""
 
 
 def milp(
@@ -81,7 +81,7 @@ def milp(
             break
         if StoppedBy.INTERRUPTED in (program.stopped_by, leaf.stopped_by):
             break
-        shrink_until = time.perf_counter() + max(LEAST_SHRINKING, program.seconds)
+        shrink_until = time.perf_counter() + max(LEAST_SHRINKING, program.seconds + leaf.seconds)
 
         def shrunk_enough(until: float = shrink_until) -> bool:
             return out_of_time() or time.perf_counter() > until

@@ -70,9 +70,10 @@ class SimulationResult:
     price_path: Sequence[Mapping[str, Any]] = ()
 
     def __repr__(self) -> str:
+        rejected = f"{len(self.rejected)} of {len(self.instance.jobs)} jobs rejected"
         return (
             f"<{self.algorithm} on {self.instance.name!r}, seed {self.seed}: objective "
-            f"{self.objective:.6g}, {len(self.rejected)} of {len(self.instance.jobs)} jobs rejected>"
+            f"{self.objective:.6g}, {rejected}>"
         )
 
     @property

@@ -28,6 +28,7 @@ import numpy as np
 from hindsched.solutions.base import Solution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.branching import Split, candidates, undecided
+from hindsched.solvers.certificate import Certificate, certify
 from hindsched.solvers.node_program import NodeProgram, Share
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.decisions import COMPLETES, Decision
@@ -35,7 +36,7 @@ from hindsched.solvers.pricing.restricted import RestrictedOracle
 from hindsched.solvers.pricing.rows import Vector
 from hindsched.solvers.program import ABSOLUTE_GAP
 from hindsched.solvers.status import StoppedBy
-from hindsched.solvers.tree_certificate import TreeCertificate, certify_tree
+from hindsched.solvers.tree_certificate import certify_tree
 
 DIVE_EVERY = 3
 """Every so many nodes the deepest open one is taken instead of the worst: it finds solutions."""
@@ -156,17 +157,25 @@ class BranchAndBound:
                 report(self.bound, self.objective, time.perf_counter() - begin, text)
         self.stopped_by = StoppedBy.GAP if self.is_closed else StoppedBy.CONVERGED
 
-    def certificate(self) -> TreeCertificate:
-        """The tree so far, with subtrees that prove nothing more than their root cut off."""
+    def certificate(self) -> Certificate:
+        """The tree so far, with subtrees that prove nothing more than their root cut off.
+
+        Where that leaves the root alone, its prices are a certificate of kind ``lagrangian``.
+        """
         target = self._worst_leaf()
         if self._cutoff is not None:
             target = max(target, self.sign * self._cutoff)
         leaves: list[tuple[tuple[Decision, ...], Vector]] = []
         self._collect(self.root, target, leaves)
-        coarse = self._coarse
-        if coarse is None or any(prices[coarse.rows.size :].any() for _, prices in leaves):
-            return certify_tree(self.oracle, leaves)
-        return certify_tree(coarse, [(made, prices[: coarse.rows.size]) for made, prices in leaves])
+        oracle = self.oracle
+        if self._coarse is not None:
+            size = self._coarse.rows.size
+            if not any(prices[size:].any() for _, prices in leaves):
+                oracle = self._coarse
+                leaves = [(decisions, prices[:size]) for decisions, prices in leaves]
+        if len(leaves) == 1:
+            return certify(oracle, leaves[0][1])
+        return certify_tree(oracle, leaves)
 
     @property
     def _cutoff(self) -> float | None:

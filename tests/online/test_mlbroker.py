@@ -31,7 +31,7 @@ from hindsched.online.simulator import simulate
 from hindsched.solvers.methods.mlbroker_bound import lagrangian_certificate
 from hindsched.solvers.methods.mlbroker_relaxation import relaxation_bound
 from hindsched.solvers.program import solve_program
-from tests.strategies.mlbroker import instances, make, scaled, surplus, two_jobs
+from tests.strategies.mlbroker import flicker, instances, make, scaled, surplus, two_jobs
 
 MOST_DEVIATIONS = 5.0
 QUICK = [name for name in ALGORITHMS if name != "reoptimise"]
@@ -271,12 +271,26 @@ def test_the_truth_refuses():
         run({"j1": [good]})
     with pytest.raises(Refused, match="GB find no worker"):
         run({"j1": [{**good, "workers": {"r1": 7}}], "j2": [good]})
-    with pytest.raises(Refused, match="placed before"):
+    with pytest.raises(Refused, match="cover a slot twice"):
         run({"j1": [good, good], "j2": [good]})
     with pytest.raises(Refused, match="from and to"):
         run({"j1": [{"workers": {"r1": 8}, "ps": "r1"}], "j2": [good]})
     with pytest.raises(Refused, match="data centre"):
         run({"j1": [{**good, "ps": "r7"}], "j2": [good]})
+
+
+def test_a_slot_placed_ahead_is_not_placed_again():
+    class Hasty(OnlineAlgorithm):
+        def start(self, environment):
+            pass
+
+        def step(self, slot, arrivals):
+            workers = {"r1": 1} if slot == 1 else {"r2": 1}
+            row = {"from": slot, "to": min(4, slot + 1), "workers": workers, "ps": "r1"}
+            return Decision({"j1": [row]})
+
+    with pytest.raises(Refused, match="placed before"):
+        simulate(flicker(), Hasty())
 
 
 def test_same_fractional_cost_through_cvxpy():

@@ -189,13 +189,16 @@ def read_solution(path: str | Path, instance: Instance) -> Solution:
     assignments: dict[str, list[Assignment]] = {}
     for index, job in enumerate(jobs):
         name = job.get("name", "(absent)")
-        if name not in known or name in assignments:
+        if not isinstance(name, str) or name not in known or name in assignments:
             raise InputError(f"jobs[{index}].name", name, "must name each job of the instance once")
         rows = job.get("assignments", [])
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise InputError(f"jobs[{index}].assignments", rows, "must be a list of objects")
         assignments[name] = rows
-    solution = build_solution(instance, assignments, data.get("formulation"))
+    formulation = data.get("formulation")
+    if not isinstance(formulation, str | None):
+        raise InputError("formulation", formulation, "must be a word")
+    solution = build_solution(instance, assignments, formulation)
     _check_claims(data, jobs, solution)
     return solution
 

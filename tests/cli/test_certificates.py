@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from hindsched.cli.app import run
 
 NAME = "oasis-t10-i10-h5-s1"
@@ -87,3 +89,31 @@ def test_with_a_certificate_a_solvers_optimum_is_proven_by_a_tree(capsys, tmp_pa
     assert (code, solved["objective"], solved["certified"]) == (0, 251.0, True)
     code, checked = ask(capsys, "verify", name, solution, "--prices", tree)
     assert (code, checked["certificate"], checked["proves_optimal"]) == (0, "tree", True)
+
+
+@pytest.mark.parametrize(
+    ("file", "where", "value"),
+    [
+        ("solution", ("jobs", 0, "name"), []),
+        ("solution", ("jobs", 0, "name"), {}),
+        ("prices", ("prices", "worker_capacity", 0, "price"), 1e308),
+        ("prices", ("prices", "worker_capacity", 0, "price"), 10**30 * 10**100),
+        ("prices", ("prices", "worker_capacity", 0, "group"), []),
+    ],
+)
+def test_values_of_a_wrong_kind_are_one_line(capsys, tmp_path, file, where, value):
+    paths = {name: tmp_path / f"{name}.json" for name in ("solution", "prices")}
+    name = "oasis-t10-i10-h25-s0"
+    bound = ["--method", "bound", "--time-limit", "1"]
+    assert run(["simulate", name, "--algorithm", "oasis", "-o", str(paths["solution"])]) == 0
+    assert run(["solve", name, *bound, "--certificate", str(paths["prices"])]) == 0
+    capsys.readouterr()
+    data = json.loads(paths[file].read_text())
+    target = data
+    for key in where[:-1]:
+        target = target[key]
+    target[where[-1]] = value
+    paths[file].write_text(json.dumps(data))
+    code = run(["verify", name, str(paths["solution"]), "--prices", str(paths["prices"])])
+    err = capsys.readouterr().err
+    assert (code, len(err.splitlines())) == (2, 1), err

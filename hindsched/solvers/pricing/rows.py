@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from hindsched.errors import InputError
 
 Vector = NDArray[np.float64]
+LARGEST_PRICE = 1e100
+"""Prices beyond this would overflow where they are multiplied with capacities."""
 
 
 @dataclass(frozen=True)
@@ -211,14 +213,16 @@ def _read_rows(row_set: RowSet, rows: Any, where: str) -> Vector:
             raise InputError(here, row, f"must have exactly the keys {', '.join(sorted(expected))}")
         index: tuple[Any, ...] = ()
         for (axis, _), position in zip(fixed, positions, strict=True):
-            if row[axis] not in position:
+            if isinstance(row[axis], list | dict) or row[axis] not in position:
                 raise InputError(f"{here}.{axis}", row[axis], "must be a label of the instance")
             index += (position[row[axis]],)
         if row_set.has_slots:
             index += (_span(row_set, row, here),)
         price = row["price"]
-        if isinstance(price, bool) or not isinstance(price, int | float) or not np.isfinite(price):
-            raise InputError(f"{here}.price", price, "must be a finite number")
+        is_number = isinstance(price, int | float) and not isinstance(price, bool)
+        if not is_number or not abs(price) <= LARGEST_PRICE:
+            rule = f"must be a finite number of at most {LARGEST_PRICE:.0e} in size"
+            raise InputError(f"{here}.price", price, rule)
         if price < 0 and not row_set.free:
             raise InputError(f"{here}.price", price, "must not be negative")
         if np.any(taken[index]):

@@ -172,7 +172,8 @@ def test_an_open_tree_is_a_bound_between_its_root_and_the_optimum(nodes):
     certificate = tree.certificate()
     assert not tree.is_closed
     assert tree.stopped_by is StoppedBy.TIME_LIMIT
-    assert certificate.kind == ("tree" if nodes > 1 else "lagrangian")
+    # Until both sides of the first split are bounded the root's prices prove as much.
+    assert certificate.kind == ("tree" if nodes > 5 else "lagrangian")
     root = oracle.bound(np.zeros(oracle.rows.size))
     assert 287.0643 <= certificate.bound <= root
     assert certificate.bound == pytest.approx(tree.bound, rel=1e-9)

@@ -37,6 +37,8 @@ MOST_COUNT = 10_000_000
 """Counts beyond this are mistakes: they would only exhaust the memory."""
 LARGEST_NUMBER = 1e15
 """Amounts beyond this are mistakes: what follows from them could not be counted exactly."""
+SMALLEST_POSITIVE = 1e-15
+"""Positive amounts below this are mistakes: quotients by them could not be counted either."""
 ROUNDING_TOLERANCE = 1e-9
 """Wherever a work or a duration is rounded up it is ``ceil(x - 1e-9)``."""
 
@@ -90,9 +92,15 @@ def _finite(value: float) -> float:
     return value
 
 
+def _countable(value: float) -> float:
+    if value < SMALLEST_POSITIVE:
+        raise ValueError(f"must be at least {SMALLEST_POSITIVE:.0e}")
+    return value
+
+
 Number = Annotated[StrictInt | StrictFloat, AfterValidator(_finite)]
 NonNegative = Annotated[Number, Field(ge=0)]
-Positive = Annotated[Number, Field(gt=0)]
+Positive = Annotated[Number, Field(gt=0), AfterValidator(_countable)]
 Count = Annotated[StrictInt, Field(ge=0, le=MOST_COUNT)]
 PositiveCount = Annotated[StrictInt, Field(ge=1, le=MOST_COUNT)]
 Slot = Annotated[StrictInt, Field(ge=1, le=MOST_COUNT)]

@@ -291,12 +291,18 @@ def _latest_completions(
     now: int,
     incumbent: BatchschedSolution,
 ) -> dict[str, float]:
-    """Latest completion t + L of every open job in a schedule no worse than the incumbent."""
-    least = {
-        job.name: max(job.arrival, now) + int(modes(instance, job).duration.min())
-        for job in instance.jobs
-        if job.name not in fixed
-    }
+    """Latest completion t + L of every open job in a schedule no worse than the incumbent.
+
+    Some optimal schedule has no empty slot once all jobs are there and all fixed rows have ended:
+    what starts after an empty slot could start one slot earlier. Hence no job need end later than
+    in the incumbent, or than if all then ran one after another, however small its weight.
+    """
+    open_jobs = [job for job in instance.jobs if job.name not in fixed]
+    durations = {job.name: modes(instance, job).duration for job in open_jobs}
+    least = {job.name: max(job.arrival, now) + int(durations[job.name].min()) for job in open_jobs}
+    ends = [row.last + 1 for rows in fixed.values() for row in rows]
+    ready = max([now, *ends, *(job.arrival for job in open_jobs)])
+    last = ready + sum(int(duration.max()) for duration in durations.values())
     weight = {job.name: float(job.weight) for job in instance.jobs}
     spare = -sum(weight[name] * completion for name, completion in least.items())
     for name in least:
@@ -304,4 +310,8 @@ def _latest_completions(
         if completion is None:
             raise InputError("incumbent", name, "must complete every job")
         spare += weight[name] * (completion + 1)
-    return {name: completion + max(0.0, spare) / weight[name] for name, completion in least.items()}
+        last = max(last, completion + 1)
+    return {
+        name: min(last, completion + max(0.0, spare) / weight[name])
+        for name, completion in least.items()
+    }

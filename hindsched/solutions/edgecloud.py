@@ -29,6 +29,7 @@ from hindsched.solutions.base import (
     Violation,
 )
 from hindsched.solutions.edgecloud_runs import Holds, Runs, load, loads
+from hindsched.solutions.rows import read_span
 
 EDGE_KEYS = {"chunk", "server", "worker", "from", "to"}
 CLOUD_KEYS = {"chunk", "server", "from", "to"}
@@ -79,7 +80,7 @@ class EdgecloudSolution(Solution):
             j = position[name]
             for number, row in enumerate(rows):
                 where = f"{name}.assignments[{number}]"
-                first, last = _span(row, where)
+                first, last = read_span(where, row)
                 if "ps" in row:
                     _check_keys(row, PS_KEYS, where)
                     holds.append((j, _ps_place(instance, row, where), first, last))
@@ -460,19 +461,20 @@ def worker_place(instance: EdgecloudInstance, row: Assignment, where: str) -> in
         _check_keys(row, CLOUD_KEYS, where)
         return len(instance.worker_list)
     _check_keys(row, EDGE_KEYS, where)
-    if row["server"] not in instance.server_index:
+    if not isinstance(row["server"], str) or row["server"] not in instance.server_index:
         raise InputError(f"{where}.server", row["server"], "must name a server or the cloud")
-    place = instance.worker_index.get((row["server"], row["worker"]))
-    if place is None or type(row["worker"]) is not int:
+    number = row["worker"]
+    place = instance.worker_index.get((row["server"], number)) if type(number) is int else None
+    if place is None:
         count = len(instance.servers[instance.server_index[row["server"]]].workers)
-        raise InputError(f"{where}.worker", row["worker"], f"must be in 1..{count}")
+        raise InputError(f"{where}.worker", number, f"must be in 1..{count}")
     return place
 
 
 def _ps_place(instance: EdgecloudInstance, row: Assignment, where: str) -> int:
     if row["ps"] == instance.cloud.name:
         return len(instance.servers)
-    place = instance.server_index.get(row["ps"])
+    place = instance.server_index.get(row["ps"]) if isinstance(row["ps"], str) else None
     if place is None:
         raise InputError(f"{where}.ps", row["ps"], "must name a server or the cloud")
     return place
@@ -481,16 +483,6 @@ def _ps_place(instance: EdgecloudInstance, row: Assignment, where: str) -> int:
 def _check_keys(row: Assignment, keys: set[str], where: str) -> None:
     if set(row) != keys:
         raise InputError(where, row, f"must have exactly the keys {', '.join(sorted(keys))}")
-
-
-def _span(row: Assignment, where: str) -> tuple[int, int]:
-    for key in ("from", "to"):
-        if type(row.get(key)) is not int:
-            raise InputError(f"{where}.{key}", row.get(key, "(absent)"), "must be a slot")
-    first, last = row["from"], row["to"]
-    if not 1 <= first <= last:
-        raise InputError(f"{where}.to", last, f"must not precede from = {first}, at least 1")
-    return first, last
 
 
 SOLUTION = EdgecloudSolution

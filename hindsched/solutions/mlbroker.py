@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.errors import InputError
+from hindsched.instances.base import MOST_COUNT
 from hindsched.instances.mlbroker import COSTS, MlbrokerInstance, MlbrokerJob
 from hindsched.solutions.base import (
     FEASIBILITY_TOLERANCE,
@@ -391,10 +392,9 @@ def parse_rows(
         if not isinstance(row["workers"], dict):
             raise InputError(f"{where}.workers", row["workers"], "must be an object of counts")
         for name, count in row["workers"].items():
-            if type(count) is not int or count < 0:
-                raise InputError(
-                    f"{where}.workers.{name}", count, "must be an integer of at least 0"
-                )
+            if type(count) is not int or not 0 <= count <= MOST_COUNT:
+                rule = f"must be an integer in 0..{MOST_COUNT}"
+                raise InputError(f"{where}.workers.{name}", count, rule)
             placed[_center(instance, f"{where}.workers", name)] = count
         parsed.append((span, placed, _center(instance, f"{where}.ps", row["ps"])))
     return parsed

@@ -47,9 +47,10 @@ def check_row_keys(where: str, row: Mapping[str, Any], needed: set[str], allowed
 def read_span(where: str, row: Mapping[str, Any]) -> tuple[int, int]:
     """Read ``from`` and ``to``: slots, both inclusive."""
     for key in ("from", "to"):
-        if type(row[key]) is not int or not 1 <= row[key] <= MOST_COUNT:
+        slot = row.get(key, "(absent)")
+        if type(slot) is not int or not 1 <= slot <= MOST_COUNT:
             rule = f"must be a slot, an integer in 1..{MOST_COUNT}"
-            raise InputError(f"{where}.{key}", row[key], rule)
+            raise InputError(f"{where}.{key}", slot, rule)
     if row["from"] > row["to"]:
         raise InputError(f"{where}.to", row["to"], f"must not precede from = {row['from']}")
     return row["from"], row["to"]

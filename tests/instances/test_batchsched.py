@@ -48,6 +48,7 @@ def test_round_trip(tmp_path):
         (lambda d: d["servers"][1].update(name="s1"), "servers[1].name"),
         (lambda d: d["jobs"][2].update(epochs=10**7, minibatches=10**6), "jobs[2]"),
         (lambda d: d["jobs"][0].update(weight=-1), "jobs[0].weight"),
+        (lambda d: d["jobs"][0].update(weight=5e-324), "jobs[0].weight"),
         (lambda d: d["jobs"][0].update(minibatch_slots=[]), "jobs[0].minibatch_slots"),
         (lambda d: d["jobs"][0].update(chunks=1.5), "jobs[0].chunks"),
         (lambda d: d["jobs"][1].update(name="j1"), "jobs[1].name"),

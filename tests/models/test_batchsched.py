@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hindsched.instances.batchsched import PARAMETER_SERVER, RING_ALLREDUCE
+from hindsched.instances.batchsched_modes import modes
 from hindsched.instances.generators.batchsched import generate
 from hindsched.instances.io import read
 from hindsched.models import batchsched as models
@@ -106,6 +107,18 @@ def test_b1_and_b2(architecture, formulation):
     instance = known_b(architecture)
     result = METHODS["milp"](instance, formulation, SolveOptions(), None)
     assert (result.status, result.objective) == ("optimal", 36)
+
+
+@pytest.mark.parametrize("architecture", [PARAMETER_SERVER, RING_ALLREDUCE])
+@pytest.mark.parametrize("light", [0, 1, 2])
+def test_a_light_job_does_not_stretch_the_program(architecture, light):
+    data = known_b(architecture).to_dict()
+    data["jobs"][light]["weight"] = 1e-9
+    instance = type(known_b(architecture)).model_validate(data)
+    model, result = solved(instance)
+    assert result.objective == pytest.approx(brute_force.optimum(instance), abs=1e-6)
+    longest = [int(modes(instance, job).duration.max()) for job in instance.jobs]
+    assert model.slots <= max(job.arrival for job in instance.jobs) + sum(longest)
 
 
 @pytest.mark.parametrize("architecture", [PARAMETER_SERVER, RING_ALLREDUCE])

@@ -163,6 +163,7 @@ def test_one_row_a_slot_without_from_and_to():
         ({"from": 1, "to": 1, "workers": {"r9": 1}, "ps": "r1"}, "workers"),
         ({"from": 1, "to": 1, "workers": {"r1": 1.5}, "ps": "r1"}, "workers.r1"),
         ({"from": 1, "to": 1, "workers": {"r1": -1}, "ps": "r1"}, "workers.r1"),
+        ({"from": 1, "to": 1, "workers": {"r1": 10**30}, "ps": "r1"}, "workers.r1"),
         ({"from": 1, "to": 1, "workers": [], "ps": "r1"}, "workers"),
         ({"from": 1, "to": 1, "workers": {}, "ps": None}, "ps"),
         ({"from": 0, "to": 1, "workers": {}, "ps": "r1"}, "from"),

@@ -5,8 +5,9 @@ is the c with the smallest ``c + P(c)``. Slots are counted from the job's arriva
 
 Without migration a worker's chunks take its cheapest slots up to c, so that the next chunk on a
 worker costs the next ``work`` smallest prices: increments rise, and the cheapest increments over
-all workers are optimal, also if a server can store only so many. With migration any ``chunks * work`` units will do, at most one a chunk and
-slot. Both are greedy over sorted prices, kept sorted as c grows.
+all workers are optimal, also if a server can store only so many. With migration any
+``chunks * work`` units will do, at most one a chunk and slot. Both are greedy over sorted prices,
+kept sorted as c grows.
 """
 
 from __future__ import annotations

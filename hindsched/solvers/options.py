@@ -11,6 +11,8 @@ from hindsched.errors import InputError
 SOLVERS = ("highs", "scip", "cbc", "glpk", "gurobi")
 """Solvers behind the door; HiGHS comes with the package, the others are used when installed."""
 DEFAULT_GAP = 1e-6
+MOST_THREADS = 1024
+"""More than this is a mistake that would only exhaust the machine."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,9 @@ class SolveOptions:
             raise InputError("time_limit", limit, "must be a number of seconds, at least 0")
         if not (_is_number(self.gap) and 0 <= self.gap < 1):
             raise InputError("gap", self.gap, "must be at least 0 and below 1")
-        if not (_is_integer(self.threads) and self.threads >= 1):
-            raise InputError("threads", self.threads, "must be an integer of at least 1")
+        if not (_is_integer(self.threads) and 1 <= self.threads <= MOST_THREADS):
+            rule = f"must be an integer in 1..{MOST_THREADS}"
+            raise InputError("threads", self.threads, rule)
         if not (_is_integer(self.seed) and self.seed >= 0):
             raise InputError("seed", self.seed, "must be an integer of at least 0")
         if not isinstance(self.progress, bool):

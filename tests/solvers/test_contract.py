@@ -258,6 +258,7 @@ def test_a_time_limit_by_the_solver_s_own_name_is_not_lost():
         ("gap", "small"),
         ("gap", float("nan")),
         ("threads", 1.5),
+        ("threads", 10**6),
         ("threads", True),
         ("seed", -1),
         ("seed", 0.5),

@@ -12,59 +12,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hindsched.solvers.kernels.cheapest_workers import room_for
-from hindsched.solvers.kernels.placement import fits_together, num_ps
+from hindsched.solvers.kernels.limited_servers import fill_limited, limited_prefix
+from hindsched.solvers.kernels.placement import NOTHING, fits_together, num_ps
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-NOTHING = -1
-
-
-@njit(cache=True)
-def cheapest_elsewhere(
-    host: int, most: Integers, low: Integers, price: Array, order: Integers, cost: Array
-) -> None:
-    """Fill ``cost[n]``: cheapest `n` workers on servers other than the host, or inf.
-
-    `low` and `most`, shape (servers,), limit the workers of each server.
-    """
-    cost[:] = np.inf
-    forced = 0
-    total = 0.0
-    for h in range(low.shape[0]):
-        if h != host:
-            if low[h] > most[h]:
-                return
-            forced += low[h]
-            total += low[h] * price[h]
-    if forced >= cost.shape[0]:
-        return
-    cost[forced] = total
-    n = forced
-    for h in order:
-        if h == host:
-            continue
-        for _ in range(most[h] - low[h]):
-            n += 1
-            if n == cost.shape[0]:
-                return
-            total += price[h]
-            cost[n] = total
-
-
-@njit(cache=True)
-def fill_elsewhere(
-    host: int, most: Integers, low: Integers, order: Integers, wanted: int, placed: Integers
-) -> None:
-    """Put the cheapest `wanted` workers on servers other than the host, into `placed`."""
-    for h in range(low.shape[0]):
-        if h != host:
-            placed[h] = low[h]
-            wanted -= low[h]
-    for h in order:
-        if h != host:
-            units = min(wanted, most[h] - low[h])
-            placed[h] += units
-            wanted -= units
 
 
 @njit(cache=True)
@@ -163,7 +115,7 @@ def best_limited_window(
                 continue
             order = np.argsort(price, kind="mergesort")
             if not has_ps:
-                cheapest_elsewhere(NOTHING, most, worker_low, price, order, elsewhere)
+                limited_prefix(NOTHING, worker_low, most, price, order, elsewhere)
                 if base[end] + elsewhere[n] < best:
                     best, best_mode, best_start = base[end] + elsewhere[n], k, start
                     best_host, best_on = NOTHING, 0
@@ -171,7 +123,7 @@ def best_limited_window(
             for host in range(servers):
                 if ps_low[host] != forced_ps:
                     continue
-                cheapest_elsewhere(host, most, worker_low, price, order, elsewhere)
+                limited_prefix(host, worker_low, most, price, order, elsewhere)
                 for on_host in range(worker_low[host], min(most[host], n - 1) + 1):
                     units = num_ps(n - on_host, ratio[w, p])
                     cost = base[end] + on_host * price[host] + units * ps_price[host]
@@ -198,7 +150,7 @@ def best_limited_window(
             paid = prefix[best_start + length[k] - 1, h, r] - prefix[best_start - 1, h, r]
             price[h] += worker[w, r] * paid
     order = np.argsort(price, kind="mergesort")
-    fill_elsewhere(best_host, most, worker_low, order, n - best_on, workers)
+    fill_limited(best_host, worker_low, most, order, n - best_on, workers)
     if best_host >= 0:
         workers[best_host] = best_on
         ps[best_host] = num_ps(n - best_on, ratio[w, ps_type[k]])

@@ -12,6 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from hindsched.solvers.kernels.limited_servers import fill_limited, limited_prefix
+from hindsched.solvers.kernels.placement import NOTHING
+
 
 @njit(cache=True, nogil=True)
 def unit_prices(prices, demand, t, price_of):
@@ -22,45 +25,6 @@ def unit_prices(prices, demand, t, price_of):
             if demand[r] > 0.0:
                 total += prices[h, r, t] * demand[r]
         price_of[h] = total
-
-
-@njit(cache=True, nogil=True)
-def limited_prefix(price_of, room, low, high, cost):
-    """Fill ``cost[n]`` with the price of the cheapest `n` units within the limits, or inf.
-
-    `low` and `high`, shape (servers,), limit the units on each server, `room` the most that fit.
-    """
-    cost[:] = np.inf
-    forced = 0
-    total = 0.0
-    for h in range(room.shape[0]):
-        if low[h] > min(room[h], high[h]):
-            return
-        forced += low[h]
-        total += low[h] * price_of[h]
-    if forced >= cost.shape[0]:
-        return
-    cost[forced] = total
-    n = forced
-    for h in np.argsort(price_of, kind="mergesort"):
-        for _ in range(min(room[h], high[h]) - low[h]):
-            n += 1
-            if n == cost.shape[0]:
-                return
-            total += price_of[h]
-            cost[n] = total
-
-
-@njit(cache=True, nogil=True)
-def fill_limited(price_of, room, low, high, wanted, placed):
-    """Put the cheapest `wanted` units within the limits on the servers, into `placed`."""
-    for h in range(room.shape[0]):
-        placed[h] = low[h]
-        wanted -= low[h]
-    for h in np.argsort(price_of, kind="mergesort"):
-        units = min(wanted, min(room[h], high[h]) - low[h])
-        placed[h] += units
-        wanted -= units
 
 
 @njit(cache=True, nogil=True)
@@ -116,6 +80,8 @@ utilities, arrival
     worker_price = np.empty(worker_room.shape[0])
     ps_price = np.empty(ps_room.shape[0])
     ps_cost = np.empty(needed[most] + 1)
+    worker_most = np.minimum(worker_room, worker_high)
+    ps_most = np.minimum(ps_room, ps_high)
     best, end = -np.inf, 0
     table[arrival - 1, 0] = 0.0
     reached = 0
@@ -123,8 +89,10 @@ utilities, arrival
         cost, old, new = costs[t], table[t - 1], table[t]
         unit_prices(worker_prices, worker_demand, t - 1, worker_price)
         unit_prices(ps_prices, ps_demand, t - 1, ps_price)
-        limited_prefix(worker_price, worker_room, worker_low[t - 1], worker_high[t - 1], cost)
-        limited_prefix(ps_price, ps_room, ps_low[t - 1], ps_high[t - 1], ps_cost)
+        order = np.argsort(worker_price, kind="mergesort")
+        limited_prefix(NOTHING, worker_low[t - 1], worker_most[t - 1], worker_price, order, cost)
+        order = np.argsort(ps_price, kind="mergesort")
+        limited_prefix(NOTHING, ps_low[t - 1], ps_most[t - 1], ps_price, order, ps_cost)
         for n in range(most + 1):
             if slot_low[t - 1] <= n <= slot_high[t - 1]:
                 cost[n] += ps_cost[needed[n]]
@@ -160,12 +128,13 @@ utilities, arrival
                 chosen = n
         unit_prices(worker_prices, worker_demand, t - 1, worker_price)
         unit_prices(ps_prices, ps_demand, t - 1, ps_price)
+        order = np.argsort(worker_price, kind="mergesort")
         fill_limited(
-            worker_price, worker_room, worker_low[t - 1], worker_high[t - 1], chosen,
-            worker_counts[t - 1],
-        )  # fmt: skip
+            NOTHING, worker_low[t - 1], worker_most[t - 1], order, chosen, worker_counts[t - 1]
+        )
+        order = np.argsort(ps_price, kind="mergesort")
         fill_limited(
-            ps_price, ps_room, ps_low[t - 1], ps_high[t - 1], needed[chosen], ps_counts[t - 1]
+            NOTHING, ps_low[t - 1], ps_most[t - 1], order, needed[chosen], ps_counts[t - 1]
         )
         s -= chosen
     return best, end

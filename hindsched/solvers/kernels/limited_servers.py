@@ -1,0 +1,69 @@
+"""The cheapest way to put units on servers that each take at least and at most so many."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def limited_prefix(
+    skipped: int, low: Integers, most: Integers, price: Array, order: Integers, cost: Array
+) -> None:
+    """Fill ``cost[n]`` with the price of the cheapest `n` units within the limits, or inf.
+
+    Parameters
+    ----------
+    skipped : int
+        A server that takes no part; -1 if all do.
+    low, most : ndarray of int, shape (servers,)
+        Least and most units of each server.
+    price : ndarray, shape (servers,)
+        Price of a unit.
+    order : ndarray of int, shape (servers,)
+        The servers from cheap to dear.
+    cost : ndarray, shape (units + 1,)
+        Filled.
+    """
+    cost[:] = np.inf
+    forced = 0
+    total = 0.0
+    for h in range(low.shape[0]):
+        if h != skipped:
+            if low[h] > most[h]:
+                return
+            forced += low[h]
+            total += low[h] * price[h]
+    if forced >= cost.shape[0]:
+        return
+    cost[forced] = total
+    n = forced
+    for h in order:
+        if h == skipped:
+            continue
+        for _ in range(most[h] - low[h]):
+            n += 1
+            if n == cost.shape[0]:
+                return
+            total += price[h]
+            cost[n] = total
+
+
+@njit(cache=True, nogil=True)
+def fill_limited(
+    skipped: int, low: Integers, most: Integers, order: Integers, wanted: int, placed: Integers
+) -> None:
+    """Put the cheapest `wanted` units within the limits into `placed`; see `limited_prefix`."""
+    for h in range(low.shape[0]):
+        if h != skipped:
+            placed[h] = low[h]
+            wanted -= low[h]
+    for h in order:
+        if h != skipped:
+            units = min(wanted, most[h] - low[h])
+            placed[h] += units
+            wanted -= units

@@ -155,10 +155,10 @@ def _in_pool(tasks: Sequence[Task], data: InstanceData, workers: int) -> Finishe
                 if not running:
                     break
                 done, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+                for future in done:  # what is finished is kept, also after Ctrl-C
+                    yield running.pop(future), future.result()
                 if interrupted.is_set():
                     raise KeyboardInterrupt
-                for future in done:
-                    yield running.pop(future), future.result()
             finished = True
         finally:
             _wait_until_taken(running)

@@ -18,8 +18,8 @@ import math
 import time
 from statistics import median
 
-from hindsched.instances.astraea import AstraeaInstance
-from hindsched.instances.astraea_modes import modes
+from hindsched.instances.astraea.instance import AstraeaInstance
+from hindsched.instances.astraea.modes import modes
 from hindsched.instances.generators.registry import generate
 from hindsched.online.simulator import simulate
 from hindsched.solvers.api import solve

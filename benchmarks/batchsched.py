@@ -20,21 +20,21 @@ from pathlib import Path
 
 import numpy as np
 
-from hindsched.analysis.figures.batchsched import accepted_weight
-from hindsched.instances.batchsched import PARAMETER_SERVER, RING_ALLREDUCE
-from hindsched.instances.generators.batchsched import from_trace, generate
-from hindsched.online.algorithms.batchsched import (
+from hindsched.analysis.figures.batchsched.figures import accepted_weight
+from hindsched.instances.batchsched.generator import from_trace, generate
+from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
+from hindsched.online.batchsched.algorithms import (
     BatchschedExact,
     BatchschedOnline,
     declared_estimates,
 )
-from hindsched.online.algorithms.batchsched_density import resource_units
+from hindsched.online.batchsched.density import resource_units
 from hindsched.online.simulator import simulate
-from hindsched.solvers.lagrangian import subgradient_bound
-from hindsched.solvers.methods.batchsched import METHODS
+from hindsched.solvers.bounds.lagrangian import subgradient_bound
+from hindsched.solvers.methods.batchsched.methods import METHODS
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.batchsched_list import list_schedule, weighted_completion
+from hindsched.solvers.pricing.batchsched.list_schedule import list_schedule, weighted_completion
 
 
 def transcription(instance, horizon):

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from hindsched.instances.io import read
 from hindsched.solvers.api import solve
-from hindsched.solvers.column_generation import LP_ALGORITHMS, column_generation_bound
-from hindsched.solvers.lagrangian import evaluate, subgradient_bound
+from hindsched.solvers.bounds.column_generation import LP_ALGORITHMS, column_generation_bound
+from hindsched.solvers.bounds.lagrangian import evaluate, subgradient_bound
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
 

@@ -15,7 +15,7 @@ import os
 import time
 from statistics import median
 
-from hindsched.instances.generators.edgecloud import from_trace, generate
+from hindsched.instances.edgecloud.generator import from_trace, generate
 from hindsched.online.simulator import simulate
 from hindsched.solvers.api import solve
 

@@ -17,16 +17,16 @@ from statistics import median
 import cvxpy as cp
 import numpy as np
 
-from hindsched.instances.generators.mlbroker import generate
-from hindsched.instances.mlbroker_slot import SlotData
-from hindsched.models.mlbroker import build_offline
-from hindsched.models.mlbroker_convex import SlotBlock, SlotProgram
-from hindsched.online.algorithms.mlbroker import ALGORITHMS
+from hindsched.instances.mlbroker.generator import generate
+from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.models.mlbroker.convex import SlotBlock, SlotProgram
+from hindsched.models.mlbroker.offline import build_offline
+from hindsched.online.mlbroker.algorithms import ALGORITHMS
 from hindsched.online.simulator import simulate
 from hindsched.solvers.api import solve
-from hindsched.solvers.methods.mlbroker import find_schedule
-from hindsched.solvers.methods.mlbroker_convex import solve_fractional
-from hindsched.solvers.methods.mlbroker_slot import priced_placement, tight_placement
+from hindsched.solvers.methods.mlbroker.convex import solve_fractional
+from hindsched.solvers.methods.mlbroker.methods import find_schedule
+from hindsched.solvers.methods.mlbroker.slot import priced_placement, tight_placement
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import solve_program
 

@@ -18,11 +18,11 @@ from statistics import mean, median
 import numpy as np
 
 from hindsched.instances.io import read
-from hindsched.models import oasis as models
-from hindsched.models.oasis_block import FORMS
+from hindsched.models.oasis import offline as models
+from hindsched.models.oasis.block import FORMS
 from hindsched.online.simulator import simulate
 from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.oasis import OasisOracle
+from hindsched.solvers.pricing.oasis.oracle import OasisOracle
 from hindsched.solvers.program import solve_program
 
 DATA = Path(__file__).parents[1] / "tests/data/instances"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hindsched.instances.astraea import AstraeaInstance
+from hindsched.instances.astraea.instance import AstraeaInstance
 
 SLOTS = 100
 

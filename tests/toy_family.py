@@ -244,16 +244,16 @@ def install(monkeypatch):
     monkeypatch.setattr(instances_base, "FAMILIES", (*instances_base.FAMILIES, *CLASSES))
     for family, cls in CLASSES.items():
         contents = {
-            "instances": {"INSTANCE": cls},
-            "solutions": {"SOLUTION": ToySolution},
-            "solvers.pricing": {
+            "instances.{}.instance": {"INSTANCE": cls},
+            "solutions.{}.solution": {"SOLUTION": ToySolution},
+            "solvers.pricing.{}.oracle": {
                 "ORACLE_ROWS": ("groups", "servers"),
                 "TREE_ROWS": ("servers",),
                 "build": lambda i, f, rows=None: ToyOracle(i, f, rows or "groups"),
             },
         }
-        for floor, names in contents.items():
-            module = ModuleType(f"hindsched.{floor}.{family}")
+        for path, names in contents.items():
+            module = ModuleType(f"hindsched.{path.format(family)}")
             for name, value in names.items():
                 setattr(module, name, value)
             monkeypatch.setitem(sys.modules, module.__name__, module)

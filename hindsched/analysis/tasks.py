@@ -215,7 +215,7 @@ def theorem_of(instance: Instance, algorithm: str) -> dict[str, Any] | None:
     A family's ``online/algorithms`` module may name the variants that its theorem covers in
     ``THEOREM_ALGORITHMS``; otherwise it is the algorithm that carries the family's word.
     """
-    module = family_module("online.algorithms", instance.family)
+    module = family_module("online", instance.family, "algorithms")
     covered = getattr(module, "THEOREM_ALGORITHMS", (instance.family,))
     if algorithm not in covered:
         return None

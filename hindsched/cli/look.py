@@ -102,7 +102,7 @@ def _families(family: str | None) -> Rows:
     from hindsched.instances.library import families_or_all
 
     rows: Rows = []
-    for word in families_or_all(family, "instances"):
+    for word in families_or_all(family, "instances", "instance"):
         cls = instance_class(word)
         rows.append(
             {"family": word, "sense": cls.sense, "formulations": ", ".join(cls.formulations)}
@@ -115,7 +115,7 @@ def _algorithms(family: str | None) -> Rows:
     from hindsched.online.registry import algorithms, build_algorithm, settings_of
 
     rows: Rows = []
-    for word in families_or_all(family, "online.algorithms"):
+    for word in families_or_all(family, "online", "algorithms"):
         for name, factory in algorithms(word).items():
             algorithm = build_algorithm(word, name)
             rows.append(
@@ -154,8 +154,8 @@ def _solvers(family: str | None) -> Rows:
     import shutil
     from importlib.util import find_spec
 
-    from hindsched.solvers.file_backend import EXECUTABLES
-    from hindsched.solvers.native_backend import MODULES
+    from hindsched.solvers.backends.files import EXECUTABLES
+    from hindsched.solvers.backends.native import MODULES
     from hindsched.solvers.options import SOLVERS
 
     if family is not None:

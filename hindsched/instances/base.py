@@ -43,7 +43,7 @@ ROUNDING_TOLERANCE = 1e-9
 """Wherever a work or a duration is rounded up it is ``ceil(x - 1e-9)``."""
 
 
-def family_module(floor: str, family: str) -> ModuleType:
+def family_module(floor: str, family: str, aspect: str) -> ModuleType:
     """Find a family's module on a floor by its word.
 
     Parameters
@@ -52,6 +52,8 @@ def family_module(floor: str, family: str) -> ModuleType:
         Dotted path below the package, for example ``"models"`` or ``"solvers.pricing"``.
     family : str
         One of `FAMILIES`.
+    aspect : str
+        The file in the family's package there, the same in every family: ``"offline"``.
 
     Raises
     ------
@@ -59,14 +61,20 @@ def family_module(floor: str, family: str) -> ModuleType:
         If the family is unknown.
     """
     check_family(family)
-    return importlib.import_module(f"hindsched.{floor}.{family}")
+    return importlib.import_module(f"hindsched.{floor}.{family}.{aspect}")
 
 
-def families_on(floor: str) -> tuple[str, ...]:
+def families_on(floor: str, aspect: str) -> tuple[str, ...]:
     """Families that have a module on a floor, in the order of `FAMILIES`."""
-    return tuple(
-        family for family in FAMILIES if importlib.util.find_spec(f"hindsched.{floor}.{family}")
-    )
+    return tuple(family for family in FAMILIES if has_module(floor, family, aspect))
+
+
+def has_module(floor: str, family: str, aspect: str) -> bool:
+    """Whether a family has a module on a floor."""
+    try:
+        return importlib.util.find_spec(f"hindsched.{floor}.{family}.{aspect}") is not None
+    except ModuleNotFoundError:  # no package of that family on that floor
+        return False
 
 
 def check_family(family: object) -> None:

@@ -33,7 +33,7 @@ MIGRATIONS["hindsched/0"] = ("hindsched/1", _from_version_0)
 
 def instance_class(family: str) -> type[Instance]:
     """The instance class of a family, found by its word."""
-    cls: type[Instance] = family_module("instances", family).INSTANCE
+    cls: type[Instance] = family_module("instances", family, "instance").INSTANCE
     return cls
 
 

@@ -113,10 +113,12 @@ def list_instances(family: str | None = None) -> list[dict[str, Any]]:
     return rows
 
 
-def families_or_all(family: str | None, floor: str = "instances.generators") -> tuple[str, ...]:
+def families_or_all(
+    family: str | None, floor: str = "instances", aspect: str = "generator"
+) -> tuple[str, ...]:
     """The family asked for, checked, or all that have a module on a floor."""
     if family is None:
-        return families_on(floor)
+        return families_on(floor, aspect)
     check_family(family)
     return (family,)
 

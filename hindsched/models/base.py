@@ -1,6 +1,6 @@
 """What every family's declarative programs share: what is fixed, and how models are found.
 
-Each family's module ``models/<family>.py`` offers
+Each family's module ``models/<family>/offline.py`` offers
 
 ``build_offline(instance, formulation=None, *, relax=False, commitments=None, incumbent=None)``
     The offline program as a Pyomo model: the jobs' blocks, the linking rows, the objective. Every
@@ -64,7 +64,7 @@ class Commitments:
 
 def model_module(family: str) -> ModuleType:
     """The module with a family's declarative programs, found by its word."""
-    return family_module("models", family)
+    return family_module("models", family, "offline")
 
 
 def group_identical(capacities: Mapping[str, tuple[float, ...]]) -> dict[str, list[str]]:

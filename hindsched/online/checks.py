@@ -250,7 +250,7 @@ def check_algorithm(
 def reveal_slots(instance: Instance) -> dict[str, int]:
     """Slot in whose step each job is told to the algorithm, by name."""
     environment = Environment(instance.with_jobs(()), {}, 0, instance.check_formulation(None))
-    truth = family_module("online.dynamics", instance.family).Truth(instance, environment)
+    truth = family_module("online", instance.family, "dynamics").Truth(instance, environment)
     return {job.name: truth.reveal_slot(job) for job in instance.jobs}
 
 

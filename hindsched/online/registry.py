@@ -1,6 +1,6 @@
 """Finding algorithms by name, and their settings by inspection.
 
-A family's ``online/algorithms/<family>.py`` offers ``ALGORITHMS``, a mapping from name to a class
+A family's ``online/<family>/algorithms.py`` offers ``ALGORITHMS``, a mapping from name to a class
 or function whose keyword parameters are the settings, and ``declared_estimates(instance)``.
 """
 
@@ -21,13 +21,13 @@ Factory = Callable[..., OnlineAlgorithm]
 
 def algorithms(family: str) -> dict[str, Factory]:
     """Algorithms of a family by name, the paper's own first."""
-    found: dict[str, Factory] = family_module("online.algorithms", family).ALGORITHMS
+    found: dict[str, Factory] = family_module("online", family, "algorithms").ALGORITHMS
     return found
 
 
 def declared_estimates(instance: Instance) -> dict[str, Any]:
     """Exact values of the estimates that the family's algorithms are told in advance."""
-    module = family_module("online.algorithms", instance.family)
+    module = family_module("online", instance.family, "algorithms")
     estimates: dict[str, Any] = module.declared_estimates(instance)
     return estimates
 

@@ -175,7 +175,7 @@ def simulate(
 
     clock = time.perf_counter
     begin = clock()
-    truth = family_module("online.dynamics", instance.family).Truth(instance, environment)
+    truth = family_module("online", instance.family, "dynamics").Truth(instance, environment)
     check = DecisionCheck(truth)
     arrivals: dict[int, list[Any]] = {}
     for job in instance.jobs:

@@ -1,6 +1,6 @@
 """The part of the simulator's truth that every family shares.
 
-A family's ``online/dynamics/<family>.py`` derives its ``Truth`` from `RowTruth` and says what one
+A family's ``online/<family>/dynamics.py`` derives its ``Truth`` from `RowTruth` and says what one
 more row does to the cluster and when a job has finished. It also offers
 ``promised_rows(rows, slot) -> (rows, whole_job)`` for rolling-horizon algorithms: of a job's
 planned rows, those that following the plan makes irrevocable in `slot`, and whether the whole job

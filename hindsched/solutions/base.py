@@ -152,7 +152,7 @@ class Solution(ABC):
 
 def solution_class(family: str) -> type[Solution]:
     """The solution class of a family, found by its word."""
-    cls: type[Solution] = family_module("solutions", family).SOLUTION
+    cls: type[Solution] = family_module("solutions", family, "solution").SOLUTION
     return cls
 
 

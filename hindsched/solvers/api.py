@@ -7,14 +7,13 @@ follows from the two.
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.base import Instance, check_family, family_module
+from hindsched.instances.base import Instance, check_family, family_module, has_module
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.methods.base import Method, generic_methods
@@ -39,9 +38,9 @@ def methods(family: str) -> dict[str, Method]:
         ``METHODS`` of the family's module in ``solvers.methods``; the generic ones if it has none.
     """
     check_family(family)
-    if importlib.util.find_spec(f"hindsched.solvers.methods.{family}") is None:
+    if not has_module("solvers.methods", family, "methods"):
         return generic_methods()
-    found: dict[str, Method] = family_module("solvers.methods", family).METHODS
+    found: dict[str, Method] = family_module("solvers.methods", family, "methods").METHODS
     return found
 
 

@@ -279,7 +279,7 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
 
 def row_layouts(family: str) -> tuple[str, ...]:
     """Names of a family's layouts of the linking rows, the default first."""
-    return tuple(family_module("solvers.pricing", family).ORACLE_ROWS)
+    return tuple(family_module("solvers.pricing", family, "oracle").ORACLE_ROWS)
 
 
 def check_same_problem(solution: Solution, certificate: Certificate) -> None:
@@ -312,7 +312,7 @@ def _verify_in(
     if data["sense"] != oracle.sense:
         raise InputError("sense", data["sense"], f"must be {oracle.sense}")
     if data["kind"] == "tree":
-        from hindsched.solvers.tree_certificate import verify_tree
+        from hindsched.solvers.bounds.tree_certificate import verify_tree
 
         return VerifiedBound(verify_tree(oracle, data, claimed), claimed, layout)
     prices = oracle.rows.from_file(data["prices"])

@@ -18,12 +18,16 @@ import pyomo.environ as pyo
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.solvers.answer import Answer, Progress, Vector
+from hindsched.solvers.backends.files import EXECUTABLES, solve_by_file
+from hindsched.solvers.backends.highs import HighsProgram
+from hindsched.solvers.backends.native import MODULES, solve_natively
+from hindsched.solvers.backends.standard_form import (
+    LinearProgram,
+    TriviallyInfeasibleError,
+    compile_program,
+)
 from hindsched.solvers.duals import shadow_prices
-from hindsched.solvers.file_backend import EXECUTABLES, solve_by_file
-from hindsched.solvers.highs_bridge import HighsProgram
-from hindsched.solvers.native_backend import MODULES, solve_natively
 from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.standard_form import LinearProgram, TriviallyInfeasibleError, compile_program
 from hindsched.solvers.status import Status, StoppedBy
 
 OBJECTIVE_TOLERANCE = 1e-6

@@ -134,16 +134,16 @@ def test_lists(answer, text, what):
     if what != "instances":
         assert what in text("list", what)
     if what == "families":
-        assert [row["family"] for row in listed[what]] == list(families_on("instances"))
+        assert [row["family"] for row in listed[what]] == list(families_on("instances", "instance"))
     if what == "algorithms":
         named = {(row["family"], row["algorithm"]) for row in listed[what]}
-        assert {(family, family) for family in families_on("online.algorithms")} <= named
+        assert {(family, family) for family in families_on("online", "algorithms")} <= named
     if what == "solvers":
         assert {"solver": "highs", "installed": True} in listed[what]
 
 
 def test_schemas(answer):
-    for family in families_on("instances"):
+    for family in families_on("instances", "instance"):
         code, schema = answer("schema", family)
         assert code == 0
         assert {"format", "family"} <= set(schema["required"])

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 
 from hindsched.errors import InputError
-from hindsched.instances.astraea import AstraeaInstance
-from hindsched.instances.astraea_modes import NEVER, durations, modes
+from hindsched.instances.astraea.instance import AstraeaInstance
+from hindsched.instances.astraea.modes import NEVER, durations, modes
 from hindsched.instances.io import read, write
 from hindsched.online.simulator import simulate
 from tests.astraea_example import worked_example

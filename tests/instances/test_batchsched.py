@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 
 from hindsched.errors import InputError
-from hindsched.instances.batchsched import PARAMETER_SERVER, RING_ALLREDUCE, BatchschedInstance
-from hindsched.instances.batchsched_modes import modes
-from hindsched.instances.generators.batchsched import SUITES, from_trace, generate
-from hindsched.instances.generators.batchsched_trace import GAVEL_MODELS, GPU_TYPES
+from hindsched.instances.batchsched.generator import SUITES, from_trace, generate
+from hindsched.instances.batchsched.instance import (
+    PARAMETER_SERVER,
+    RING_ALLREDUCE,
+    BatchschedInstance,
+)
+from hindsched.instances.batchsched.modes import modes
+from hindsched.instances.batchsched.trace import GAVEL_MODELS, GPU_TYPES
 from hindsched.instances.io import read, write
 from tests.strategies.batchsched import instance, known_b
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hindsched.errors import InputError
-from hindsched.instances.edgecloud import EdgecloudInstance
-from hindsched.instances.generators.edgecloud import MODELS, from_trace, generate
+from hindsched.instances.edgecloud.generator import MODELS, from_trace, generate
+from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.instances.generators.registry import generate as generate_by_word
 from hindsched.instances.generators.registry import suite
 from hindsched.instances.io import parse_instance, read, schema

@@ -8,7 +8,10 @@ import pandas as pd
 import pytest
 
 from hindsched.errors import InputError
-from hindsched.instances.generators.mlbroker import (
+from hindsched.instances.generators.registry import generate as generate_family
+from hindsched.instances.io import parse_instance, read, schema, write
+from hindsched.instances.library import known_instance
+from hindsched.instances.mlbroker.generator import (
     PAPER,
     PRESETS,
     SMALL_LEVELS,
@@ -16,10 +19,7 @@ from hindsched.instances.generators.mlbroker import (
     from_trace,
     generate,
 )
-from hindsched.instances.generators.registry import generate as generate_family
-from hindsched.instances.io import parse_instance, read, schema, write
-from hindsched.instances.library import known_instance
-from hindsched.instances.mlbroker_slot import SlotData
+from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.instances.traces.table import build_table
 from hindsched.online.simulator import simulate
 

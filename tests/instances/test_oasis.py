@@ -11,7 +11,7 @@ import pytest
 
 from hindsched.errors import InputError
 from hindsched.instances.io import parse_instance, read, write
-from hindsched.instances.oasis import OasisInstance, how_many_fit
+from hindsched.instances.oasis.instance import OasisInstance, how_many_fit
 
 FILES = sorted(Path("tests/data/instances").glob("oasis-*.json"))
 DATA = json.loads(Path("tests/data/instances/oasis-t10-i10-h5-s1.json").read_text())

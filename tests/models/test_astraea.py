@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hindsched.instances.astraea import AstraeaInstance
+from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.io import read
-from hindsched.models import astraea as models
-from hindsched.models.astraea_dual import (
+from hindsched.models.astraea import offline as models
+from hindsched.models.astraea.dual import (
     build_dual,
     build_primal,
     dual_objective,
@@ -19,9 +19,9 @@ from hindsched.models.astraea_dual import (
 )
 from hindsched.models.base import Commitments
 from hindsched.online.simulator import simulate
-from hindsched.solutions.astraea import AstraeaSolution
+from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.astraea import build
+from hindsched.solvers.pricing.astraea.oracle import build
 from hindsched.solvers.program import solve_program
 from tests.astraea_example import worked_example
 from tests.brute_force.astraea import capacity_binds, optimum

@@ -11,20 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hindsched.instances.batchsched import PARAMETER_SERVER, RING_ALLREDUCE
-from hindsched.instances.batchsched_modes import modes
-from hindsched.instances.generators.batchsched import generate
+from hindsched.instances.batchsched.generator import generate
+from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
+from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.io import read
-from hindsched.models import batchsched as models
 from hindsched.models.base import Commitments
-from hindsched.models.batchsched_duals import build_dual, dual_violations
-from hindsched.models.batchsched_incumbent import plan_rest
-from hindsched.models.batchsched_placement import build_placement
+from hindsched.models.batchsched import offline as models
+from hindsched.models.batchsched.dual import build_dual, dual_violations
+from hindsched.models.batchsched.incumbent import plan_rest
+from hindsched.models.batchsched.placement import build_placement
 from hindsched.online.simulator import simulate
-from hindsched.solvers.methods.batchsched import METHODS
+from hindsched.solvers.methods.batchsched.methods import METHODS
 from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.batchsched import MergedOracle, ServerOracle
-from hindsched.solvers.pricing.batchsched_list import as_solution, improved_list_schedule
+from hindsched.solvers.pricing.batchsched.list_schedule import as_solution, improved_list_schedule
+from hindsched.solvers.pricing.batchsched.oracle import MergedOracle, ServerOracle
 from hindsched.solvers.program import solve_program
 from tests.brute_force import batchsched as brute_force
 from tests.strategies.batchsched import known_b, tiny_instances

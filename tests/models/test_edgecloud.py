@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 
 from hindsched.instances.io import read
 from hindsched.models.base import Commitments
-from hindsched.models.edgecloud import build_offline, extract, load
-from hindsched.models.edgecloud_relaxations import build_fractional, build_ilp_4
+from hindsched.models.edgecloud.offline import build_offline, extract, load
+from hindsched.models.edgecloud.relaxations import build_fractional, build_ilp_4
 from hindsched.solvers.api import solve
 from hindsched.solvers.program import solve_program
 from tests.brute_force.edgecloud import optimum

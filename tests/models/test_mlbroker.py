@@ -8,17 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hindsched.errors import InputError
-from hindsched.instances.generators.mlbroker import generate
 from hindsched.instances.library import known_instance
-from hindsched.instances.mlbroker_slot import SlotData
+from hindsched.instances.mlbroker.generator import generate
+from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.base import Commitments
-from hindsched.models.mlbroker import build_offline, extract, load
-from hindsched.models.mlbroker_convex import SlotBlock, SlotProgram, big_m, build_relaxation
-from hindsched.models.mlbroker_dual import build_dual
+from hindsched.models.mlbroker.convex import SlotBlock, SlotProgram, big_m, build_relaxation
+from hindsched.models.mlbroker.dual import build_dual
+from hindsched.models.mlbroker.offline import build_offline, extract, load
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.cvxpy_backend import solve_convex
-from hindsched.solvers.methods.mlbroker import find_schedule
-from hindsched.solvers.methods.mlbroker_relaxation import relaxation_bound
+from hindsched.solvers.backends.convex import solve_convex
+from hindsched.solvers.methods.mlbroker.methods import find_schedule
+from hindsched.solvers.methods.mlbroker.relaxation import relaxation_bound
 from hindsched.solvers.program import solve_program
 from tests.brute_force.mlbroker import optimum
 from tests.strategies.mlbroker import flicker, instances, make, surplus, two_jobs

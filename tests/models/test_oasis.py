@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 
 from hindsched.instances.io import read
-from hindsched.instances.oasis import OasisInstance
-from hindsched.models import oasis as models
+from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.base import Commitments
-from hindsched.models.oasis_block import FORMS
-from hindsched.models.oasis_placing import place
-from hindsched.solutions.oasis import OasisSolution
-from hindsched.solvers.methods.oasis import METHODS
+from hindsched.models.oasis import offline as models
+from hindsched.models.oasis.block import FORMS
+from hindsched.models.oasis.placing import place
+from hindsched.solutions.oasis.solution import OasisSolution
+from hindsched.solvers.methods.oasis.methods import METHODS
 from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.oasis import OasisOracle
+from hindsched.solvers.pricing.oasis.oracle import OasisOracle
 from hindsched.solvers.program import solve_program
 from tests.brute_force.oasis import capacity_binds, optimum
 from tests.strategies.oasis import oasis_instances

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hindsched.instances.oasis import OasisInstance
-from hindsched.models.oasis_leaf import build_leaf, extract_leaf
-from hindsched.models.oasis_patterns import build_ends_program, maximal_patterns
-from hindsched.solvers.methods.oasis import METHODS
+from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.models.oasis.leaf import build_leaf, extract_leaf
+from hindsched.models.oasis.patterns import build_ends_program, maximal_patterns
+from hindsched.solvers.methods.oasis.methods import METHODS
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import solve_program
 from hindsched.solvers.status import Status

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 
 from hindsched.errors import InputError
-from hindsched.instances.astraea import AstraeaInstance
+from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.generators.registry import generate
-from hindsched.online.algorithms.astraea import ALGORITHMS, theorem
-from hindsched.online.algorithms.astraea_literal import Window, min_cost_c, min_cost_d
-from hindsched.online.algorithms.astraea_online import Astraea, ModelRound, TenantRound
+from hindsched.online.astraea.algorithms import ALGORITHMS, theorem
+from hindsched.online.astraea.literal import Window, min_cost_c, min_cost_d
+from hindsched.online.astraea.paper import Astraea, ModelRound, TenantRound
 from hindsched.online.simulator import simulate
-from hindsched.solutions.astraea import AstraeaSolution
+from hindsched.solutions.astraea.solution import AstraeaSolution
 from tests.astraea_example import worked_example
 from tests.brute_force.astraea import optimum
 from tests.strategies.astraea import astraea_instances

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hindsched.instances.astraea import AstraeaInstance
-from hindsched.instances.astraea_shares import private_units
+from hindsched.instances.astraea.instance import AstraeaInstance
+from hindsched.instances.astraea.shares import private_units
 from hindsched.instances.generators.registry import generate
-from hindsched.online.dynamics.astraea import build_cluster
+from hindsched.online.astraea.dynamics import build_cluster
+from hindsched.online.astraea.hived import Hived
 from hindsched.online.protocol import Environment
 from hindsched.online.registry import build_algorithm
-from hindsched.online.rivals.hived import Hived
 from hindsched.online.simulator import simulate
 from tests.strategies.astraea import astraea_instances
 

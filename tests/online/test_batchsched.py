@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hindsched.errors import InputError
-from hindsched.instances.batchsched import PARAMETER_SERVER, RING_ALLREDUCE
-from hindsched.instances.generators.batchsched import generate
-from hindsched.online.algorithms.batchsched import declared_estimates, theorem
-from hindsched.online.batching import ExponentialLedger, Offer
+from hindsched.instances.batchsched.generator import generate
+from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
+from hindsched.online.batchsched.algorithms import declared_estimates, theorem
+from hindsched.online.engines.batching import ExponentialLedger, Offer
 from hindsched.online.simulator import simulate
 from tests.strategies.batchsched import instance, known_b
 

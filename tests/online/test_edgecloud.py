@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 
 from hindsched.errors import InputError, Refused
 from hindsched.instances.base import family_module
-from hindsched.instances.generators.edgecloud import generate
+from hindsched.instances.edgecloud.generator import generate
 from hindsched.instances.io import read
-from hindsched.models.edgecloud_duals import build_dual, worst_slack
-from hindsched.models.edgecloud_relaxations import build_fractional
-from hindsched.online.algorithms.edgecloud import theorem
-from hindsched.online.algorithms.edgecloud_speed import run_with_speed
+from hindsched.models.edgecloud.dual import build_dual, worst_slack
+from hindsched.models.edgecloud.relaxations import build_fractional
 from hindsched.online.checks import check_algorithm
+from hindsched.online.edgecloud.algorithms import theorem
+from hindsched.online.edgecloud.speed import run_with_speed
 from hindsched.online.protocol import Decision, OnlineAlgorithm
 from hindsched.online.registry import algorithms, build_algorithm
 from hindsched.online.simulator import simulate
@@ -338,6 +338,6 @@ def test_more_speed_costs_less():
 
 
 def test_dynamics_promise_one_slot():
-    promised = family_module("online.dynamics", "edgecloud").promised_rows
+    promised = family_module("online", "edgecloud", "dynamics").promised_rows
     rows = [lone_run(first=2, last=5), PS]
     assert promised(rows, 3) == ([lone_run(first=3, last=3), {**PS, "from": 3, "to": 3}], False)

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 
 from hindsched.errors import InputError, Refused
-from hindsched.instances.generators.mlbroker import generate
 from hindsched.instances.library import known_instance
-from hindsched.instances.mlbroker_slot import SlotData
-from hindsched.models.mlbroker import build_offline
-from hindsched.online.algorithms.mlbroker import ALGORITHMS, Mlbroker, theorem
-from hindsched.online.algorithms.mlbroker_rounding import (
+from hindsched.instances.mlbroker.generator import generate
+from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.models.mlbroker.offline import build_offline
+from hindsched.online.mlbroker.algorithms import ALGORITHMS, Mlbroker, theorem
+from hindsched.online.mlbroker.rounding import (
     dependent_round,
     repair,
     round1,
@@ -25,11 +25,11 @@ from hindsched.online.algorithms.mlbroker_rounding import (
     round_server,
     round_workers,
 )
-from hindsched.online.algorithms.mlbroker_theorem import r1, r2_paper, ski_rental_ratio
+from hindsched.online.mlbroker.theorem import r1, r2_paper, ski_rental_ratio
 from hindsched.online.protocol import Decision, OnlineAlgorithm
 from hindsched.online.simulator import simulate
-from hindsched.solvers.methods.mlbroker_bound import lagrangian_certificate
-from hindsched.solvers.methods.mlbroker_relaxation import relaxation_bound
+from hindsched.solvers.methods.mlbroker.bound import lagrangian_certificate
+from hindsched.solvers.methods.mlbroker.relaxation import relaxation_bound
 from hindsched.solvers.program import solve_program
 from tests.strategies.mlbroker import flicker, instances, make, scaled, surplus, two_jobs
 
@@ -408,7 +408,7 @@ def test_oasis_style_by_hand():
 
 
 def simulated_cost(workers, ps):
-    from hindsched.solutions.mlbroker import MlbrokerSolution
+    from hindsched.solutions.mlbroker.solution import MlbrokerSolution
 
     solution = MlbrokerSolution(three_centers(), np.array([[workers]]), np.array([[ps]]))
     return solution.objective() if solution.is_feasible() else math.inf

@@ -11,8 +11,8 @@ import pytest
 
 from hindsched.errors import InputError, Refused
 from hindsched.instances.io import read
-from hindsched.online.algorithms.oasis import theorem
-from hindsched.online.algorithms.oasis_prices import ExponentialPrices, pool_facts
+from hindsched.online.oasis.algorithms import theorem
+from hindsched.online.oasis.prices import ExponentialPrices, pool_facts
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
 from hindsched.online.simulator import simulate
 from hindsched.solvers.pricing.base import build_oracle

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from hindsched.models import oasis as models
-from hindsched.online.algorithms.oasis import ALGORITHMS, Oasis
+from hindsched.models.oasis import offline as models
+from hindsched.online.oasis.algorithms import ALGORITHMS, Oasis
 from hindsched.online.simulator import simulate
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import solve_program

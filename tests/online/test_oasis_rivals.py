@@ -10,10 +10,10 @@ import pytest
 
 from hindsched.errors import InputError
 from hindsched.instances.io import parse_instance, read
-from hindsched.online.dynamics.oasis import OasisCluster
+from hindsched.online.oasis.dynamics import OasisCluster
+from hindsched.online.oasis.rrh import Rrh
 from hindsched.online.rivals.drf import Drf
 from hindsched.online.rivals.fifo import Fifo
-from hindsched.online.rivals.rrh import Rrh
 from hindsched.online.simulator import simulate
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "instances"

@@ -30,7 +30,7 @@ from hindsched.online.registry import algorithms
 from hindsched.online.simulator import simulate
 
 MOST_JOBS = 4
-FAMILIES = families_on("online.algorithms")
+FAMILIES = families_on("online", "algorithms")
 REGISTERED = [(family, name) for family in FAMILIES for name in algorithms(family)]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hindsched.errors import InputError
-from hindsched.instances.astraea import AstraeaInstance
+from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.online.simulator import simulate
-from hindsched.solutions.astraea import AstraeaSolution
+from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solutions.base import read_solution, write_solution
 from tests.astraea_example import worked_example
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hindsched.errors import InputError
-from hindsched.instances.batchsched import PARAMETER_SERVER, RING_ALLREDUCE
+from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
 from hindsched.solutions.base import read_solution, write_solution
-from hindsched.solutions.batchsched import BatchschedSolution
+from hindsched.solutions.batchsched.solution import BatchschedSolution
 from tests.strategies.batchsched import instance, known_b
 
 JOB = {"arrival": 2, "weight": 3, "epochs": 1, "chunks": 2, "minibatches": 2, "gradient_mb": 0.5,

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from hindsched.errors import InputError
-from hindsched.instances.generators.mlbroker import generate
 from hindsched.instances.library import known_instance
+from hindsched.instances.mlbroker.generator import generate
 from hindsched.solutions.base import build_solution, read_solution, write_solution
-from hindsched.solutions.mlbroker import MlbrokerSolution, realised_costs
-from hindsched.solutions.mlbroker_transport import ship
-from hindsched.solvers.methods.mlbroker import find_schedule
+from hindsched.solutions.mlbroker.solution import MlbrokerSolution, realised_costs
+from hindsched.solutions.mlbroker.transport import ship
+from hindsched.solvers.methods.mlbroker.methods import find_schedule
 from tests.strategies.mlbroker import flicker, instances, make, surplus, two_jobs
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from hindsched.errors import InputError
-from hindsched.instances.oasis import OasisInstance
+from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import read_solution, write_solution
-from hindsched.solutions.oasis import OasisSolution
+from hindsched.solutions.oasis.solution import OasisSolution
 
 
 def make(**changes):

@@ -10,9 +10,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from hindsched.instances.io import read
-from hindsched.instances.oasis import OasisInstance
+from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solvers.api import solve
-from hindsched.solvers.branch_and_bound import BranchAndBound
+from hindsched.solvers.bounds.branch_and_bound import BranchAndBound
 from hindsched.solvers.certificate import verify_certificate
 from hindsched.solvers.methods.base import serve_nobody
 from hindsched.solvers.methods.tree import certify_optimum
@@ -139,7 +139,7 @@ def test_what_groups_cannot_prove_is_proven_by_patterns():
 
 def test_a_layout_that_leaves_nodes_open_is_followed_by_the_next(monkeypatch):
     instance = three_on_two()
-    monkeypatch.setattr("hindsched.solvers.pricing.oasis.TREE_ROWS", ("groups", "servers"))
+    monkeypatch.setattr("hindsched.solvers.pricing.oasis.oracle.TREE_ROWS", ("groups", "servers"))
     result = solve(instance, "tree", time_limit=20.0)
     assert (result.status, result.objective) == (Status.OPTIMAL, 2.0)
     verified = verify_certificate(instance, result.certificate.to_dict())

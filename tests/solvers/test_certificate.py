@@ -16,6 +16,7 @@ from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.io import parse_instance, read, write_json
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution, write_solution
+from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificate import (
     KEYS,
     certificate_of_run,
@@ -26,7 +27,6 @@ from hindsched.solvers.certificate import (
     write_certificate,
 )
 from hindsched.solvers.explain import explain
-from hindsched.solvers.lagrangian import subgradient_bound
 from hindsched.solvers.pricing.base import build_oracle
 from tests.brute_force import oasis as oasis_brute_force
 from tests.strategies.oasis import oasis_instances

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hindsched.instances.oasis import OasisInstance
+from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.api import solve
 from hindsched.solvers.certificate import verify_certificate

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.io import read
-from hindsched.solvers import column_generation
-from hindsched.solvers.column_generation import LP_ALGORITHMS, column_generation_bound
-from hindsched.solvers.lagrangian import subgradient_bound
+from hindsched.solvers.bounds import column_generation
+from hindsched.solvers.bounds.column_generation import LP_ALGORITHMS, column_generation_bound
+from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.status import StoppedBy

@@ -8,7 +8,7 @@ import pyomo.environ as pyo
 import pytest
 
 from hindsched.errors import SolveFailed
-from hindsched.solvers.cvxpy_backend import (
+from hindsched.solvers.backends.convex import (
     DEFAULT_CHAIN,
     LINEAR_CHAIN,
     ConvexStep,

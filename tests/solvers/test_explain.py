@@ -10,9 +10,9 @@ from hindsched.analysis.plots.gaps import plot_gap
 from hindsched.errors import InputError
 from hindsched.instances.io import read
 from hindsched.solutions.base import build_solution
+from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificate import certify
 from hindsched.solvers.explain import explain
-from hindsched.solvers.lagrangian import subgradient_bound
 from hindsched.solvers.neighbourhood_search import neighbourhood_search
 from hindsched.solvers.pricing.base import build_oracle
 from tests.toy_family import PROBLEMS, ToyOracle, install, make, tiny_instances

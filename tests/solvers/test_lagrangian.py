@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from hindsched.errors import SolveFailed
 from hindsched.instances.io import read
-from hindsched.solvers.lagrangian import Subgradient, better_target, evaluate, subgradient_bound
+from hindsched.solvers.bounds.lagrangian import (
+    Subgradient,
+    better_target,
+    evaluate,
+    subgradient_bound,
+)
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.status import StoppedBy

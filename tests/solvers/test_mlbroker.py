@@ -8,26 +8,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.generators.mlbroker import generate
 from hindsched.instances.library import known_instance
-from hindsched.instances.mlbroker import MlbrokerInstance
-from hindsched.instances.mlbroker_slot import SlotData
-from hindsched.models.mlbroker import (
+from hindsched.instances.mlbroker.generator import generate
+from hindsched.instances.mlbroker.instance import MlbrokerInstance
+from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.models.mlbroker.arrays import slot_arrays
+from hindsched.models.mlbroker.convex import big_m
+from hindsched.models.mlbroker.offline import (
     build_offline,
     build_subproblem,
     capacity_prices,
     set_subproblem,
 )
-from hindsched.models.mlbroker_arrays import slot_arrays
-from hindsched.models.mlbroker_convex import big_m
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution
-from hindsched.solutions.mlbroker_transport import ship
+from hindsched.solutions.mlbroker.transport import ship
 from hindsched.solvers.api import methods, solve
 from hindsched.solvers.certificate import certify, verify_certificate
 from hindsched.solvers.explain import explain
-from hindsched.solvers.kernels.fee_sharing import share_fees, shared_bound
-from hindsched.solvers.kernels.geo_placement import (
+from hindsched.solvers.kernels.mlbroker.fee_sharing import share_fees, shared_bound
+from hindsched.solvers.kernels.mlbroker.geo_placement import (
     best_placement,
     pinned_workers,
     placement_cost,
@@ -35,15 +35,15 @@ from hindsched.solvers.kernels.geo_placement import (
     relaxed_placement,
     round_largest_remainder,
 )
-from hindsched.solvers.kernels.geo_relocation import relocate
-from hindsched.solvers.methods import mlbroker_convex
-from hindsched.solvers.methods.mlbroker import find_schedule, load_kernels
-from hindsched.solvers.methods.mlbroker_bound import lagrangian_certificate
-from hindsched.solvers.methods.mlbroker_convex import regulariser, solve_fractional
-from hindsched.solvers.methods.mlbroker_plan import plan_slots
-from hindsched.solvers.methods.mlbroker_reference import ReferencePrograms
-from hindsched.solvers.methods.mlbroker_relaxation import relaxation_bound
-from hindsched.solvers.methods.mlbroker_slot import (
+from hindsched.solvers.kernels.mlbroker.geo_relocation import relocate
+from hindsched.solvers.methods.mlbroker import convex as mlbroker_convex
+from hindsched.solvers.methods.mlbroker.bound import lagrangian_certificate
+from hindsched.solvers.methods.mlbroker.convex import regulariser, solve_fractional
+from hindsched.solvers.methods.mlbroker.methods import find_schedule, load_kernels
+from hindsched.solvers.methods.mlbroker.plan import plan_slots
+from hindsched.solvers.methods.mlbroker.reference import ReferencePrograms
+from hindsched.solvers.methods.mlbroker.relaxation import relaxation_bound
+from hindsched.solvers.methods.mlbroker.slot import (
     best_responses,
     priced_placement,
     relaxed_placements,

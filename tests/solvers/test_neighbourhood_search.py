@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hindsched.instances.io import read
-from hindsched.solvers.lagrangian import subgradient_bound
+from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.neighbourhood_search import (
     FIRST_ATTEMPTS,
     ORDERS,

@@ -19,11 +19,11 @@ from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 from hindsched.errors import InputError, SolveFailed
 from hindsched.solvers import program as door
 from hindsched.solvers.answer import Answer
-from hindsched.solvers.highs_bridge import HighsProgram
+from hindsched.solvers.backends.highs import HighsProgram
+from hindsched.solvers.backends.standard_form import compile_program
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import PersistentProgram, solve_program, within_gap
-from hindsched.solvers.standard_form import compile_program
 from hindsched.solvers.status import Status, StoppedBy
 
 KNAPSACK = """

@@ -12,15 +12,15 @@ import pytest
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.io import read
-from hindsched.instances.oasis import OasisInstance
+from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import build_solution, write_solution
+from hindsched.solvers.bounds.lagrangian import Subgradient
+from hindsched.solvers.bounds.tree_certificate import certify_tree, check_cover
 from hindsched.solvers.certificate import KEYS, verify_certificate, write_certificate
 from hindsched.solvers.explain import explain
-from hindsched.solvers.lagrangian import Subgradient
 from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.pricing.decisions import COMPLETES, NEVER, Decision, Feature
 from hindsched.solvers.pricing.restricted import RestrictedOracle
-from hindsched.solvers.tree_certificate import certify_tree, check_cover
 from tests.toy_family import ToyOracle, make
 
 ROOT = Path(__file__).parents[2]
@@ -247,7 +247,7 @@ class Block:
 sys.meta_path.insert(0, Block())
 from hindsched.analysis.verify import verify
 from hindsched.instances.io import read
-from hindsched.instances.oasis import OasisInstance
+from hindsched.instances.oasis.instance import OasisInstance
 checked = verify(read({str(PATH)!r}), {str(tmp_path / "s.json")!r}, {str(tmp_path / "c.json")!r})
 print(repr(checked.bound), checked.kind, checked.leaves, checked.proves_optimal)
 """

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hindsched.instances.astraea import AstraeaInstance
+from hindsched.instances.astraea.instance import AstraeaInstance
 
 HORIZON = 5
 

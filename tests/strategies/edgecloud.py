@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hindsched.instances.edgecloud import EdgecloudInstance
+from hindsched.instances.edgecloud.instance import EdgecloudInstance
 
 SECONDS = 1
 

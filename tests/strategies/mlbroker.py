@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hindsched.instances.mlbroker import MlbrokerInstance
+from hindsched.instances.mlbroker.instance import MlbrokerInstance
 
 
 def prices(threshold: tuple[int, int]) -> st.SearchStrategy[dict[str, Any]]:

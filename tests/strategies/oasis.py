@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hindsched.instances.oasis import OasisInstance
+from hindsched.instances.oasis.instance import OasisInstance
 
 HORIZON = 4
 

@@ -63,7 +63,7 @@ class Figure:
 
 def figures(family: str) -> dict[str, Figure]:
     """Figures of a family's paper by number."""
-    found: dict[str, Figure] = family_module("analysis.figures", family).FIGURES
+    found: dict[str, Figure] = family_module("analysis.figures", family, "figures").FIGURES
     return found
 
 

@@ -19,13 +19,13 @@ Suite = Callable[[], list[Instance]]
 
 def presets(family: str) -> dict[str, dict[str, Any]]:
     """Presets of a family's generator: settings by preset name."""
-    found: dict[str, dict[str, Any]] = family_module("instances.generators", family).PRESETS
+    found: dict[str, dict[str, Any]] = family_module("instances", family, "generator").PRESETS
     return found
 
 
 def suites(family: str) -> dict[str, Suite]:
     """Suites of a family: functions that make their instances, by suite name."""
-    found: dict[str, Suite] = family_module("instances.generators", family).SUITES
+    found: dict[str, Suite] = family_module("instances", family, "generator").SUITES
     return found
 
 
@@ -61,7 +61,7 @@ def generate(family: str, preset: str = "small", seed: int = 0, **settings: Any)
         raise InputError("preset", preset, f"{family} has the presets {', '.join(known)}")
     if seed < 0:
         raise InputError("seed", seed, "must be at least 0")
-    function = family_module("instances.generators", family).generate
+    function = family_module("instances", family, "generator").generate
     names = _setting_names(function, known, {"preset", "seed"})
     values = check_settings(settings, names, f"the generator of {family}")
     _check_kinds(values, function, known)
@@ -87,7 +87,7 @@ def from_trace(
     **settings
         Settings of the family's mapping, for example where in the trace to start.
     """
-    function = family_module("instances.generators", family).from_trace
+    function = family_module("instances", family, "generator").from_trace
     values = check_settings(settings, trace_settings(family), f"the trace mapping of {family}")
     _check_kinds(values, function, presets(family))
     count = {} if jobs is None else {"jobs": jobs}
@@ -97,7 +97,7 @@ def from_trace(
 
 def trace_settings(family: str) -> set[str]:
     """Names of the settings of a family's mapping from traces."""
-    function = family_module("instances.generators", family).from_trace
+    function = family_module("instances", family, "generator").from_trace
     return _setting_names(function, presets(family), {"table", "jobs", "seed"})
 
 

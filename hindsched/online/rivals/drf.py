@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hindsched.online.dynamics.base import Cluster, Placement
+from hindsched.online.dynamics import Cluster, Placement
 from hindsched.online.rivals.elastic import EventDriven
 
 

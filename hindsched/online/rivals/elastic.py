@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 from hindsched.instances.base import family_module
-from hindsched.online.dynamics.base import Cluster, Placement
+from hindsched.online.dynamics import Cluster, Placement
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
 
 WORK_TOLERANCE = 1e-9
@@ -21,7 +21,7 @@ class EventDriven(OnlineAlgorithm):
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
-        dynamics = family_module("online.dynamics", environment.cluster.family)
+        dynamics = family_module("online", environment.cluster.family, "dynamics")
         self.environment = environment
         self.cluster: Cluster = dynamics.build_cluster(environment)
         self.jobs: dict[str, Any] = {}

@@ -22,9 +22,9 @@ from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.solutions.base import Solution
 from hindsched.solvers.answer import Progress
+from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.certificate import Certificate, certify, row_layouts
 from hindsched.solvers.interrupt import catch_interrupt
-from hindsched.solvers.lagrangian import Subgradient
 from hindsched.solvers.methods.base import better, serve_nobody, solve_milp
 from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
 from hindsched.solvers.options import SolveOptions

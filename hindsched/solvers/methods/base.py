@@ -25,7 +25,7 @@ from hindsched.solvers.result import Result
 from hindsched.solvers.status import Status
 
 if TYPE_CHECKING:
-    from hindsched.solvers.lagrangian import BoundResult
+    from hindsched.solvers.bounds.lagrangian import BoundResult
 
 Method = Callable[[Instance, str, SolveOptions, Progress | None], Result]
 """``method(instance, formulation, options, on_progress) -> Result``."""
@@ -89,7 +89,7 @@ def bound(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Certified bound by prices on the linking rows (subgradient method); no solution."""
-    from hindsched.solvers.lagrangian import subgradient_bound
+    from hindsched.solvers.bounds.lagrangian import subgradient_bound
 
     return _bound_by("bound", "subgradient", subgradient_bound, instance, formulation, options,
                      on_progress)  # fmt: skip
@@ -99,7 +99,7 @@ def column_generation(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Certified bound by stabilised column generation over the jobs' schedules; no solution."""
-    from hindsched.solvers.column_generation import column_generation_bound
+    from hindsched.solvers.bounds.column_generation import column_generation_bound
 
     return _bound_by("column-generation", "column generation, highs", column_generation_bound,
                      instance, formulation, options, on_progress)  # fmt: skip

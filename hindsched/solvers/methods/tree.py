@@ -20,12 +20,12 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
 from hindsched.solutions.base import Solution
 from hindsched.solvers.answer import Progress
-from hindsched.solvers.branch_and_bound import BranchAndBound
+from hindsched.solvers.bounds.branch_and_bound import BranchAndBound
+from hindsched.solvers.bounds.lagrangian import Subgradient
+from hindsched.solvers.bounds.node_solutions import NodeSolutions
 from hindsched.solvers.certificate import row_layouts
 from hindsched.solvers.interrupt import catch_interrupt
-from hindsched.solvers.lagrangian import Subgradient
 from hindsched.solvers.methods.auto import DEFAULT_SECONDS, Duel, infeasible
-from hindsched.solvers.node_solutions import NodeSolutions
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle, build_oracle
 from hindsched.solvers.pricing.rows import Vector
@@ -44,7 +44,9 @@ SMALL_TREE = 50_000
 
 def tree_rows(family: str) -> tuple[str, ...]:
     """Layouts of the rows that a family branches on, the first first; empty if on none."""
-    found: tuple[str, ...] = getattr(family_module("solvers.pricing", family), "TREE_ROWS", ())
+    found: tuple[str, ...] = getattr(
+        family_module("solvers.pricing", family, "oracle"), "TREE_ROWS", ()
+    )
     return found
 
 

@@ -295,6 +295,6 @@ def build_oracle(
         the default first): certificates use a layout aggregated over identical servers where that
         costs nothing; ``"servers"`` always has one row a server, on which schedules are placed.
     """
-    module = family_module("solvers.pricing", instance.family)
+    module = family_module("solvers.pricing", instance.family, "oracle")
     oracle: BlockOracle = module.build(instance, instance.check_formulation(formulation), rows)
     return oracle

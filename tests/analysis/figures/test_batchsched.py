@@ -6,11 +6,11 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from hindsched.analysis.figures import batchsched as figures
 from hindsched.analysis.figures.base import FigureScale
-from hindsched.instances.batchsched import PARAMETER_SERVER
-from hindsched.instances.generators.batchsched import generate
-from hindsched.online.algorithms.batchsched import BatchschedExact, GreedyRtl
+from hindsched.analysis.figures.batchsched import figures
+from hindsched.instances.batchsched.generator import generate
+from hindsched.instances.batchsched.instance import PARAMETER_SERVER
+from hindsched.online.batchsched.algorithms import BatchschedExact, GreedyRtl
 
 
 @pytest.fixture(autouse=True)

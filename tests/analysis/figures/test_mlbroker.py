@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from hindsched.analysis.figures.base import FigureScale, figures
-from hindsched.analysis.figures.mlbroker_drawing import (
+from hindsched.analysis.figures.mlbroker.drawing import (
     SMALLEST_EXCESS,
     excess_lines,
     fractional_lines,

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from hindsched.errors import InputError
-from hindsched.instances.generators.astraea_trace import NO_NODES, PHILLY_NODES
+from hindsched.instances.astraea.trace import NO_NODES, PHILLY_NODES
 from hindsched.instances.generators.registry import from_trace, generate, suite
 from hindsched.instances.traces import load_trace
 from hindsched.instances.traces.philly import load_virtual_clusters

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from hindsched.errors import InputError
-from hindsched.instances.generators.oasis import PRESETS, SUITES, from_trace, generate
-from hindsched.instances.generators.oasis_trace import fit_steps
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
 from hindsched.instances.io import parse_instance
+from hindsched.instances.oasis.generator import PRESETS, SUITES, from_trace, generate
+from hindsched.instances.oasis.trace import fit_steps
 from hindsched.instances.traces.table import build_table
 
 CHECKSUMS = {

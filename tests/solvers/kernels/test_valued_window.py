@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hindsched.solvers.kernels.valued_window import best_window, place_window
+from hindsched.solvers.kernels.astraea.valued_window import best_window, place_window
 
 SLOTS = 6
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hindsched.solvers.kernels import worker_slot, worker_slot_numpy
+from hindsched.solvers.kernels.oasis import worker_slot, worker_slot_numpy
 
 
 def made_up(seed: int):

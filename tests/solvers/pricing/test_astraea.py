@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from hindsched.errors import InputError
 from hindsched.instances.io import read
-from hindsched.models.astraea import round_instance
-from hindsched.online.algorithms.astraea_online import TenantRound
-from hindsched.solutions.astraea import AstraeaSolution
-from hindsched.solvers.pricing.astraea import build
+from hindsched.models.astraea.offline import round_instance
+from hindsched.online.astraea.paper import TenantRound
+from hindsched.solutions.astraea.solution import AstraeaSolution
+from hindsched.solvers.pricing.astraea.oracle import build
 from hindsched.solvers.subproblem import model_response
 from tests.brute_force.astraea import optimum
 from tests.strategies.astraea import astraea_instances

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hindsched.instances.batchsched import PARAMETER_SERVER, RING_ALLREDUCE
-from hindsched.instances.generators.batchsched import generate
+from hindsched.instances.batchsched.generator import generate
+from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
 from hindsched.solvers.kernels.placement import best_host, greedy_host
 from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.batchsched import ServerOracle
-from hindsched.solvers.pricing.batchsched_list import as_solution, improved_list_schedule
-from hindsched.solvers.pricing.batchsched_search import ScheduleSearch
+from hindsched.solvers.pricing.batchsched.list_schedule import as_solution, improved_list_schedule
+from hindsched.solvers.pricing.batchsched.oracle import ServerOracle
+from hindsched.solvers.pricing.batchsched.search import ScheduleSearch
 from hindsched.solvers.subproblem import model_response
 from tests.brute_force.batchsched import cheapest_placement, placements
 from tests.strategies.batchsched import tiny_instances

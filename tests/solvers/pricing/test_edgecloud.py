@@ -7,16 +7,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hindsched.instances.generators.edgecloud import generate
+from hindsched.instances.edgecloud.generator import generate
 from hindsched.instances.io import read
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.api import solve
 from hindsched.solvers.certificate import certify, verify_certificate
-from hindsched.solvers.methods.edgecloud import lp_4_plus
-from hindsched.solvers.methods.edgecloud_incumbents import list_schedule, priority_schedule
+from hindsched.solvers.methods.edgecloud.incumbents import list_schedule, priority_schedule
+from hindsched.solvers.methods.edgecloud.methods import lp_4_plus
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.edgecloud import ORACLE_ROWS
+from hindsched.solvers.pricing.edgecloud.oracle import ORACLE_ROWS
 from hindsched.solvers.subproblem import model_response
 from tests.strategies.edgecloud import tiny_instances
 

@@ -7,10 +7,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from hindsched.solutions.base import build_solution
+from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificate import certify, verify_certificate
 from hindsched.solvers.explain import explain
-from hindsched.solvers.kernels.maximal_patterns import maximal_patterns
-from hindsched.solvers.lagrangian import subgradient_bound
+from hindsched.solvers.kernels.oasis.maximal_patterns import maximal_patterns
 from hindsched.solvers.pricing.base import build_oracle
 from tests.brute_force import oasis as brute_force
 from tests.strategies.oasis import oasis_instances

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hindsched.instances import astraea_modes, batchsched_modes
+from hindsched.instances.astraea import modes as astraea_modes
+from hindsched.instances.batchsched import modes as batchsched_modes
 from hindsched.solvers.pricing.base import Response, build_oracle
 from hindsched.solvers.pricing.decisions import (
     COMPLETES,
@@ -243,7 +244,7 @@ def test_staying_out_has_no_completion_and_nothing_of_the_rest():
 
 
 def _two_jobs():
-    from hindsched.instances.oasis import OasisInstance
+    from hindsched.instances.oasis.instance import OasisInstance
 
     job = {
         "arrival": 1, "epochs": 1, "chunks": 1, "minibatches": 1, "minibatch_slots": 1,

@@ -1,0 +1,344 @@
+"""Astraea's claimed properties, probed: where the theorems hold and where not.
+
+Each probe changes one thing and compares what a tenant ends with: its jobs' real revenue, plus what
+it gains, minus what it pays. Small instances at two loads; seeds are groups of them.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hindsched.analysis.figures.base import Figure, FigureScale
+from hindsched.analysis.figures.drawing import draw_bars
+from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
+from hindsched.instances.astraea.shares import tenant_alone
+from hindsched.instances.base import ceil_slots
+from hindsched.instances.generators.registry import generate
+from hindsched.online.astraea.algorithms import theorem
+from hindsched.online.simulator import SimulationResult, simulate
+from hindsched.solutions.astraea.solution import AstraeaSolution
+from hindsched.solvers.pricing.astraea.oracle import ServerOracle
+
+OnRow = Callable[[str], None]
+Cases = list[tuple[dict[str, Any], AstraeaInstance]]
+LOADS = {"scarce": 4, "ample": 16}
+"""Servers for ten jobs."""
+SETTING = {"jobs": 10, "tenants": 3, "horizon": 40, "arrival_span": 3}
+ROUNDS = {"rounds": 1}
+TOLERANCE = Fraction(1, 10**9)
+
+
+def cases(scale: FigureScale, each: int) -> Cases:
+    """Instances at every load, `each` a seed, with their labels."""
+    each = scale.pick(each, 3)
+    made: Cases = []
+    for load, servers in LOADS.items():
+        for number in range(scale.seeds * each):
+            instance = generate("astraea", "small", number, servers=servers, **SETTING)
+            assert isinstance(instance, AstraeaInstance)
+            made.append(({"load": load, "seed": number // each, "instance": number}, instance))
+    return made
+
+
+def run(instance: AstraeaInstance, settings: dict[str, Any] | None = None) -> SimulationResult:
+    """Astraea with one round a batch."""
+    return simulate(instance, "astraea", settings={**ROUNDS, **(settings or {})})
+
+
+def solution_of(result: SimulationResult) -> AstraeaSolution:
+    """The run's solution with its family's methods."""
+    assert isinstance(result.solution, AstraeaSolution)
+    return result.solution
+
+
+def incomes(result: SimulationResult, true: AstraeaInstance | None = None) -> dict[str, Fraction]:
+    """Income by tenant, job revenues judged by the true records where some were declared."""
+    solution = solution_of(result)
+    found = solution.incomes()
+    if true is None:
+        return found
+    declared = {job.name: job for job in solution.instance.jobs}
+    for job in true.jobs:
+        completion = solution.completion(job.name)
+        if completion is not None:
+            found[job.tenant] += Fraction(true.revenue(job, completion))
+            said = solution.instance.revenue(declared[job.name], completion)
+            found[job.tenant] -= Fraction(said)
+    return found
+
+
+def sharing_incentive(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
+    """A tenant's income in the coalition and under the same algorithm alone on its own servers.
+
+    Theta follows from the batch and prices from the use of the servers, so both differ alone.
+    """
+    rows = []
+    for labels, instance in cases(scale, 10):
+        together = incomes(run(instance))
+        for u, tenant in enumerate(instance.tenants):
+            jobs = tuple(job for job in instance.jobs if job.tenant == tenant.name)
+            if not jobs:
+                continue
+            lonely = tenant_alone(instance, u, jobs)
+            alone = incomes(run(lonely))[tenant.name] if lonely.servers else Fraction(0)
+            rows.append(
+                {**labels, "tenant": tenant.name, "together": float(together[tenant.name]),
+                 "alone": float(alone), "outcome": _outcome(together[tenant.name] - alone)}
+            )  # fmt: skip
+        on_row(f"{instance.name} {labels['load']}")
+    return pd.DataFrame(rows)
+
+
+def pareto(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
+    """Whether one job alone could end earlier in its own round, all others where they are.
+
+    Its owner would earn more and nobody less, so that each such job refutes Pareto efficiency.
+    """
+    rows = []
+    for labels, instance in cases(scale, 10):
+        result = run(instance)
+        solution = solution_of(result)
+        oracle = ServerOracle(instance)
+        uses = oracle.use_of(solution)
+        free = oracle.rows.capacity.copy()
+        for use in uses:
+            if use is not None:
+                np.subtract.at(free, use.rows, use.amounts)
+        for job, own in zip(instance.jobs, uses, strict=True):
+            completion = solution.completion(job.name)
+            if completion is None or own is None:
+                continue
+            room = free.copy()
+            np.add.at(room, own.rows, own.amounts)
+            base = _round_base(result, solution.rows[job.name][0].first)
+            moved = instance.with_jobs((job.model_copy(update={"arrival": base}),))
+            best = ServerOracle(moved).best_response(0, np.zeros(oracle.rows.size), room)
+            earlier = 0 if best is None else completion - int(best.plan[0].last)
+            rows.append(
+                {**labels, "job": job.name, "slots_earlier": earlier,
+                 "outcome": "could end earlier" if earlier > 0 else "could not"}
+            )  # fmt: skip
+        on_row(f"{instance.name} {labels['load']}")
+    return pd.DataFrame(rows)
+
+
+def _round_base(result: SimulationResult, first: int) -> int:
+    """Last slot before the round in which a window begins."""
+    for interval in result.report["intervals"]:
+        begin = interval["first_slot"]
+        length = interval["horizon"] * max(1, len(interval["accepted"]))
+        if begin <= first < begin + length:
+            return int(first - 1 - (first - begin) % interval["horizon"])
+    raise LookupError(f"no batch runs in slot {first}")
+
+
+def declared_otherwise(instance: AstraeaInstance, job: AstraeaJob) -> dict[str, dict[str, Any]]:
+    """Fields that each lie changes, always so that the job still can run as declared.
+
+    ``half the chunks``: at most half the workers, at least the same work; ``a slot later``:
+    declared late; ``twice`` and ``half the value``; ``first in the list``: the order of ties.
+    """
+    half = -(-job.chunks // 2)
+    lies: dict[str, dict[str, Any]] = {
+        "half the chunks": {
+            "chunks": half,
+            "minibatches": ceil_slots(job.chunks * job.minibatches / half),
+        },
+        "twice the value": {"utility": _scaled(job, 2.0)},
+        "half the value": {"utility": _scaled(job, 0.5)},
+        "first in the list": {},
+    }
+    if job.arrival + 1 < instance.horizon:
+        lies["a slot later"] = {"arrival": job.arrival + 1}
+    return lies
+
+
+def _scaled(job: AstraeaJob, factor: float) -> Any:
+    """A linear utility times a factor."""
+    slope, intercept = (factor * getattr(job.utility, key) for key in ("slope", "intercept"))
+    return job.utility.model_copy(update={"slope": slope, "intercept": intercept})
+
+
+def strategy(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
+    """What a tenant and its job gain when the job is declared otherwise.
+
+    ``outcome`` is about the tenant's income. ``payoff_gain`` is about the job's true ideal revenue
+    minus its cost at the posted prices, what Algorithm 3 maximises, and ``same_phase`` says whether
+    the lie leaves the job in its round and phase: there no lie about demand or value can raise the
+    payoff (Lemma 2). Theta is that of the truth, as if estimated from the past.
+    """
+    rows = []
+    for labels, instance in cases(scale, 4):
+        bound = theorem(instance)
+        theta = {name: bound[name] for name in ("theta_workers", "theta_ps")}
+        honest = run(instance, theta)
+        truly = incomes(honest)
+        for index, job in enumerate(instance.jobs):
+            others = instance.jobs[:index], instance.jobs[index + 1 :]
+            for lie, update in declared_otherwise(instance, job).items():
+                declared = job.model_copy(update=update)
+                order = (*others[0], declared, *others[1])
+                if lie == "first in the list":
+                    order = (declared, *others[0], *others[1])
+                result = run(instance.with_jobs(order), theta)
+                gain = incomes(result, instance)[job.tenant] - truly[job.tenant]
+                phases = _phase(honest, job.name), _phase(result, job.name)
+                rows.append(
+                    {**labels, "job": job.name, "lie": lie, "gain": float(gain),
+                     "outcome": _outcome(gain),
+                     "payoff_gain": _payoff(result, job) - _payoff(honest, job),
+                     "same_phase": phases[0] == phases[1]}
+                )  # fmt: skip
+        on_row(f"{instance.name} {labels['load']}")
+    return pd.DataFrame(rows)
+
+
+def _phase(result: SimulationResult, name: str) -> tuple[int, bool] | None:
+    """The round (by its last slot before) and whether in phase 2; None for a job left out."""
+    rows = solution_of(result).rows.get(name)
+    if not rows:
+        return None
+    return _round_base(result, rows[0].first), rows[0].payment is not None
+
+
+def _payoff(result: SimulationResult, job: AstraeaJob) -> float:
+    """True ideal revenue of a job minus what its schedule cost at the posted prices."""
+    rows = solution_of(result).rows.get(job.name)
+    if not rows:
+        return 0.0
+    (cost,) = (row["cost"] for row in result.report["ledger"] if row["job"] == job.name)
+    base = _round_base(result, rows[0].first)
+    return job.utility.value(rows[-1].last - base) - float(cost)
+
+
+def contribution(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
+    """A tenant's share of what was offered while others paid, and its share of all gains."""
+    rows = []
+    for labels, instance in cases(scale, 10):
+        solution = solution_of(run(instance))
+        paying = np.zeros(solution.last_slot, dtype=bool)
+        for own in solution.rows.values():
+            for row in own:
+                if row.payment is not None and sum(row.payment) > 0:
+                    paying[row.first - 1 : row.last] = True
+        gains = solution.gains()
+        total = sum(gains.values())
+        if not total > 0:
+            continue
+        workers, ps = solution.unused_quota
+        offered = workers[paying].sum(axis=(0, 2)) + ps[paying].sum(axis=(0, 2))
+        for u, tenant in enumerate(instance.tenants):
+            rows.append(
+                {**labels, "tenant": tenant.name,
+                 "contributed": float(offered[u] / max(1, offered.sum())),
+                 "gained": float(gains[tenant.name] / total)}
+            )  # fmt: skip
+        on_row(f"{instance.name} {labels['load']}")
+    return pd.DataFrame(rows)
+
+
+def _outcome(gain: Fraction) -> str:
+    if gain > TOLERANCE:
+        return "more"
+    return "less" if gain < -TOLERANCE else "the same"
+
+
+def _draw_shares(title: str, by: str, outcomes: tuple[str, ...]) -> Callable[[pd.DataFrame], Any]:
+    """Share of the cases with each outcome, a seed at a time."""
+
+    def draw(frame: pd.DataFrame) -> Any:
+        named = frame
+        if by != "load":
+            labels = frame[by].map(lambda text: textwrap.fill(text, 10)) + "\n" + frame["load"]
+            named = frame.assign(**{by: labels})
+            named = named.sort_values([by], kind="stable")
+        rows = [
+            {by: value, "seed": seed, "outcome": name, "share": float((own == name).mean())}
+            for (value, seed), own in named.groupby([by, "seed"], sort=False)["outcome"]
+            for name in outcomes
+        ]
+        return draw_bars(
+            pd.DataFrame(rows), by, "share", "outcome", x_label="",
+            y_label="share of cases", title=f"Astraea, {title}",
+        )  # fmt: skip
+
+    return draw
+
+
+def _draw_points(title: str, x: str, y: str, **labels: str) -> Callable[[pd.DataFrame], Any]:
+    """One point a case and the diagonal, a colour a load."""
+
+    def draw(frame: pd.DataFrame) -> Any:
+        import matplotlib.pyplot as plt
+
+        from hindsched.analysis.plots.style import MARKERS, colour, common_look
+
+        @common_look
+        def points() -> Any:
+            figure, axes = plt.subplots(figsize=(4.4, 3.6))
+            for index, load in enumerate(dict.fromkeys(frame["load"])):
+                own = frame[frame["load"] == load]
+                axes.scatter(own[x], own[y], s=14, label=load, marker=MARKERS[index],
+                             color=colour(index), alpha=0.7)  # fmt: skip
+            ends = float(frame[[x, y]].min().min()), float(frame[[x, y]].max().max())
+            axes.plot(ends, ends, color="black", linewidth=0.8)
+            axes.set(**labels)
+            axes.legend(title="load")
+            figure.suptitle(f"Astraea, {title}", fontsize=10, x=0.01, ha="left")
+            return figure
+
+        return points()
+
+    return draw
+
+
+PROPERTIES: dict[str, Figure] = {
+    "P1": Figure(
+        "P1",
+        "Batch sharing incentive: a tenant's income together and alone",
+        "Every tenant earns at least what it earns alone on its fair share, batch by batch.",
+        sharing_incentive,
+        _draw_points(
+            "P1: income together against alone",
+            "alone",
+            "together",
+            xlabel="income alone on its own servers",
+            ylabel="income in the coalition",
+        ),
+    ),
+    "P2": Figure(
+        "P2",
+        "Pareto efficiency: jobs that could end earlier at nobody's cost",
+        "Theorem 5: Astraea is Pareto efficient.",
+        pareto,
+        _draw_shares(
+            "P2: moving one job, others fixed", "load", ("could not", "could end earlier")
+        ),
+    ),
+    "P3": Figure(
+        "P3",
+        "Strategy-proofness: a tenant's income after declaring one job otherwise",
+        "Theorem 4: Astraea is strategy-proof.",
+        strategy,
+        _draw_shares("P3: income after a lie", "lie", ("less", "more")),
+    ),
+    "P4": Figure(
+        "P4",
+        "Gain as you contribute: shares of offers and of gains",
+        "A resource owner's share of income is proportional to its contribution.",
+        contribution,
+        _draw_points(
+            "P4: gain as you contribute",
+            "contributed",
+            "gained",
+            xlabel="share of what was offered",
+            ylabel="share of all gains",
+        ),
+    ),
+}

@@ -1,0 +1,352 @@
+"""Figures 2-12 of batchsched's paper as experiments, with the ranges of its Section 7.
+
+The paper's A_online is ``batchsched``. Beside it stand the exact and the work-conserving variants
+and plain list scheduling (``wspt``), which the paper leaves out; preemptive and elastic rivals are
+outside the problem's feasible set and marked so in tables and drawings. The paper's cluster is
+0.2-0.5 of the summed ideal demand: 0.35 here, 0.2 in Figure 4. One round of A_maxweight (Figures 8,
+11, 12) is asked for tau = 64 on 0.05 of it, where not every job fits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from hindsched.analysis.figures.base import Figure, FigureScale
+from hindsched.analysis.figures.drawing import draw_bars, draw_lines
+from hindsched.instances.batchsched.generator import generate
+from hindsched.instances.batchsched.instance import (
+    PARAMETER_SERVER,
+    RING_ALLREDUCE,
+    BatchschedInstance,
+)
+from hindsched.online.batchsched.algorithms import (
+    BatchschedExact,
+    BatchschedOnline,
+    GreedyRtl,
+    declared_estimates,
+)
+from hindsched.online.protocol import Environment
+from hindsched.online.simulator import simulate
+
+OnRow = Callable[[str], None]
+LEFT_SHIFT = "batchsched-adaptive, left shift"
+VARIANTS = ("batchsched", "batchsched-exact", "batchsched-adaptive")
+SCHEMES = (
+    "batchsched",
+    "batchsched-adaptive",
+    LEFT_SHIFT,
+    "fifo",
+    "drf",
+    "antman",
+    "tiresias",
+    "wspt",
+)
+SHORT = {PARAMETER_SERVER: "PS", RING_ALLREDUCE: "RAR"}
+ROUND_HORIZON = 64
+COST = "Total weighted completion time"
+WEIGHT = "Total weight accepted"
+
+
+def _instance(seed: int, architecture: str, **settings: Any) -> BatchschedInstance:
+    made = generate("paper", seed, architecture=architecture, **settings)
+    assert isinstance(made, BatchschedInstance)
+    return made
+
+
+def _run(
+    instance: BatchschedInstance, name: str, seed: int, settings: dict[str, Any], on_row: OnRow
+) -> dict[str, Any]:
+    if name == LEFT_SHIFT:
+        algorithm, settings = "batchsched-adaptive", {**settings, "left_shift": True}
+    else:
+        algorithm = name
+    began = time.perf_counter()
+    run = simulate(instance, algorithm, seed=seed, settings=settings)
+    on_row(f"{instance.name} {name}")
+    return {
+        "algorithm": name,
+        "seed": seed,
+        "objective": run.objective,
+        "seconds": time.perf_counter() - began,
+        "in_feasible_set": run.in_feasible_set and not run.violations,
+    }
+
+
+def _sweep(
+    scale: FigureScale,
+    on_row: OnRow,
+    *,
+    axis: str,
+    full: Iterable[Any],
+    quick: Iterable[Any],
+    architectures: tuple[str, ...],
+    schemes: tuple[str, ...] = SCHEMES,
+    base: dict[str, Any] | None = None,
+    quick_base: dict[str, Any] | None = None,
+) -> pd.DataFrame:
+    """Run schemes over the values of one generator setting."""
+    rows = []
+    shared = scale.pick(
+        base or {}, {"jobs": 20, "servers": 20, "horizon": 40, **(quick_base or {})}
+    )
+    for architecture in architectures:
+        for value in scale.pick(full, quick):
+            for seed in range(scale.seeds):
+                instance = _instance(seed, architecture, **{**shared, axis: value})
+                for name in schemes:
+                    row = _run(instance, name, seed, {}, on_row)
+                    label = "free choice" if value is None else value
+                    rows.append({axis: label, "architecture": architecture, **row})
+    return pd.DataFrame(rows)
+
+
+def _running_time(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
+    """Figure 7; compiled code is loaded before the clock runs."""
+    for architecture in BOTH:
+        tiny = _instance(0, architecture, jobs=3, servers=3, horizon=4)
+        for name in VARIANTS:
+            simulate(tiny, name)
+    return _jobs(scale, on_row, architectures=BOTH, schemes=VARIANTS)
+
+
+def _forced_types(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
+    """Figure 9: a bar an algorithm and architecture."""
+    table = _sweep(
+        scale,
+        on_row,
+        axis="fixed_worker_type",
+        full=(1, 2, 3, 4, None),
+        quick=(1, 2, None),
+        architectures=BOTH,
+        schemes=("batchsched", "batchsched-adaptive"),
+    )
+    table["scheme"] = table["algorithm"] + ", " + table["architecture"].map(SHORT)
+    return table
+
+
+def _density_scale(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
+    """Figure 4: A_online at several multiples of F."""
+    rows = []
+    settings = scale.pick({}, {"jobs": 20, "servers": 10, "horizon": 40})
+    for seed in range(scale.seeds):
+        instance = _instance(seed, PARAMETER_SERVER, **settings, capacity_fraction=0.2)
+        for factor in scale.pick((1, 1e2, 1e4, 1e6, 1e8), (1, 1e4, 1e8)):
+            for name in VARIANTS:
+                row = _run(instance, name, seed, {"density_scale": factor}, on_row)
+                rows.append({"density_scale": factor, **row})
+    return pd.DataFrame(rows)
+
+
+def accepted_weight(
+    instance: BatchschedInstance, algorithm: BatchschedOnline, horizon: int, seed: int = 0
+) -> float:
+    """Total weight that one sub-round accepts on an empty cluster by `horizon`."""
+    algorithm.start(
+        Environment(instance.with_jobs(()), declared_estimates(instance), seed, "modes")
+    )
+    admitted = algorithm.run_round(list(instance.jobs), horizon)
+    return float(sum(admission.job.weight for admission in admitted))
+
+
+def _rounds(
+    scale: FigureScale,
+    on_row: OnRow,
+    *,
+    axis: str,
+    full: Iterable[Any],
+    quick: Iterable[Any],
+    algorithms: dict[str, Callable[[], BatchschedOnline]],
+    setting: bool = True,
+    jobs: int | None = None,
+) -> pd.DataFrame:
+    """Total weight of one sub-round over the values of a generator or algorithm setting."""
+    rows = []
+    shared = scale.pick({"jobs": 100, "servers": 50}, {"jobs": 30, "servers": 15})
+    shared = {**shared, "capacity_fraction": 0.05, **({} if jobs is None else {"jobs": jobs})}
+    for value in scale.pick(full, quick):
+        for seed in range(scale.seeds):
+            changed = {axis: value} if setting else {}
+            instance = _instance(seed, PARAMETER_SERVER, **{**shared, **changed})
+            for name, build in algorithms.items():
+                algorithm = build()
+                if not setting:
+                    algorithm.density_scale = value
+                weight = accepted_weight(instance, algorithm, ROUND_HORIZON, seed)
+                rows.append({axis: value, "algorithm": name, "seed": seed, "weight": weight})
+                on_row(f"{instance.name} {name} {axis}={value}")
+    return pd.DataFrame(rows)
+
+
+def _servers_and_jobs(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
+    """Figure 12: against the servers, at several numbers of jobs."""
+    parts = []
+    for jobs in scale.pick((50, 100, 200), (15, 30)):
+        part = _rounds(
+            scale,
+            on_row,
+            axis="servers",
+            full=(25, 50, 100, 150),
+            quick=(10, 20),
+            algorithms=ROUND_ALGORITHMS,
+            jobs=jobs,
+        )
+        parts.append(part.assign(jobs=jobs))
+    return pd.concat(parts, ignore_index=True)
+
+
+ROUND_ALGORITHMS: dict[str, Callable[[], BatchschedOnline]] = {
+    "A_maxweight": BatchschedOnline,
+    "A_maxweight, exact": BatchschedExact,
+    "A_maxweight, exact, by density": partial(BatchschedExact, order="density"),
+    "Jain et al. (GreedyRTL)": GreedyRtl,
+}
+BOTH = (PARAMETER_SERVER, RING_ALLREDUCE)
+_jobs = partial(_sweep, axis="jobs", full=(50, 100, 150, 200), quick=(10, 20))
+_servers = partial(
+    _sweep, axis="servers", full=(50, 100, 150, 200), quick=(10, 20), quick_base={"jobs": 15}
+)
+_lines = partial(draw_lines, by="algorithm")
+
+
+def _cost_against(
+    x: str, label: str, title: str = "", **more: Any
+) -> Callable[[pd.DataFrame], Any]:
+    return partial(
+        _lines,
+        x=x,
+        y="objective",
+        x_label=label,
+        y_label=COST,
+        title=title,
+        feasible="in_feasible_set",
+        **more,
+    )
+
+
+FIGURES: dict[str, Figure] = {
+    "2": Figure(
+        "2",
+        "Total weighted completion time against jobs, parameter servers",
+        "A_online is at least 30 % better than FIFO, DRF, AntMan and Tiresias.",
+        partial(_jobs, architectures=(PARAMETER_SERVER,), base={"horizon": 300}),
+        _cost_against("jobs", "Jobs", "Parameter servers"),
+    ),
+    "3": Figure(
+        "3",
+        "Total weighted completion time against servers at fixed total capacity, parameter servers",
+        "The total grows with the number of servers: more fragments, and a larger lambda.",
+        partial(_servers, architectures=(PARAMETER_SERVER,)),
+        _cost_against("servers", "Servers (same total capacity)", "Parameter servers"),
+    ),
+    "4": Figure(
+        "4",
+        "A_online against the declared F",
+        "A larger F gives a larger total: light jobs are put off.",
+        _density_scale,
+        _cost_against("density_scale", "Factor on F", log_x=True),
+    ),
+    "5": Figure(
+        "5",
+        "Total weighted completion time against jobs, Ring-AllReduce",
+        "As in Figure 2: A_online is best.",
+        partial(_jobs, architectures=(RING_ALLREDUCE,), base={"horizon": 300}),
+        _cost_against("jobs", "Jobs", "Ring-AllReduce"),
+    ),
+    "6": Figure(
+        "6",
+        "Total weighted completion time against servers at fixed total capacity, Ring-AllReduce",
+        "The total grows with the number of servers, as in Figure 3.",
+        partial(_servers, architectures=(RING_ALLREDUCE,)),
+        _cost_against("servers", "Servers (same total capacity)", "Ring-AllReduce"),
+    ),
+    "7": Figure(
+        "7",
+        "Running time of A_online, both architectures",
+        "It grows with the jobs and stays below two minutes (Matlab, one core).",
+        _running_time,
+        partial(
+            _lines,
+            x="jobs",
+            y="seconds",
+            x_label="Jobs",
+            y_label="Running time (s)",
+            panels="architecture",
+        ),
+    ),
+    "8": Figure(
+        "8",
+        "Weight accepted by A_maxweight and by Jain et al.",
+        "A_maxweight accepts much more weight.",
+        partial(
+            _rounds,
+            axis="jobs",
+            full=(50, 100, 150, 200),
+            quick=(20, 40),
+            algorithms=ROUND_ALGORITHMS,
+        ),
+        partial(_lines, x="jobs", y="weight", x_label="Jobs", y_label=WEIGHT),
+    ),
+    "9": Figure(
+        "9",
+        "One worker type forced against free choice, both architectures",
+        "Free choice of the worker type gives the least total.",
+        _forced_types,
+        partial(
+            draw_bars,
+            x="fixed_worker_type",
+            y="objective",
+            by="scheme",
+            x_label="Worker type forced",
+            y_label=COST,
+        ),
+    ),
+    "10": Figure(
+        "10",
+        "Number of workers forced",
+        "The total falls as more workers are deployed for each job.",
+        partial(
+            _sweep,
+            axis="fixed_workers",
+            full=(1, 2, 5, 10, 20, 30),
+            quick=(2, 5, 10),
+            architectures=(PARAMETER_SERVER,),
+            schemes=VARIANTS,
+        ),
+        _cost_against("fixed_workers", "Most workers of a job"),
+    ),
+    "11": Figure(
+        "11",
+        "Weight accepted by A_maxweight against F",
+        "A smaller F accepts more weight.",
+        partial(
+            _rounds,
+            axis="density_scale",
+            full=(1, 1e2, 1e4, 1e6, 1e8),
+            quick=(1, 1e4, 1e8),
+            algorithms={"A_maxweight": BatchschedOnline, "A_maxweight, exact": BatchschedExact},
+            setting=False,
+        ),
+        partial(
+            _lines, x="density_scale", y="weight", x_label="Factor on F", y_label=WEIGHT, log_x=True
+        ),
+    ),
+    "12": Figure(
+        "12",
+        "Weight accepted by A_maxweight against servers at fixed total capacity, and against jobs",
+        "The weight falls with the number of servers, for fragmentation, and grows with the jobs.",
+        _servers_and_jobs,
+        partial(
+            _lines,
+            x="servers",
+            y="weight",
+            x_label="Servers (same total capacity)",
+            y_label=WEIGHT,
+            panels="jobs",
+        ),
+    ),
+}

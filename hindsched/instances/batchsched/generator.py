@@ -1,0 +1,317 @@
+"""Random instances of batchsched with the ranges of the paper's Section 7.
+
+The paper draws job sizes, weights and types from ranges that are kept here (preset ``paper``). It
+sets the cluster's capacity to 0.2-0.5 of the summed ideal demand of all jobs; with servers of
+different shapes that is made precise as follows: a job's ideal demand is that of D workers and the
+PSs they need, of the pair of types with the least time per mini-batch; the fraction of the sum is
+split over the servers in proportion to EC2 shapes, resource by resource.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from hindsched.errors import InputError
+from hindsched.instances.base import ROUNDING_TOLERANCE, Instance
+from hindsched.instances.batchsched.instance import (
+    PARAMETER_SERVER,
+    RING_ALLREDUCE,
+    BatchschedInstance,
+)
+from hindsched.instances.batchsched.trace import SHORT_NAMES, from_trace
+from hindsched.instances.generators.ranges import check_count, check_positive, check_range
+from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
+
+RESOURCES = ("gpu", "cpu", "bandwidth_mbps")
+EC2_SHAPES = (
+    ("p3.2xlarge", 1, 8, 10_000),
+    ("p3.8xlarge", 4, 32, 10_000),
+    ("p3.16xlarge", 8, 64, 25_000),
+    ("p2.xlarge", 1, 4, 5_000),
+    ("p2.8xlarge", 8, 32, 10_000),
+    ("p2.16xlarge", 16, 64, 25_000),
+    ("g3.4xlarge", 1, 16, 10_000),
+    ("g3.8xlarge", 2, 32, 10_000),
+    ("g3.16xlarge", 4, 64, 25_000),
+)
+"""GPUs, virtual CPUs and Mbps of Amazon's P3, P2 and G3 instances; "up to" counts as given."""
+
+_PAPER: dict[str, Any] = {
+    "architecture": PARAMETER_SERVER,
+    "jobs": 100,
+    "servers": 150,
+    "horizon": 150,
+    "worker_types": 8,
+    "ps_types": 10,
+    "capacity_fraction": 0.35,
+    "gpus": (1, 4),
+    "worker_cpus": (1, 16),
+    "worker_mbps": (100, 5000),
+    "ps_cpus": (1, 16),
+    "ps_mbps": (5000, 20_000),
+    "weight": (200, 5000),
+    "epochs": (50, 100),
+    "chunks": (5, 50),
+    "minibatches": (10, 50),
+    "update_ms": (10.0, 100.0),
+    "minibatch_slots": (0.001, 0.05),
+    "gradient_mb": (30.0, 575.0),
+    "time_scale": 1.0,
+    "fixed_worker_type": None,
+    "fixed_workers": None,
+}
+_SMALL: dict[str, Any] = {
+    **_PAPER,
+    "jobs": 6,
+    "servers": 3,
+    "horizon": 6,
+    "worker_types": 2,
+    "ps_types": 2,
+    "capacity_fraction": None,
+    "gpus": (1, 2),
+    "worker_cpus": (1, 3),
+    "worker_mbps": (1000, 2000),
+    "ps_cpus": (1, 3),
+    "ps_mbps": (2000, 4000),
+    "weight": (1, 9),
+    "epochs": (1, 2),
+    "chunks": (2, 4),
+    "minibatches": (2, 3),
+    "update_ms": (180_000.0, 450_000.0),
+    "minibatch_slots": (0.4, 1.0),
+    "gradient_mb": (70_000.0, 170_000.0),
+}
+COUNTS = ("jobs", "servers", "horizon", "worker_types", "ps_types")
+WHOLE_RANGES = {
+    "gpus": 1, "worker_cpus": 0, "worker_mbps": 1, "ps_cpus": 0, "ps_mbps": 1,
+    "weight": 1, "epochs": 1, "chunks": 1, "minibatches": 1,
+}  # fmt: skip
+"""Ranges of integers and the least value of each."""
+RANGES = {"update_ms": 0.0, "minibatch_slots": 0.0, "gradient_mb": 0.0}
+PRESETS: dict[str, dict[str, Any]] = {"small": _SMALL, "paper": _PAPER}
+
+
+def generate(preset: str, seed: int, **settings: Any) -> Instance:
+    """Generate a random instance.
+
+    Parameters
+    ----------
+    preset : str
+        ``small`` or ``paper``.
+    seed : int
+        Seed of the draws.
+    **settings
+        In place of the preset's: ``architecture, jobs, servers, horizon, worker_types, ps_types,
+        capacity_fraction`` (share of the summed ideal demand; None for whole EC2 shapes, or 2-3
+        GPU servers in ``small``), the ranges ``[low, high]`` of ``gpus, worker_cpus, worker_mbps,
+        ps_cpus, ps_mbps, weight, epochs, chunks, minibatches, update_ms, minibatch_slots,
+        gradient_mb``, ``time_scale`` (factor on minibatch_slots), ``fixed_worker_type`` (keep this
+        worker type only, from 1) and ``fixed_workers`` (cut every job into this many chunks of
+        unchanged total work, rounded up, so that it uses at most so many workers). The last two
+        leave the servers as they are with a free choice.
+    """
+    s = {**PRESETS[preset], **settings}
+    _check(s)
+    worker_types, ps_types = _types(s, seed)
+    jobs = _jobs(s, seed, worker_types)
+    servers = _servers(s, seed, worker_types, ps_types, jobs)
+    if s["fixed_worker_type"] is not None:
+        chosen = s["fixed_worker_type"] - 1
+        worker_types = [worker_types[chosen]]
+        for job in jobs:
+            job["minibatch_slots"] = [job["minibatch_slots"][chosen]]
+    if s["fixed_workers"] is not None:
+        for job in jobs:
+            total = job["epochs"] * job["chunks"] * job["minibatches"]
+            job["epochs"], job["chunks"] = 1, s["fixed_workers"]
+            job["minibatches"] = math.ceil(total / s["fixed_workers"] - ROUNDING_TOLERANCE)
+    data: dict[str, Any] = {
+        "name": f"batchsched-{preset}-{SHORT_NAMES[s['architecture']]}-j{s['jobs']}-s{seed}",
+        "horizon": s["horizon"],
+        "slot_seconds": 3600,
+        "architecture": s["architecture"],
+        "resources": list(RESOURCES),
+        "bandwidth_resource": "bandwidth_mbps",
+        "servers": servers,
+        "worker_types": worker_types,
+        "jobs": jobs,
+        "provenance": {"generator": "batchsched", "preset": preset, "seed": seed, **settings},
+    }
+    if s["architecture"] == PARAMETER_SERVER:
+        data["ps_types"] = ps_types
+    return BatchschedInstance.parse(data)
+
+
+def _check(s: dict[str, Any]) -> None:
+    if s["architecture"] not in SHORT_NAMES:
+        known = ", ".join(SHORT_NAMES)
+        raise InputError("set.architecture", s["architecture"], f"must be one of {known}")
+    for key in COUNTS:
+        check_count(key, s[key])
+    check_positive("time_scale", s["time_scale"])
+    if s["capacity_fraction"] is not None:
+        check_positive("capacity_fraction", s["capacity_fraction"])
+    if s["fixed_workers"] is not None:
+        check_count("fixed_workers", s["fixed_workers"])
+    fixed = s["fixed_worker_type"]
+    if fixed is not None and (type(fixed) is not int or not 1 <= fixed <= s["worker_types"]):
+        raise InputError("set.fixed_worker_type", fixed, f"must be in 1..{s['worker_types']}")
+    for key, least in WHOLE_RANGES.items():
+        check_range(key, s[key], least=least, whole=True)
+    for key, low in RANGES.items():
+        check_range(key, s[key], least=low)
+    if not s["minibatch_slots"][0] > 0:
+        raise InputError("set.minibatch_slots", s["minibatch_slots"], "must be above 0")
+
+
+def _whole(draws: Draws, span: Sequence[float]) -> int:
+    return draws.integer(int(span[0]), int(span[1]))
+
+
+def _types(s: dict[str, Any], seed: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    draws = Draws(seed, "types")
+    workers = [
+        {
+            "name": f"w{m + 1}",
+            "demand": {
+                "gpu": _whole(draws, s["gpus"]),
+                "cpu": _whole(draws, s["worker_cpus"]),
+                "bandwidth_mbps": _whole(draws, s["worker_mbps"]),
+            },
+        }
+        for m in range(s["worker_types"])
+    ]
+    ps = [
+        {
+            "name": f"p{p + 1}",
+            "demand": {
+                "cpu": _whole(draws, s["ps_cpus"]),
+                "bandwidth_mbps": _whole(draws, s["ps_mbps"]),
+            },
+        }
+        for p in range(s["ps_types"])
+    ]
+    return workers, ps
+
+
+def _jobs(s: dict[str, Any], seed: int, worker_types: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    arrivals = arrival_slots(Draws(seed, "arrivals"), s["jobs"], s["horizon"])
+    jobs = []
+    for number, arrival in enumerate(arrivals, start=1):
+        draws = Draws(seed, "job", str(number))
+        low, high = s["minibatch_slots"]
+        base = draws.uniform(low, high)
+        times = []
+        for item in worker_types:
+            speed = item["demand"]["gpu"] ** 0.8 * draws.uniform(0.8, 1.25)
+            times.append(rounded(min(high, max(low, base / speed)) * s["time_scale"]))
+        job: dict[str, Any] = {
+            "name": f"j{number}",
+            "arrival": arrival,
+            "weight": _whole(draws, s["weight"]),
+            "epochs": _whole(draws, s["epochs"]),
+            "chunks": _whole(draws, s["chunks"]),
+            "minibatches": _whole(draws, s["minibatches"]),
+            "minibatch_slots": times,
+            "gradient_mb": draws.uniform(*s["gradient_mb"]),
+        }
+        updates = [rounded(draws.uniform(*s["update_ms"]) / 3.6e6) for _ in range(s["ps_types"])]
+        if s["architecture"] == PARAMETER_SERVER:
+            job["update_slots"] = updates
+        else:
+            job["reduce_slots"] = updates[0]
+        jobs.append(job)
+    return jobs
+
+
+def _servers(
+    s: dict[str, Any],
+    seed: int,
+    worker_types: list[dict[str, Any]],
+    ps_types: list[dict[str, Any]],
+    jobs: list[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    draws = Draws(seed, "servers")
+    count = s["servers"]
+    if s["capacity_fraction"] is None and s["servers"] <= 5:
+        shapes = [
+            {
+                "gpu": draws.integer(2, 3),
+                "cpu": draws.integer(9, 13),
+                "bandwidth_mbps": 1000 * draws.integer(8, 16),
+            }
+            for _ in range(count)
+        ]
+    else:
+        shapes = [
+            dict(zip(RESOURCES, draws.choice(EC2_SHAPES)[1:], strict=True)) for _ in range(count)
+        ]
+    if s["capacity_fraction"] is not None:
+        total = _ideal_demand(s, worker_types, ps_types, jobs)
+        for resource in RESOURCES:
+            weight = sum(shape[resource] for shape in shapes)
+            share = s["capacity_fraction"] * total[resource] / weight
+            # Running sums are rounded, so that the total does not depend on the servers' number.
+            given = before = 0.0
+            for shape in shapes:
+                before, given = given, given + share * shape[resource]
+                shape[resource] = math.floor(given + 0.5) - math.floor(before + 0.5)
+    # A type that fits nowhere would be no type at all: the largest server is made to hold each.
+    largest = max(shapes, key=lambda shape: tuple(shape[r] for r in RESOURCES))
+    used = ps_types if s["architecture"] == PARAMETER_SERVER else []
+    for item in (*worker_types, *used):
+        for resource, amount in item["demand"].items():
+            largest[resource] = max(largest[resource], amount)
+    return [{"name": f"s{h + 1}", "capacity": shape} for h, shape in enumerate(shapes)]
+
+
+def _ideal_demand(
+    s: dict[str, Any],
+    worker_types: list[dict[str, Any]],
+    ps_types: list[dict[str, Any]],
+    jobs: list[dict[str, Any]],
+) -> dict[str, float]:
+    """Sum of D workers and their PSs over all jobs, each with its fastest pair of types."""
+    total = dict.fromkeys(RESOURCES, 0.0)
+    with_ps = s["architecture"] == PARAMETER_SERVER
+    for job in jobs:
+        options = []
+        for m, worker in enumerate(worker_types):
+            send = 2 * job["gradient_mb"] * 8 / worker["demand"]["bandwidth_mbps"] / 3600
+            for p in range(len(ps_types) if with_ps else 1):
+                update = job["update_slots"][p] if with_ps else job["reduce_slots"]
+                options.append((job["minibatch_slots"][m] + update + send, m, p))
+        _, m, p = min(options)
+        demand = worker_types[m]["demand"]
+        for resource in RESOURCES:
+            total[resource] += job["chunks"] * demand.get(resource, 0)
+        if with_ps:
+            ps = ps_types[p]["demand"]
+            needed = math.ceil(
+                job["chunks"] * demand["bandwidth_mbps"] / ps["bandwidth_mbps"] - ROUNDING_TOLERANCE
+            )
+            for resource in RESOURCES:
+                total[resource] += needed * ps.get(resource, 0)
+    return total
+
+
+def _small_suite() -> list[Instance]:
+    """Make both architectures at four levels of contention."""
+    levels = (
+        {"jobs": 4, "servers": 3, "horizon": 12},
+        {"jobs": 5, "servers": 3, "horizon": 6},
+        {"jobs": 6, "servers": 3, "horizon": 4},
+        {"jobs": 6, "servers": 2, "horizon": 2},
+    )
+    return [
+        generate("small", 10 + level, architecture=architecture, **settings)
+        for level, settings in enumerate(levels)
+        for architecture in (PARAMETER_SERVER, RING_ALLREDUCE)
+    ]
+
+
+SUITES = {"small": _small_suite}
+
+__all__ = ["PRESETS", "SUITES", "from_trace", "generate"]

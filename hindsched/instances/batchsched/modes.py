@@ -1,0 +1,120 @@
+"""The ways in which a batchsched job can run: worker type, PS type, q, workers and duration.
+
+A mode fixes everything about a job but its start and its placement. Modes that cannot be part of
+a better schedule are left out (see `modes`); the exact programs and the pricing oracles share them,
+the brute force of the tests does not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.instances.base import ROUNDING_TOLERANCE
+from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
+from hindsched.instances.modes import NEVER, Integers, Modes, units
+
+
+def minibatch_times(instance: BatchschedInstance, job: BatchschedJob) -> NDArray[np.float64]:
+    """Slots per mini-batch, shape (worker types, PS types or 1, q in 0..1, most workers).
+
+    The most workers are the job's chunks, or what the empty cluster holds of any type.
+    """
+    v = np.array(job.minibatch_slots, dtype=float)[:, None, None, None]
+    transfer = 2.0 * instance.transfer_slots(job)[:, None, None, None]
+    far = np.array([1.0, 0.0])[None, None, :, None]
+    counts = np.arange(1, min(job.chunks, instance.most_workers) + 1)
+    if instance.has_ps:
+        update = np.array(job.update_slots, dtype=float)[None, :, None, None]
+        times = v + update + transfer * far
+        return np.broadcast_to(times, (*times.shape[:3], len(counts)))
+    share = ((counts - 1) / counts)[None, None, None, :]
+    assert job.reduce_slots is not None
+    reduced: NDArray[np.float64] = v + (float(job.reduce_slots) + transfer * far) * share
+    return reduced
+
+
+def durations(instance: BatchschedInstance, job: BatchschedJob) -> Integers:
+    """L of every combination, shape as `minibatch_times`; at least 1."""
+    times = minibatch_times(instance, job)
+    slots = job.total_minibatches * times / np.arange(1, times.shape[3] + 1)
+    return np.maximum(1, np.ceil(slots - ROUNDING_TOLERANCE)).astype(np.int64)
+
+
+def worker_room(instance: BatchschedInstance) -> Integers:
+    """How many workers of a type an empty server holds, shape (servers, worker types)."""
+    return units(instance.server_capacity, instance.worker_demand)
+
+
+def modes(
+    instance: BatchschedInstance, job: BatchschedJob, *, every_duration: int | None = None
+) -> Modes:
+    """Modes worth considering for a job.
+
+    Parameters
+    ----------
+    instance : BatchschedInstance
+        The cluster.
+    job : BatchschedJob
+        The job.
+    every_duration : int, optional
+        For the printed enumeration of Algorithms 4-7: every duration up to this many slots with
+        the least number of workers for it, nothing pruned.
+
+    Notes
+    -----
+    Left out, because a kept mode is never worse at any non-negative prices and any residual:
+
+    - N workers when fewer workers of the same (worker type, PS type, q) take the same duration;
+    - Ring-AllReduce over several servers with one worker;
+    - a PS type when another one takes no longer, needs no more of any resource and has no less
+      bandwidth;
+    - workers beyond what the empty cluster (for q = 1: any one server) holds.
+    """
+    length = durations(instance, job)
+    _, num_p, _, num_n = length.shape
+    if every_duration is not None:
+        return _every_duration(instance, job, every_duration)
+    if not instance.has_ps:
+        length[:, :, 0, 0] = NEVER
+    keep = np.ones(length.shape, dtype=bool)
+    least = np.minimum.accumulate(length, axis=3)
+    keep[..., 1:] = length[..., 1:] < least[..., :-1]
+    room = worker_room(instance)
+    counts = np.arange(1, num_n + 1)
+    keep[:, :, 0, :] &= (counts <= room.sum(axis=0)[:, None])[:, None, :]
+    keep[:, :, 1, :] &= (counts <= room.max(axis=0)[:, None])[:, None, :]
+    keep &= length < NEVER
+    for p in range(num_p if instance.has_ps else 0):
+        for better in range(num_p):
+            if better != p and _replaces(instance, better, p):
+                keep[:, p] &= length[:, better] > length[:, p]
+    m, not_q, ps, n = np.nonzero(keep[:, :, ::-1].transpose(0, 2, 1, 3))
+    return Modes(m, ps, 1 - not_q, n + 1, length[m, ps, 1 - not_q, n])
+
+
+def _replaces(instance: BatchschedInstance, better: int, p: int) -> bool:
+    """Whether a PS type is no worse than another one apart from its update time."""
+    less = instance.ps_demand[better] <= instance.ps_demand[p]
+    wide = instance.ps_bandwidth[better] >= instance.ps_bandwidth[p]
+    if not (less.all() and wide):
+        return False
+    same = bool((instance.ps_demand[better] == instance.ps_demand[p]).all())
+    return not same or better < p
+
+
+def _every_duration(instance: BatchschedInstance, job: BatchschedJob, longest: int) -> Modes:
+    times = minibatch_times(instance, job)
+    found: list[tuple[int, int, int, int, int]] = []
+    for m in range(times.shape[0]):
+        for q in (1, 0):
+            for p in range(times.shape[1]):
+                work = job.total_minibatches * times[m, p, q]
+                counts = np.arange(1, times.shape[3] + 1)
+                need = np.maximum(1, np.ceil(work / counts - ROUNDING_TOLERANCE)).astype(np.int64)
+                for length in range(int(need.min()), min(int(need.max()), longest) + 1):
+                    fewest = np.flatnonzero(need <= length)
+                    if len(fewest):
+                        found.append((m, p, q, int(fewest[0]) + 1, length))
+    columns = np.array(found, dtype=np.int64).reshape(-1, 5).T
+    return Modes(*(np.ascontiguousarray(column) for column in columns))

@@ -1,0 +1,1 @@
+"""Instances of `mlbroker`: what is given, how it is generated, how traces are mapped."""

@@ -1,0 +1,148 @@
+"""One slot of an mlbroker instance: the live jobs' data as arrays, all money weighted.
+
+The per-slot programs, the pricing oracle and the online algorithms start from this view. Prices are
+multiplied by the instance's cost weights, so that sums of them are objective values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.instances.base import ROUNDING_TOLERANCE
+from hindsched.instances.mlbroker.instance import MlbrokerInstance, MlbrokerJob
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SlotData:
+    """The live jobs of a slot.
+
+    Parameters
+    ----------
+    jobs : tuple of str
+        Names, J of them.
+    data : ndarray, shape (J, R)
+        D, GB.
+    capacity, exchange, deployment : ndarray, shape (J,)
+        P and B in GB; c in weighted USD.
+    worker, server : ndarray, shape (J, K)
+        n and m.
+    arc : ndarray, shape (J, R, R)
+        Weighted transfer price per GB; infinite where pinned data would leave.
+    distance : ndarray, shape (R, R)
+        Weighted price per GB exchanged with the PS.
+    unit, discounted, fee : ndarray, shape (R, K)
+        Weighted a, b and e.
+    """
+
+    jobs: tuple[str, ...]
+    data: Floats
+    capacity: Floats
+    exchange: Floats
+    deployment: Floats
+    worker: Floats
+    server: Floats
+    arc: Floats
+    distance: Floats
+    unit: Floats
+    discounted: Floats
+    fee: Floats
+
+    @classmethod
+    def of(
+        cls,
+        cluster: MlbrokerInstance,
+        jobs: Sequence[MlbrokerJob],
+        data: Sequence[Sequence[float] | Floats] | Floats,
+    ) -> SlotData:
+        """Collect the arrays of `jobs` with the slot's `data`, one row a job.
+
+        Parameters
+        ----------
+        cluster : MlbrokerInstance
+            Data centres, prices and weights; its own jobs are not read.
+        jobs : sequence of MlbrokerJob
+            The live jobs.
+        data : array_like, shape (J, R)
+            D of each job in this slot, GB (or a forecast of it).
+        """
+        count, centers = len(jobs), len(cluster.datacenters)
+        weights = cluster.weights
+        arc = np.repeat((weights[0] * cluster.transfer_price)[None], count, axis=0)
+        for index, job in enumerate(jobs):
+            for name in job.pinned_datacenters:
+                center = cluster.datacenter_index[name]
+                arc[index, center] = np.inf
+                arc[index, center, center] = 0.0
+        names = cluster.resources
+
+        def demand(field: str) -> Floats:
+            rows = [[getattr(job, field).get(name, 0) for name in names] for job in jobs]
+            return np.array(rows, dtype=float).reshape(count, len(names))
+
+        return cls(
+            jobs=tuple(job.name for job in jobs),
+            data=np.array(data, dtype=float).reshape(count, centers),
+            capacity=np.array([job.capacity_gb for job in jobs], dtype=float),
+            exchange=np.array([job.exchange_gb for job in jobs], dtype=float),
+            deployment=weights[2] * np.array([job.deployment_usd for job in jobs], dtype=float),
+            worker=demand("worker"),
+            server=demand("ps"),
+            arc=arc,
+            distance=weights[3] * cluster.transfer_price,
+            unit=weights[1] * cluster.unit_price,
+            discounted=weights[1] * cluster.discounted_price,
+            fee=weights[1] * cluster.tier_fee,
+        )
+
+    @classmethod
+    def at(cls, instance: MlbrokerInstance, slot: int) -> SlotData:
+        """Collect the jobs of `instance` that live in `slot`."""
+        jobs = [job for job in instance.jobs if job.arrival <= slot <= job.departure]
+        return cls.of(instance, jobs, [job.data_gb[slot - job.arrival] for job in jobs])
+
+    @cached_property
+    def needed(self) -> Ints:
+        """N = ceil(sum_r D / P - 1e-9), shape (J,)."""
+        ratio = self.data.sum(axis=1) / self.capacity
+        return np.ceil(ratio - ROUNDING_TOLERANCE).clip(0).astype(np.int64)
+
+    @cached_property
+    def largest_use(self) -> Floats:
+        """H: most that a job can use of a resource in one centre, n max(N, 1) + m, shape (J, K).
+
+        One worker even without data: it may hold a deployment until the next slot.
+        """
+        most: Floats = self.worker * np.maximum(self.needed, 1)[:, None] + self.server
+        return most
+
+    @cached_property
+    def chord(self) -> Floats:
+        """Slope of the concave price's envelope on [0, sum_j H]: F(hmax) / hmax, shape (R, K)."""
+        most = self.largest_use.sum(axis=0)
+        price = np.minimum(self.unit * most, self.discounted * most + self.fee)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            slope: Floats = np.where(most > 0, price / most, self.unit)
+        return slope
+
+    @property
+    def num_centers(self) -> int:
+        """Number of data centres."""
+        return int(self.distance.shape[0])
+
+    def bill(self, used: Floats) -> float:
+        """Tiered price of the units `used`, shape (R, K), weighted."""
+        return float(np.minimum(self.unit * used, self.discounted * used + self.fee).sum())
+
+    def rented(self, workers: Ints, ps: Ints) -> Floats:
+        """Units rented in each centre by a placement of shapes (J, R), (J,)."""
+        is_ps = ps[:, None] == np.arange(self.num_centers)
+        used: Floats = workers.T.astype(float) @ self.worker + is_ps.T.astype(float) @ self.server
+        return used

@@ -1,0 +1,296 @@
+"""Random oasis instances with the settings of the paper's Section V, and instances from traces.
+
+The paper's ranges are kept; three things it leaves open or gets wrong are decided here. Worker
+servers are EC2 P2/G3 and PS servers C4 (the text swaps them: workers need GPUs). A uniform draw of
+the mini-batch time makes most jobs longer than the horizon, so it is drawn log-uniformly and a job
+is kept only if it needs at most `max_duration` slots with all its workers and could finish alone on
+the empty cluster. `max_duration` is the knob of contention.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance
+from hindsched.instances.generators.sampling import Draws, arrival_slots
+from hindsched.instances.oasis.instance import OasisInstance, OasisJob
+from hindsched.instances.oasis.trace import from_trace
+
+__all__ = ["PRESETS", "SUITES", "from_trace", "generate"]
+
+RESOURCES = ["gpu", "cpu", "memory_gb", "storage_gb", "bandwidth_mbps"]
+STORAGE_GB = 1000
+"""The paper gives demands for storage and no capacity; this never binds."""
+
+WORKER_TYPES = [  # EC2 P2 and G3: GPUs, vCPUs, GB, and a NIC within the paper's 20-50 Gbps
+    (1, 4, 61, 20000),
+    (8, 32, 488, 30000),
+    (16, 64, 732, 50000),
+    (1, 16, 122, 20000),
+    (2, 32, 244, 30000),
+    (4, 64, 488, 40000),
+]
+PS_TYPES = [  # EC2 C4: vCPUs, GB, NIC
+    (2, 3.75, 20000),
+    (4, 7.5, 25000),
+    (8, 15, 30000),
+    (16, 30, 40000),
+    (36, 60, 50000),
+]
+TESTBED_MODELS_MB = [244, 102, 178, 241, 531, 45]
+"""Parameters of AlexNet, ResNet-50, -101, -152, VGG-11 and Inception-BN in 32-bit floats."""
+
+MOST_TRIES = 200_000
+"""Draws of one job before the settings are called impossible."""
+
+Json = dict[str, Any]
+
+PAPER: Json = {
+    "jobs": 100,
+    "horizon": 100,
+    "servers": 50,
+    "max_duration": 15,
+    "slot_seconds": 3600,
+    "network": "type",
+    "priority": [1, 100],
+    "shares": [0.10, 0.55, 0.35],
+}
+PRESETS: dict[str, Json] = {
+    "small": {**PAPER, "jobs": 8, "horizon": 8, "servers": 5, "max_duration": 4},
+    "paper": PAPER,
+    "testbed": {**PAPER, "jobs": 12, "horizon": 10, "servers": 7, "slot_seconds": 1200},
+}
+"""Settings by preset. ``shares``: time-insensitive, -sensitive and -critical jobs."""
+
+
+def generate(preset: str = "small", seed: int = 0, **settings: Any) -> OasisInstance:
+    """Generate an instance.
+
+    Parameters
+    ----------
+    preset : {"small", "paper", "testbed"}
+        ``paper``: Section V-A at T = 100 with 100 jobs on 50 + 50 servers; ``small``: the same
+        draws, 8 jobs on 5 + 5 servers over 8 slots; ``testbed``: Section V-B, whose cluster
+        (7 + 2 servers) is fixed.
+    seed : int
+        Seed; the same arguments give the same bytes everywhere.
+    **settings
+        ``jobs``, ``horizon``, ``servers`` (worker servers, and as many PS servers),
+        ``max_duration`` (slots with all workers; contention), ``slot_seconds``, ``network``
+        (``type``: a NIC a server type, ``random``: any in 20-50 Gbps), ``priority`` (range of
+        gamma_1), ``shares`` (time-insensitive, -sensitive, -critical).
+
+    Raises
+    ------
+    InputError
+        For settings that make no sense, or under which no job can be drawn.
+    """
+    if preset not in PRESETS:
+        raise InputError("preset", preset, f"must be one of {', '.join(PRESETS)}")
+    for name in settings:
+        if name not in PAPER:
+            raise InputError(f"set.{name}", settings[name], f"must be one of {', '.join(PAPER)}")
+    chosen = {**PRESETS[preset], **settings}
+    _check(chosen)
+    testbed = preset == "testbed"
+    servers = _testbed_servers() if testbed else _draw_servers(Draws(seed, "servers"), chosen)
+    instance: Json = {
+        "format": "hindsched/1",
+        "family": "oasis",
+        "name": _name(preset, seed, chosen),
+        "horizon": chosen["horizon"],
+        "slot_seconds": chosen["slot_seconds"],
+        "provenance": {"generator": "oasis", "preset": preset, "seed": seed, "settings": settings},
+        "resources": RESOURCES,
+        "bandwidth_resource": "bandwidth_mbps",
+        "worker_servers": servers[0],
+        "ps_servers": servers[1],
+        "jobs": [],
+    }
+    cluster = OasisInstance.parse(instance)
+    tail = 1 if testbed else min(chosen["max_duration"], max(1, 2 * chosen["horizon"] // 5))
+    last = max(1, chosen["horizon"] - tail)
+    arrivals = arrival_slots(Draws(seed, "arrivals"), chosen["jobs"], last)
+    draw = _draw_testbed_job if testbed else _draw_job
+    for index, arrival in enumerate(arrivals):
+        draws = Draws(seed, "job", str(index))
+        instance["jobs"].append(_first_possible(draws, draw, cluster, arrival, index, chosen))
+    return OasisInstance.parse(instance)
+
+
+def _check(settings: Json) -> None:
+    for name in ("jobs", "horizon", "servers", "max_duration"):
+        if type(settings[name]) is not int or settings[name] < 1:
+            raise InputError(f"set.{name}", settings[name], "must be an integer of at least 1")
+    if settings["network"] not in ("type", "random"):
+        raise InputError("set.network", settings["network"], "must be type or random")
+    for name, length in (("priority", 2), ("shares", 3)):
+        values = settings[name]
+        numbers = isinstance(values, list | tuple) and all(
+            type(value) in (int, float) and 0 <= value < math.inf for value in values
+        )
+        if not numbers or len(values) != length:
+            rule = f"must be a list of {length} numbers, none below 0"
+            raise InputError(f"set.{name}", values, rule)
+    if not 0 < settings["priority"][0] <= settings["priority"][1]:
+        raise InputError("set.priority", settings["priority"], "must rise from above 0")
+    if not sum(settings["shares"]) > 0:
+        raise InputError("set.shares", settings["shares"], "must not all be 0")
+
+
+def _name(preset: str, seed: int, settings: Json) -> str:
+    return (
+        f"oasis-{preset}-t{settings['horizon']}-j{settings['jobs']}-h{settings['servers']}"
+        f"-d{settings['max_duration']}-s{seed}"
+    )
+
+
+def _server(name: str, gpu: int, cpu: int, memory: float, storage: float, mbps: int) -> Json:
+    capacity: Json = {"gpu": gpu} if gpu else {}
+    capacity |= {"cpu": cpu, "memory_gb": memory, "storage_gb": storage, "bandwidth_mbps": mbps}
+    return {"name": name, "capacity": capacity}
+
+
+def _draw_servers(draws: Draws, settings: Json) -> tuple[list[Json], list[Json]]:
+    def nic(of_type: int) -> int:
+        return of_type if settings["network"] == "type" else draws.integer(20000, 50000)
+
+    workers, servers = [], []
+    for index in range(settings["servers"]):
+        gpu, cpu, memory, mbps = draws.choice(WORKER_TYPES)
+        workers.append(_server(f"w{index + 1}", gpu, cpu, memory, STORAGE_GB, nic(mbps)))
+    for index in range(settings["servers"]):
+        ps_cpu, ps_memory, mbps = draws.choice(PS_TYPES)
+        servers.append(_server(f"p{index + 1}", 0, ps_cpu, ps_memory, STORAGE_GB, nic(mbps)))
+    return workers, servers
+
+
+def _testbed_servers() -> tuple[list[Json], list[Json]]:
+    """Section V-B: 7 servers for workers, 4 of them with a GPU, and 2 for PSs; 10 GbE."""
+    workers = [_server(f"w{i + 1}", int(i < 4), 32, 80, 600, 10000) for i in range(7)]
+    return workers, [_server(f"p{i + 1}", 0, 8, 32, 1500, 10000) for i in range(2)]
+
+
+Draw = Callable[[Draws, OasisInstance, int, Json], Json | None]
+
+
+def _first_possible(
+    draws: Draws, draw: Draw, cluster: OasisInstance, arrival: int, index: int, settings: Json
+) -> Json:
+    """Draw until a job can finish alone on the empty cluster."""
+    for _ in range(MOST_TRIES):
+        job = draw(draws, cluster, arrival, settings)
+        if job is not None:
+            return {"name": f"j{index + 1}", **job}
+    rule = f"no job that arrives in slot {arrival} can finish under these settings"
+    raise InputError("set.max_duration", settings["max_duration"], rule)
+
+
+def _draw_job(draws: Draws, cluster: OasisInstance, arrival: int, settings: Json) -> Json | None:
+    """Section V-A; None if the job is too long or could not finish alone."""
+    slots = cluster.horizon - arrival
+    epochs, minibatches = draws.integer(50, 200), draws.integer(10, 100)
+    minibatch_slots = draws.log_uniform(0.001, 0.1)
+    gradient, b = draws.uniform(30, 575), draws.integer(100, 5000)
+    per_batch = minibatch_slots + 2 * gradient * 8 / b / settings["slot_seconds"]
+    if epochs * minibatches * per_batch > min(settings["max_duration"], slots):
+        return None
+    job = {
+        "arrival": arrival,
+        "epochs": epochs,
+        "chunks": draws.integer(5, 100),
+        "minibatches": minibatches,
+        "minibatch_slots": minibatch_slots,
+        "gradient_mb": gradient,
+        "worker": _demand(draws, b, gpus=(0, 4), cpus=(1, 10), memory=(2, 32)),
+        "ps": _demand(draws, draws.integer(5000, 20000), None, cpus=(1, 10), memory=(2, 32)),
+        "utility": _draw_utility(draws, settings, draws.uniform(1, 15)),
+    }
+    return job if _could_finish(cluster, job, slots) else None
+
+
+def _draw_testbed_job(
+    draws: Draws, cluster: OasisInstance, arrival: int, settings: Json
+) -> Json | None:
+    """Section V-B: 200 images in chunks of 20 or 30, 2-6 slots of 20 minutes at 1-4 workers."""
+    images = draws.choice([20, 30])
+    epochs, chunks, minibatches = draws.integer(4, 30), math.ceil(200 / images), images // 10
+    b = draws.integer(1000, 3000)
+    gradient = draws.choice(TESTBED_MODELS_MB)
+    work = draws.uniform(2, 6) * draws.integer(1, 4)
+    sending = 2 * gradient * 8 / b / settings["slot_seconds"]
+    minibatch_slots = work / (epochs * chunks * minibatches) - sending
+    if minibatch_slots <= 0:
+        return None
+    job = {
+        "arrival": arrival,
+        "epochs": epochs,
+        "chunks": chunks,
+        "minibatches": minibatches,
+        "minibatch_slots": float(f"{minibatch_slots:.12g}"),
+        "gradient_mb": gradient,
+        "worker": _demand(draws, b, gpus=(0, 1), cpus=(1, 5), memory=(2, 10)),
+        "ps": _demand(draws, max(b, draws.integer(1000, 3000)), None, cpus=(1, 5), memory=(2, 10)),
+        "utility": _draw_utility(draws, settings, draws.uniform(1, 6)),
+    }
+    return job if _could_finish(cluster, job, cluster.horizon - arrival) else None
+
+
+def _demand(
+    draws: Draws,
+    mbps: int,
+    gpus: tuple[int, int] | None,
+    cpus: tuple[int, int],
+    memory: tuple[int, int],
+) -> Json:
+    demand: Json = {}
+    if gpus is not None:
+        demand["gpu"] = draws.integer(*gpus)
+    demand["cpu"] = draws.integer(*cpus)
+    demand["memory_gb"] = draws.integer(*memory)
+    demand["storage_gb"] = draws.integer(5, 10)
+    demand["bandwidth_mbps"] = mbps
+    return demand
+
+
+def _draw_utility(draws: Draws, settings: Json, target: float) -> Json:
+    low, high = settings["priority"]
+    decay = draws.choice([(0.0, 0.0), (0.01, 1.0), (4.0, 6.0)], settings["shares"])
+    return {
+        "kind": "sigmoid",
+        "priority": draws.uniform(low, high),
+        "decay": draws.uniform(*decay),
+        "target": target,
+    }
+
+
+def _could_finish(cluster: OasisInstance, job: Json, slots: int) -> bool:
+    """Whether the job, alone on the empty cluster, has room for its work in `slots` slots."""
+    record = OasisJob.model_validate({"name": "j", **job})
+    return cluster.most_workers(record) * slots >= cluster.work_of(record)
+
+
+def small_suite() -> list[Instance]:
+    """Make two instances at each of four cluster sizes (levels of contention)."""
+    return [
+        generate("small", seed, servers=servers) for servers in (3, 5, 8, 14) for seed in (0, 1)
+    ]
+
+
+def contention_suite() -> list[Instance]:
+    """The paper's ratio experiment: T = 10, 10 jobs, 5-50 servers, three levels of contention."""
+    return [
+        generate("paper", seed, jobs=10, horizon=10, servers=servers, max_duration=duration)
+        for servers in (5, 10, 25, 50)
+        for duration in (2, 4, 10)
+        for seed in (0, 1)
+    ]
+
+
+SUITES: dict[str, Callable[[], list[Instance]]] = {
+    "small": small_suite,
+    "contention": contention_suite,
+}

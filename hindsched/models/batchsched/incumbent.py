@@ -1,0 +1,86 @@
+"""A feasible schedule from the definitions alone, for programs that are given no incumbent."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.instances.batchsched.instance import BatchschedInstance
+from hindsched.instances.batchsched.modes import modes
+from hindsched.instances.modes import units
+from hindsched.models.base import Commitments
+from hindsched.models.windows import fixed_rows, hosts, num_ps
+from hindsched.solutions.batchsched.solution import (
+    BatchschedRow,
+    BatchschedSolution,
+    read_row,
+    row_use,
+)
+
+FixedRows = dict[str, tuple[BatchschedRow, ...]]
+
+
+def plan_rest(instance: BatchschedInstance, commitments: Commitments) -> BatchschedSolution:
+    """List schedule of the open jobs by weight over shortest duration, around the fixed rows."""
+    fixed = fixed_rows(instance, commitments, read_row)
+    rows: FixedRows = dict(fixed)
+    tables = {job.name: modes(instance, job) for job in instance.jobs if job.name not in fixed}
+    slots = max([row.last for found in fixed.values() for row in found] + [commitments.now])
+    slots = max([slots, *(job.arrival for job in instance.jobs)])
+    slots += sum(int(table.duration.max()) for table in tables.values())
+    free = np.repeat(instance.server_capacity[None], slots, axis=0)
+    for found in fixed.values():
+        for row in found:
+            free[row.first - 1 : row.last] -= row_use(instance, row)
+    open_jobs = [job for job in instance.jobs if job.name in tables]
+    for job in sorted(open_jobs, key=lambda job: -job.weight / tables[job.name].duration.min()):
+        earliest = max(job.arrival, commitments.now)
+        table = tables[job.name].tuples()
+        placed: BatchschedRow | None = None
+        for completion in range(earliest + 1, slots + 2):
+            for mode in table:
+                start = completion - mode[4]
+                if start >= earliest:
+                    window = free[start - 1 : completion - 1].min(axis=0)
+                    placed = placed or place_mode(instance, window, mode, start)
+            if placed is not None:
+                break
+        assert placed is not None  # after the others' last slot a job finds the cluster empty
+        free[placed.first - 1 : placed.last] -= row_use(instance, placed)
+        rows[job.name] = (placed,)
+    return BatchschedSolution(instance, dict(rows))
+
+
+def place_mode(
+    instance: BatchschedInstance,
+    free: NDArray[np.float64],
+    mode: tuple[int, int, int, int, int],
+    start: int,
+) -> BatchschedRow | None:
+    """Place a mode on what is free in all of its slots, shape (servers, resources), or None."""
+    m, p, q, count, length = mode
+    workers = np.zeros(len(free), dtype=np.int64)
+    ps = np.zeros_like(workers)
+    ps_type = p if instance.has_ps else -1
+    room = np.maximum(0, units(free, instance.worker_demand[m][None])[:, 0])
+    if not instance.has_ps and not q:
+        options = [(-1, 0)]
+    else:
+        options = hosts(instance, free, m, p, q, count)
+    for n, g in options:
+        beside = room.copy()
+        if n >= 0:
+            beside[n] = 0
+        if beside.sum() < count - g:
+            continue
+        workers[:] = 0
+        left = count - g
+        for h in np.argsort(-beside, kind="stable"):
+            workers[h] = min(left, int(beside[h]))
+            left -= int(workers[h])
+        if n >= 0:
+            workers[n] = g
+            if instance.has_ps:
+                ps[n] = num_ps(instance, m, p, count - g)
+        return BatchschedRow(start, start + length - 1, m, ps_type, workers, ps)
+    return None

@@ -1,0 +1,118 @@
+"""What both edgecloud programs set up alike: windows, zeta, the unfinished slots, the objective."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import pyomo.environ as pyo
+
+from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.models.edgecloud.side_rows import may_wait_in_cloud
+from hindsched.models.edgecloud.windows import Past
+
+
+class ProgramBuilder(ABC):
+    """Builds a program of problem (2) over the open jobs of a past.
+
+    Parameters
+    ----------
+    instance : EdgecloudInstance
+        The instance.
+    past : Past
+        What is fixed.
+    last : dict of int to int
+        Last slot in which each open job may have to run.
+    relax : bool
+        Drop integrality.
+    edge_ps_only : bool
+        Ask for an edge PS in every slot in which a job uses an edge worker.
+
+    Attributes
+    ----------
+    name : str
+        Name of the program.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(
+        self,
+        instance: EdgecloudInstance,
+        past: Past,
+        last: dict[int, int],
+        relax: bool,
+        edge_ps_only: bool,
+    ) -> None:
+        self.instance, self.past, self.last = instance, past, last
+        self.relax, self.edge_ps_only = relax, edge_ps_only
+        self.jobs = past.open_jobs
+        self.edge = instance.edge_slots.tolist()
+        self.all_cloud = instance.cloud_slots.tolist()
+        self.arrival = instance.arrivals.tolist()
+        self.chunks = instance.chunks.tolist()
+        self.at_cloud = {
+            j: max(past.now, self.arrival[j] + int(instance.cloud_upload[j])) for j in self.jobs
+        }
+        self.finite = {j: may_wait_in_cloud(instance, j) for j in self.jobs}
+        self.binary = pyo.UnitInterval if relax else pyo.Binary
+        self.whole = pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
+
+    def build(self) -> pyo.ConcreteModel:
+        """The whole program."""
+        m = pyo.ConcreteModel(self.name)
+        self.variables(m)
+        self.zeta_and_unfinished(m)
+        self.constraints(m)
+        constant = sum(self.known_until[j] - self.arrival[j] + 1 for j in self.jobs)
+        m.objective = pyo.Objective(expr=pyo.quicksum(m.C.values()) + float(constant))
+        m.last, m.past = self.last, self.past
+        return m
+
+    @abstractmethod
+    def variables(self, m: pyo.ConcreteModel) -> None:
+        """The variables that say what runs."""
+
+    @abstractmethod
+    def constraints(self, m: pyo.ConcreteModel) -> None:
+        """All constraints but the order of the unfinished slots."""
+
+    @abstractmethod
+    def known_unfinished(self, j: int) -> int:
+        """Last slot in which job j is unfinished whatever is done."""
+
+    def first_slot(self, j: int, server: int) -> int:
+        """First slot in which job j may run on a server (2i)."""
+        return max(self.past.now, self.arrival[j] + int(self.instance.upload[j, server]))
+
+    def zeta_and_unfinished(self, m: pyo.ConcreteModel) -> None:
+        """Zeta, where it is not decided yet (2g), (2h), and C with its order (2j)."""
+        m.zeta = pyo.Var(self.jobs, domain=self.binary)
+        for j in self.jobs:
+            job = self.instance.jobs[j]
+            closed = not self.instance.has_cloud(job) or self.instance.cloud_ps(job.ps_type) == 0
+            if closed or j in self.past.on_edge:
+                m.zeta[j].fix(0)
+        self.known_until = {j: self.known_unfinished(j) for j in self.jobs}
+        m.C = pyo.Var(
+            [(j, t) for j in self.jobs for t in range(self.known_until[j] + 1, self.last[j] + 1)],
+            domain=self.binary,
+        )
+        m.eq_2j_order = pyo.Constraint(
+            [(j, t) for j, t in m.C if (j, t + 1) in m.C],
+            rule=lambda m, j, t: m.C[j, t] >= m.C[j, t + 1],
+        )
+
+    def job_time(self, m: pyo.ConcreteModel, j: int) -> Any:
+        """Completion - arrival + 1 as an expression (2j)."""
+        slots = range(self.known_until[j] + 1, self.last[j] + 1)
+        constant = self.known_until[j] - self.arrival[j] + 1
+        return constant + pyo.quicksum(m.C[j, t] for t in slots)
+
+    def unfinished_at(self, m: pyo.ConcreteModel, j: int, slot: int, share: Any) -> Any:
+        """Job j is unfinished in `slot` if `share` (at most 1) is 1."""
+        if slot > self.last[j]:
+            return share <= 0
+        if slot <= self.known_until[j]:
+            return pyo.Constraint.Skip
+        return m.C[j, slot] >= share

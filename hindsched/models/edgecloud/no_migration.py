@@ -1,0 +1,307 @@
+"""Problem (2) without migration as a mixed-integer program: what A_online is allowed to do.
+
+============  ==================================================================================
+``x[j,w]``    chunks of job j on edge worker w
+``xc[j]``     chunks of job j in the cloud while zeta = 0
+``zeta[j]``   1 if the whole job, with its PS, is in the cloud (2g), (2h)
+``y[j,w,t]``  1 if worker w trains job j in slot t; which of its chunks does not matter
+``C[j,t]``    1 while job j is unfinished in slot t; the objective is their sum
+``s[j,z,t]``  chunks that start in the cloud in slot t, z = zeta; only where they may have to wait
+``a[j,t]``    1 if job j needs a PS in slot t; only where PSs are finite
+``S[j,s,t]``  chunks stored on server s; only where storage is limited (7)
+============  ==================================================================================
+
+Chunks of a job are identical and so is their order on a worker, so no chunk index is needed.
+(2e) and (2f) bind only where the cloud's PSs are finite, because n_j for zeta = 0 does not depend
+on where the PS stands. ``cut_mean_busy_time`` is implied by integrality and tightens the
+relaxation: the job's time is at least the mean of ``mean busy time + p / 2`` over its chunks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyomo.environ as pyo
+
+from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.models.edgecloud.builder import ProgramBuilder
+from hindsched.models.edgecloud.side_rows import (
+    add_parameter_servers,
+    add_storage,
+    jobs_with_finite_ps,
+)
+from hindsched.models.edgecloud.windows import Past, lone_time
+
+
+class NoMigrationBuilder(ProgramBuilder):
+    """Builds the program group by group; one method a group of constraints."""
+
+    name = "edgecloud_no_migration"
+
+    def __init__(
+        self,
+        instance: EdgecloudInstance,
+        past: Past,
+        last: dict[int, int],
+        relax: bool,
+        edge_ps_only: bool,
+    ) -> None:
+        super().__init__(instance, past, last, relax, edge_ps_only)
+        self.cloud = len(instance.worker_list)
+        self.server = [s for s, _, _ in instance.worker_list]
+        self.history = {j: past.done_on(j) for j in self.jobs}
+        self.workers = {
+            j: [w for _, workers in instance.places(instance.jobs[j]) for w in workers]
+            for j in self.jobs
+        }
+
+    def constraints(self, m: pyo.ConcreteModel) -> None:
+        """Every group of rows."""
+        self._dispatch_and_work(m)
+        self._workers_one_job(m)
+        self._completion(m)
+        self._cloud(m)
+        self._mean_busy_time(m)
+        self._parameter_servers(m)
+        self._storage(m)
+
+    def slots(self, j: int, w: int) -> range:
+        """Slots in which job j may run on worker w (2i)."""
+        return range(self.first_slot(j, self.server[w]), self.last[j] + 1)
+
+    def open_slots(self, j: int, w: int) -> list[int]:
+        """Those that no locked job has taken."""
+        busy = self.past.busy.get(w)
+        return [t for t in self.slots(j, w) if busy is None or t not in busy]
+
+    def variables(self, m: pyo.ConcreteModel) -> None:
+        """x, xc and y."""
+        self.y_slots = {(j, w): self.open_slots(j, w) for j in self.jobs for w in self.workers[j]}
+        m.x = pyo.Var(
+            list(self.y_slots), domain=self.whole, bounds=lambda _, j, w: (0, self.chunks[j])
+        )
+        m.xc = pyo.Var(self.jobs, domain=self.whole, bounds=lambda _, j: (0, self.chunks[j]))
+        m.y = pyo.Var(
+            [(*jw, t) for jw, slots in self.y_slots.items() for t in slots], domain=self.binary
+        )
+        for j in self.jobs:
+            if not self.instance.has_cloud(self.instance.jobs[j]):
+                m.xc[j].fix(0)
+
+    def known_unfinished(self, j: int) -> int:
+        """Last slot in which job j is unfinished whatever is done."""
+        if not self.history[j]:
+            ready = [self.first_slot(j, self.server[w]) for w in self.workers[j]]
+            ends = [r + self.edge[j] - 1 for r in ready]
+            if self.instance.has_cloud(self.instance.jobs[j]):
+                ends.append(self.at_cloud[j] + self.all_cloud[j] - 1)
+            alone = lone_time(self.instance, j, "no-migration")
+            return max(min(ends), self.arrival[j] + alone - 1)
+        last = [row[4] for row in self.past.rows if row[0] == j]
+        return max(self.arrival[j] - 1, *last)
+
+    def _dispatch_and_work(self, m: pyo.ConcreteModel) -> None:
+        """Every chunk has one home (2c); on it, it is trained for all epochs (2b)."""
+        m.eq_2c = pyo.Constraint(
+            self.jobs,
+            rule=lambda m, j: (
+                pyo.quicksum(m.x[j, w] for w in self.workers[j])
+                + m.xc[j]
+                + self.chunks[j] * m.zeta[j]
+                == self.chunks[j]
+            ),
+        )
+
+        def work(m: pyo.ConcreteModel, j: int, w: int) -> Any:
+            done = float(sum(self.history[j].get(w, ())))
+            slots = self.y_slots[j, w]
+            return pyo.quicksum(m.y[j, w, t] for t in slots) == self.edge[j] * m.x[j, w] - done
+
+        m.eq_2b = pyo.Constraint(list(self.y_slots), rule=work)
+        for j, w in self.y_slots:
+            started = len(self.history[j].get(w, ()))
+            if started:
+                m.x[j, w].setlb(started)
+
+        def started_in_cloud(m: pyo.ConcreteModel, j: int) -> Any:
+            started = len(self.history[j].get(self.cloud, ()))
+            if not started:
+                return pyo.Constraint.Skip
+            return m.xc[j] + self.chunks[j] * m.zeta[j] >= started
+
+        m.no_migration = pyo.Constraint(self.jobs, rule=started_in_cloud)
+
+    def _workers_one_job(self, m: pyo.ConcreteModel) -> None:
+        """A worker trains at most one job in a slot (2d)."""
+        users: dict[tuple[int, int], list[int]] = {}
+        for (j, w), slots in self.y_slots.items():
+            for t in slots:
+                users.setdefault((w, t), []).append(j)
+        m.eq_2d = pyo.Constraint(
+            sorted(users),
+            rule=lambda m, w, t: pyo.quicksum(m.y[j, w, t] for j in users[w, t]) <= 1,
+        )
+
+    def _completion(self, m: pyo.ConcreteModel) -> None:
+        """A job is unfinished in a slot if it runs then or later (2j)."""
+        m.eq_2j = pyo.Constraint(
+            [
+                (j, w, t)
+                for (j, w), slots in self.y_slots.items()
+                for t in slots
+                if t > self.known_until[j]
+            ],
+            rule=lambda m, j, w, t: m.y[j, w, t] <= m.C[j, t],
+        )
+
+    def _cloud(self, m: pyo.ConcreteModel) -> None:
+        """Chunks in the cloud: no preemption there, so a start fixes the end (2b), (2j)."""
+        unlimited = [j for j in self.jobs if not self.finite[j]]
+        m.eq_2j_cloud = pyo.ConstraintList()
+        for j in self.jobs:
+            self._continue_in_cloud(m, j)
+        for j in unlimited:
+            started = len(self.history[j].get(self.cloud, ()))
+            if started < self.chunks[j]:
+                end = self.at_cloud[j] - 1
+                self._add(m, self.unfinished_at(m, j, end + self.all_cloud[j], m.zeta[j]))
+                fresh = (m.xc[j] - started) / self.chunks[j]
+                self._add(m, self.unfinished_at(m, j, end + self.edge[j], fresh))
+        self._finite_cloud(m, [j for j in self.jobs if self.finite[j]])
+
+    def _add(self, m: pyo.ConcreteModel, constraint: Any) -> None:
+        if constraint is not pyo.Constraint.Skip:
+            m.eq_2j_cloud.add(constraint)
+
+    def _continue_in_cloud(self, m: pyo.ConcreteModel, j: int) -> None:
+        for done in self.history[j].get(self.cloud, ()):
+            end = self.past.now - done - 1
+            if self.all_cloud[j] > done:
+                self._add(m, self.unfinished_at(m, j, end + self.all_cloud[j], m.zeta[j]))
+            if self.edge[j] > done:
+                self._add(m, self.unfinished_at(m, j, end + self.edge[j], 1 - m.zeta[j]))
+
+    def _finite_cloud(self, m: pyo.ConcreteModel, jobs: list[int]) -> None:
+        """Where the cloud is finite, or its PSs, chunks may have to wait for one (2d), (2e)."""
+        length = {(j, z): (self.edge, self.all_cloud)[z][j] for j in jobs for z in (0, 1)}
+        starts = [
+            (j, z, t)
+            for j, z in length
+            if self.instance.has_cloud(self.instance.jobs[j])
+            for t in range(self.at_cloud[j], self.last[j] - length[j, z] + 2)
+        ]
+        m.s = pyo.Var(starts, domain=self.whole)
+        by_job: dict[tuple[int, int], list[int]] = {key: [] for key in length}
+        for j, z, t in starts:
+            by_job[j, z].append(t)
+
+        def count(m: pyo.ConcreteModel, j: int, z: int) -> Any:
+            started = len(self.history[j].get(self.cloud, ()))
+            fresh = pyo.quicksum(m.s[j, z, t] for t in by_job[j, z])
+            if z:
+                return fresh == (self.chunks[j] - started) * m.zeta[j]
+            return fresh == m.xc[j] - started * (1 - m.zeta[j])
+
+        m.eq_2b_cloud = pyo.Constraint(list(by_job), rule=count)
+
+        def finish(m: pyo.ConcreteModel, j: int, z: int, t: int) -> Any:
+            return self.unfinished_at(m, j, t + length[j, z] - 1, m.s[j, z, t] / self.chunks[j])
+
+        m.eq_2j_start = pyo.Constraint(starts, rule=finish)
+        self.cloud_load: dict[tuple[int, int], list[Any]] = {}
+        for j, z, t in starts:
+            for slot in range(t, t + length[j, z]):
+                self.cloud_load.setdefault((j, slot), []).append(m.s[j, z, t])
+        for j in jobs:
+            for done in self.history[j].get(self.cloud, ()):
+                for z, share in ((0, 1 - m.zeta[j]), (1, m.zeta[j])):
+                    for slot in range(self.past.now, self.past.now + length[j, z] - done):
+                        self.cloud_load.setdefault((j, slot), []).append(share)
+        kind = {j: self.instance.jobs[j].worker_type for j in jobs}
+        by_type: dict[tuple[str, int], list[Any]] = {}
+        for (j, slot), parts in self.cloud_load.items():
+            if self.instance.cloud_workers(kind[j]) is not None:
+                by_type.setdefault((kind[j], slot), []).extend(parts)
+
+        def capacity(m: pyo.ConcreteModel, k: str, slot: int) -> Any:
+            taken = sum(
+                first <= slot <= last
+                for i, first, last in self.past.cloud_busy
+                if self.instance.jobs[i].worker_type == k
+            )
+            limit = self.instance.cloud_workers(k)
+            assert limit is not None
+            return pyo.quicksum(by_type[k, slot]) <= limit - taken
+
+        m.eq_2d_cloud = pyo.Constraint(sorted(by_type), rule=capacity)
+
+    def _mean_busy_time(self, m: pyo.ConcreteModel) -> None:
+        """A job's time is at least the mean over its chunks of mean busy time + p / 2."""
+
+        def cut(m: pyo.ConcreteModel, j: int) -> Any:
+            if self.history[j]:
+                return pyo.Constraint.Skip
+            D, p, r = self.chunks[j], self.edge[j], self.arrival[j]
+            per_slot = [
+                (((t + 0.5 - r) / p + 0.5) / D) * m.y[j, w, t]
+                for w in self.workers[j]
+                for t in self.y_slots[j, w]
+            ]
+            if self.finite[j]:
+                for z, length in ((0, p), (1, self.all_cloud[j])):
+                    per_slot += [
+                        ((t + length - r) / D) * m.s[key]
+                        for key in m.s
+                        if key[0] == j and key[1] == z
+                        for t in (key[2],)
+                    ]
+            else:
+                wait = self.at_cloud[j] - r
+                per_slot.append((wait + p) / D * m.xc[j])
+                per_slot.append((wait + self.all_cloud[j]) * m.zeta[j])
+            return self.job_time(m, j) >= pyo.quicksum(per_slot)
+
+        m.cut_mean_busy_time = pyo.Constraint(self.jobs, rule=cut)
+
+    def _runs_at(self, m: pyo.ConcreteModel, j: int) -> dict[int, list[tuple[Any, float]]]:
+        """Per slot: expressions that are positive if job j runs then, and their upper bounds."""
+        found: dict[int, list[tuple[Any, float]]] = {}
+        for w in self.workers[j]:
+            for t in self.y_slots[j, w]:
+                found.setdefault(t, []).append((m.y[j, w, t], 1.0))
+        D = float(self.chunks[j])
+        if self.finite[j]:
+            for (i, slot), parts in self.cloud_load.items():
+                if i == j:
+                    found.setdefault(slot, []).append((pyo.quicksum(parts), D))
+            return found
+        started = self.history[j].get(self.cloud, ())
+        for z, length, part in ((0, self.edge[j], m.xc[j]), (1, self.all_cloud[j], D * m.zeta[j])):
+            if len(started) < D:
+                for t in range(self.at_cloud[j], self.at_cloud[j] + length):
+                    found.setdefault(t, []).append((part, D))
+            for done in started:
+                share = m.zeta[j] if z else 1 - m.zeta[j]
+                for t in range(self.past.now, self.past.now + length - done):
+                    found.setdefault(t, []).append((share, 1.0))
+        return found
+
+    def _parameter_servers(self, m: pyo.ConcreteModel) -> None:
+        watched = jobs_with_finite_ps(self.instance, self.jobs, self.edge_ps_only)
+        runs = {j: self._runs_at(m, j) for j in watched}
+        at_edge = {
+            (j, t): [m.y[j, w, t] for w in self.workers[j] if (j, w, t) in m.y]
+            for j in watched
+            for t in runs[j]
+        }
+        add_parameter_servers(
+            m, self.instance, runs, at_edge if self.edge_ps_only else {}, relax=self.relax
+        )
+
+    def _storage(self, m: pyo.ConcreteModel) -> None:
+        here = {
+            (j, s): pyo.quicksum(m.x[j, w] for w in workers)
+            for j in self.jobs
+            for s, workers in self.instance.places(self.instance.jobs[j])
+        }
+        add_storage(m, self.instance, self.past, self.last, here)

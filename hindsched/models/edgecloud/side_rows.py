@@ -1,0 +1,155 @@
+"""Rows of the edgecloud family's programs that bind only in some instances: PSs and storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyomo.environ as pyo
+
+from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.models.edgecloud.windows import Past
+
+Parts = Mapping[int, list[tuple[Any, float]]]
+"""Per slot: expressions that are positive if a job runs then, each with its upper bound."""
+
+
+def jobs_with_finite_ps(
+    instance: EdgecloudInstance, jobs: Iterable[int], edge_ps_only: bool
+) -> list[int]:
+    """Jobs for whose PS type (2e) and (2f) can bind."""
+    return [
+        j for j in jobs if edge_ps_only or instance.cloud_ps(instance.jobs[j].ps_type) is not None
+    ]
+
+
+def may_wait_in_cloud(instance: EdgecloudInstance, j: int) -> bool:
+    """Whether a job's chunks may have to wait in the cloud, for a worker or a PS."""
+    job = instance.jobs[j]
+    return (
+        instance.cloud_workers(job.worker_type) is not None
+        or instance.cloud_ps(job.ps_type) is not None
+    )
+
+
+def add_parameter_servers(
+    m: pyo.ConcreteModel,
+    instance: EdgecloudInstance,
+    runs: Mapping[int, Parts],
+    at_edge: Mapping[tuple[int, int], list[Any]],
+    *,
+    relax: bool,
+) -> None:
+    """Enough PSs for all running jobs, where they are finite (2e), (2f).
+
+    A placement of PSs exists exactly when in each slot the jobs with zeta = 1 find a PS in the
+    cloud and all running jobs together a PS somewhere, because (2) lets a PS change between slots.
+
+    Parameters
+    ----------
+    m : ConcreteModel
+        The program, with ``zeta``.
+    instance : EdgecloudInstance
+        The instance.
+    runs : mapping
+        What tells that a job runs in a slot, for the jobs concerned.
+    at_edge : mapping
+        Under the option ``edge_ps_only``: per (job, slot) what tells that an edge worker runs it;
+        such jobs must have an edge PS. Empty without the option.
+    relax : bool
+        Whether integrality is dropped.
+    """
+    if not runs:
+        return
+    keys = [(j, t) for j, slots in runs.items() for t in sorted(slots)]
+    binary = pyo.UnitInterval if relax else pyo.Binary
+    m.a = pyo.Var(keys, domain=binary)
+    m.a_cloud = pyo.Var(keys, domain=binary)
+    m.a_edge = pyo.Var(list(at_edge), domain=binary)
+    m.eq_2e = pyo.ConstraintList()
+    for j, t in keys:
+        for part, most in runs[j][t]:
+            m.eq_2e.add(m.a[j, t] >= part / most)
+        m.eq_2e.add(m.a_cloud[j, t] >= m.a[j, t] + m.zeta[j] - 1)
+        for part in at_edge.get((j, t), ()):
+            m.eq_2e.add(m.a_edge[j, t] >= part / float(instance.chunks[j]))
+    by_type: dict[tuple[str, int], list[int]] = {}
+    for j, t in keys:
+        by_type.setdefault((instance.jobs[j].ps_type, t), []).append(j)
+    m.eq_2f = pyo.ConstraintList()
+    for (kind, t), jobs in by_type.items():
+        on_edge = sum(n for (_, k), n in instance.ps_counts.items() if k == kind)
+        cloud = instance.cloud_ps(kind)
+        if cloud is not None:
+            m.eq_2f.add(pyo.quicksum(m.a[j, t] for j in jobs) <= on_edge + cloud)
+            m.eq_2f.add(pyo.quicksum(m.a_cloud[j, t] for j in jobs) <= cloud)
+        if at_edge:
+            m.eq_2f.add(pyo.quicksum(m.a_edge[j, t] for j in jobs) <= on_edge)
+
+
+def add_storage(
+    m: pyo.ConcreteModel,
+    instance: EdgecloudInstance,
+    past: Past,
+    last: Mapping[int, int],
+    here: Mapping[tuple[int, int], Any],
+) -> None:
+    """What a server stores fits (7b); chunks are stored from arrival to completion (7a), (7c).
+
+    A chunk that is placed later than its job arrived needs its room from the arrival on, too.
+
+    Parameters
+    ----------
+    m : ConcreteModel
+        The program, with ``C[j, t]``.
+    instance, past : EdgecloudInstance, Past
+        The instance and what is fixed.
+    last : mapping
+        Last slot of each open job.
+    here : mapping
+        (job, server) -> expression for the number of chunks of the job that the server stores.
+    """
+    limited = {s for s, gb in enumerate(instance.storage_gb.tolist()) if gb < float("inf")}
+    keys = [
+        (j, s, t)
+        for j, s in here
+        if s in limited and instance.chunk_gb[j] > 0
+        for t in range(int(instance.arrivals[j]), last[j] + 1)
+    ]
+    if not keys:
+        return
+    m.S = pyo.Var(keys, domain=pyo.NonNegativeReals)
+
+    def stored(m: pyo.ConcreteModel, j: int, s: int, t: int) -> Any:
+        over = 1 - m.C[j, t] if (j, t) in m.C else 0.0
+        return m.S[j, s, t] >= here[j, s] - float(instance.chunks[j]) * over
+
+    m.eq_7a = pyo.Constraint(keys, rule=stored)
+    by_server: dict[tuple[int, int], list[int]] = {}
+    for j, s, t in keys:
+        by_server.setdefault((s, t), []).append(j)
+    locked_gb = _locked_storage(instance, past, last)
+
+    def fits(m: pyo.ConcreteModel, s: int, t: int) -> Any:
+        used = pyo.quicksum(float(instance.chunk_gb[j]) * m.S[j, s, t] for j in by_server[s, t])
+        return used <= float(instance.storage_gb[s]) - locked_gb.get((s, t), 0.0)
+
+    m.eq_7b = pyo.Constraint(sorted(by_server), rule=fits)
+
+
+def _locked_storage(
+    instance: EdgecloudInstance, past: Past, last: Mapping[int, int]
+) -> dict[tuple[int, int], float]:
+    """GB that locked jobs hold, by (server, slot)."""
+    homes: dict[int, set[tuple[int, int]]] = {}
+    ends: dict[int, int] = {}
+    for j, chunk, place, _, end in past.rows:
+        if j not in last and place < len(instance.worker_list):
+            homes.setdefault(j, set()).add((chunk, instance.worker_list[place][0]))
+            ends[j] = max(ends.get(j, 0), end)
+    stored: dict[tuple[int, int], float] = {}
+    for j, chunks in homes.items():
+        for _, s in chunks:
+            for t in range(int(instance.arrivals[j]), ends[j] + 1):
+                stored[s, t] = stored.get((s, t), 0.0) + float(instance.chunk_gb[j])
+    return stored

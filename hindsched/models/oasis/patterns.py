@@ -1,0 +1,231 @@
+"""Packing patterns of a server, and the oasis family's program whose only integers are the ends.
+
+A pattern says how many workers (or PSs) of each job one server holds; it is maximal if no further
+unit fits. In a slot the servers of a group of n_g identical ones run at most n_g patterns, so that
+
+    y_ig(t) <= sum over patterns l of l_i r_gl(t),    sum_l r_gl(t) <= n_g
+
+holds with integer r for exactly those counts that the servers can hold, and with fractional r for
+their convex hull: much tighter than (4) added up, where a 3-GPU and a 2-GPU worker share a 4-GPU
+server once and a quarter times. A server that is large beside the workers has too many patterns,
+and there (4) is nearly as tight anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from numpy.typing import NDArray
+
+from hindsched.instances.oasis.instance import OasisInstance, how_many_fit
+from hindsched.models.oasis.offline import build_offline
+from hindsched.models.oasis.program import Pools, Program
+
+MOST_PATTERNS = 120
+"""Patterns of a group in a slot above which its packing rows are left out."""
+SEARCH_STEPS = 5_000
+"""Steps of the enumeration after which a group counts as having too many patterns."""
+TOLERANCE = 1e-9
+
+Array = NDArray[np.float64]
+Pattern = tuple[int, ...]
+
+
+class _TooManyPatterns(Exception):
+    pass
+
+
+def maximal_patterns(
+    capacity: Array, demand: Array, most: Sequence[int], limit: int = MOST_PATTERNS
+) -> list[Pattern] | None:
+    """Enumerate the maximal patterns of one server.
+
+    Parameters
+    ----------
+    capacity : ndarray, shape (R,)
+        What one server has free.
+    demand : ndarray, shape (J, R)
+        Demand of one unit of each job.
+    most : sequence of int, length J
+        Most units of each job that anybody would want.
+    limit : int
+        Most patterns.
+
+    Returns
+    -------
+    list of tuple of int, or None
+        None if there are more than `limit`, or finding them takes too long.
+    """
+    slack = TOLERANCE * np.maximum(1.0, capacity)
+    found: list[Pattern] = []
+    chosen: list[int] = []
+    steps = 0
+
+    def extend(left: Array) -> None:
+        nonlocal steps
+        steps += 1
+        if steps > SEARCH_STEPS or len(found) > limit:
+            raise _TooManyPatterns
+        job = len(chosen)
+        if job == len(most):
+            room = np.all(demand <= left + slack, axis=1)
+            if not np.any(room & (np.array(chosen) < np.array(most))):
+                found.append(tuple(chosen))
+            return
+        for count in range(int(how_many_fit(left, demand[job], most[job])), -1, -1):
+            chosen.append(count)
+            extend(left - count * demand[job])
+            chosen.pop()
+
+    try:
+        extend(capacity.astype(float))
+    except _TooManyPatterns:
+        return None
+    return found if len(found) <= limit else None
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """Patterns of a group of servers in one slot.
+
+    Parameters
+    ----------
+    jobs : tuple of int
+        Jobs that may run there, in the order of a pattern's entries.
+    patterns : list of tuple of int
+        Maximal patterns of one server.
+    servers : int
+        Number of servers of the group.
+    """
+
+    jobs: tuple[int, ...]
+    patterns: list[Pattern]
+    servers: int
+
+
+PatternsBySlot = dict[tuple[int, int], Patterns]
+"""Patterns by (group, slot); absent where there are too many, or fewer jobs than asked for."""
+
+
+def patterns_by_slot(
+    instance: OasisInstance,
+    pools: Pools,
+    demand: Array,
+    present: Callable[[int, int], tuple[int, ...]],
+    least_jobs: int = 1,
+) -> PatternsBySlot:
+    """Enumerate the patterns of each group in each slot.
+
+    Parameters
+    ----------
+    instance : OasisInstance
+        The instance.
+    pools : Pools
+        Groups of identical servers of one role.
+    demand : ndarray, shape (I, R)
+        Demand of one worker, or of one PS, of each job.
+    present : callable
+        ``present(group, slot)``: the jobs that may run there, ascending.
+    least_jobs : int
+        Leave out where fewer jobs than this may run.
+    """
+    found: PatternsBySlot = {}
+    for pool, servers in enumerate(pools.members):
+        known: dict[tuple[int, ...], list[Pattern] | None] = {}
+        for slot in range(1, instance.horizon + 1):
+            jobs = present(pool, slot)
+            if len(jobs) < max(1, least_jobs):
+                continue
+            if jobs not in known:
+                most = [instance.jobs[job].chunks for job in jobs]
+                # Every pattern of some of the jobs is part of another one of all of them.
+                too_many = any(known[fewer] is None and set(fewer) <= set(jobs) for fewer in known)
+                known[jobs] = (
+                    None
+                    if too_many
+                    else maximal_patterns(pools.capacity[pool], demand[list(jobs)], most)
+                )
+            patterns = known[jobs]
+            if patterns is not None:
+                found[pool, slot] = Patterns(jobs, patterns, len(servers))
+    return found
+
+
+def add_runs(model: Any, name: str, patterns: PatternsBySlot, *, integer: bool) -> None:
+    """Add how many servers of a group run each pattern in a slot: variables and their limit.
+
+    The variables are ``name[group, slot, pattern]``, the rows ``name_limit[group, slot]``.
+    """
+    index = [(*key, n) for key, own in patterns.items() for n in range(len(own.patterns))]
+    domain = pyo.NonNegativeIntegers if integer else pyo.NonNegativeReals
+    runs = pyo.Var(index, domain=domain)
+    setattr(model, name, runs)
+
+    def limit(_: Any, pool: int, slot: int) -> Any:
+        own = patterns[pool, slot]
+        used = (runs[pool, slot, n] for n in range(len(own.patterns)))
+        return pyo.quicksum(used) <= own.servers
+
+    setattr(model, f"{name}_limit", pyo.Constraint(list(patterns), rule=limit))
+
+
+def held_by_runs(model: Any, name: str, own: Patterns, pool: int, slot: int, job: int) -> Any:
+    """Units of a job that the patterns run by a group in a slot hold."""
+    runs, place = getattr(model, name), own.jobs.index(job)
+    held = (p[place] * runs[pool, slot, n] for n, p in enumerate(own.patterns) if p[place])
+    return pyo.quicksum(held)
+
+
+def build_ends_program(instance: OasisInstance, formulation: str | None = None) -> Any:
+    """Build the program that decides who is admitted and when each job ends, and nothing else.
+
+    Its integers are the binaries ``u`` of admissions and ends; workers and PSs are fractional, in
+    the convex hull of what each small server can hold (``packed_y``, ``packed_z``). Its optimum is
+    an upper bound, far below the relaxation's, and mostly attained: `oasis_leaf` decides whether.
+
+    Parameters
+    ----------
+    instance : OasisInstance
+        The instance.
+    formulation : str, optional
+        The family has one.
+
+    Returns
+    -------
+    ConcreteModel
+        As from `build_offline` in the cumulative form.
+    """
+    model = build_offline(instance, formulation, form="cumulative")
+    for job in model.job:
+        for counts in (model.job[job].y, model.job[job].z):
+            for count in counts.values():
+                count.domain = pyo.NonNegativeReals
+    program: Program = model.program
+    _add_packing(model, "y", program.worker_pools, instance.worker_demand)
+    _add_packing(model, "z", program.ps_pools, instance.ps_demand)
+    return model
+
+
+def _add_packing(model: Any, variable: str, pools: Pools, demand: Array) -> None:
+    """Keep the counts of one role within the hull of the patterns."""
+
+    def present(pool: int, slot: int) -> tuple[int, ...]:
+        return tuple(j for j in model.job if (pool, slot) in getattr(model.job[j], variable))
+
+    # Where a single job may run, the bound of its variable says as much.
+    patterns = patterns_by_slot(model.program.instance, pools, demand, present, least_jobs=2)
+    name = f"runs_{variable}"
+    add_runs(model, name, patterns, integer=False)
+    rows = [(job, *key) for key, own in patterns.items() for job in own.jobs]
+    packed = pyo.Constraint(
+        rows,
+        rule=lambda m, job, pool, slot: (
+            getattr(m.job[job], variable)[pool, slot]
+            <= held_by_runs(m, name, patterns[pool, slot], pool, slot, job)
+        ),
+    )
+    setattr(model, f"packed_{variable}", packed)

@@ -1,1 +1,0 @@
-"""The papers' online algorithms and their variants, one module a family."""

@@ -1,0 +1,1 @@
+"""Online algorithms of `astraea`, their dynamics and the theorem."""

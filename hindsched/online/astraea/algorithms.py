@@ -1,0 +1,34 @@
+"""Every algorithm of the astraea family by name, their estimates and the paper's guarantee."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hindsched.instances.base import Instance
+from hindsched.online.astraea.batchsche import Batchsche
+from hindsched.online.astraea.gandiva_fair import GandivaFair
+from hindsched.online.astraea.hived import Hived
+from hindsched.online.astraea.literal import AstraeaLiteral
+from hindsched.online.astraea.paper import Astraea
+from hindsched.online.astraea.theorem import theorem
+from hindsched.online.engines.dual_price import DualPrice
+from hindsched.online.engines.reoptimise import Reoptimise
+from hindsched.online.registry import Factory
+
+ALGORITHMS: dict[str, Factory] = {
+    "astraea": Astraea,
+    "astraea-literal": AstraeaLiteral,
+    "dual-price": DualPrice,
+    "reoptimise": Reoptimise,
+    "batchsche": Batchsche,
+    "gandiva-fair": GandivaFair,
+    "hived": Hived,
+}
+
+
+def declared_estimates(instance: Instance) -> dict[str, Any]:
+    """Nothing is declared in advance: theta follows from each batch."""
+    return {}
+
+
+__all__ = ["ALGORITHMS", "declared_estimates", "theorem"]

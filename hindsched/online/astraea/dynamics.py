@@ -1,0 +1,97 @@
+"""What astraea's decisions do: rows on servers, refused where they break a constraint.
+
+What rivals see of the cluster stands in `astraea_cluster` (gangs) and `astraea_private` (tenants'
+own servers).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hindsched.errors import Refused
+from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
+from hindsched.instances.base import Instance
+from hindsched.online.astraea.cluster import AstraeaCluster, build_cluster
+from hindsched.online.astraea.private import private_clusters
+from hindsched.online.protocol import Environment
+from hindsched.online.truth import RowTruth, read_or_refuse, whole_window
+from hindsched.solutions.astraea.solution import AstraeaRow, read_row, row_progress, row_violations
+from hindsched.solutions.base import Assignment, Solution, build_solution
+
+
+class Truth(RowTruth):
+    """Books rows on servers and refuses those that break a constraint of (3).
+
+    An algorithm outside the feasible set may break (3i) and may pause, resize or move a job; its
+    solution says so in its violations. A placement past the horizon is always refused.
+    """
+
+    instance: AstraeaInstance
+
+    def __init__(self, instance: Instance, environment: Environment) -> None:
+        super().__init__(instance, environment)
+        horizon = self.instance.horizon
+        self._free = {
+            "(3c)": np.repeat(self.instance.worker_count[None], horizon, axis=0),
+            "(3d)": np.repeat(self.instance.ps_count[None], horizon, axis=0),
+        }
+        self._rows: dict[str, list[AstraeaRow]] = {}
+        self._left = {job.name: float(job.total_minibatches) for job in self.instance.jobs}
+
+    def reveal_slot(self, job: AstraeaJob) -> int:
+        """A job that arrives at time r is told in slot r + 1, the first it may use."""
+        return job.arrival + 1
+
+    def check_row(self, slot: int, job: AstraeaJob, row: Assignment) -> None:
+        """Check one more row against all rows so far and book its use."""
+        read, where = read_or_refuse(read_row, self.instance, job.name, row)
+        for broken in row_violations(self.instance, job, read):
+            if broken.constraint != "(3i)" or self.environment.in_feasible_set:
+                raise Refused(broken.constraint, broken.where, f"by {broken.amount:.6g}")
+        earlier = self._rows.setdefault(job.name, [])
+        if any(old.first <= read.last and read.first <= old.last for old in earlier):
+            raise Refused("(3l)", where, "the job already runs then")
+        if earlier and self.environment.in_feasible_set:
+            if read.first != earlier[-1].last + 1:
+                raise Refused("(3l)", where, "the job paused")
+            if not read.same_placement(earlier[-1]):
+                raise Refused("(3f)", where, "the placement changed")
+        span = slice(read.first - 1, read.last)
+        uses = {"(3c)": (read.workers, read.worker_type), "(3d)": (read.ps, read.ps_type)}
+        for number, (counts, kind) in uses.items():
+            left = self._free[number][span, :, kind] - counts
+            if (left < 0).any():
+                at, server = np.unravel_index(int(np.argmin(left)), left.shape)
+                name = self.instance.servers[int(server)].name
+                place = f"{where}, server {name}, slot {read.first + int(at)}"
+                raise Refused(number, place, f"lacks {-int(left.min())}")
+        for number, (counts, kind) in uses.items():
+            self._free[number][span, :, kind] -= counts
+        earlier.append(read)
+        self._left[job.name] -= read.slots * row_progress(self.instance, job, read)
+
+    def unfinished(self) -> list[str]:
+        """Jobs that ran without finishing."""
+        return [
+            job.name
+            for job in self.instance.jobs
+            if job.name in self._rows and self._left[job.name] > 1e-6 * job.total_minibatches
+        ]
+
+    def solution(self) -> Solution:
+        """Rows of all jobs that finished: the others earn nothing and are left out."""
+        left_out = set(self.unfinished())
+        rows = {name: rows for name, rows in self.rows.items() if name not in left_out}
+        return build_solution(self.instance, rows, self.environment.formulation)
+
+    def report(self) -> dict[str, Any]:
+        """Name the jobs that ran in vain."""
+        return {"unfinished": self.unfinished()}
+
+
+promised_rows = whole_window
+
+
+__all__ = ["AstraeaCluster", "Truth", "build_cluster", "private_clusters", "promised_rows"]

@@ -1,0 +1,340 @@
+"""Astraea (Algorithms 1-5): batches, rounds, posted prices, sharing of what quotas leave unused.
+
+=======================  ==========================================================
+paper                    here
+=======================  ==========================================================
+``tau_l = 2^l``          the batches' horizons (`GeometricBatches`)
+``lambda``               `rounds`
+``theta_w, theta_p``     `price_bases`
+``eta(t)``               ``theta^(h(t) / sum_s C_s) - 1``, `ExponentialLedger`
+``q - use1``, ``a``      `TenantRound.unused`, frozen after phase 1
+=======================  ==========================================================
+
+Phase 1 of a round schedules each tenant's jobs within its fair share; phase 2 offers what is left
+to the remaining jobs, which pay the posted prices. The printed subroutines violate (3i) and price
+centralised placements by their first slot only; the repaired ones are exact for (9).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from hindsched.errors import InputError, SolveFailed
+from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob, Reals
+from hindsched.instances.astraea.modes import modes
+from hindsched.instances.modes import Modes
+from hindsched.models.astraea import offline as models
+from hindsched.online.engines.batching import Admission, ExponentialLedger, GeometricBatches, Offer
+from hindsched.online.engines.primal_dual import Engine
+from hindsched.online.protocol import Environment
+from hindsched.solutions.astraea.solution import AstraeaRow, write_row
+from hindsched.solutions.base import Assignment
+from hindsched.solvers.kernels.astraea.shared_window import best_offer, spread_workers
+from hindsched.solvers.program import solve_program
+from hindsched.solvers.status import Status
+from hindsched.solvers.subproblem import EXACT
+
+Origin = Literal["round", "arrival", "absolute"]
+MOST_ROUNDS = 10_000
+"""Rounds beyond this are a mistake: Lemma 1 asks for hundreds."""
+MOST_THETA = 1e15
+"""Prices beyond this drown the cents of the revenues."""
+
+
+class TenantRound:
+    """An empty cluster of some slots: room by server, use by tenant, prices by type.
+
+    Parameters
+    ----------
+    instance : AstraeaInstance
+        The cluster.
+    slots : int
+        Slots of the round.
+    bases : tuple of ndarray
+        theta by worker type and by PS type.
+    """
+
+    def __init__(self, instance: AstraeaInstance, slots: int, bases: tuple[Reals, Reals]) -> None:
+        self.instance = instance
+        self.slots = slots
+        total = [instance.worker_count.sum(axis=0), instance.ps_count.sum(axis=0)]
+        self.ledger = ExponentialLedger(np.concatenate(total), slots, np.concatenate(bases))
+        self.free_workers = np.repeat(instance.worker_count[None], slots, axis=0)
+        self.free_ps = np.repeat(instance.ps_count[None], slots, axis=0)
+        self.unused_workers = np.repeat(instance.worker_quota[None], slots, axis=0)
+        self.unused_ps = np.repeat(instance.ps_quota[None], slots, axis=0)
+
+    def offer(self, job: AstraeaJob, table: Modes, values: Reals, *, shared: bool) -> Offer | None:
+        """Best schedule of a job in its tenant's quota or, if `shared`, in all that is left.
+
+        Parameters
+        ----------
+        job : AstraeaJob
+            The job.
+        table : Modes
+            Its modes.
+        values : ndarray, shape (slots + 1,)
+            Value by the last slot.
+        shared : bool
+            Phase 2.
+        """
+        num_w = len(self.instance.worker_types)
+        prices = self.ledger.prices()
+        tenant = self.instance.tenant_index[job.tenant]
+        best: tuple[float, Offer] | None = None
+        for w in range(num_w):
+            for p in range(len(self.instance.ps_types)):
+                own = table.take((table.worker_type == w) & (table.ps_type == p))
+                if not len(own):
+                    continue
+                free_w, free_p = self.free_workers[:, :, w], self.free_ps[:, :, p]
+                if shared:
+                    quota_w, quota_p = free_w.sum(axis=1), free_p.sum(axis=1)
+                else:
+                    quota_w = self.unused_workers[:, tenant, w]
+                    quota_p = self.unused_ps[:, tenant, p]
+                ratio = float(self.instance.worker_bandwidth[w] / self.instance.ps_bandwidth[p])
+                payoff, cost, mode, start, host, ps = best_offer(
+                    own.duration, own.workers, own.one_server, values,
+                    np.ascontiguousarray(free_w), np.ascontiguousarray(free_p),
+                    np.ascontiguousarray(quota_w), np.ascontiguousarray(quota_p),
+                    np.ascontiguousarray(prices[:, w]),
+                    np.ascontiguousarray(prices[:, num_w + p]), ratio,
+                )  # fmt: skip
+                if mode < 0 or (best is not None and payoff <= best[0]):
+                    continue
+                best = payoff, self._make_offer(own, mode, start, host, ps, cost, (w, p))
+        return None if best is None else best[1]
+
+    def _make_offer(
+        self,
+        table: Modes,
+        mode: int,
+        start: int,
+        host: int,
+        ps: int,
+        cost: float,
+        types: tuple[int, int],
+    ) -> Offer:
+        count, length = int(table.workers[mode]), int(table.duration[mode])
+        num_servers = len(self.instance.servers)
+        workers = np.zeros(num_servers, dtype=np.int64)
+        if table.one_server[mode]:
+            workers[host] = count
+        else:
+            free = np.ascontiguousarray(self.free_workers[:, :, types[0]])
+            workers = spread_workers(count, host, free, start, length)
+        hosted = np.zeros(num_servers, dtype=np.int64)
+        hosted[host] = ps
+        return self.offer_of(AstraeaRow(start + 1, start + length, *types, workers, hosted), cost)
+
+    def offer_of(self, row: AstraeaRow, cost: float) -> Offer:
+        """Offer of a schedule that costs `cost`: its demand is by worker type, then by PS type."""
+        demand = np.zeros(self.ledger.capacity.size)
+        demand[row.worker_type] = row.num_workers
+        demand[len(self.instance.worker_types) + row.ps_type] = int(row.ps.sum())
+        return Offer(row.first, row.slots, demand, float(cost), row)
+
+    def end_phase(self) -> None:
+        """Nothing: what is left is read from the servers themselves."""
+
+    def book(self, job: AstraeaJob, offer: Offer, *, shared: bool) -> list[AstraeaRow]:
+        """Take an offer's units; in phase 2 return its rows with what it pays in each slot."""
+        row: AstraeaRow = offer.plan
+        span = slice(row.first - 1, row.last)
+        rows = [row]
+        if shared:
+            prices = self.ledger.prices(row.first, row.last)
+            num_w = len(self.instance.worker_types)
+            paid = [
+                (
+                    float(prices[t, row.worker_type]) * row.num_workers,
+                    float(prices[t, num_w + row.ps_type]) * int(row.ps.sum()),
+                )
+                for t in range(row.slots)
+            ]
+            rows = [
+                replace(row, first=row.first + t, last=row.first + t, payment=payment)
+                for t, payment in enumerate(paid)
+            ]
+        else:
+            tenant = self.instance.tenant_index[job.tenant]
+            self.unused_workers[span, tenant, row.worker_type] -= row.num_workers
+            self.unused_ps[span, tenant, row.ps_type] -= int(row.ps.sum())
+        self.ledger.book(offer)
+        self.free_workers[span, :, row.worker_type] -= row.workers
+        self.free_ps[span, :, row.ps_type] -= row.ps
+        return rows
+
+
+class ModelRound(TenantRound):
+    """A round in which schedules are found by subproblem (9) as an integer program."""
+
+    def offer(self, job: AstraeaJob, table: Modes, values: Reals, *, shared: bool) -> Offer | None:
+        """Best schedule within the quota, by the solver."""
+        instance = self.instance
+        if not np.isfinite(values).any():
+            return None
+        local = job.model_copy(update={"arrival": 0})
+        alone = instance.with_fields(horizon=self.slots, jobs=(local,))
+        model = models.build_subproblem(alone, 0, values=values)
+        split, servers = len(instance.worker_types), len(instance.servers)
+        price = np.repeat(self.ledger.prices().T[None], servers, axis=0)
+        tenant = instance.tenant_index[job.tenant]
+        quota = None
+        if not shared:
+            parts = (self.unused_workers[:, tenant], self.unused_ps[:, tenant])
+            quota = np.concatenate(parts, axis=1).astype(float)
+        models.set_subproblem(
+            model,
+            {"worker_capacity": price[:, :split], "ps_capacity": price[:, split:]},
+            {
+                "worker_capacity": self.free_workers.transpose(1, 2, 0).astype(float),
+                "ps_capacity": self.free_ps.transpose(1, 2, 0).astype(float),
+            },
+            quota,
+        )
+        result = solve_program(model, EXACT)
+        if result.status == Status.INFEASIBLE:
+            return None
+        if result.status != Status.OPTIMAL:
+            raise SolveFailed(f"subproblem of {job.name}: {result.status}")
+        solution = models.extract(model, alone)
+        assert solution is not None
+        row = solution.rows[job.name][0]
+        free_of_charge = self.offer_of(row, 0.0)
+        paid = self.ledger.prices(row.first, row.last) @ free_of_charge.demand
+        return replace(free_of_charge, cost=float(paid.sum()))
+
+
+class Astraea(GeometricBatches):
+    """Algorithms 1-5 with the repaired subroutines.
+
+    Parameters
+    ----------
+    rounds : int
+        lambda, rounds in a batch (the example has 2; Lemma 1's formula gives hundreds).
+    theta_workers, theta_ps : float, optional
+        theta; by default the least that the paper's condition allows for the batch.
+    theta_scale : float
+        Factor on theta - 1 (Figure 11).
+    origin : {"round", "arrival", "absolute"}
+        What a decision's utility counts from: the round's first slot as printed, the job's
+        arrival, or time 0.
+    guard : bool
+        Refuse a schedule whose real revenue (by the instance's origin) is not positive.
+    engine : {"oracle", "model"}
+        Who finds a job's best schedule: the repaired subroutines, or subproblem (9) as an integer
+        program. Payoffs are equal; schedules where the optimum is unique.
+    """
+
+    make_round: ClassVar[type[TenantRound]] = TenantRound
+
+    def __init__(
+        self,
+        rounds: int = 2,
+        theta_workers: float | None = None,
+        theta_ps: float | None = None,
+        theta_scale: float = 1.0,
+        origin: Origin = "round",
+        guard: bool = False,
+        engine: Engine = "oracle",
+    ) -> None:
+        if not 1 <= rounds <= MOST_ROUNDS:
+            raise InputError("set.rounds", rounds, f"must be in 1..{MOST_ROUNDS}")
+        super().__init__(alpha=rounds, first_horizon=2)
+        for name, value in (("theta_workers", theta_workers), ("theta_ps", theta_ps)):
+            if value is not None and not 1 < value <= MOST_THETA:
+                raise InputError(f"set.{name}", value, f"must exceed 1, to {MOST_THETA:.0e}")
+        if not 0 < theta_scale <= MOST_THETA:
+            raise InputError("set.theta_scale", theta_scale, f"must exceed 0, to {MOST_THETA:.0e}")
+        self.theta_workers, self.theta_ps = theta_workers, theta_ps
+        self.theta_scale = theta_scale
+        self.origin = origin
+        self.guard = guard
+        self.engine = engine
+
+    def start(self, environment: Environment) -> None:
+        """Begin with no jobs."""
+        super().start(environment)
+        cluster = environment.cluster
+        assert isinstance(cluster, AstraeaInstance)
+        self.cluster = cluster
+        self._tables: dict[str, Modes] = {}
+        self._rows: dict[str, list[AstraeaRow]] = {}
+
+    def table(self, job: AstraeaJob) -> Modes:
+        """Modes of a job."""
+        if job.name not in self._tables:
+            self._tables[job.name] = modes(self.cluster, job)
+        return self._tables[job.name]
+
+    def _plan(self, batch: list[Any], horizon: int) -> dict[str, list[Assignment]]:
+        """Plan a batch in order of arrival, then tenant, then the file."""
+        order = self.cluster.tenant_index
+        return super()._plan(
+            sorted(batch, key=lambda job: (job.arrival, order[job.tenant])), horizon
+        )
+
+    def price_bases(self, jobs: list[AstraeaJob]) -> tuple[Reals, Reals]:
+        """Theta of workers and PSs: ``1 + max(1, max f(1) / least volume)`` over the batch."""
+        workers, ps = 1.0, 1.0
+        for job in jobs:
+            table = self.table(job)
+            if len(table):
+                best = job.utility.value(1)
+                workers = max(workers, best / float((table.workers * table.duration).min()))
+                ps = max(ps, best / float(table.duration.min()))
+        bases = []
+        for given, value, width in (
+            (self.theta_workers, workers, len(self.cluster.worker_types)),
+            (self.theta_ps, ps, len(self.cluster.ps_types)),
+        ):
+            base = 1.0 + self.theta_scale * value if given is None else given
+            bases.append(np.full(width, base))
+        return bases[0], bases[1]
+
+    def values(self, job: AstraeaJob, slots: int, base: int) -> Reals:
+        """Utility by the last slot of a window in the round, shape (slots + 1,)."""
+        shift = {"round": 0, "arrival": base - job.arrival, "absolute": base}[self.origin]
+        table = np.full(slots + 1, -math.inf)
+        for last in range(1, slots + 1):
+            table[last] = job.utility.value(last + shift)
+            beyond = base + last > self.cluster.horizon
+            if beyond or (self.guard and self.cluster.revenue(job, base + last) <= 0):
+                table[last] = -math.inf
+        return table
+
+    def run_round(self, jobs: list[AstraeaJob], horizon: int) -> list[Admission]:
+        """Phase 1 within fair shares, phase 2 on what all tenants leave unused."""
+        base = self.round_base
+        kind = ModelRound if self.engine == "model" else self.make_round
+        current = kind(self.cluster, horizon, self.price_bases(self.batch))
+        admitted: list[Admission] = []
+        left = list(jobs)
+        for shared in (False, True):
+            for job in list(left):
+                values = self.values(job, horizon, base)
+                offer = current.offer(job, self.table(job), values, shared=shared)
+                if offer is None or not values[offer.last] - offer.cost > 0:
+                    continue
+                payoff = float(values[offer.last]) - offer.cost
+                before = current.ledger.value()
+                self._rows[job.name] = current.book(job, offer, shared=shared)
+                rise = current.ledger.value() - before
+                admitted.append(Admission(job, offer, float(values[offer.last]), payoff + rise))
+                left.remove(job)
+            current.end_phase()
+        self.post(current.ledger, [*self.cluster.worker_types, *self.cluster.ps_types])
+        return admitted
+
+    def rows(self, admission: Admission, base: int) -> list[Assignment]:
+        """Rows of the solution file, one a stretch of equal payment."""
+        return [
+            write_row(self.cluster, replace(row, first=row.first + base, last=row.last + base))
+            for row in self._rows[admission.job.name]
+        ]

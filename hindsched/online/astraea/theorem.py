@@ -1,0 +1,190 @@
+"""What Lemmas 1 and 3 and Theorem 1 of astraea say of an instance, and whether they apply."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
+from hindsched.instances.astraea.modes import modes
+from hindsched.instances.base import Instance, LinearUtility, PowerUtility
+
+LARGEST_LOG = 700.0
+"""Beyond e^700 a ratio is no number any more; its logarithm is still given."""
+
+
+def least_volumes(instance: AstraeaInstance, job: AstraeaJob) -> tuple[int, int] | None:
+    """Least worker-slots and PS-slots of a job; None if it fits nowhere."""
+    table = modes(instance, job)
+    if not len(table):
+        return None
+    return int((table.workers * table.duration).min()), int(table.duration.min())
+
+
+def theorem(instance: Instance) -> dict[str, Any]:
+    """Theorem 1: an additive bound for linear utilities, a ratio for power utilities.
+
+    Parameters
+    ----------
+    instance : AstraeaInstance
+        The instance.
+
+    Returns
+    -------
+    dict
+        ``kind``, ``value`` (OPT - ALG for ``additive``, OPT / ALG for ``ratio``: the inverse of the
+        paper's; None where no theorem applies or the number overflows), ``assumptions``, and
+        ``lambda`` (Lemma 1), ``sigma`` (Lemma 3), ``theta_workers``, ``theta_ps``, ``batches`` (L),
+        ``log10_value``.
+
+    Notes
+    -----
+    Logarithms in Lemma 3 are to base 2: then one admission raises the dual objective by at most
+    sigma times its value, if the two conditions on revenue and share hold. f of Lemma 1 is the
+    utility of completing in the first slot. L is the batch that covers the last arrival
+    and every job's shortest duration.
+    """
+    assert isinstance(instance, AstraeaInstance)
+    volumes = {job.name: least_volumes(instance, job) for job in instance.jobs}
+    jobs = [job for job in instance.jobs if volumes[job.name] is not None]
+    if not jobs:
+        return {"kind": "ratio", "value": None, "assumptions": []}
+    first = [job.utility.value(1) for job in jobs]
+    per_worker, per_ps = [], []
+    for job, value in zip(jobs, first, strict=True):
+        workers, ps = volumes[job.name] or (1, 1)
+        per_worker.append(value / workers)
+        per_ps.append(value / ps)
+    theta_w, theta_p = 1.0 + max(1.0, *per_worker), 1.0 + max(1.0, *per_ps)
+    sigma = 2.0 * (math.log2(theta_w) + math.log2(theta_p))
+    rounds = _rounds(first, sigma)
+    batches = _batches(instance, jobs)
+    kind, log_value = _guarantee(jobs, rounds, batches)
+    least_value, largest_share = _extremes(instance, jobs, 2**batches, (theta_w, theta_p))
+    assumptions: list[dict[str, Any]] = [
+        {
+            "name": "utilities are all linear or all power (Theorem 1)",
+            "holds": len({job.utility.kind for job in jobs}) == 1,
+            "worst": None,
+        },
+        {
+            "name": "slopes below 0 and intercepts above 0, or exponents above 0 (Theorem 1)",
+            "holds": max(map(_flatness, jobs)) < 0,
+            "worst": max(map(_flatness, jobs)),
+        },
+        {
+            "name": "utilities take the completion slot itself: origin absolute (Theorem 1)",
+            "holds": instance.utility_origin == "absolute",
+            "worst": None,
+        },
+        {
+            "name": "every schedule earns 1 per worker-slot and PS-slot at least (theta - 1 >= 1)",
+            "holds": least_value >= 1,
+            "worst": least_value,
+        },
+        {
+            "name": "a job takes at most 1 / log2 theta of a type's workers or PSs (Lemma 3)",
+            "holds": largest_share <= 1,
+            "worst": largest_share,
+        },
+        {
+            "name": "lambda rounds of Lemma 1 are run (the algorithm's default is 2)",
+            "holds": rounds <= 2,
+            "worst": float(rounds),
+        },
+        {
+            "name": "the horizon is no limit: lambda 2^(L + 1) slots",
+            "holds": rounds * 2 ** (batches + 1) <= instance.horizon,
+            "worst": float(rounds * 2 ** (batches + 1)),
+        },
+    ]
+    overflows = log_value is None or log_value > LARGEST_LOG
+    return {
+        "kind": kind,
+        "value": None if log_value is None or overflows else math.exp(log_value),
+        "log10_value": None if log_value is None else log_value / math.log(10),
+        "lambda": rounds,
+        "sigma": sigma,
+        "theta_workers": theta_w,
+        "theta_ps": theta_p,
+        "batches": batches,
+        "assumptions": assumptions,
+    }
+
+
+def _extremes(
+    instance: AstraeaInstance, jobs: list[AstraeaJob], latest: int, thetas: tuple[float, float]
+) -> tuple[float, float]:
+    """What Lemma 3's increments need, at the worst of all jobs' schedules.
+
+    The least revenue a worker-slot or PS-slot, at a completion in slot `latest` of a round, and the
+    largest share of a type's workers or PSs that a job takes, times log2 theta.
+    """
+    least, largest = math.inf, 0.0
+    totals = instance.worker_count.sum(axis=0), instance.ps_count.sum(axis=0)
+    for job in jobs:
+        table = modes(instance, job)
+        table = table.take(table.duration <= latest)
+        if not len(table):
+            continue
+        ratio = instance.worker_bandwidth[table.worker_type] / instance.ps_bandwidth[table.ps_type]
+        ps = np.maximum(1, np.ceil(table.workers * ratio * (1 - table.one_server)))
+        ps = np.minimum(ps, instance.ps_count.max(axis=0)[table.ps_type])
+        earned = job.utility.value(latest) / (np.maximum(table.workers, ps) * table.duration)
+        least = min(least, float(earned.min()))
+        for count, types, total, theta in zip(
+            (table.workers, ps), (table.worker_type, table.ps_type), totals, thetas, strict=True
+        ):
+            largest = max(largest, float((count / total[types]).max()) * math.log2(theta))
+    return least, largest
+
+
+def _flatness(job: AstraeaJob) -> float:
+    """Below 0 iff the utility is of Theorem 1's form: the slope, -intercept or -exponent."""
+    if isinstance(job.utility, LinearUtility):
+        return max(float(job.utility.slope), -float(job.utility.intercept))
+    return -float(job.utility.exponent)
+
+
+def _rounds(first: list[float], sigma: float) -> int:
+    """Lemma 1's lambda."""
+    positive = [value for value in first if value > 0]
+    if not positive:
+        return 1
+    shrink = math.log(sigma) - math.log(sigma - 1.0)
+    return math.floor((math.log(math.fsum(positive)) - math.log(min(positive))) / shrink) + 1
+
+
+def _batches(instance: AstraeaInstance, jobs: list[AstraeaJob]) -> int:
+    """L: 2^L covers the last arrival and every job's shortest duration."""
+    longest = max(int(modes(instance, job).duration.min()) for job in jobs)
+    latest = max(job.arrival for job in jobs)
+    return max(1, math.ceil(math.log2(max(longest, latest + 1))))
+
+
+def _guarantee(jobs: list[AstraeaJob], rounds: int, batches: int) -> tuple[str, float | None]:
+    """Kind and natural logarithm of Theorem 1's value; None where it does not apply."""
+    linear = [job.utility for job in jobs if isinstance(job.utility, LinearUtility)]
+    power = [job.utility for job in jobs if isinstance(job.utility, PowerUtility)]
+    if len(linear) == len(jobs):
+        slopes = [float(utility.slope) for utility in linear]
+        value = len(jobs) * (
+            (2**batches - 1) * max(slopes)
+            - (2 ** (batches + 1) - 1) * (2 * rounds - 1) * min(slopes)
+        )
+        return "additive", math.log(value) if value > 0 else None
+    if len(power) == len(jobs):
+        low = min(float(utility.exponent) for utility in power)
+        high = max(float(utility.exponent) for utility in power)
+        least = min(float(utility.scale) for utility in power)
+        most = max(float(utility.scale) for utility in power)
+        log_value = (
+            high * math.log(4 * rounds)
+            + (high - low) * (batches - 2) * math.log(2)
+            - high * math.log(least)
+            + low * math.log(most)
+        )
+        return "ratio", log_value
+    return "ratio", None

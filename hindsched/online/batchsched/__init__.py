@@ -1,0 +1,1 @@
+"""Online algorithms of `batchsched`, their dynamics and the theorem."""

@@ -1,0 +1,43 @@
+"""Volumes and densities of batchsched's jobs, in which its prices are measured.
+
+Resources count in units of their mean capacity a server.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
+from hindsched.instances.batchsched.modes import modes, worker_room
+
+
+def resource_units(instance: BatchschedInstance) -> NDArray[np.float64]:
+    """Mean capacity a server by resource, 1 where there is none: the unit of volumes."""
+    mean = instance.server_capacity.mean(axis=0)
+    return np.where(mean > 0, mean, 1.0)
+
+
+def volumes(instance: BatchschedInstance, job: BatchschedJob) -> NDArray[np.float64]:
+    """Resources x slots of a job's modes with the fewest PSs, in units of `resource_units`."""
+    table = modes(instance, job)
+    unit = resource_units(instance)
+    demand = table.workers * (instance.worker_demand / unit).sum(axis=1)[table.worker_type]
+    if instance.has_ps:
+        room = worker_room(instance).max(axis=0)[table.worker_type]
+        away = table.workers - np.minimum(table.workers - 1, room)
+        ratio = instance.worker_bandwidth[table.worker_type] / instance.ps_bandwidth[table.ps_type]
+        count = np.where(table.one_server == 1, 1, np.maximum(1, np.ceil(away * ratio - 1e-9)))
+        demand = demand + count * (instance.ps_demand / unit).sum(axis=1)[table.ps_type]
+    found: NDArray[np.float64] = table.duration * demand
+    return found
+
+
+def least_volume(instance: BatchschedInstance, job: BatchschedJob) -> float:
+    """Smallest of a job's `volumes`."""
+    return float(volumes(instance, job).min())
+
+
+def densities(instance: BatchschedInstance) -> NDArray[np.float64]:
+    """Weight per least volume of every job."""
+    return np.array([job.weight / least_volume(instance, job) for job in instance.jobs])

@@ -1,0 +1,270 @@
+"""How the cluster and the jobs' progress follow from decisions: one placement a job and slot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.errors import Refused
+from hindsched.instances.base import Instance
+from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
+from hindsched.instances.modes import units
+from hindsched.online.dynamics import GangCluster, Placement
+from hindsched.online.protocol import Environment, draws
+from hindsched.online.truth import RowTruth, read_or_refuse, whole_window
+from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Assignment
+from hindsched.solutions.batchsched.solution import (
+    BatchschedRow,
+    read_row,
+    row_progress,
+    row_refusal,
+    row_use,
+    write_row,
+)
+
+MOST_FIXED_WORKERS = 30
+"""Fixed gang sizes are drawn from 1..min(30, most workers)."""
+
+
+class Truth(RowTruth):
+    """Books rows on servers and refuses those that break a constraint of (2) or (15).
+
+    Pausing, resizing and moving are refused, but accepted from algorithms outside the feasible set;
+    a solution that does so says so in its violations of (2a).
+    """
+
+    instance: BatchschedInstance
+
+    def __init__(self, instance: Instance, environment: Environment) -> None:
+        super().__init__(instance, environment)
+        capacity = self.instance.server_capacity
+        self._free = np.repeat(capacity[None], self.instance.horizon, axis=0)
+        self._slack = FEASIBILITY_TOLERANCE * np.maximum(1.0, capacity)
+        self._busy: dict[str, set[int]] = {}
+        self._latest: dict[str, BatchschedRow] = {}
+        self._left = {job.name: float(job.total_minibatches) for job in self.instance.jobs}
+        self._open = set(self._left)
+
+    def check_row(self, slot: int, job: BatchschedJob, row: Assignment) -> None:
+        """Check one more row against all rows so far and book its use."""
+        read, where = read_or_refuse(read_row, self.instance, job.name, row)
+        broken = row_refusal(self.instance, job, read)
+        if broken is not None:
+            raise Refused(broken.constraint, broken.where, f"by {broken.amount:.6g}")
+        busy = self._busy.setdefault(job.name, set())
+        span = range(read.first, read.last + 1)
+        if not busy.isdisjoint(span):
+            raise Refused("(2n)", where, "the job already runs then")
+        before = self._latest.get(job.name)
+        changed = before is not None and not before.continues_as(read)
+        if changed and self.environment.in_feasible_set:
+            raise Refused("(2a)", where, "the job paused or its placement changed")
+        used = row_use(self.instance, read)
+        if read.last > len(self._free):
+            more = max(read.last - len(self._free), len(self._free))
+            new = np.repeat(self.instance.server_capacity[None], more, axis=0)
+            self._free = np.concatenate([self._free, new])
+        left = self._free[read.first - 1 : read.last] - used
+        if (left < -self._slack).any():
+            number = "(2h)" if self.instance.has_ps else "(15b)"
+            at, h, r = np.unravel_index(int(np.argmin(left + self._slack)), left.shape)
+            place = f"{where}, server {self.instance.servers[h].name}, slot {read.first + int(at)}"
+            lacks = f"lacks {-left[at, h, r]:.6g} {self.instance.resources[r]}"
+            raise Refused(number, place, lacks)
+        self._free[read.first - 1 : read.last] = left
+        busy.update(span)
+        self._latest[job.name] = read
+        progress = row_progress(self.instance, job, read)
+        self._left[job.name] -= read.slots * progress
+        if self._left[job.name] <= 1e-9 * (job.total_minibatches + 2 * progress):
+            self._open.discard(job.name)
+
+    def is_over(self, slot: int) -> bool:
+        """Every job has rows that finish it."""
+        return not self._open
+
+    def report(self) -> dict[str, Any]:
+        """Name the jobs that were never finished."""
+        return {"unfinished": [job.name for job in self.instance.jobs if job.name in self._open]}
+
+
+promised_rows = whole_window
+
+
+class BatchschedCluster(GangCluster):
+    """Each job has its ideal pair of types, and goes to one server if one has room.
+
+    The ideal worker and PS type minimise the time per mini-batch over several servers. N workers
+    have ``ceil(N b / B)`` PSs on one host. Placement: the smallest server (by free capacity) that
+    takes all; else the PSs on the server with most room for them (the next where the workers then
+    have no room), and the workers on the servers with most room for workers. A job that fits
+    nowhere so has a single PS when it stands on one server, where (2i) asks for no more.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self.instance: BatchschedInstance = environment.cluster  # type: ignore[assignment]
+        self._free = self.instance.server_capacity.copy()
+        self._total = np.where(self._free.sum(axis=0) > 0, self._free.sum(axis=0), 1.0)
+        self._names = [server.name for server in self.instance.servers]
+        self._index = {name: h for h, name in enumerate(self._names)}
+        self._ideal: dict[str, tuple[int, int]] = {}
+        self._most: dict[str, int] = {}
+        self._few_ps: dict[str, bool] = {}
+
+    def ideal_types(self, job: BatchschedJob) -> tuple[int, int]:
+        """Worker and PS type with the least time per mini-batch among those that fit at all."""
+        if job.name not in self._ideal:
+            self._choose(job)
+        return self._ideal[job.name]
+
+    def _choose(self, job: BatchschedJob) -> None:
+        instance = self.instance
+        options = sorted(
+            (instance.minibatch_time(job, m, p, False, max(2, job.chunks)), m, p)
+            for m in range(len(instance.worker_types))
+            for p in range(max(1, instance.num_ps_types))
+        )
+        for few_ps in (False, True):
+            for _, m, p in options:
+                most = self._most_on_empty(job, m, p, few_ps)
+                if most:
+                    self._ideal[job.name] = (m, p)
+                    self._most[job.name], self._few_ps[job.name] = most, few_ps
+                    return
+        raise Refused("(2h)", f"job {job.name}", "no pair of types fits the empty cluster")
+
+    def _most_on_empty(self, job: BatchschedJob, m: int, p: int, few_ps: bool) -> int:
+        capacity = self.instance.server_capacity
+        for count in range(min(job.chunks, self.instance.most_workers), 0, -1):
+            if self._find(capacity, count, m, p, few_ps) is not None:
+                return count
+        return 0
+
+    def _num_ps(self, count: int, m: int, p: int) -> int:
+        ratio = self.instance.worker_bandwidth[m] / self.instance.ps_bandwidth[p]
+        return max(1, int(np.ceil(count * ratio - 1e-9)))
+
+    def _find(
+        self, free: NDArray[np.float64], count: int, m: int, p: int, few_ps: bool
+    ) -> tuple[dict[int, int], dict[int, int]] | None:
+        """Workers and PSs by server, or None."""
+        instance = self.instance
+        worker = instance.worker_demand[m]
+        num_ps = self._num_ps(count, m, p) if instance.has_ps else 0
+        server = instance.ps_demand[p] if instance.has_ps else np.zeros_like(worker)
+        slack = 1e-9 * (1 + free)
+        beside = min(1, num_ps) if few_ps else num_ps
+        alone = np.flatnonzero((count * worker + beside * server <= free + slack).all(axis=1))
+        if alone.size:
+            size = (free[alone] / self._total).sum(axis=1)
+            h = int(alone[np.argmin(size)])
+            return {h: count}, ({h: beside} if beside else {})
+        if not num_ps:
+            found = self._spread(free, count, worker)
+            return None if found is None else (found, {})
+        room = units(free, server[None])[:, 0]
+        for host in np.argsort(-room, kind="stable"):
+            if room[host] < num_ps:
+                break
+            left = free.copy()
+            left[host] -= num_ps * server
+            found = self._spread(left, count, worker)
+            if found is not None:
+                return found, {int(host): num_ps}
+        return None
+
+    def _spread(
+        self, free: NDArray[np.float64], count: int, worker: NDArray[np.float64]
+    ) -> dict[int, int] | None:
+        """Put workers on the servers with most room for them."""
+        room = np.maximum(0, units(free, worker[None])[:, 0])
+        if room.sum() < count:
+            return None
+        workers: dict[int, int] = {}
+        for h in np.argsort(-room, kind="stable"):
+            take = min(int(room[h]), count)
+            if take:
+                workers[int(h)] = take
+                count -= take
+            if not count:
+                break
+        return workers
+
+    def place(self, job: BatchschedJob, workers: int) -> Placement | None:
+        """Book `workers` workers and their PSs."""
+        m, p = self.ideal_types(job)
+        found = self._find(self._free, workers, m, p, self._few_ps[job.name])
+        if found is None:
+            return None
+        by_name = [{self._names[h]: n for h, n in part.items()} for part in found]
+        placement = Placement(by_name[0], by_name[1], {"worker_type": m, "ps_type": p})
+        self.book(job, placement)
+        return placement
+
+    def change(self, placement: Placement, sign: int) -> None:
+        """Add `sign` times a placement's resources to what is free."""
+        instance = self.instance
+        worker = instance.worker_demand[placement.facts["worker_type"]]
+        for name, count in placement.workers.items():
+            self._free[self._index[name]] += sign * count * worker
+        for name, count in placement.ps.items():
+            server = instance.ps_demand[placement.facts["ps_type"]]
+            self._free[self._index[name]] += sign * count * server
+
+    def fits(self, job: BatchschedJob, placement: Placement) -> bool:
+        """Whether a placement fits what is free now."""
+        self.change(placement, -1)
+        ok = bool((self._free >= -1e-6 * self._total).all())
+        self.change(placement, 1)
+        return ok
+
+    def work(self, job: BatchschedJob) -> float:
+        """Mini-batches to train."""
+        return float(job.total_minibatches)
+
+    def progress(self, job: BatchschedJob, placement: Placement) -> float:
+        """Mini-batches that the placement's workers train in one slot."""
+        return row_progress(self.instance, job, self._read(placement, 1, 1))
+
+    def max_workers(self, job: BatchschedJob) -> int:
+        """Most workers of the ideal type on the empty cluster."""
+        self.ideal_types(job)
+        return self._most[job.name]
+
+    def fixed_workers(self, job: BatchschedJob) -> int:
+        """Requested in the file, else drawn from 1..min(30, most workers) by (seed, job name)."""
+        most = self.max_workers(job)
+        if job.requested_workers is not None:
+            return min(job.requested_workers, most)
+        most = min(MOST_FIXED_WORKERS, most)
+        return 1 + int(draws(self.environment.seed, job.name, "workers").random() * most)
+
+    def dominant_share(self, job: BatchschedJob, workers: int) -> float:
+        """Largest share of any resource's total that the workers and their PSs hold."""
+        m, p = self.ideal_types(job)
+        needed = workers * self.instance.worker_demand[m]
+        if self.instance.has_ps:
+            needed = needed + self._num_ps(workers, m, p) * self.instance.ps_demand[p]
+        return float((needed / self._total).max())
+
+    def row(self, job: BatchschedJob, placement: Placement, first: int, last: int) -> Assignment:
+        """Row of the solution file."""
+        return write_row(self.instance, self._read(placement, first, last))
+
+    def _read(self, placement: Placement, first: int, last: int) -> BatchschedRow:
+        workers = np.zeros(len(self._names), dtype=np.int64)
+        ps = np.zeros_like(workers)
+        for name, count in placement.workers.items():
+            workers[self._index[name]] = count
+        for name, count in placement.ps.items():
+            ps[self._index[name]] = count
+        ps_type = placement.facts["ps_type"] if self.instance.has_ps else -1
+        return BatchschedRow(first, last, placement.facts["worker_type"], ps_type, workers, ps)
+
+
+def build_cluster(environment: Environment) -> BatchschedCluster:
+    """Return the cluster as baselines see it."""
+    return BatchschedCluster(environment)

@@ -1,1 +1,0 @@
-"""How the cluster and the jobs' progress follow from decisions, one module a family."""

@@ -1,0 +1,1 @@
+"""Online algorithms of `edgecloud`, their dynamics and the theorem."""

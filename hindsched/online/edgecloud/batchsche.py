@@ -1,0 +1,326 @@
+"""``batchsche`` in an edge-cloud network: the batch algorithm of MobiHoc 2020 as the paper uses it.
+
+Geometric batches with work-conserving sub-rounds (`online/engines/batching.py`). In a sub-round
+each job takes the cheapest window at exponential prices on the edge workers of its type, or the
+cloud, which is a server of infinite capacity and costs nothing; equal costs go by the earlier end,
+then to the edge. A job asks for ``min(chunks, requested workers)`` workers at once, each of which trains whole
+chunks one after the other, so that nothing is preempted and nothing moves.
+
+Beyond the paper: a cloud whose workers are numbered is priced like the edge's; a window needs a
+parameter server (PS) that is free throughout; and a job uses no server whose storage is full. Under
+limited storage its chunks go where there is room, if need be on more workers or longer than asked.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.errors import InputError, Refused
+from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
+from hindsched.online.edgecloud.cloud_site import whole_job_rows
+from hindsched.online.edgecloud.ps import place_name
+from hindsched.online.edgecloud.storage import StorageLedger
+from hindsched.online.engines.batching import (
+    Admission,
+    BatchRound,
+    ExponentialLedger,
+    GeometricBatches,
+    Offer,
+    post_prices,
+)
+from hindsched.online.protocol import Decision, Environment
+from hindsched.solutions.base import Assignment
+
+PRICE_BASE = 2.0
+"""The price of a full type is 1: a worker-slot is then worth what it earns."""
+
+Column = tuple[bool, str]
+"""In the cloud or not, and worker type."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A job's place in a sub-round.
+
+    Parameters
+    ----------
+    column : tuple of (bool, str), optional
+        Which workers are priced; None for an unlimited cloud.
+    workers : list of (int, int)
+        Worker, by position among the column's, and how many chunks it trains in turn.
+    work : int
+        Slots a chunk.
+    together : bool
+        Zeta: everything in the cloud.
+    """
+
+    column: Column | None
+    workers: list[tuple[int, int]]
+    work: int
+    together: bool
+
+
+class EdgeCloudRound(BatchRound):
+    """A sub-round: empty workers and PSs at the edge, and the cloud.
+
+    Parameters
+    ----------
+    cluster : EdgecloudInstance
+        The cluster.
+    base : int
+        Last slot before the sub-round.
+    slots : int
+        Its length.
+    storage : StorageLedger
+        What the servers store.
+    now : int
+        The slot in which the batch is planned.
+    """
+
+    def __init__(
+        self, cluster: EdgecloudInstance, base: int, slots: int, storage: StorageLedger, now: int
+    ) -> None:
+        self.cluster, self.base, self.slots = cluster, base, slots
+        self.storage, self.now = storage, now
+        counts: dict[Column, int] = {
+            (False, kind): len(workers) for kind, workers in cluster.workers_by_type.items()
+        }
+        counts |= {(True, kind): n for kind, n in (cluster.cloud.workers or {}).items() if n}
+        self.columns = list(counts)
+        capacity = np.array(list(counts.values()), dtype=float)
+        self.ledger = ExponentialLedger(capacity, slots, PRICE_BASE)
+        self.busy = {column: np.zeros((n, slots), dtype=bool) for column, n in counts.items()}
+        here = {**cluster.ps_counts}
+        for kind, n in (cluster.cloud.ps or {}).items():
+            here[len(cluster.servers), kind] = n
+        self.ps_free = {key: np.full(slots, n) for key, n in here.items()}
+        self.ps: dict[str, int] = {}  # job -> server of its PS
+
+    def offer(self, job: EdgecloudJob, limit: float) -> Offer | None:
+        """Cheapest window; an unlimited cloud's costs nothing."""
+        found = [o for o in (self._at_edge(job), self._in_cloud(job)) if o is not None]
+        found = [o for o in found if o.cost < limit]
+        return min(found, key=lambda o: (o.cost, o.last, o.plan.together), default=None)
+
+    def _ready(self, job: EdgecloudJob, name: str) -> int:
+        """First slot of the sub-round, from 0, in which a chunk sent to `name` is uploaded."""
+        return max(0, job.arrival + job.upload_slots[name] - self.base - 1)
+
+    def _in_cloud(self, job: EdgecloudJob) -> Offer | None:
+        count = self.cluster.cloud_workers(job.worker_type)
+        if count == 0:
+            return None
+        together = self.cluster.cloud_ps(job.ps_type) != 0
+        work = job.chunk_slots(self.cluster.slot_seconds, in_cloud=together)
+        ready = self._ready(job, self.cluster.cloud.name)
+        if count is not None:
+            size = min(job.chunks, count)
+            begins = np.full(count, ready)
+            return self._cheapest(job, (True, job.worker_type), begins, size, work, together)
+        starts = np.flatnonzero(self._with_ps(job, work, together))
+        starts = starts[starts >= ready]
+        if not starts.size:
+            return None
+        plan = Window(None, [(c, 1) for c in range(job.chunks)], work, together)
+        return Offer(int(starts[0]) + 1, work, np.zeros(len(self.columns)), 0.0, plan)
+
+    def _at_edge(self, job: EdgecloudJob) -> Offer | None:
+        workers = self.cluster.workers_by_type.get(job.worker_type, ())
+        if not workers:
+            return None
+        servers = [self.cluster.worker_list[w][0] for w in workers]
+        ready = np.array([self._ready(job, self.cluster.servers[s].name) for s in servers])
+        size = min(job.chunks, job.requested_workers or job.chunks, len(workers))
+        work = job.chunk_slots(self.cluster.slot_seconds, in_cloud=False)
+        return self._cheapest(job, (False, job.worker_type), ready, size, work, False)
+
+    def _cheapest(
+        self, job: EdgecloudJob, column: Column, ready: NDArray[np.int64], size: int, work: int,
+        together: bool,
+    ) -> Offer | None:  # fmt: skip
+        """The cheapest window on the numbered workers of a column, the earliest of those."""
+        groups, room = [range(ready.size)], [math.inf]
+        if not column[0]:
+            groups, room = self._by_server(job)
+        waves = _waves(job.chunks, size, [len(group) for group in groups], room)
+        if waves is None or waves * work > self.slots:
+            return None
+        length = waves * work
+        taken = np.cumsum(np.pad(self.busy[column], ((0, 0), (1, 0))), axis=1)
+        free = taken[:, length:] == taken[:, :-length]
+        free &= np.arange(free.shape[1])[None, :] >= ready[:, None]
+        holds = np.zeros(free.shape[1])
+        for group, chunks in zip(groups, room, strict=True):
+            holds += np.minimum(free[list(group)].sum(axis=0) * float(waves), chunks)
+        starts = np.flatnonzero((holds >= job.chunks) & self._with_ps(job, length, together))
+        if not starts.size:
+            return None
+        position = self.columns.index(column)
+        paid = np.concatenate(([0.0], np.cumsum(self.ledger.prices()[:, position])))
+        price = paid[starts + length] - paid[starts]
+        best = int(np.argmin(np.round(price, 9)))
+        first = int(starts[best])
+        open_ = [[w for w in group if free[w, first]] for group in groups]
+        chosen = _deal(job.chunks, size, waves, open_, room)
+        demand = np.zeros(len(self.columns))
+        demand[position] = len(chosen)
+        plan = Window(column, chosen, work, together)
+        return Offer(first + 1, length, demand, len(chosen) * float(price[best]), plan)
+
+    def _by_server(self, job: EdgecloudJob) -> tuple[list[range], list[float]]:
+        """Edge workers of the job's type by server, and how many chunks the server can store."""
+        room = self.storage.room(job, self.now)
+        groups: list[range] = []
+        begin = 0
+        places = self.cluster.places(job)
+        for _, members in places:
+            groups.append(range(begin, begin + len(members)))
+            begin += len(members)
+        return groups, [max(0.0, room[s]) for s, _ in places]
+
+    def _with_ps(self, job: EdgecloudJob, length: int, together: bool) -> NDArray[np.bool_]:
+        """Starts, from 0, of the windows in which a PS is free throughout."""
+        starts = np.zeros(max(0, self.slots - length + 1), dtype=bool)
+        if self.cluster.cloud_ps(job.ps_type) is None:
+            return ~starts
+        for (s, kind), free in self.ps_free.items():
+            if kind == job.ps_type and (not together or s == len(self.cluster.servers)):
+                short = np.concatenate(([0], np.cumsum(free < 1)))
+                starts |= short[length:] == short[: starts.size]
+        return starts
+
+    def book(self, job: EdgecloudJob, offer: Offer) -> None:
+        """Take the workers and a PS, and store the chunks until the window ends."""
+        self.ledger.book(offer)
+        self.ps[job.name] = self._take_ps(job, offer)
+        plan: Window = offer.plan
+        if plan.column is None:
+            return
+        workers = [w for w, _ in plan.workers]
+        self.busy[plan.column][workers, offer.start - 1 : offer.last] = True
+        if not plan.column[0]:
+            qualified = self.cluster.workers_by_type[job.worker_type]
+            for w, chunks in plan.workers:
+                self.storage.store(job, self.cluster.worker_list[qualified[w]][0], chunks)
+            self.storage.end(job.name, self.base + offer.last)
+
+    def _take_ps(self, job: EdgecloudJob, offer: Offer) -> int:
+        """The first PS that is free throughout, else the unlimited cloud's."""
+        window = slice(offer.start - 1, offer.last)
+        cloud = len(self.cluster.servers)
+        for (s, kind), free in self.ps_free.items():
+            fits = kind == job.ps_type and (not offer.plan.together or s == cloud)
+            if fits and free[window].min() > 0:
+                free[window] -= 1
+                return s
+        return cloud
+
+
+def _waves(chunks: int, size: int, workers: list[int], room: list[float]) -> int | None:
+    """Fewest chunks in turn a worker: ``ceil(chunks / size)``, more where room is short."""
+    if sum(min(chunks, left) for left in room) < chunks:
+        return None
+    waves = -(-chunks // size)
+    while sum(min(waves * n, left) for n, left in zip(workers, room, strict=True)) < chunks:
+        waves += 1
+    return waves
+
+
+def _deal(
+    chunks: int, size: int, waves: int, open_: list[list[int]], room: list[float]
+) -> list[tuple[int, int]]:
+    """Free workers and how many chunks each takes: as even as their servers' room allows."""
+    found: list[list[int]] = []
+    for group, left in zip(open_, room, strict=True):
+        mine = group[: int(min(left, len(group)))]
+        shares = [[w, waves] for w in mine]
+        while shares and sum(share for _, share in shares) > left:
+            max(shares, key=lambda share: share[1])[1] -= 1
+        found += shares
+    even = found[:size]
+    if sum(share for _, share in even) >= chunks:
+        found = even
+    while sum(share for _, share in found) > chunks:
+        last = max(reversed(found), key=lambda share: share[1])
+        last[1] -= 1
+        if not last[1]:
+            found.remove(last)
+    return [(w, share) for w, share in found]
+
+
+class BatchSche(GeometricBatches):
+    """Batches over edge workers and the cloud.
+
+    Parameters
+    ----------
+    first_horizon : int
+        tau_1, the end of the first batch.
+    """
+
+    def __init__(self, first_horizon: int = 1) -> None:
+        if first_horizon < 1:
+            raise InputError("set.first_horizon", first_horizon, "must be at least 1")
+        super().__init__(None, first_horizon)
+
+    def start(self, environment: Environment) -> None:
+        """Begin with no jobs."""
+        super().start(environment)
+        assert isinstance(environment.cluster, EdgecloudInstance)
+        self.cluster = environment.cluster
+        self._storage = StorageLedger(self.cluster)
+        self._ps: dict[str, int] = {}
+
+    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+        """Collect arrivals; at an interval's end plan the batch."""
+        self._now = slot
+        return super().step(slot, arrivals)
+
+    def run_round(self, jobs: list[Any], horizon: int) -> list[Admission]:
+        """Ask the jobs in order of arrival; a job is worth its work.
+
+        Raises
+        ------
+        Refused
+            (7b) for a job that no server has had room for since it arrived, and that the cloud
+            cannot take: waiting does not help it (7c).
+        """
+        for job in jobs:
+            room = self._storage.room(job, self._now)
+            places = self.cluster.places(job)
+            if not self.cluster.has_cloud(job) and sum(room[s] for s, _ in places) < job.chunks:
+                detail = "no server has had room since it arrived, and the cloud has no worker"
+                raise Refused("(7b)", f"job {job.name}", detail)
+        storage, base = self._storage, self.round_base
+        current = EdgeCloudRound(self.cluster, base, horizon, storage, self._now)
+        seconds = self.cluster.slot_seconds
+        values = [float(j.chunks * j.chunk_slots(seconds, in_cloud=False)) for j in jobs]
+        admitted = post_prices(current, jobs, values)
+        self.post(current.ledger, [kind for _, kind in current.columns])
+        self._ps |= current.ps
+        return admitted
+
+    def rows(self, admission: Admission, base: int) -> list[Assignment]:
+        """Chunks dealt out to the workers in turn, one after the other on each."""
+        job, offer = admission.job, admission.offer
+        plan: Window = offer.plan
+        spans = [(number * plan.work, w) for w, share in plan.workers for number in range(share)]
+        first = base + offer.start
+        ps = self._ps[job.name]
+        if plan.column is None or plan.column[0]:
+            begins = sorted(first + begin for begin, _ in spans)
+            in_cloud = [(begin, begin + plan.work - 1) for begin in begins]
+            return whole_job_rows(self.cluster, job, in_cloud, ps)
+        rows: list[Assignment] = []
+        qualified = self.cluster.workers_by_type[job.worker_type]
+        for number, (begin, w) in enumerate(sorted(spans), 1):
+            s, position, _ = self.cluster.worker_list[qualified[w]]
+            where = {"server": self.cluster.servers[s].name, "worker": position}
+            begin += first
+            rows.append({"chunk": number, **where, "from": begin, "to": begin + plan.work - 1})
+        last = max(row["to"] for row in rows)
+        return [*rows, {"ps": place_name(self.cluster, ps), "from": first, "to": last}]

@@ -1,0 +1,307 @@
+"""A_greedy (Algorithms 2-4): where each chunk of an arriving job goes.
+
+=====================  ==========================================================================
+paper                  here
+=====================  ==========================================================================
+``gamma_jd``           1 / `key`, key = D_j p_j: highest rate first is smallest key first
+``Q_jdsw`` (5)         `increment`
+``A(t_0)``             the worker's queue carried on to ``t_0 = r_j + Delta_js`` with no arrivals
+``alpha_jd``           `Dispatch.alphas`: the Q of each chunk when it was placed
+``alpha''``            `Dispatch.corrected_alpha`: with it the dual (6) is feasible
+=====================  ==========================================================================
+
+Read with the errata of the family's page: after a chunk is placed only its worker's Q changes, by
+exactly ``p / D``, because chunks of one job tie and wait for each other; the cloud's Q is that of
+zeta = 1 for the first chunk and of zeta = 0 after an edge chunk; ties go to the edge, then to the
+lower worker. Times are real, so that the same code serves whole slots and (1 + epsilon) speed.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from hindsched.errors import Refused
+from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
+from hindsched.solvers.kernels.edgecloud.preemptive_queue import Ints, QueueState
+from hindsched.solvers.pricing.rows import Vector
+
+Increment = Literal["printed", "marginal"]
+DIGITS = 9
+"""Q is compared after rounding to this many digits, so that ties do not hang on rounding."""
+
+
+@dataclass
+class Dispatch:
+    """Where a job's chunks go.
+
+    Parameters
+    ----------
+    together : bool
+        Zeta: the whole job and its PS are in the cloud.
+    workers : list of (int, int)
+        (chunk, worker) of the chunks at the edge.
+    cloud : list of (int, float, float)
+        (chunk, begin, end) of the chunks in the cloud.
+    alphas : list of float
+        Q of each chunk when it was placed.
+    corrected_alpha : float
+        alpha'' of the job, the same for each of its chunks.
+    """
+
+    together: bool = False
+    workers: list[tuple[int, int]] = field(default_factory=list)
+    cloud: list[tuple[int, float, float]] = field(default_factory=list)
+    alphas: list[float] = field(default_factory=list)
+    corrected_alpha: float = np.inf
+
+
+class CloudPool:
+    """The cloud's workers of one type: any number, or a few that take chunks in turn.
+
+    Parameters
+    ----------
+    count : int or None
+        Number of workers; None if unlimited.
+    """
+
+    def __init__(self, count: int | None) -> None:
+        self._free = None if count is None else [0.0] * count
+
+    def plan(self, chunks: int, ready: float, work: float) -> list[tuple[float, float]]:
+        """(Begin, end) of chunks that start as soon as a worker is free, without booking them."""
+        if self._free is None:
+            return [(ready, ready + work)] * chunks
+        free = list(self._free)
+        spans: list[tuple[float, float]] = []
+        for _ in range(chunks):
+            begin = max(ready, free[0])
+            spans.append((begin, begin + work))
+            heapq.heapreplace(free, begin + work)
+        return spans
+
+    def book(self, spans: list[tuple[float, float]]) -> None:
+        """Take the workers for spans in the order in which `plan` gave them."""
+        if self._free is not None:
+            for _, end in spans:
+                heapq.heapreplace(self._free, end)
+
+
+@dataclass
+class _Offer:
+    """What the edge offers an arriving job: its workers, and Q of the next chunk on each."""
+
+    workers: Ints
+    servers: list[int]
+    ready: Vector
+    first: list[float]  # printed: of the first chunk; marginal: of the next
+    heap: list[tuple[float, int]]
+    counts: dict[int, int] = field(default_factory=dict)
+
+
+class Dispatcher:
+    """Places arriving jobs on workers that serve by priority.
+
+    Parameters
+    ----------
+    cluster : EdgecloudInstance
+        The cluster; its jobs are not read.
+    increment : {"printed", "marginal"}
+        Q of equation (5), or the exact increase of the planned sum of weighted completions.
+    escape : bool
+        Send a job to the cloud as a whole if its planned last chunk would end later than there.
+    use_cloud : bool
+        False for A_online-E, which uses the cloud only where the edge has no room at all.
+    """
+
+    def __init__(
+        self,
+        cluster: EdgecloudInstance,
+        increment: Increment = "printed",
+        escape: bool = False,
+        use_cloud: bool = True,
+    ) -> None:
+        self.cluster = cluster
+        self.increment = increment
+        self.escape = escape
+        self.use_cloud = use_cloud
+        self.queues = QueueState(len(cluster.worker_list))
+        self._names = [server.name for server in cluster.servers]
+        self._workers = {
+            kind: np.array(found, dtype=np.int64) for kind, found in cluster.workers_by_type.items()
+        }
+        self._server = np.array([s for s, _, _ in cluster.worker_list], dtype=np.int64)
+        self._pools: dict[str, CloudPool] = {}
+
+    def place(
+        self,
+        index: int,
+        job: EdgecloudJob,
+        edge_work: float,
+        cloud_work: float,
+        room: list[float] | None = None,
+        may_be_together: bool = True,
+    ) -> Dispatch:
+        """Place all chunks of a job that arrives now; every queue has been advanced to now.
+
+        Parameters
+        ----------
+        index : int
+            Number of the job in its queue entries.
+        job : EdgecloudJob
+            The job.
+        edge_work, cloud_work : float
+            Time of a chunk with zeta = 0 and 1.
+        room : list of float, optional
+            Chunks that each server can still store; None if storage is unlimited.
+        may_be_together : bool
+            False if no PS in the cloud is free for it.
+
+        Raises
+        ------
+        Refused
+            (7b) if neither edge nor cloud can store some chunk.
+        """
+        dispatch = Dispatch()
+        left = [np.inf] * len(self._names) if room is None else list(room)
+        offer = self._offer(job, edge_work, left, dispatch)
+        pool = self._pool(job)
+        fits = sum(int(min(left[s], job.chunks)) for s in set(offer.servers))
+        if not self.use_cloud and fits >= job.chunks:
+            pool = None
+        if pool is None:
+            self._spread(dispatch, job, offer, None, edge_work, left)
+            self._insert(index, job, offer, edge_work)
+            return dispatch
+        ready = float(job.arrival + job.upload_slots[self.cluster.cloud.name])
+        dispatch.corrected_alpha = min(dispatch.corrected_alpha, (ready - job.arrival) / job.chunks)
+        together = pool.plan(job.chunks, ready, cloud_work)
+        mean = sum(end for _, end in together) / job.chunks
+        q_together = round((mean - job.arrival) / job.chunks, DIGITS)
+        if may_be_together and (not offer.heap or q_together < offer.heap[0][0]):
+            return self._all_in(dispatch, job, pool, together)
+        mixed = pool.plan(job.chunks, ready, edge_work)
+        self._spread(dispatch, job, offer, mixed, edge_work, left, not may_be_together)
+        self._insert(index, job, offer, edge_work)
+        if self.escape and may_be_together:
+            ends = [end for _, _, end in dispatch.cloud]
+            used = [int(offer.workers[i]) for i in offer.counts]
+            ends += [self.queues.planned_end(worker, index) for worker in used]
+            if max(ends) > max(end for _, end in together):
+                for worker in used:
+                    self.queues.remove(worker, index)
+                again = Dispatch(corrected_alpha=dispatch.corrected_alpha)
+                return self._all_in(again, job, pool, together)
+        pool.book(mixed[: len(dispatch.cloud)])
+        return dispatch
+
+    def _pool(self, job: EdgecloudJob) -> CloudPool | None:
+        count = self.cluster.cloud_workers(job.worker_type)
+        if count == 0:
+            return None
+        return self._pools.setdefault(job.worker_type, CloudPool(count))
+
+    def _offer(
+        self, job: EdgecloudJob, work: float, room: list[float], dispatch: Dispatch
+    ) -> _Offer:
+        """Q of a first chunk on every qualified worker of a server with room (5)."""
+        D = job.chunks
+        workers = self._workers.get(job.worker_type, np.zeros(0, dtype=np.int64))
+        servers = self._server[workers].tolist()
+        delay = np.array([job.upload_slots[self._names[s]] for s in servers], dtype=float)
+        ready = job.arrival + delay
+        outlook = self.queues.outlook(workers, ready, D * work)
+        if workers.size:
+            waited = (delay + outlook[:, 0]) / D
+            dispatch.corrected_alpha = float((waited + work * outlook[:, 2]).min())
+        if self.increment == "printed":
+            first = (delay + outlook[:, 0] + work) / D + work * outlook[:, 1]
+        else:
+            first = np.array(
+                [
+                    self._marginal(int(w), job, 0, float(ready[i]), work)
+                    for i, w in enumerate(workers)
+                ]
+            )
+        heap = [
+            (round(q, DIGITS), i) for i, q in enumerate(first.tolist()) if room[servers[i]] >= 1
+        ]
+        heapq.heapify(heap)
+        return _Offer(workers, servers, ready, first.tolist(), heap)
+
+    def _marginal(
+        self, worker: int, job: EdgecloudJob, count: int, ready: float, work: float
+    ) -> float:
+        """Exact increase of the worker's planned sum when chunk number `count` + 1 is added."""
+        plan = [
+            self.queues.weighted_completion(
+                worker, n, job.chunks * work, ready, work, 1.0 / job.chunks
+            )
+            for n in (count, count + 1)
+        ]
+        return plan[1] - plan[0] - job.arrival / job.chunks
+
+    def _spread(
+        self,
+        dispatch: Dispatch,
+        job: EdgecloudJob,
+        offer: _Offer,
+        mixed: list[tuple[float, float]] | None,
+        work: float,
+        room: list[float],
+        cloud_first: bool = False,
+    ) -> None:
+        """Each chunk to the smallest Q; then recompute only the worker that took it."""
+        heap, D = offer.heap, job.chunks
+        for chunk in range(1, D + 1):
+            while heap and room[offer.servers[heap[0][1]]] < 1:
+                heapq.heappop(heap)
+            in_cloud = np.inf
+            if mixed is not None and (chunk > 1 or cloud_first or not heap):
+                in_cloud = (mixed[len(dispatch.cloud)][1] - job.arrival) / D
+            if heap and heap[0][0] <= round(in_cloud, DIGITS):
+                i = heap[0][1]
+                count = offer.counts[i] = offer.counts.get(i, 0) + 1
+                room[offer.servers[i]] -= 1
+                worker = int(offer.workers[i])
+                dispatch.workers.append((chunk, worker))
+                if self.increment == "printed":
+                    dispatch.alphas.append(offer.first[i] + (count - 1) * work / D)
+                    after = offer.first[i] + count * work / D
+                else:
+                    dispatch.alphas.append(offer.first[i])
+                    after = self._marginal(worker, job, count, float(offer.ready[i]), work)
+                    offer.first[i] = after
+                heapq.heapreplace(heap, (round(after, DIGITS), i))
+            elif in_cloud < np.inf:
+                assert mixed is not None
+                dispatch.alphas.append(in_cloud)
+                dispatch.cloud.append((chunk, *mixed[len(dispatch.cloud)]))
+            else:
+                detail = "no server has room, and the cloud has no worker for it"
+                raise Refused("(7b)", f"job {job.name}, chunk {chunk}", detail)
+
+    def _insert(self, index: int, job: EdgecloudJob, offer: _Offer, work: float) -> None:
+        for i, count in offer.counts.items():
+            ready = float(offer.ready[i])
+            self.queues.insert(
+                int(offer.workers[i]), index, count, job.chunks * work, ready, work,
+                1.0 / job.chunks,
+            )  # fmt: skip
+
+    def _all_in(
+        self,
+        dispatch: Dispatch,
+        job: EdgecloudJob,
+        pool: CloudPool,
+        spans: list[tuple[float, float]],
+    ) -> Dispatch:
+        """The whole job to the cloud."""
+        pool.book(spans)
+        dispatch.together = True
+        dispatch.cloud = [(chunk, *span) for chunk, span in enumerate(spans, 1)]
+        dispatch.alphas = [(end - job.arrival) / job.chunks for _, end in spans]
+        return dispatch

@@ -1,0 +1,1 @@
+"""Engines of online algorithms that several families share."""

@@ -1,0 +1,130 @@
+"""``reoptimise``: the practitioner's rolling horizon, in every family.
+
+At each arrival the family's offline program over the known jobs is solved again, with everything
+fixed that the family's rules make irrevocable, and its plan is followed until the next arrival.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hindsched.errors import InputError, SolveFailed
+from hindsched.instances.base import Instance, family_module
+from hindsched.models.base import Commitments, model_module
+from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
+from hindsched.solutions.base import Assignment, Solution, build_solution
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.base import BlockOracle, build_oracle
+from hindsched.solvers.program import solve_program
+from hindsched.solvers.status import Status
+
+
+class Reoptimise(OnlineAlgorithm):
+    """Solve the offline program over the known jobs at each arrival and follow its plan.
+
+    Parameters
+    ----------
+    time_limit : float
+        Seconds for each solve. A limit reached keeps the best plan found and is counted in the
+        report; a solve that ends without a plan is counted apart, and what it started from is the
+        plan.
+    gap : float
+        Relative gap at which a solve stops.
+    """
+
+    def __init__(self, time_limit: float = 10.0, gap: float = 1e-4) -> None:
+        self.options = SolveOptions(time_limit=time_limit, gap=gap)
+
+    def start(self, environment: Environment) -> None:
+        """Begin with no jobs and no plan."""
+        self._environment = environment
+        self._dynamics = family_module("online", environment.cluster.family, "dynamics")
+        self._seen: tuple[Any, ...] = ()
+        self._given: dict[str, list[Assignment]] = {}
+        self._locked: set[str] = set()
+        self._plan: dict[str, list[Assignment]] = {}
+        self._considered: set[str] = set()
+        self._counts = {"solves": 0, "limits_reached": 0, "solves_without_plan": 0}
+
+    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+        """Plan again if jobs arrived; give out what the plan promises from this slot on."""
+        if arrivals:
+            self._seen += arrivals
+            self._plan_again(slot)
+        new: dict[str, list[Assignment]] = {}
+        for name, rows in self._plan.items():
+            if name in self._locked:
+                continue
+            promised, whole_job = self._dynamics.promised_rows(rows, slot)
+            if promised:
+                new[name] = promised
+                self._given.setdefault(name, []).extend(promised)
+            if whole_job:
+                self._locked.add(name)
+        return Decision(new, tuple(new))
+
+    def _plan_again(self, slot: int) -> None:
+        """Solve over the known jobs; the start keeps the present plan and adds the new jobs."""
+        module = model_module(self._environment.cluster.family)
+        known = self._environment.cluster.with_jobs(self._seen)
+        formulation = self._environment.formulation
+        commitments = Commitments(now=slot, assignments=self._given, locked=frozenset(self._locked))
+        model = module.build_offline(
+            known, formulation, commitments=commitments, **getattr(module, "ON_SERVERS", {})
+        )
+        start = getattr(model, "incumbent", None) or self._extended_plan(known)
+        if start is not None:
+            module.load(model, start)
+        result = solve_program(model, self.options, start=start is not None)
+        if result.status == Status.INFEASIBLE:
+            rule = "no plan serves all known jobs with what is done and given out"
+            raise SolveFailed(f"reoptimise in slot {slot} of {known.name}: {rule}")
+        self._counts["solves"] += 1
+        self._counts["limits_reached"] += result.stopped_by == "time_limit"
+        solution = module.extract(model, known, formulation) if result.has_point else None
+        if solution is None:
+            self._counts["solves_without_plan"] += 1
+            solution = start
+        if solution is not None:
+            self._plan = solution.assignments()
+
+    def _extended_plan(self, known: Instance) -> Solution | None:
+        """Present plan with each new job's best schedule on what it leaves free.
+
+        None where the family's oracle does not place schedules on servers, or a job that must be
+        served finds no room.
+        """
+        formulation = self._environment.formulation
+        oracle = build_oracle(known, formulation, rows="servers")
+        if type(oracle).assignments is BlockOracle.assignments:
+            return None
+        plan = dict(self._plan)
+        residual = oracle.rows.capacity.copy()
+        try:
+            used = oracle.use_of(build_solution(known, plan, formulation)) if plan else []
+        except InputError:  # a family whose oracle only reads solutions that serve every job
+            return None
+        for response in used:
+            if response is not None:
+                np.subtract.at(residual, response.rows, response.amounts)
+        free = np.zeros(oracle.rows.size)
+        for block, job in enumerate(known.jobs):
+            if job.name in plan or job.name in self._considered:
+                continue
+            self._considered.add(job.name)
+            response = oracle.best_response(block, free, residual)
+            if response is None or response.plan is None:
+                if not oracle.optional:
+                    return None
+                continue
+            if oracle.optional and response.value <= 0:
+                continue
+            plan[job.name] = oracle.assignments(block, response)
+            np.subtract.at(residual, response.rows, response.amounts)
+        return build_solution(known, plan, formulation)
+
+    def report(self) -> dict[str, Any]:
+        """Count solves, limits reached and solves that gave no plan."""
+        return dict(self._counts)

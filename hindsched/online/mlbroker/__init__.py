@@ -1,0 +1,1 @@
+"""Online algorithms of `mlbroker`, their dynamics and the theorem."""

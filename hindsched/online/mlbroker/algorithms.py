@@ -1,0 +1,223 @@
+"""mlbroker's online algorithms: the paper's (Algorithms 1-3), the better ones and the rivals.
+
+``mlbroker``         the regularised program (10) slot by slot, then A_round
+``mlbroker-tight``   chord price, PS-conditioned relaxation, largest remainder, relocation
+``mlbroker-prices``  tier-price iteration with exact best responses
+``mlbroker-cheaper`` the cheaper of the two in every slot
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any, Literal
+
+import numpy as np
+
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance
+from hindsched.instances.mlbroker.instance import Floats
+from hindsched.instances.mlbroker.slot import Ints, SlotData
+from hindsched.models.mlbroker.convex import big_m
+from hindsched.online.engines.reoptimise import Reoptimise
+from hindsched.online.mlbroker.central import Central
+from hindsched.online.mlbroker.dynamics import Broker
+from hindsched.online.mlbroker.horizon import RecedingHorizon
+from hindsched.online.mlbroker.local import Local
+from hindsched.online.mlbroker.oasis_style import OasisStyle
+from hindsched.online.mlbroker.rounding import (
+    Rounding,
+    repair,
+    round_server,
+    round_workers,
+)
+from hindsched.online.mlbroker.theorem import theorem
+from hindsched.online.registry import Factory
+from hindsched.solvers.methods.mlbroker.convex import solve_fractional
+from hindsched.solvers.methods.mlbroker.reference import ReferencePrograms
+from hindsched.solvers.methods.mlbroker.slot import (
+    Placement,
+    priced_placement,
+    relocated,
+    tight_placement,
+)
+
+__all__ = ["ALGORITHMS", "declared_estimates", "theorem"]
+
+
+class Mlbroker(Broker):
+    """The paper's algorithm: A_fractional (Algorithm 1), then A_round (Algorithms 2 and 3).
+
+    Parameters
+    ----------
+    epsilon : float
+        eps of the regulariser.
+    price : {"paper", "chord"}
+        Relaxed big-M bill (8c)-(8e), or the envelope of the concave price.
+    switching : {"entropy", "relu"}
+        The regulariser, or the plain switching cost.
+    rounding : str
+        ``paper``, ``round2``, ``independent`` (IR), ``greedy`` (GR) or ``largest-remainder``.
+    relocation : bool
+        Whether to end with the local search at exact cost (ours).
+    big_m_kind : {"symmetric", "loose"}
+        M, see `big_m`.
+    big_m_factor : float
+        Multiplies M.
+    zero_weights : {"bernoulli", "ignore"}
+        What Round1 does with jobs that need none of a resource.
+    engine : {"oracle", "model"}
+        Solve (10) by a direct call to Clarabel, or through the CVXPY block.
+    """
+
+    randomised = True
+
+    def __init__(
+        self,
+        epsilon: float = 0.01,
+        price: Literal["paper", "chord"] = "paper",
+        switching: Literal["entropy", "relu"] = "entropy",
+        rounding: Rounding = "paper",
+        relocation: bool = False,
+        big_m_kind: Literal["symmetric", "loose"] = "symmetric",
+        big_m_factor: float = 1.0,
+        zero_weights: Literal["bernoulli", "ignore"] = "bernoulli",
+        engine: Literal["oracle", "model"] = "oracle",
+    ) -> None:
+        for name, value in (("epsilon", epsilon), ("big_m_factor", big_m_factor)):
+            if not 0 < value < math.inf:
+                raise InputError(f"set.{name}", value, "must be above 0 and finite")
+        self.epsilon, self.price, self.switching = epsilon, price, switching
+        self.rounding, self.relocation, self.zero_weights = rounding, relocation, zero_weights
+        self.big_m_kind, self.big_m_factor, self.engine = big_m_kind, big_m_factor, engine
+
+    def begin(self) -> None:
+        """Forget v of the slots before, and the counters."""
+        self._v: dict[str, Floats] = {}
+        self._fractional_cost = 0.0
+        self._fractional_workers = self._needed = self._placed = 0.0
+        self._repairs = 0
+        self._backends: Counter[str] = Counter()
+        self._programs = ReferencePrograms()
+
+    def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
+        """Solve (10) after the fractional v of the slot before, and round."""
+        nothing = np.zeros(view.num_centers)
+        before = np.array([self._v.get(name, nothing) for name in view.jobs])
+        big = None
+        if self.price == "paper":
+            big = big_m(view, self.big_m_kind, self.big_m_factor)
+        solve = solve_fractional if self.engine == "oracle" else self._programs.solve
+        found = solve(
+            view, before, price=self.price, switching=self.switching, epsilon=self.epsilon, big=big
+        )
+        self._v = dict(zip(view.jobs, found.present, strict=True))
+        self._backends[found.backend] += 1
+        self._fractional_cost += found.static + found.switching
+        workers = round_workers(
+            view, found.workers, slot, self.seed, self.rounding, self.zero_weights
+        )
+        workers, repairs = repair(view, workers, found.workers)
+        ps = round_server(view, found.server, slot, self.seed, self.rounding)
+        self._repairs += repairs
+        if self.relocation:
+            better = relocated(view, launch, workers, ps)
+            workers, ps = better.workers, better.ps
+        self._fractional_workers += float(found.workers.sum())
+        self._needed += float(view.needed.sum())
+        self._placed += float(workers.sum())
+        return workers, ps
+
+    def report(self) -> dict[str, Any]:
+        """Cost of the fractional solution in P_f, workers against N, repairs, solver steps."""
+        return {
+            "fractional_cost": self._fractional_cost,
+            "workers_needed": self._needed,
+            "workers_fractional": self._fractional_workers,
+            "workers_placed": self._placed,
+            "infeasible_repairs": self._repairs,
+            "solver_steps": dict(self._backends),
+        }
+
+
+class MlbrokerTight(Broker):
+    """Chord price, PS-conditioned relaxation, largest remainder and exact-cost relocation.
+
+    Parameters
+    ----------
+    relocation : bool
+        Whether to end with the local search.
+    """
+
+    def __init__(self, relocation: bool = True) -> None:
+        self.relocation = relocation
+
+    def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
+        """Place the slot."""
+        found = tight_placement(view, launch, relocation=self.relocation)
+        return found.workers, found.ps
+
+
+class MlbrokerPrices(Broker):
+    """Tier-price iteration: buy tiers, let each job take its exact best response, repeat.
+
+    Parameters
+    ----------
+    relocation : bool
+        Whether to end with the local search.
+    """
+
+    def __init__(self, relocation: bool = False) -> None:
+        self.relocation = relocation
+
+    def begin(self) -> None:
+        """Forget the prices of the slot before."""
+        self._start: list[Floats] = []
+
+    def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
+        """Place the slot; the tiers of the slot before are one of the starts."""
+        found, price = priced_placement(
+            view, launch, starts=self._start, relocation=self.relocation
+        )
+        self._start = [price]
+        return found.workers, found.ps
+
+
+class MlbrokerCheaper(Broker):
+    """Both, and the cheaper placement in every slot at its exact cost."""
+
+    def begin(self) -> None:
+        """Forget the prices of the slot before, and the counts."""
+        self._start: list[Floats] = []
+        self._chosen: Counter[str] = Counter()
+
+    def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
+        """Place the slot twice and keep the cheaper."""
+        tight = tight_placement(view, launch)
+        priced, price = priced_placement(view, launch, starts=self._start, relocation=True)
+        self._start = [price]
+        best: Placement = tight if tight.cost <= priced.cost else priced
+        self._chosen["tight" if best is tight else "prices"] += 1
+        return best.workers, best.ps
+
+    def report(self) -> dict[str, Any]:
+        """How often each of the two was chosen."""
+        return {"chosen": dict(self._chosen)}
+
+
+ALGORITHMS: dict[str, Factory] = {
+    "mlbroker": Mlbroker,
+    "mlbroker-tight": MlbrokerTight,
+    "mlbroker-prices": MlbrokerPrices,
+    "mlbroker-cheaper": MlbrokerCheaper,
+    "receding-horizon": RecedingHorizon,
+    "reoptimise": Reoptimise,
+    "local": Local,
+    "central": Central,
+    "oasis-style": OasisStyle,
+}
+
+
+def declared_estimates(instance: Instance) -> dict[str, Any]:
+    """Nothing of the future is told to mlbroker's algorithms in advance."""
+    return {}

@@ -1,0 +1,123 @@
+"""What mlbroker's decisions do: the truth of the simulator, and the frame of a per-slot broker.
+
+Every live job must be placed in every slot of its life, the data of the slot must fit on its
+workers, and a slot that was placed is never placed again.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hindsched.errors import InputError, Refused
+from hindsched.instances.mlbroker.instance import Floats, MlbrokerInstance, MlbrokerJob
+from hindsched.instances.mlbroker.slot import Ints, SlotData
+from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
+from hindsched.online.truth import RowTruth
+from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Assignment
+from hindsched.solutions.mlbroker.solution import arc_prices, parse_rows
+from hindsched.solutions.mlbroker.transport import ship
+
+
+class Truth(RowTruth):
+    """Accepts placements slot by slot and refuses what breaks (8a)-(8b), (8f) or a promise."""
+
+    instance: MlbrokerInstance
+
+    def __init__(self, instance: MlbrokerInstance, environment: Environment) -> None:
+        super().__init__(instance, environment)
+        self._index = {job.name: index for index, job in enumerate(instance.jobs)}
+        self._placed = np.zeros((len(instance.jobs), instance.horizon), dtype=bool)
+
+    def apply(self, slot: int, decision: Decision) -> None:
+        """Add the decision's rows; every live job must have a placement in `slot` then."""
+        super().apply(slot, decision)
+        if slot > self.instance.horizon:
+            return
+        missing = self.instance.alive[:, slot - 1] & ~self._placed[:, slot - 1]
+        if missing.any():
+            name = self.instance.jobs[int(np.flatnonzero(missing)[0])].name
+            raise Refused("(8f)", f"job {name}, slot {slot}", "a live job has no placement")
+
+    def check_row(self, slot: int, job: MlbrokerJob, row: Assignment) -> None:
+        """Check that the row is new and that the data of its slots fits on its workers."""
+        index = self._index[job.name]
+        where = f"job {job.name}, slot {slot}"
+        if "from" not in row or "to" not in row:
+            raise Refused("rows", where, "a row must say from and to")
+        try:
+            span, placed, _ = parse_rows(self.instance, job, [row])[0]
+        except InputError as error:
+            raise Refused("rows", where, str(error)) from None
+        if self._placed[index, span].any():
+            raise Refused("irrevocable", where, "a slot was placed before")
+        self._placed[index, span] = True
+        room = float(self.instance.capacity[index]) * placed.astype(float)
+        for t in range(span.start, span.stop):
+            data = self.instance.data[index, t]
+            _, left, _ = ship(data, room, arc_prices(self.instance, index))
+            if left > FEASIBILITY_TOLERANCE * max(1.0, data.sum()):
+                detail = f"{left:.6g} GB find no worker"
+                raise Refused("(8a)-(8b)", f"job {job.name}, slot {t + 1}", detail)
+
+
+def promised_rows(rows: list[Assignment], slot: int) -> tuple[list[Assignment], bool]:
+    """Of a planned job only the placement of this slot is irrevocable: workers are elastic."""
+    now = [{**row, "from": slot, "to": slot} for row in rows if row["from"] <= slot <= row["to"]]
+    return now, False
+
+
+class Broker(OnlineAlgorithm):
+    """Frame of the algorithms that place all live jobs slot by slot.
+
+    Subclasses give `place`. Of a job's data only the present slot's is handed to them; a job's
+    departure shows only when it is gone.
+    """
+
+    def start(self, environment: Environment) -> None:
+        """Begin without jobs."""
+        cluster = environment.cluster
+        assert isinstance(cluster, MlbrokerInstance)
+        self.environment, self.cluster, self.seed = environment, cluster, environment.seed
+        self.names = [center.name for center in cluster.datacenters]
+        self.live: list[MlbrokerJob] = []
+        self.present: dict[str, Any] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what an earlier run left, for subclasses with further state."""
+
+    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+        """Place all live jobs for this slot."""
+        self.live = [job for job in (*self.live, *arrivals) if job.departure >= slot]
+        if not self.live:
+            self.present = {}
+            return Decision()
+        data = [job.data_gb[slot - job.arrival] for job in self.live]
+        view = SlotData.of(self.cluster, self.live, data)
+        workers, ps = self.place(slot, view, self.launch(view))
+        rows: dict[str, Sequence[Assignment]] = {}
+        for j, name in enumerate(view.jobs):
+            used = workers[j] > 0
+            used[ps[j]] = True
+            self.present[name] = used
+            placed = {self.names[r]: int(workers[j, r]) for r in np.flatnonzero(workers[j])}
+            row = {"from": slot, "to": slot, "workers": placed, "ps": self.names[int(ps[j])]}
+            rows[name] = [row]
+        self.present = {name: self.present[name] for name in view.jobs}
+        admitted = tuple(job.name for job in arrivals)
+        return Decision(rows, admitted)
+
+    def launch(self, view: SlotData) -> Floats:
+        """Weighted launch cost of each job in each centre, 0 where it runs already, (J, R)."""
+        nowhere = np.zeros(view.num_centers, dtype=bool)
+        before = np.array([self.present.get(name, nowhere) for name in view.jobs])
+        cost: Floats = view.deployment[:, None] * ~before
+        return cost
+
+    @abstractmethod
+    def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
+        """Workers (J, R) and PS positions (J,) of the live jobs in `slot`."""

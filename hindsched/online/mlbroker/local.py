@@ -1,0 +1,24 @@
+"""``local``: data is trained where it is collected; the PS stands in a random data centre."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hindsched.instances.base import ROUNDING_TOLERANCE
+from hindsched.instances.mlbroker.instance import Floats
+from hindsched.instances.mlbroker.slot import Ints, SlotData
+from hindsched.online.mlbroker.dynamics import Broker
+from hindsched.online.protocol import draws
+
+
+class Local(Broker):
+    """ceil(D / P) workers in every centre; the PS is drawn uniformly once, at arrival (C1 = 0)."""
+
+    randomised = True
+
+    def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
+        """Workers where the data is."""
+        ratio = view.data / view.capacity[:, None]
+        workers = np.ceil(ratio - ROUNDING_TOLERANCE).clip(0).astype(np.int64)
+        ps = [int(draws(self.seed, name, "ps").integers(view.num_centers)) for name in view.jobs]
+        return workers, np.array(ps, dtype=np.int64)

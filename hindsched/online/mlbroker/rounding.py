@@ -1,0 +1,189 @@
+"""Rounding of fractional workers: Algorithms 2 and 3, Independent, Greedy and largest remainder.
+
+==============  ==========================================================
+paper           here
+==============  ==========================================================
+``y~``          `fractional`, shape (J, R)
+``p_i``         fractional parts
+``omega_i``     `weights`: n_ik in Round1 over jobs, 1 in Round2 over centres
+``Psi_1, _2``   `up`, `down`
+==============  ==========================================================
+
+Decided where the paper is silent or wrong: values within 1e-4 of an integer are integers; the
+tolerance of the integer test is 1e-9; lines 17 and 20 index i1 and i2; a weight of 0 (no GPU) would
+divide by 0 in Psi, so such jobs are rounded by themselves. ``last="up"`` rounds the element that
+remains up, as printed, which breaks the marginal law (P1) and the weight law (P2);
+``last="unbiased"`` draws it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.instances.mlbroker.slot import Floats, Ints, SlotData
+from hindsched.online.protocol import draws
+from hindsched.solutions.mlbroker.transport import ship
+from hindsched.solvers.kernels.mlbroker.geo_placement import pinned_workers
+from hindsched.solvers.methods.mlbroker.slot import largest_remainder
+
+SNAP = 1e-4
+INTEGRAL = 1e-9
+Last = Literal["up", "unbiased"]
+Rounding = Literal["paper", "round2", "independent", "greedy", "largest-remainder"]
+
+
+def dependent_round(
+    parts: Floats, weights: Floats, generator: np.random.Generator, last: Last = "up"
+) -> NDArray[np.int64]:
+    """Algorithm 3 for one set: round fractional parts to 0 or 1 in pairs.
+
+    Parameters
+    ----------
+    parts : ndarray, shape (n,)
+        p, each in [0, 1]; 0 and 1 stay.
+    weights : ndarray, shape (n,)
+        omega, positive: each pair keeps ``omega1 p1 + omega2 p2``.
+    generator : numpy.random.Generator
+        Source of the pairs and of the coins.
+    last : {"up", "unbiased"}
+        What happens to the element that remains without a partner.
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+        0 or 1 for each element.
+    """
+    p = np.array(parts, dtype=float)
+    undecided = [i for i in range(p.size) if INTEGRAL < p[i] < 1 - INTEGRAL]
+    while len(undecided) > 1:
+        first, second = generator.choice(len(undecided), size=2, replace=False)
+        i, j = undecided[int(first)], undecided[int(second)]
+        ratio = weights[j] / weights[i]
+        up = min(1 - p[i], ratio * p[j])
+        down = min(p[i], ratio * (1 - p[j]))
+        if generator.random() < down / (up + down):
+            p[i], p[j] = p[i] + up, p[j] - up / ratio
+        else:
+            p[i], p[j] = p[i] - down, p[j] + down / ratio
+        undecided = [k for k in undecided if INTEGRAL < p[k] < 1 - INTEGRAL]
+    for i in undecided:
+        p[i] = 1.0 if last == "up" or generator.random() < p[i] else 0.0
+    return np.rint(p).astype(np.int64)
+
+
+def snapped(fractional: Floats) -> Floats:
+    """Fractional workers with values near an integer made integer."""
+    nearest = np.rint(fractional)
+    value: Floats = np.where(np.abs(fractional - nearest) < SNAP, nearest, fractional)
+    return np.maximum(value, 0.0)
+
+
+def round1(
+    fractional: Floats,
+    weights: Floats,
+    slot: int,
+    seed: int,
+    purpose: str,
+    zero_weights: Literal["bernoulli", "ignore"] = "bernoulli",
+) -> Ints:
+    """Round1_y: in each centre over the jobs, keeping the units of one resource.
+
+    Jobs of weight 0 are rounded up by themselves with their fraction as probability, or down
+    (``ignore``: they then count only in the other roundings).
+    """
+    floor = np.floor(fractional)
+    parts = fractional - floor
+    result = floor.astype(np.int64)
+    for r in range(fractional.shape[1]):
+        generator = draws(seed, purpose, f"slot {slot}", f"centre {r}")
+        weighted = weights > 0
+        result[weighted, r] += dependent_round(parts[weighted, r], weights[weighted], generator)
+        if zero_weights == "bernoulli":
+            others = np.flatnonzero(~weighted)
+            coins = generator.random(others.size)
+            result[others, r] += coins < parts[others, r]
+    return result
+
+
+def round2(fractional: Floats, names: tuple[str, ...], slot: int, seed: int) -> Ints:
+    """Round2_y: for each job over the centres, keeping its number of workers; the last one up."""
+    floor = np.floor(fractional)
+    result = floor.astype(np.int64)
+    ones = np.ones(fractional.shape[1])
+    for j, name in enumerate(names):
+        generator = draws(seed, name, f"round2 slot {slot}")
+        result[j] += dependent_round(fractional[j] - floor[j], ones, generator)
+    return result
+
+
+def round_workers(
+    view: SlotData,
+    fractional: Floats,
+    slot: int,
+    seed: int,
+    method: Rounding = "paper",
+    zero_weights: Literal["bernoulli", "ignore"] = "bernoulli",
+) -> Ints:
+    """Integer workers by one of the methods; not yet repaired.
+
+    ``paper`` takes the largest of the K + 1 roundings of Algorithm 2, ``round2`` the second alone,
+    ``independent`` (IR) the nearest integer, ``greedy`` (GR) the next one up.
+    """
+    value = snapped(fractional)
+    if method == "independent":
+        return np.floor(value + 0.5).astype(np.int64)
+    if method == "greedy":
+        return np.ceil(value - INTEGRAL).astype(np.int64)
+    if method == "largest-remainder":
+        return largest_remainder(view, value)
+    workers = round2(value, view.jobs, slot, seed)
+    if method == "paper":
+        for k in range(view.worker.shape[1]):
+            purpose = f"round1 resource {k}"
+            more = round1(value, view.worker[:, k], slot, seed, purpose, zero_weights)
+            workers = np.maximum(workers, more)
+    return workers
+
+
+def round_server(
+    view: SlotData, server: Floats, slot: int, seed: int, method: Rounding = "paper"
+) -> Ints:
+    """Place of each PS: drawn by s~ (Step 2), or its largest entry in ``greedy`` and ours."""
+    if method in ("greedy", "largest-remainder"):
+        return np.argmax(server, axis=1).astype(np.int64)
+    places = np.zeros(len(view.jobs), dtype=np.int64)
+    for j, name in enumerate(view.jobs):
+        share = np.clip(server[j], 0.0, None)
+        share = share / share.sum()
+        places[j] = draws(seed, name, f"ps slot {slot}").choice(share.size, p=share)
+    return places
+
+
+def repair(view: SlotData, workers: Ints, fractional: Floats) -> tuple[Ints, int]:
+    """Add workers until the data fits; never remove any.
+
+    Returns
+    -------
+    workers : ndarray of int, shape (J, R)
+        Workers that can train all data.
+    repairs : int
+        Number of jobs that needed more workers.
+    """
+    workers = workers.copy()
+    repairs = 0
+    for j in range(len(view.jobs)):
+        data, limit = view.data[j], 5e-7 * max(1.0, float(view.data[j].sum()))
+        floor = pinned_workers(data, view.capacity[j], view.arc[j])
+        short = bool((workers[j] < floor).any())
+        workers[j] = np.maximum(workers[j], floor)
+        while True:
+            room = view.capacity[j] * workers[j].astype(float)
+            if ship(data, room, view.arc[j])[1] <= limit:
+                break
+            short = True
+            workers[j, int(np.argmax(fractional[j] - workers[j]))] += 1
+        repairs += short
+    return workers, repairs

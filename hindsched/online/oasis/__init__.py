@@ -1,0 +1,1 @@
+"""Online algorithms of `oasis`, their dynamics and the theorem."""

@@ -1,0 +1,226 @@
+"""OASiS (Algorithm 1) and every algorithm of its evaluation.
+
+``oasis`` takes the exact best response (what Theorem 1 claims); ``oasis-chunk`` takes the printed
+chunk program of Algorithm 2. Prices are those of `oasis_prices`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance
+from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.online.engines.dual_price import DualPrice
+from hindsched.online.engines.primal_dual import Engine, PrimalDual
+from hindsched.online.engines.reoptimise import Reoptimise
+from hindsched.online.oasis.dorm import Dorm
+from hindsched.online.oasis.prices import (
+    POOLS,
+    ExponentialPrices,
+    PoolFacts,
+    PriceBounds,
+    Units,
+    pool_facts,
+)
+from hindsched.online.oasis.rrh import Rrh
+from hindsched.online.protocol import Environment
+from hindsched.online.registry import Factory
+from hindsched.online.rivals.drf import Drf
+from hindsched.online.rivals.fifo import Fifo
+from hindsched.solvers.pricing.base import BlockOracle, Response
+from hindsched.solvers.pricing.oasis.oracle import OasisOracle
+from hindsched.solvers.pricing.rows import Rows
+
+SMALL_DEMAND = 0.05
+"""Theorem 4 wants demands much smaller than capacities; above this share it does not hold."""
+
+
+class Oasis(PrimalDual):
+    """Algorithm 1: exponential prices, one best response a job, admit on positive payoff.
+
+    Parameters
+    ----------
+    engine : {"oracle", "model"}
+        The worker-slot program, or subproblem (27) through the solver door.
+    lower_floor : float
+        In L, the smallest utility of a job counts as at least this share of its priority. 0 is
+        the paper's literal L, which is e^-500 and less for time-critical jobs and makes the
+        algorithm greedy.
+    units : {"file", "capacity"}
+        Units that L adds resources up in: the file's own, or fractions of each pool's capacity.
+    upper_scale, lower_scale : float
+        Factors on the declared U and L (the paper's Figure 6 scales U / L).
+    upper : dict, optional
+        U by resource, in place of the exact one, for both pools.
+    lower : float, optional
+        L, in place of the exact one, for both pools.
+    least_payoff : float
+        A job is admitted if its payoff is above this; 0 is the paper's rule. With the literal L
+        prices are so small that a time-critical job passes that earns e^-100 and takes the servers
+        from the next; any threshold above the rounding of a utility keeps it out.
+    """
+
+    def __init__(
+        self,
+        engine: Engine = "oracle",
+        lower_floor: float = 0.0,
+        units: Units = "file",
+        upper_scale: float = 1.0,
+        lower_scale: float = 1.0,
+        upper: dict[str, float] | None = None,
+        lower: float | None = None,
+        least_payoff: float = 0.0,
+    ) -> None:
+        super().__init__(engine)
+        positive = {"upper_scale": upper_scale, "lower_scale": lower_scale, "lower": lower}
+        positive |= {f"upper.{name}": value for name, value in (upper or {}).items()}
+        for name, value in positive.items():
+            if value is not None and not 0 < value < math.inf:
+                raise InputError(f"set.{name}", value, "must be positive")
+        if not 0 <= lower_floor <= 1:
+            raise InputError("set.lower_floor", lower_floor, "must be in 0..1")
+        if not 0 <= least_payoff < math.inf:
+            raise InputError("set.least_payoff", least_payoff, "must be at least 0")
+        self.lower_floor = lower_floor
+        self.units = units
+        self.upper_scale = upper_scale
+        self.lower_scale = lower_scale
+        self.upper = upper
+        self.lower = lower
+        self.least_payoff = least_payoff
+
+    def price_function(self, environment: Environment, rows: Rows) -> ExponentialPrices:
+        """(22) with the declared bounds, scaled or given by the settings."""
+        facts: Mapping[str, PoolFacts] = environment.estimates["price_bounds"]
+        resources = environment.cluster.resources  # type: ignore[attr-defined]
+        for name in self.upper or {}:
+            if name not in resources:
+                raise InputError(f"set.upper.{name}", name, f"must be one of {resources}")
+        bounds = {
+            pool: self._declared(facts[pool].bounds(self.lower_floor, self.units), resources)
+            for pool in POOLS
+        }
+        return ExponentialPrices(rows, bounds)
+
+    def _declared(self, exact: PriceBounds, resources: tuple[str, ...]) -> PriceBounds:
+        log_upper = exact.log_upper + math.log(self.upper_scale)
+        for name, value in (self.upper or {}).items():
+            index = resources.index(name)
+            if math.isfinite(log_upper[index]):
+                log_upper[index] = math.log(value)
+        log_lower = exact.log_lower + math.log(self.lower_scale)
+        log_scale = exact.log_scale
+        if self.lower is not None:
+            log_lower, log_scale = math.log(self.lower), 0.0
+        return PriceBounds(log_upper, log_lower, exact.log_eta, log_scale)
+
+    def respond_by_oracle(self, oracle: BlockOracle, block: int) -> Response | None:
+        """Best schedule of a payoff worth admitting, or None."""
+        assert isinstance(oracle, OasisOracle)
+        return oracle.best_response(
+            block, self.posted_prices, self.residual, above=self.least_payoff
+        )
+
+
+class OasisChunk(Oasis):
+    """Algorithm 1 with the printed Algorithm 2: whole chunks in each slot."""
+
+    def respond_by_oracle(self, oracle: BlockOracle, block: int) -> Response | None:
+        """Take the chunk program's answer, which is at most the exact best response."""
+        assert isinstance(oracle, OasisOracle)
+        return oracle.chunk_best_response(
+            block, self.posted_prices, self.residual, above=self.least_payoff
+        )
+
+
+ALGORITHMS: dict[str, Factory] = {
+    "oasis": Oasis,
+    "oasis-chunk": OasisChunk,
+    "dual-price": DualPrice,
+    "reoptimise": Reoptimise,
+    "fifo": Fifo,
+    "drf": Drf,
+    "rrh": Rrh,
+    "dorm": Dorm,
+}
+
+
+def declared_estimates(instance: Instance) -> dict[str, Any]:
+    """Facts from which U and L follow exactly, as the paper's experiments declare them."""
+    assert isinstance(instance, OasisInstance)
+    return {"price_bounds": pool_facts(instance)}
+
+
+def theorem(instance: Instance, lower_floor: float = 0.0, units: Units = "file") -> dict[str, Any]:
+    """Theorem 4: OASiS is ``2 alpha``-competitive, with what it assumes.
+
+    Parameters
+    ----------
+    instance : OasisInstance
+        The instance.
+    lower_floor, units
+        As for the algorithm; a floor above 0 leaves the theorem's setting.
+
+    Returns
+    -------
+    dict
+        ``kind``, ``value`` (None without jobs), ``assumptions`` and the ``quantities`` U, L, eta,
+        alpha, as natural logarithms where they underflow.
+    """
+    assert isinstance(instance, OasisInstance)
+    if not instance.jobs:
+        return {"kind": "ratio", "value": None, "assumptions": [], "quantities": {}}
+    facts = pool_facts(instance)
+    bounds = {pool: facts[pool].bounds(lower_floor, units) for pool in POOLS}
+    alpha = max(bound.alpha for bound in bounds.values())
+    share = _largest_share(instance)
+    chunk_slots = max(job.minibatches * instance.minibatch_time(job) for job in instance.jobs)
+    smallest = min(float(pool.log_worst.min()) for pool in facts.values())
+    assumptions = [
+        {"name": "demands much smaller than capacities", "holds": share <= SMALL_DEMAND,
+         "worst": share},
+        {"name": "a chunk takes at most one slot", "holds": chunk_slots <= 1, "worst": chunk_slots},
+        {"name": "U and L are exact", "holds": lower_floor == 0, "worst": lower_floor},
+        {"name": "every utility at the horizon is positive", "holds": math.isfinite(smallest),
+         "worst": smallest if math.isfinite(smallest) else None},
+    ]  # fmt: skip
+    quantities = {
+        pool: {
+            "log_upper": {
+                name: float(value)
+                for name, value in zip(instance.resources, bound.log_upper, strict=True)
+                if math.isfinite(value)
+            },
+            "log_lower": bound.log_lower if math.isfinite(bound.log_lower) else None,
+            "log_eta": bound.log_eta if math.isfinite(bound.log_eta) else None,
+            "alpha": bound.alpha,
+        }
+        for pool, bound in bounds.items()
+    }
+    return {
+        "kind": "ratio",
+        "value": 2 * alpha,
+        "assumptions": assumptions,
+        "quantities": {"alpha": alpha, **quantities},
+    }
+
+
+def _largest_share(instance: OasisInstance) -> float:
+    """Largest demand of one worker or PS as a share of a server that can hold it."""
+    share = 0.0
+    for demand, capacity in (
+        (instance.worker_demand, instance.worker_capacity),
+        (instance.ps_demand, instance.ps_capacity),
+    ):
+        for unit in demand:
+            holds = capacity[(capacity >= unit).all(axis=1)]
+            if holds.size and unit.any():
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    parts = np.where(unit > 0, unit / holds, 0.0)
+                share = max(share, float(parts.max()))
+    return share

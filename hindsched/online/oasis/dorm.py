@@ -1,0 +1,213 @@
+"""``dorm``: utilisation-maximising allocation with bounded unfairness and churn (Dorm, 2017).
+
+After Sun et al., "Towards distributed machine learning in shared clusters: a dynamically-
+partitioned approach", as OASiS's paper words it.
+
+==================  =====================================================
+``y[j, h]``         workers of job j on worker server h
+``z[j, k]``         parameter servers of job j on PS server k
+``drift[j]``        distance of j's workers from its DRF number of workers
+``changed[j]``      whether a running job's allocation changes
+==================  =====================================================
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+
+from hindsched.errors import InputError
+from hindsched.instances.oasis.instance import how_many_fit
+from hindsched.online.dynamics import Placement
+from hindsched.online.oasis.dynamics import OasisCluster
+from hindsched.online.protocol import Environment
+from hindsched.online.rivals.drf import progressive_filling
+from hindsched.online.rivals.elastic import EventDriven
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.program import solve_program
+
+
+class Dorm(EventDriven):
+    """Dorm: a mixed-integer program at each arrival and completion.
+
+    Every job is admitted. The program chooses workers and parameter servers per job and server to
+    maximise total resource utilisation, subject to a total fairness loss of at most `theta1`
+    against the shares of dominant resource fairness and at most a share `theta2` of the running
+    jobs changing their allocation. A job that DRF serves has at least one worker. A job's share is
+    its workers times the dominant share of one worker with its part of a parameter server.
+
+    Parameters
+    ----------
+    theta1 : float
+        Bound on the summed fairness loss (dominant shares).
+    theta2 : float
+        Bound on the share of running jobs whose allocation changes.
+    time_limit : float
+        Seconds for each program. A limit reached is counted; a program without a point keeps the
+        present allocation and is counted apart.
+    """
+
+    def __init__(self, theta1: float = 0.1, theta2: float = 0.1, time_limit: float = 1.0) -> None:
+        for name, value in (("theta1", theta1), ("theta2", theta2)):
+            if not value >= 0:
+                raise InputError(f"set.{name}", value, "must be at least 0")
+        self.theta1, self.theta2 = theta1, theta2
+        self.options = SolveOptions(time_limit=time_limit, gap=1e-3)
+
+    def start(self, environment: Environment) -> None:
+        """Begin with an empty cluster."""
+        super().start(environment)
+        self._counts = {"programs": 0, "limits_reached": 0, "kept": 0}
+        self._events: list[dict[str, Any]] = []
+
+    def reallocate(self) -> None:
+        """Solve the program; keep the present allocation if it has no point."""
+        if not self.jobs:
+            return
+        before = dict(self.held)
+        self.release_all()
+        fair = progressive_filling(self.cluster, self.jobs)
+        for name, placement in fair.items():
+            self.cluster.release(self.jobs[name], placement)
+        chosen = self._solve({name: p.num_workers for name, p in fair.items()}, before)
+        if chosen is None:
+            self._counts["kept"] += 1
+        self.held = before if chosen is None else chosen
+        for name, placement in self.held.items():
+            self.cluster.book(self.jobs[name], placement)
+        self._record(fair, before, kept=chosen is None)
+
+    def _solve(
+        self, fair_workers: dict[str, int], before: dict[str, Placement]
+    ) -> dict[str, Placement] | None:
+        model = self._program(fair_workers, before)
+        result = solve_program(model, self.options)
+        self._counts["programs"] += 1
+        self._counts["limits_reached"] += result.stopped_by == "time_limit"
+        if not result.has_point:
+            return None
+        chosen = {}
+        for name in self.jobs:
+            counts = [
+                {h: round(pyo.value(v[name, h])) for h in servers if (name, h) in v}
+                for v, servers in ((model.y, model.H), (model.z, model.K))
+            ]
+            workers, ps = ({h: n for h, n in count.items() if n} for count in counts)
+            if workers:
+                chosen[name] = Placement(workers, ps)
+        return chosen
+
+    def _program(self, fair_workers: dict[str, int], before: dict[str, Placement]) -> Any:
+        assert isinstance(self.cluster, OasisCluster)
+        instance = self.cluster.instance
+        jobs, names = self.jobs, list(self.jobs)
+        pools = (
+            ("H", instance.worker_servers, instance.worker_capacity, 0),
+            ("K", instance.ps_servers, instance.ps_capacity, 1),
+        )
+        demand = {name: instance.demand_of(job) for name, job in jobs.items()}
+        most = {name: self.cluster.max_workers(job) for name, job in jobs.items()}
+        model = pyo.ConcreteModel()
+        utilisation: list[Any] = []
+        placed: list[Any] = []
+        for label, servers, capacity, pool in pools:
+            index = {server.name: i for i, server in enumerate(servers)}
+            fits = {
+                (name, h): int(how_many_fit(capacity[i], demand[name][pool], most[name]))
+                for name in names
+                for h, i in index.items()
+            }
+            keys = [key for key, count in fits.items() if count]
+            setattr(model, label, pyo.Set(initialize=list(index)))
+            units = pyo.Var(
+                keys, within=pyo.NonNegativeIntegers, bounds=lambda _, j, h, f=fits: (0, f[j, h])
+            )
+            setattr(model, "y" if pool == 0 else "z", units)
+            placed.append(units)
+            rows = pyo.ConstraintList()
+            setattr(model, f"capacity_{label}", rows)
+            total = capacity.sum(axis=0)
+            for h, i in index.items():
+                here = [name for name in names if (name, h) in units]
+                for r in range(len(instance.resources)):
+                    needing = [name for name in here if demand[name][pool][r] > 0]
+                    if not needing:
+                        continue
+                    used = pyo.quicksum(float(demand[j][pool][r]) * units[j, h] for j in needing)
+                    rows.add(used <= float(capacity[i, r]))
+                    utilisation.append(used / float(total[r]))
+        y, z = placed
+
+        model.changed = pyo.Var(list(before), within=pyo.Binary)
+        model.drift = pyo.Var(names, within=pyo.NonNegativeReals)
+        model.job_rows = pyo.ConstraintList()
+        add = model.job_rows.add
+        for name, job in jobs.items():
+            workers = pyo.quicksum(y[name, h] for h in model.H if (name, h) in y)
+            ps = pyo.quicksum(z[name, k] for k in model.K if (name, k) in z)
+            b, big_b = instance.bandwidth_of(job)
+            fair = fair_workers.get(name, 0)
+            add((1 if fair else 0, workers, most[name]))
+            if b > 0:
+                add(b * workers <= big_b * ps)
+                add(ps <= workers)
+            add(model.drift[name] >= workers - fair)
+            add(model.drift[name] >= fair - workers)
+        for name, placement in before.items():
+            for units, held in ((y, placement.workers), (z, placement.ps)):
+                for key in units:
+                    if key[0] == name:
+                        was, upper = held.get(key[1], 0), units[key].ub
+                        add(units[key] - was <= (upper - was) * model.changed[name])
+                        add(was - units[key] <= was * model.changed[name])
+        model.fairness = pyo.Constraint(
+            expr=pyo.quicksum(self._unit_share(jobs[j]) * model.drift[j] for j in names)
+            <= self.theta1
+        )
+        if before:
+            model.churn = pyo.Constraint(
+                expr=pyo.quicksum(model.changed[j] for j in before) <= self.theta2 * len(before)
+            )
+        model.objective = pyo.Objective(expr=pyo.quicksum(utilisation), sense=pyo.maximize)
+        return model
+
+    def _unit_share(self, job: Any) -> float:
+        """Dominant share of one worker with its part of a parameter server."""
+        assert isinstance(self.cluster, OasisCluster)
+        instance = self.cluster.instance
+        worker, ps = instance.demand_of(job)
+        b, big_b = instance.bandwidth_of(job)
+        part = b / big_b if big_b else 0.0
+        shares = [0.0]
+        for demand, capacity in (
+            (worker, instance.worker_capacity),
+            (part * ps, instance.ps_capacity),
+        ):
+            total = capacity.sum(axis=0)
+            shares.append(float(np.divide(demand, total, where=total > 0, out=0 * demand).max()))
+        return max(shares)
+
+    def _record(
+        self, fair: dict[str, Placement], before: dict[str, Placement], *, kept: bool
+    ) -> None:
+        """Write down both sides of both constraints at this event."""
+        loss = 0.0
+        for name, job in self.jobs.items():
+            held, wanted = (p[name].num_workers if name in p else 0 for p in (self.held, fair))
+            loss += self._unit_share(job) * abs(held - wanted)
+        changed = sum(self.held.get(name) != placement for name, placement in before.items())
+        self._events.append(
+            {
+                "slot": self.slot,
+                "fairness_loss": loss,
+                "changed": changed,
+                "running": len(before),
+                "kept": kept,
+            }
+        )
+
+    def report(self) -> dict[str, Any]:
+        """Count programs, limits reached and allocations kept; both constraints at every event."""
+        return {**self._counts, "events": list(self._events)}

@@ -1,0 +1,227 @@
+"""How the cluster and the jobs' progress follow from decisions: workers and PSs, slot by slot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.errors import Refused
+from hindsched.instances.base import Instance
+from hindsched.instances.oasis.instance import OasisInstance, OasisJob
+from hindsched.online.dynamics import Cluster, Placement
+from hindsched.online.protocol import Environment, draws
+from hindsched.online.truth import RowTruth
+from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Assignment, Solution, build_solution
+
+MOST_FIXED_WORKERS = 30
+"""Fixed gang sizes are drawn from 1..min(30, most workers)."""
+
+
+class Truth(RowTruth):
+    """Books rows on servers and refuses those that break (3)-(7), (9), (10), (12) or (13)."""
+
+    instance: OasisInstance
+
+    def __init__(self, instance: Instance, environment: Environment) -> None:
+        super().__init__(instance, environment)
+        horizon = self.instance.horizon
+        self._index = {
+            "workers": {s.name: i for i, s in enumerate(self.instance.worker_servers)},
+            "ps": {s.name: i for i, s in enumerate(self.instance.ps_servers)},
+        }
+        self._free = {
+            "workers": np.repeat(self.instance.worker_capacity[None], horizon, axis=0),
+            "ps": np.repeat(self.instance.ps_capacity[None], horizon, axis=0),
+        }
+        self._slack = {
+            role: FEASIBILITY_TOLERANCE * np.maximum(1.0, free[0])
+            for role, free in self._free.items()
+        }
+        self._held: dict[str, NDArray[np.int64]] = {}
+
+    def check_row(self, slot: int, job: OasisJob, row: Assignment) -> None:
+        """Check one more row against all rows so far and book its use."""
+        where = f"job {job.name}, slots {row['from']}..{row['to']}"
+        if not slot <= row["from"] <= row["to"] <= self.instance.horizon:
+            raise Refused("(9)", where, f"slots must be in {slot}..{self.instance.horizon}")
+        span = slice(row["from"] - 1, row["to"])
+        held = self._held.setdefault(job.name, np.zeros((2, self.instance.horizon), dtype=np.int64))
+        demands = self.instance.demand_of(job)
+        bookings = []
+        for number, role, demand in zip(("(4)", "(5)"), ("workers", "ps"), demands, strict=True):
+            for server, count in row.get(role, {}).items():
+                if type(count) is not int or count < 0:
+                    raise Refused("(12)" if role == "workers" else "(13)", where, f"{count!r}")
+                index = self._index[role][server]
+                left = self._free[role][span, index] - count * demand
+                if (left < -self._slack[role][index]).any():
+                    raise Refused(number, f"{where}, server {server}", f"lacks {-left.min():.6g}")
+                bookings.append((role, index, left))
+        counts = [sum(row.get(role, {}).values()) for role in ("workers", "ps")]
+        workers, ps = (held[:, span] + np.array(counts)[:, None]).tolist()
+        b, big_b = self.instance.bandwidth_of(job)
+        if max(workers) > job.chunks:
+            raise Refused("(3)", where, f"{max(workers)} workers for {job.chunks} chunks")
+        for n, s in zip(workers, ps, strict=True):
+            if n * b > s * big_b + FEASIBILITY_TOLERANCE * max(1.0, b):
+                raise Refused("(6)", where, f"{s} parameter servers for {n} workers")
+            if s > n:
+                raise Refused("(7)", where, f"{s} parameter servers for {n} workers")
+        for role, index, left in bookings:
+            self._free[role][span, index] = left
+        held[:, span] += np.array(counts)[:, None]
+
+    def unfinished(self) -> list[str]:
+        """Jobs that ran without reaching their work."""
+        return [
+            job.name
+            for job in self.instance.jobs
+            if job.name in self._held and self._held[job.name][0].sum() < self.instance.work_of(job)
+        ]
+
+    def solution(self) -> Solution:
+        """Rows of all jobs that reached their work: the others earn nothing and are left out."""
+        left_out = set(self.unfinished())
+        rows = {name: rows for name, rows in self.rows.items() if name not in left_out}
+        return build_solution(self.instance, rows, self.environment.formulation)
+
+    def report(self) -> dict[str, Any]:
+        """Name the jobs that ran in vain."""
+        return {"unfinished": self.unfinished()}
+
+
+def promised_rows(rows: list[Assignment], slot: int) -> tuple[list[Assignment], bool]:
+    """Of a planned job only what runs in this slot is irrevocable: workers are elastic."""
+    now = [{**row, "from": slot, "to": slot} for row in rows if row["from"] <= slot <= row["to"]]
+    return now, False
+
+
+class OasisCluster(Cluster):
+    """Placement is round-robin over the servers that fit; work is counted in worker-slots."""
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self.instance: OasisInstance = environment.cluster  # type: ignore[assignment]
+        self._names = {
+            "workers": [server.name for server in self.instance.worker_servers],
+            "ps": [server.name for server in self.instance.ps_servers],
+        }
+        self._index = {
+            role: {name: i for i, name in enumerate(names)} for role, names in self._names.items()
+        }
+        capacities = {"workers": self.instance.worker_capacity, "ps": self.instance.ps_capacity}
+        self._free = {role: capacity.copy() for role, capacity in capacities.items()}
+        self._total = {role: capacity.sum(axis=0) for role, capacity in capacities.items()}
+        self._slack = {
+            role: FEASIBILITY_TOLERANCE * np.maximum(1.0, capacity)
+            for role, capacity in capacities.items()
+        }
+        self._next = {"workers": 0, "ps": 0}
+        self._demands: dict[str, dict[str, NDArray[np.float64]]] = {}
+        self._most: dict[str, int] = {}
+
+    def place(self, job: OasisJob, workers: int) -> Placement | None:
+        """Book `workers` workers and the parameter servers that (6) needs."""
+        return self._grow(job, Placement({}), workers)
+
+    def extend(self, job: OasisJob, placement: Placement | None) -> Placement | None:
+        """Book one more worker, and one more parameter server if (6) then needs it."""
+        return self._grow(job, placement or Placement({}), 1)
+
+    def _grow(self, job: OasisJob, placement: Placement, more: int) -> Placement | None:
+        target = placement.num_workers + more
+        more_ps = self.instance.ps_needed(job, target) - sum(placement.ps.values())
+        new_workers = self._book_units(job, "workers", more)
+        if new_workers is None:
+            return None
+        new_ps = self._book_units(job, "ps", more_ps)
+        if new_ps is None:
+            self._give_back(job, "workers", new_workers)
+            return None
+        return Placement(_added(placement.workers, new_workers), _added(placement.ps, new_ps))
+
+    def _book_units(self, job: OasisJob, role: str, count: int) -> dict[str, int] | None:
+        """Round-robin from the server after the last one used; None (nothing booked) if no room."""
+        demand = self._demand(job)[role]
+        free, slack = self._free[role], self._slack[role]
+        booked: dict[str, int] = {}
+        start = self._next[role]
+        for _ in range(count):
+            fits = np.flatnonzero((free + slack >= demand).all(axis=1))
+            if fits.size == 0:
+                self._give_back(job, role, booked)
+                self._next[role] = start
+                return None
+            place = fits[np.searchsorted(fits, self._next[role]) % fits.size]
+            free[place] -= demand
+            self._next[role] = (int(place) + 1) % len(free)
+            name = self._names[role][place]
+            booked[name] = booked.get(name, 0) + 1
+        return booked
+
+    def _give_back(self, job: OasisJob, role: str, booked: dict[str, int]) -> None:
+        demand = self._demand(job)[role]
+        for name, count in booked.items():
+            self._free[role][self._index[role][name]] += count * demand
+
+    def book(self, job: OasisJob, placement: Placement) -> None:
+        """Book a placement that is known to fit."""
+        for role, counts in (("workers", placement.workers), ("ps", placement.ps)):
+            demand = self._demand(job)[role]
+            for name, count in counts.items():
+                self._free[role][self._index[role][name]] -= count * demand
+
+    def release(self, job: OasisJob, placement: Placement) -> None:
+        """Give a placement back."""
+        self._give_back(job, "workers", placement.workers)
+        self._give_back(job, "ps", placement.ps)
+
+    def work(self, job: OasisJob) -> float:
+        """Worker-slots that the job needs."""
+        return float(self.instance.work_of(job))
+
+    def progress(self, job: OasisJob, placement: Placement) -> float:
+        """Each worker does one worker-slot a slot."""
+        return float(placement.num_workers)
+
+    def max_workers(self, job: OasisJob) -> int:
+        """Most workers that the empty cluster can run for the job at once."""
+        if job.name not in self._most:
+            self._most[job.name] = self.instance.most_workers(job)
+        return self._most[job.name]
+
+    def fixed_workers(self, job: OasisJob) -> int:
+        """Draw from 1..min(30, most workers) by (seed, job name)."""
+        most = min(MOST_FIXED_WORKERS, self.max_workers(job))
+        return 1 + int(draws(self.environment.seed, job.name, "workers").random() * most)
+
+    def dominant_share(self, job: OasisJob, workers: int) -> float:
+        """Largest share of a resource's total over the worker servers, or over the PS servers."""
+        counts = {"workers": workers, "ps": self.instance.ps_needed(job, workers)}
+        share = 0.0
+        for role, count in counts.items():
+            total = self._total[role]
+            needed = self._demand(job)[role] * count
+            share = max(share, float((needed[total > 0] / total[total > 0]).max(initial=0.0)))
+        return share
+
+    def row(self, job: OasisJob, placement: Placement, first: int, last: int) -> Assignment:
+        """Row of the solution file."""
+        return {"from": first, "to": last, "workers": placement.workers, "ps": placement.ps}
+
+    def _demand(self, job: OasisJob) -> dict[str, NDArray[np.float64]]:
+        if job.name not in self._demands:
+            worker, ps = self.instance.demand_of(job)
+            self._demands[job.name] = {"workers": worker, "ps": ps}
+        return self._demands[job.name]
+
+
+def build_cluster(environment: Environment) -> OasisCluster:
+    """Return the cluster as baselines see it."""
+    return OasisCluster(environment)
+
+
+def _added(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
+    return {name: left.get(name, 0) + right.get(name, 0) for name in {**left, **right}}

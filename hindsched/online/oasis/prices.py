@@ -1,0 +1,227 @@
+"""OASiS's posted prices: the price functions (22) and their bounds (23)-(26), in log space.
+
+=====================  ==============================================  =====================
+paper                  here                                            unit
+=====================  ==============================================  =====================
+``U_1^r, U_2^r``       `PriceBounds.log_upper` (natural logarithm)     log utility per unit
+``L_1, L_2``           `PriceBounds.log_lower`                         log utility per unit
+``eta_1, eta_2``       `PoolFacts.log_eta`                             logarithm, no unit
+``P_h^r, Q_k^r``       `ExponentialPrices`                             utility per unit
+=====================  ==============================================  =====================
+
+Where we differ from the print: (23), (24) use ``f(dmin - 1)``, the utility of a job that starts in
+its arrival slot and runs with all its workers, since f takes completion minus arrival; a resource
+that a job does not need is left out of the maximum; the stray ceiling of (26) is dropped; ``1/eta``
+is the minimum over the jobs. L is so small for time-critical jobs that only its logarithm exists.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.instances.base import SigmoidUtility, Utility
+from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.solvers.pricing.rows import Rows, Vector
+
+Units = Literal["file", "capacity"]
+POOLS = ("worker_capacity", "ps_capacity")
+
+
+@dataclass(frozen=True)
+class PoolFacts:
+    """What the bounds of one pool (worker servers or PS servers) are made of.
+
+    Parameters
+    ----------
+    log_best : ndarray, shape (I,)
+        Logarithm of the largest utility of each job, ``f(dmin - 1)``.
+    log_worst : ndarray, shape (I,)
+        Logarithm of the smallest: ``f(T - a)``, or the last that is above 0.
+    log_priority : ndarray, shape (I,)
+        Logarithm of the utility's scale, for the floor on L.
+    work : ndarray, shape (I,)
+        Worker-slots of each job.
+    demand : ndarray, shape (I, R)
+        Demand of one worker (or PS).
+    total : ndarray, shape (R,)
+        Capacity summed over the pool.
+    horizon : int
+        T.
+    """
+
+    log_best: Vector
+    log_worst: Vector
+    log_priority: Vector
+    work: Vector
+    demand: Vector
+    total: Vector
+    horizon: int
+
+    def log_eta(self, demand: Vector, total: Vector) -> float:
+        """Logarithm of eta: ``1/eta = min_i W_i sum_r w_i^r / (T sum_r C^r)``."""
+        shares = self.work * demand.sum(axis=1)
+        return math.log(self.horizon * total.sum()) - math.log(shares[shares > 0].min())
+
+    def bounds(self, floor: float, units: Units) -> PriceBounds:
+        """Evaluate (23) and (25) (or (24) and (26)).
+
+        Parameters
+        ----------
+        floor : float
+            The smallest utility counts as at least `floor` times the job's priority.
+        units : {"file", "capacity"}
+            The file's own units, or fractions of the pool's capacity (L and alpha depend on the
+            units since (25) adds resources up).
+        """
+        scale = np.where(self.total > 0, self.total, 1.0) if units == "capacity" else 1.0
+        demand, total = self.demand / scale, self.total / scale
+        needs = demand.sum(axis=1) > 0
+        used = (self.demand > 0).any(axis=0)
+        if not needs.any():
+            nothing = np.full(demand.shape[1], -math.inf)
+            return PriceBounds(nothing, -math.inf, -math.inf)
+        per_unit = np.full(demand.shape, -math.inf)
+        job, resource = np.nonzero(demand)
+        per_unit[job, resource] = self.log_best[job] - np.log(demand[job, resource])
+        log_upper = np.where(used, per_unit.max(axis=0), -math.inf)
+        log_worst = self.log_worst
+        if floor > 0:
+            log_worst = np.maximum(log_worst, math.log(floor) + self.log_priority)
+        earns = needs & np.isfinite(log_worst)
+        log_eta = self.log_eta(demand, total)
+        log_lower = -math.inf
+        if earns.any():
+            cost = np.log(self.work[earns] * demand[earns].sum(axis=1))
+            log_lower = float((log_worst[earns] - cost).min()) - math.log(4) - log_eta
+        log_scale = np.log(scale) if units == "capacity" else 0.0
+        return PriceBounds(log_upper - log_scale, log_lower, log_eta, np.asarray(log_scale))
+
+
+@dataclass(frozen=True)
+class PriceBounds:
+    """Logarithms of U^r, of L and of eta for one pool.
+
+    Parameters
+    ----------
+    log_upper : ndarray, shape (R,)
+        Per unit of the file; -inf for a resource that nobody needs.
+    log_lower : float
+        Per unit that (25) was evaluated in.
+    log_eta : float
+        Logarithm of the scaling factor.
+    log_scale : ndarray, shape (R,) or ()
+        Logarithm of the file's units in one unit that (25) was evaluated in.
+    """
+
+    log_upper: Vector
+    log_lower: float
+    log_eta: float
+    log_scale: NDArray[np.float64] | float = 0.0
+
+    @property
+    def log_lowers(self) -> Vector:
+        """Logarithm of L per unit of the file, shape (R,)."""
+        return self.log_lower - self.log_scale + np.zeros_like(self.log_upper)
+
+    @property
+    def alpha(self) -> float:
+        """``max_r(1, ln U^r / L)``."""
+        finite = np.isfinite(self.log_upper)
+        if not finite.any() or not np.isfinite(self.log_lower):
+            return 1.0
+        return max(1.0, float((self.log_upper[finite] - self.log_lowers[finite]).max()))
+
+
+def pool_facts(instance: OasisInstance) -> dict[str, PoolFacts]:
+    """Facts of both pools, by the name of their row set."""
+    jobs = instance.jobs
+    horizon = instance.horizon
+    log_best = [
+        _log_utility(job.utility, duration - 1)
+        for job, duration in zip(jobs, instance.min_duration, strict=True)
+    ]
+    log_worst = [
+        _log_smallest(job.utility, duration - 1, horizon - job.arrival)
+        for job, duration in zip(jobs, instance.min_duration, strict=True)
+    ]
+    log_priority = [
+        _log(job.utility.priority)
+        if isinstance(job.utility, SigmoidUtility)
+        else _log_utility(job.utility, 0)
+        for job in jobs
+    ]
+    pools = (
+        (instance.worker_demand, instance.worker_capacity),
+        (instance.ps_demand, instance.ps_capacity),
+    )
+    return {
+        name: PoolFacts(
+            np.array(log_best, dtype=float),
+            np.array(log_worst, dtype=float),
+            np.array(log_priority, dtype=float),
+            instance.work.astype(float),
+            demand,
+            capacity.sum(axis=0),
+            horizon,
+        )
+        for name, (demand, capacity) in zip(POOLS, pools, strict=True)
+    }
+
+
+class ExponentialPrices:
+    """(22): ``L (U^r / L)^(used / capacity)`` on every row.
+
+    Parameters
+    ----------
+    rows : Rows
+        Row sets ``worker_capacity`` and ``ps_capacity`` over (server, resource, slot).
+    bounds : dict
+        Bounds by row set.
+
+    Notes
+    -----
+    A resource that nobody needs costs nothing; a server without any of a resource posts U.
+    """
+
+    def __init__(self, rows: Rows, bounds: dict[str, PriceBounds]) -> None:
+        lower, span = {}, {}
+        for row_set in rows.sets:
+            bound = bounds[row_set.name]
+            needed = np.isfinite(bound.log_upper)
+            log_lower = np.where(needed, bound.log_lowers, -math.inf)
+            width = np.zeros_like(log_lower)
+            width[needed] = bound.log_upper[needed] - bound.log_lowers[needed]
+            lower[row_set.name] = np.broadcast_to(log_lower[None, :, None], row_set.shape)
+            span[row_set.name] = np.broadcast_to(width[None, :, None], row_set.shape)
+        self._log_lower = rows.pack(lower)
+        self._width = rows.pack(span)
+        self._capacity = rows.capacity
+
+    def __call__(self, rows: NDArray[np.int64], used: Vector) -> Vector:
+        """Price of the rows `rows` when `used` of each is used."""
+        capacity = self._capacity[rows]
+        share = np.divide(used, capacity, out=np.ones_like(used), where=capacity > 0)
+        return np.exp(self._log_lower[rows] + self._width[rows] * share)
+
+
+def _log_utility(utility: Utility, completion: int) -> float:
+    if isinstance(utility, SigmoidUtility):
+        return _log(utility.priority) + utility.log_value_per_priority(completion)
+    return _log(utility.value(completion))
+
+
+def _log_smallest(utility: Utility, first: int, last: int) -> float:
+    """Logarithm of the smallest utility above 0 at completions first..last; -inf for none."""
+    if isinstance(utility, SigmoidUtility):
+        return _log_utility(utility, last)
+    positive = (value for x in range(last, first - 1, -1) if (value := utility.value(x)) > 0)
+    return _log(next(positive, 0.0))
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf

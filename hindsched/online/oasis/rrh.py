@@ -1,0 +1,88 @@
+"""``rrh``: risk-reward scheduling (Irwin, Grit and Chase, HPDC 2004), as OASiS's paper words it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hindsched.errors import InputError
+from hindsched.online.dynamics import Placement
+from hindsched.online.protocol import Environment
+from hindsched.online.rivals.elastic import WORK_TOLERANCE, EventDriven
+
+
+class Rrh(EventDriven):
+    """Risk-reward heuristic.
+
+    A job has a fixed number of workers n and, with its remaining work, q remaining slots. Its
+    reward is the utility at the completion it would have if run now; its delay cost is what the
+    other admitted unfinished jobs would lose if delayed by q. It is admitted if reward minus cost
+    exceeds the threshold. At each arrival and completion the admitted jobs are ranked by
+    (utility - cost) / (n q) and run greedily as they fit; the rest pause, keeping progress and
+    size. Utility past the horizon is 0.
+
+    Parameters
+    ----------
+    threshold : float
+        Admission threshold, in units of utility.
+    """
+
+    randomised = True
+
+    def __init__(self, threshold: float = 0.0) -> None:
+        if math.isnan(threshold):
+            raise InputError("set.threshold", threshold, "must be a number")
+        self.threshold = threshold
+
+    def start(self, environment: Environment) -> None:
+        """Begin with an empty cluster."""
+        super().start(environment)
+        self._admissions: list[dict[str, Any]] = []
+
+    def admit(self, job: Any) -> bool:
+        """Admit if reward minus delay cost exceeds the threshold."""
+        if not super().admit(job):
+            return False
+        net = self._net_reward(job, self.cluster.work(job))
+        admitted = net > self.threshold
+        self._admissions.append({"job": job.name, "net": net, "admitted": admitted})
+        return admitted
+
+    def reallocate(self) -> None:
+        """Rank admitted jobs by net reward per worker-slot and run them greedily as they fit."""
+        self.release_all()
+        rank = {
+            name: self._net_reward(job, self.remaining[name])
+            / (self.cluster.fixed_workers(job) * self._slots_left(job, self.remaining[name]))
+            for name, job in self.jobs.items()
+        }
+        held: dict[str, Placement] = {}
+        for name in sorted(self.jobs, key=lambda name: -rank[name]):
+            job = self.jobs[name]
+            placement = self.cluster.place(job, self.cluster.fixed_workers(job))
+            if placement is not None:
+                held[name] = placement
+        self.held = held
+
+    def _slots_left(self, job: Any, work: float) -> int:
+        return max(1, math.ceil(work / self.cluster.fixed_workers(job) - WORK_TOLERANCE))
+
+    def _net_reward(self, job: Any, work: float) -> float:
+        """Utility if run now, minus what the other admitted jobs lose by the delay."""
+        delay = self._slots_left(job, work)
+        reward = self._value(job, self.slot + delay - 1)
+        cost = 0.0
+        for name, other in self.jobs.items():
+            if name != job.name:
+                end = self.slot + self._slots_left(other, self.remaining[name]) - 1
+                cost += self._value(other, end) - self._value(other, end + delay)
+        return reward - cost
+
+    def _value(self, job: Any, completion: int) -> float:
+        if completion > self.environment.cluster.horizon:
+            return 0.0
+        return float(job.utility.value(completion - job.arrival))
+
+    def report(self) -> dict[str, Any]:
+        """Net reward of each job at its admission."""
+        return {"admissions": list(self._admissions)}

@@ -1,0 +1,1 @@
+"""Solutions of `astraea`: what was decided, checked from the definition."""

@@ -1,0 +1,1 @@
+"""Solutions of `batchsched`: what was decided, checked from the definition."""

@@ -1,0 +1,1 @@
+"""Solutions of `edgecloud`: what was decided, checked from the definition."""

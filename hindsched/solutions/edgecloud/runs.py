@@ -1,0 +1,99 @@
+"""Run-length arrays of the edgecloud family: runs of chunks, holds of PSs, and their load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.instances.edgecloud.instance import Ints
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Runs of chunks, one entry a run, sorted by (job, chunk, first slot).
+
+    Parameters
+    ----------
+    job : ndarray of int
+        Position of the job.
+    chunk : ndarray of int
+        Number of the chunk, from 1.
+    place : ndarray of int
+        Position of the worker in `EdgecloudInstance.worker_list`; their number means the cloud.
+    first, last : ndarray of int
+        First and last slot.
+    """
+
+    job: Ints
+    chunk: Ints
+    place: Ints
+    first: Ints
+    last: Ints
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[int, int, int, int, int]] | Ints) -> Self:
+        """Build from (job, chunk, place, first, last), in any order; touching runs are merged."""
+        table = np.array(rows, dtype=np.int64).reshape(-1, 5)
+        return cls(*_merge(table).T)
+
+
+@dataclass(frozen=True)
+class Holds:
+    """Holds of PSs, one entry a hold, sorted by (job, first slot).
+
+    Parameters
+    ----------
+    job : ndarray of int
+        Position of the job.
+    place : ndarray of int
+        Position of the server; the number of servers means the cloud.
+    first, last : ndarray of int
+        First and last slot.
+    """
+
+    job: Ints
+    place: Ints
+    first: Ints
+    last: Ints
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[int, int, int, int]]) -> Self:
+        """Build from (job, place, first, last), in any order; touching holds are merged."""
+        table = np.array(rows, dtype=np.int64).reshape(-1, 4)
+        padded = np.insert(table, 1, 0, axis=1)
+        merged = _merge(padded)
+        return cls(merged[:, 0], merged[:, 2], merged[:, 3], merged[:, 4])
+
+
+def _merge(table: Ints) -> Ints:
+    """Sort rows (job, chunk, place, first, last) and join those of a place that touch."""
+    table = table[np.lexsort((table[:, 3], table[:, 1], table[:, 0]))]
+    if len(table) < 2:
+        return table
+    same = np.all(table[1:, :3] == table[:-1, :3], axis=1)
+    joins = same & (table[1:, 3] == table[:-1, 4] + 1)
+    starts = np.flatnonzero(np.concatenate(([True], ~joins)))
+    ends = np.append(starts[1:], len(table)) - 1
+    merged = table[starts]
+    merged[:, 4] = table[ends, 4]
+    return merged
+
+
+def load(first: Ints, last: Ints) -> NDArray[np.int32]:
+    """How many intervals cover each slot, from slot 0 to the last."""
+    end = int(last.max(initial=0)) + 2
+    rows = np.zeros(first.size, dtype=np.int64)
+    return loads(rows, first, last, 1, end)[0]
+
+
+def loads(row: Ints, first: Ints, last: Ints, num_rows: int, end: int) -> NDArray[np.int32]:
+    """How many intervals of each row cover each slot, shape (num_rows, end)."""
+    steps = np.zeros((num_rows, end), dtype=np.int32)
+    np.add.at(steps, (row, first), 1)
+    np.add.at(steps, (row, last + 1), -1)
+    np.cumsum(steps, axis=1, out=steps)
+    return steps

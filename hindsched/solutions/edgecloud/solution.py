@@ -1,0 +1,488 @@
+"""The edgecloud family's solution: which chunk runs where and when, and who holds which PS.
+
+Rows of the file: ``{"chunk", "server", "worker", "from", "to"}`` runs chunk 1..D on a worker
+(numbered from 1 in its server's list; a run in the cloud has no ``worker``), and
+``{"ps", "from", "to"}`` holds one PS of the job's type on a server or in the cloud.
+
+Violations carry the paper's numbers. Where the text rules and no equation does, the name is the
+rule's: ``no migration`` and ``no preemption in the cloud`` (Section III); both bind in the
+formulation ``no-migration`` only. (2i) is read as a rule on workers: a PS needs no data chunk.
+In ``literal`` a chunk number is only a lane: problem (2) as printed lets work move and split.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.errors import InputError
+from hindsched.instances.edgecloud.instance import EdgecloudInstance, Ints
+from hindsched.solutions.base import (
+    FEASIBILITY_TOLERANCE,
+    Assignment,
+    Assignments,
+    Solution,
+    Violation,
+)
+from hindsched.solutions.edgecloud.runs import Holds, Runs, load, loads
+from hindsched.solutions.rows import read_span
+
+EDGE_KEYS = {"chunk", "server", "worker", "from", "to"}
+CLOUD_KEYS = {"chunk", "server", "from", "to"}
+PS_KEYS = {"ps", "from", "to"}
+
+
+class EdgecloudSolution(Solution):
+    """Decisions for an edgecloud instance.
+
+    Parameters
+    ----------
+    instance : EdgecloudInstance
+        The instance.
+    runs : Runs
+        What runs where and when.
+    holds : Holds
+        Which job holds a PS where and when.
+    formulation : str, optional
+        ``no-migration`` (default) or ``literal``.
+    """
+
+    family = "edgecloud"
+    instance: EdgecloudInstance
+
+    def __init__(
+        self,
+        instance: EdgecloudInstance,
+        runs: Runs,
+        holds: Holds,
+        formulation: str | None = None,
+    ) -> None:
+        self.instance = instance
+        self.formulation = instance.check_formulation(formulation)
+        self.runs = runs
+        self.holds = holds
+
+    @classmethod
+    def from_assignments(
+        cls, instance: Any, assignments: Assignments, formulation: str | None = None
+    ) -> Self:
+        """Build from rows in the file's form; see the base class."""
+        runs: list[tuple[int, int, int, int, int]] = []
+        holds: list[tuple[int, int, int, int]] = []
+        position = {job.name: index for index, job in enumerate(instance.jobs)}
+        for name, rows in assignments.items():
+            if name not in position:
+                raise InputError("jobs", name, "must name a job of the instance")
+            j = position[name]
+            for number, row in enumerate(rows):
+                where = f"{name}.assignments[{number}]"
+                first, last = read_span(where, row)
+                if "ps" in row:
+                    _check_keys(row, PS_KEYS, where)
+                    holds.append((j, _ps_place(instance, row, where), first, last))
+                else:
+                    chunk = row.get("chunk")
+                    if type(chunk) is not int or not 1 <= chunk <= instance.jobs[j].chunks:
+                        rule = f"must be in 1..{instance.jobs[j].chunks}"
+                        raise InputError(f"{where}.chunk", chunk, rule)
+                    runs.append((j, chunk, worker_place(instance, row, where), first, last))
+        return cls(instance, Runs.of(runs), Holds.of(holds), formulation)
+
+    def assignments(self) -> dict[str, list[Assignment]]:
+        """Rows in the file's form."""
+        jobs, servers = self.instance.jobs, self.instance.servers
+        cloud = self.instance.cloud.name
+        worker_list = self.instance.worker_list
+        rows: dict[str, list[Assignment]] = {}
+        table = zip(*(column.tolist() for column in vars(self.runs).values()), strict=True)
+        for j, chunk, place, first, last in table:
+            if place == len(worker_list):
+                row: Assignment = {"chunk": chunk, "server": cloud, "from": first, "to": last}
+            else:
+                s, number, _ = worker_list[place]
+                row = {
+                    "chunk": chunk,
+                    "server": servers[s].name,
+                    "worker": number,
+                    "from": first,
+                    "to": last,
+                }
+            rows.setdefault(jobs[j].name, []).append(row)
+        table = zip(*(column.tolist() for column in vars(self.holds).values()), strict=True)
+        for j, place, first, last in table:
+            name = cloud if place == len(servers) else servers[place].name
+            rows.setdefault(jobs[j].name, []).append({"ps": name, "from": first, "to": last})
+        return rows
+
+    @cached_property
+    def all_cloud(self) -> NDArray[np.bool_]:
+        """Which jobs have zeta = 1: every worker and the PS in the cloud, shape (J,)."""
+        num_jobs = len(self.instance.jobs)
+        edge_run = self.runs.place < len(self.instance.worker_list)
+        edge_hold = self.holds.place < len(self.instance.servers)
+        outside = np.bincount(self.runs.job[edge_run], minlength=num_jobs)
+        outside += np.bincount(self.holds.job[edge_hold], minlength=num_jobs)
+        runs = np.bincount(self.runs.job, minlength=num_jobs)
+        zeta: NDArray[np.bool_] = (outside == 0) & (runs > 0)
+        return zeta
+
+    @cached_property
+    def chunk_slots(self) -> Ints:
+        """Slots that a chunk of each job needs, given where the job runs, shape (J,)."""
+        slots: Ints = np.where(self.all_cloud, self.instance.cloud_slots, self.instance.edge_slots)
+        return slots
+
+    @cached_property
+    def _first_chunk(self) -> Ints:
+        """Position of each job's first chunk in a flat list of all chunks, shape (J + 1,)."""
+        offsets: Ints = np.concatenate(([0], np.cumsum(self.instance.chunks)))
+        return offsets
+
+    @cached_property
+    def shortfall(self) -> Ints:
+        """Chunk-slots that are missing to each job's work, shape (J,); 0 where it is done."""
+        length = self.runs.last - self.runs.first + 1
+        offsets = self._first_chunk
+        num_jobs = len(self.instance.jobs)
+        missing: Ints
+        if self.formulation == "literal":
+            done = np.bincount(self.runs.job, weights=length, minlength=num_jobs).astype(np.int64)
+            missing = np.maximum(0, self.instance.chunks * self.chunk_slots - done)
+            return missing
+        flat = offsets[self.runs.job] + self.runs.chunk - 1
+        done = np.bincount(flat, weights=length, minlength=int(offsets[-1])).astype(np.int64)
+        need = np.repeat(self.chunk_slots, self.instance.chunks)
+        short = np.concatenate(([0], np.cumsum(np.maximum(0, need - done))))
+        missing = short[offsets[1:]] - short[offsets[:-1]]
+        return missing
+
+    @cached_property
+    def _last(self) -> Ints:
+        """Last slot in which each job runs, 0 if it never does, shape (J,)."""
+        last = np.zeros(len(self.instance.jobs), dtype=np.int64)
+        np.maximum.at(last, self.runs.job, self.runs.last)
+        return last
+
+    @cached_property
+    def job_completion_times(self) -> NDArray[np.float64]:
+        """Completion - arrival + 1 in slots, inf for an unfinished job, shape (J,)."""
+        times = (self._last - self.instance.arrivals + 1).astype(float)
+        times[self.shortfall > 0] = math.inf
+        return times
+
+    def objective(self) -> float:
+        """Total job completion time in slots (2); inf if a job is unfinished."""
+        return float(self.job_completion_times.sum())
+
+    def completion(self, job: str) -> int | None:
+        """Last slot in which the job runs, or None while work is missing."""
+        j = self.instance.job_index(job)
+        return None if self.shortfall[j] > 0 else int(self._last[j])
+
+    def violations(self) -> list[Violation]:
+        """Every constraint of (2), and of (7) where storage is limited, that is broken."""
+        return [
+            *self._qualification(),
+            *self._work(),
+            *self._overlaps(),
+            *self._cloud_capacity(),
+            *self._parameter_servers(),
+            *self._upload(),
+            *([] if self.formulation == "literal" else self._placement()),
+            *self.storage_violations(self._last),
+        ]
+
+    def _label(self, j: int | np.integer, chunk: int | np.integer | None = None) -> str:
+        name = self.instance.jobs[int(j)].name
+        return f"job {name}" if chunk is None else f"job {name}, chunk {chunk}"
+
+    def _place_label(self, place: int | np.integer) -> str:
+        if place == len(self.instance.worker_list):
+            return self.instance.cloud.name
+        s, number, _ = self.instance.worker_list[place]
+        return f"{self.instance.servers[s].name}, worker {number}"
+
+    def _qualification(self) -> list[Violation]:
+        """(2a): the worker has the type that the job asks for."""
+        kinds = [kind for _, _, kind in self.instance.worker_list]
+        found: list[Violation] = []
+        pairs = set(zip(self.runs.job.tolist(), self.runs.place.tolist(), strict=True))
+        for j, place in sorted(pairs):
+            job = self.instance.jobs[j]
+            if place == len(kinds):
+                fits = self.instance.cloud_workers(job.worker_type) != 0
+            else:
+                fits = kinds[place] == job.worker_type
+            if not fits:
+                found.append(Violation("(2a)", f"job {job.name}, {self._place_label(place)}", 1.0))
+        return found
+
+    def _work(self) -> list[Violation]:
+        """(2b): every chunk (in ``literal``: the job as a whole) is trained for all epochs."""
+        short = self.shortfall
+        return [
+            Violation("(2b)", self._label(j), float(short[j])) for j in np.flatnonzero(short > 0)
+        ]
+
+    def _overlaps(self) -> list[Violation]:
+        """(2c): a chunk runs on one worker at a time; (2d): a worker runs one chunk at a time."""
+        runs = self.runs
+        found: list[Violation] = []
+        same = (runs.job[1:] == runs.job[:-1]) & (runs.chunk[1:] == runs.chunk[:-1])
+        for i in np.flatnonzero(same & (runs.last[:-1] >= runs.first[1:])):
+            where = f"{self._label(runs.job[i], runs.chunk[i])}, slot {runs.first[i + 1]}"
+            amount = min(runs.last[i], runs.last[i + 1]) - runs.first[i + 1] + 1
+            found.append(Violation("(2c)", where, float(amount)))
+        order = np.lexsort((runs.first, runs.place))
+        place, first, last = runs.place[order], runs.first[order], runs.last[order]
+        same = (place[1:] == place[:-1]) & (place[1:] < len(self.instance.worker_list))
+        for i in np.flatnonzero(same & (last[:-1] >= first[1:])):
+            where = f"{self._place_label(place[i])}, slot {first[i + 1]}"
+            amount = min(last[i], last[i + 1]) - first[i + 1] + 1
+            found.append(Violation("(2d)", where, float(amount)))
+        return found
+
+    def _cloud_capacity(self) -> list[Violation]:
+        """(2d) of a finite cloud: no more chunks of a type at once than it has workers."""
+        runs = self.runs
+        in_cloud = runs.place == len(self.instance.worker_list)
+        found: list[Violation] = []
+        for kind, limit in (self.instance.cloud.workers or {}).items():
+            jobs = [job.worker_type == kind for job in self.instance.jobs]
+            chosen = in_cloud & np.array(jobs, dtype=bool)[runs.job]
+            excess = load(runs.first[chosen], runs.last[chosen]) - limit
+            for slot in np.flatnonzero(excess > 0)[:1].tolist():
+                where = f"{self.instance.cloud.name}, type {kind}, slot {slot}"
+                found.append(Violation("(2d)", where, float(excess[slot])))
+        return found
+
+    def _parameter_servers(self) -> list[Violation]:
+        """(2e): exactly one PS whenever a job runs; (2f): no PS serves two jobs at once."""
+        runs, holds, instance = self.runs, self.holds, self.instance
+        found: list[Violation] = []
+        end = int(max(runs.last.max(initial=0), holds.last.max(initial=0))) + 2
+        if min(runs.first.min(initial=1), holds.first.min(initial=1)) < 1:
+            return [Violation("(2i)", "slot 0 or earlier", 1.0)]
+        jobs = len(instance.jobs)
+        active = loads(runs.job, runs.first, runs.last, jobs, end)
+        held = loads(holds.job, holds.first, holds.last, jobs, end)
+        wrong = (active > 0) & (held != 1)
+        for j in np.flatnonzero(wrong.any(axis=1)):
+            slot = int(np.flatnonzero(wrong[j])[0])
+            amount = float(abs(int(held[j, slot]) - 1))
+            found.append(Violation("(2e)", f"{self._label(j)}, slot {slot}", amount))
+        kinds = sorted({job.ps_type for job in instance.jobs})
+        kind_of = np.array([kinds.index(job.ps_type) for job in instance.jobs], dtype=np.int64)
+        row = holds.place * len(kinds) + kind_of[holds.job]
+        num_places = len(instance.servers) + 1
+        used = loads(row, holds.first, holds.last, num_places * len(kinds), end)
+        limit = np.full(num_places * len(kinds), np.inf)
+        for place in range(num_places):
+            for k, kind in enumerate(kinds):
+                if place < len(instance.servers):
+                    limit[place * len(kinds) + k] = instance.ps_counts.get((place, kind), 0)
+                elif (cloud := instance.cloud_ps(kind)) is not None:
+                    limit[place * len(kinds) + k] = cloud
+        excess = used - limit[:, None]
+        for r in np.flatnonzero((excess > 0).any(axis=1)):
+            place, kind = int(r) // len(kinds), kinds[int(r) % len(kinds)]
+            last = place == len(instance.servers)
+            name = instance.cloud.name if last else instance.servers[place].name
+            slot = int(np.flatnonzero(excess[r] > 0)[0])
+            where = f"PSs of type {kind} on {name}, slot {slot}"
+            found.append(Violation("(2f)", where, float(excess[r, slot])))
+        return found
+
+    def _upload(self) -> list[Violation]:
+        """(2i): nothing runs before it has been uploaded; no PS is held before the arrival."""
+        runs, instance = self.runs, self.instance
+        delay = np.column_stack((instance.upload, instance.cloud_upload))
+        servers = np.array([s for s, _, _ in instance.worker_list] + [len(instance.servers)])
+        upload = delay[runs.job, servers[runs.place]]
+        early = instance.arrivals[runs.job] + np.maximum(upload, 0) - runs.first
+        found: list[Violation] = []
+        for i in np.flatnonzero(early > 0):
+            where = f"{self._label(runs.job[i], runs.chunk[i])}, slot {runs.first[i]}"
+            found.append(Violation("(2i)", where, float(early[i])))
+        early = instance.arrivals[self.holds.job] - self.holds.first
+        for i in np.flatnonzero(early > 0):
+            where = f"{self._label(self.holds.job[i])}, PS, slot {self.holds.first[i]}"
+            found.append(Violation("(2i)", where, float(early[i])))
+        return found
+
+    def _placement(self) -> list[Violation]:
+        """A chunk stays on one worker; in the cloud it is not interrupted."""
+        runs = self.runs
+        found: list[Violation] = []
+        same = (runs.job[1:] == runs.job[:-1]) & (runs.chunk[1:] == runs.chunk[:-1])
+        for i in np.flatnonzero(same & (runs.place[1:] != runs.place[:-1])):
+            where = f"{self._label(runs.job[i], runs.chunk[i])}, slot {runs.first[i + 1]}"
+            found.append(Violation("no migration", where, 1.0))
+        in_cloud = runs.place[1:] == len(self.instance.worker_list)
+        stays = same & (runs.place[1:] == runs.place[:-1])
+        for i in np.flatnonzero(stays & in_cloud & (runs.first[1:] > runs.last[:-1] + 1)):
+            where = f"{self._label(runs.job[i], runs.chunk[i])}, slot {runs.first[i + 1]}"
+            gap = float(runs.first[i + 1] - runs.last[i] - 1)
+            found.append(Violation("no preemption in the cloud", where, gap))
+        return found
+
+    def stored_chunks(self) -> dict[tuple[int, int], int]:
+        """Chunks of a job that a server must store (7a), by (job, server).
+
+        In ``literal``, where chunks have no home, the largest number that it trains there at once.
+        """
+        runs = self.runs
+        servers = np.array([s for s, _, _ in self.instance.worker_list] + [-1])[runs.place]
+        on_edge = servers >= 0
+        if self.formulation == "literal":
+            pairs = np.unique(np.column_stack((runs.job, servers))[on_edge], axis=0)
+            stored: dict[tuple[int, int], int] = {}
+            for j, s in pairs.tolist():
+                mine = on_edge & (runs.job == j) & (servers == s)
+                stored[j, s] = int(load(runs.first[mine], runs.last[mine]).max())
+            return stored
+        chunks = np.unique(np.column_stack((runs.job, servers, runs.chunk))[on_edge], axis=0)
+        pairs, counts = np.unique(chunks[:, :2], axis=0, return_counts=True)
+        return {(j, s): n for (j, s), n in zip(pairs.tolist(), counts.tolist(), strict=True)}
+
+    def stored_gb(self, last: Ints) -> NDArray[np.float64]:
+        """GB stored by server and slot (from 0) if each job holds its chunks until ``last[j]``."""
+        stored = np.zeros((len(self.instance.servers), int(last.max(initial=0)) + 2))
+        for (j, s), count in self.stored_chunks().items():
+            slots = slice(int(self.instance.arrivals[j]), int(last[j]) + 1)
+            stored[s, slots] += count * self.instance.chunk_gb[j]
+        return stored
+
+    def storage_violations(self, last: Ints) -> list[Violation]:
+        """(7b) with (7a), (7c), (7d): chunks stay on their server from arrival to ``last[j]``."""
+        instance = self.instance
+        if not (np.isfinite(instance.storage_gb).any() and (instance.chunk_gb > 0).any()):
+            return []
+        stored = self.stored_gb(last)
+        found: list[Violation] = []
+        for s in np.flatnonzero(np.isfinite(instance.storage_gb)).tolist():
+            limit = float(instance.storage_gb[s])
+            excess = stored[s] - limit
+            slot = int(excess.argmax())
+            if excess[slot] > FEASIBILITY_TOLERANCE * max(1.0, limit):
+                where = f"server {instance.servers[s].name}, slot {slot}"
+                found.append(Violation("(7b)", where, float(excess[slot])))
+        return found
+
+    @cached_property
+    def preemptions(self) -> Ints:
+        """How often chunks of each job were suspended and resumed, shape (J,)."""
+        runs = self.runs
+        same = (runs.job[1:] == runs.job[:-1]) & (runs.chunk[1:] == runs.chunk[:-1])
+        resumed = same & (runs.first[1:] > runs.last[:-1] + 1)
+        count: Ints = np.bincount(runs.job[1:][resumed], minlength=len(self.instance.jobs))
+        return count
+
+    def job_rows(self) -> list[dict[str, Any]]:
+        """One row a job.
+
+        Beside the shared keys: ``chunks``, ``cloud_chunks``, ``all_cloud``, ``preemptions``,
+        ``communication_slots`` (gradients and parameters between workers and PS, summed over
+        chunks), ``upload_slots`` (summed over chunks). Where work moves (``literal``) a chunk
+        number is a lane that carries an equal share of the job's chunks, and each server on which
+        it runs needs them uploaded.
+        """
+        runs, instance = self.runs, self.instance
+        delay = np.column_stack((instance.upload, instance.cloud_upload))
+        servers = np.array([s for s, _, _ in instance.worker_list] + [len(instance.servers)])
+        homes = np.unique(np.column_stack((runs.job, runs.chunk, servers[runs.place])), axis=0)
+        upload = np.zeros(len(instance.jobs))
+        lanes = np.bincount(np.unique(homes[:, :2], axis=0)[:, 0], minlength=len(instance.jobs))
+        in_cloud = np.zeros(len(instance.jobs), dtype=np.int64)
+        np.add.at(upload, homes[:, 0], delay[homes[:, 0], homes[:, 2]])
+        upload *= instance.chunks / np.maximum(1, lanes)
+        np.add.at(in_cloud, homes[:, 0], homes[:, 2] == len(instance.servers))
+        start = np.full(len(instance.jobs), np.iinfo(np.int64).max)
+        np.minimum.at(start, runs.job, runs.first)
+        rows: list[dict[str, Any]] = []
+        for j, job in enumerate(instance.jobs):
+            done, exists = self.shortfall[j] == 0, self._last[j] > 0
+            rates = [
+                job.exact_chunk_slots(instance.slot_seconds, in_cloud=c) for c in (False, True)
+            ]
+            exchange = 0.0 if self.all_cloud[j] else job.chunks * (rates[0] - rates[1])
+            rows.append(
+                {
+                    "job": job.name,
+                    "arrival": job.arrival,
+                    "start": int(start[j]) if exists else None,
+                    "completion": int(self._last[j]) if done else None,
+                    "value": float(self.job_completion_times[j]) if done else None,
+                    "chunks": job.chunks,
+                    "cloud_chunks": int(in_cloud[j]),
+                    "all_cloud": bool(self.all_cloud[j]),
+                    "preemptions": int(self.preemptions[j]),
+                    "communication_slots": exchange,
+                    "upload_slots": float(upload[j]),
+                }
+            )
+        return rows
+
+    def usage_rows(self) -> list[dict[str, Any]]:
+        """Workers in use per slot, server and type; the cloud's capacity is None if unlimited."""
+        runs, instance = self.runs, self.instance
+        kinds = sorted({job.worker_type for job in instance.jobs})
+        kind_of = np.array([kinds.index(job.worker_type) for job in instance.jobs], dtype=np.int64)
+        servers = np.array([s for s, _, _ in instance.worker_list] + [len(instance.servers)])
+        row = servers[runs.place] * len(kinds) + kind_of[runs.job]
+        end = int(runs.last.max(initial=0)) + 2
+        used = loads(row, runs.first, runs.last, (len(instance.servers) + 1) * len(kinds), end)
+        found: list[dict[str, Any]] = []
+        for r, slot in np.argwhere(used > 0).tolist():
+            s, kind = r // len(kinds), kinds[r % len(kinds)]
+            if s == len(instance.servers):
+                name, capacity = instance.cloud.name, instance.cloud_workers(kind)
+            else:
+                name, capacity = instance.servers[s].name, len(instance.groups.get((s, kind), ()))
+            found.append(
+                {
+                    "slot": slot,
+                    "server": name,
+                    "resource": kind,
+                    "used": float(used[r, slot]),
+                    "capacity": capacity,
+                }
+            )
+        return found
+
+
+def worker_place(instance: EdgecloudInstance, row: Assignment, where: str) -> int:
+    """Position of the worker that a row names, or the number of workers for the cloud."""
+    if row.get("server") == instance.cloud.name:
+        _check_keys(row, CLOUD_KEYS, where)
+        return len(instance.worker_list)
+    _check_keys(row, EDGE_KEYS, where)
+    if not isinstance(row["server"], str) or row["server"] not in instance.server_index:
+        raise InputError(f"{where}.server", row["server"], "must name a server or the cloud")
+    number = row["worker"]
+    place = instance.worker_index.get((row["server"], number)) if type(number) is int else None
+    if place is None:
+        count = len(instance.servers[instance.server_index[row["server"]]].workers)
+        raise InputError(f"{where}.worker", number, f"must be in 1..{count}")
+    return place
+
+
+def _ps_place(instance: EdgecloudInstance, row: Assignment, where: str) -> int:
+    if row["ps"] == instance.cloud.name:
+        return len(instance.servers)
+    place = instance.server_index.get(row["ps"]) if isinstance(row["ps"], str) else None
+    if place is None:
+        raise InputError(f"{where}.ps", row["ps"], "must name a server or the cloud")
+    return place
+
+
+def _check_keys(row: Assignment, keys: set[str], where: str) -> None:
+    if set(row) != keys:
+        raise InputError(where, row, f"must have exactly the keys {', '.join(sorted(keys))}")
+
+
+SOLUTION = EdgecloudSolution

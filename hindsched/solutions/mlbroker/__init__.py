@@ -1,0 +1,1 @@
+"""Solutions of `mlbroker`: what was decided, checked from the definition."""

@@ -1,0 +1,410 @@
+"""The mlbroker family's solution: workers and parameter servers per slot, and what they cost.
+
+One function, `realised_costs`, accounts for every schedule, whoever made it:
+
+- C1 (1): the cheapest transport of each job's data to its workers;
+- C2 (3): two-tier prices on the sum of all jobs' resources;
+- C3 (5): a launch in every data centre used now and not in the slot before (``tight``), or, as (8)
+  is printed and v is never released, once in a job's life (``paper``);
+- C4 (6): every worker exchanges with the PS (``tight``), or, as (8j) is printed, only the N nearest
+  do and surplus workers connect for nothing (``paper``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.errors import InputError
+from hindsched.instances.base import MOST_COUNT
+from hindsched.instances.mlbroker.instance import COSTS, MlbrokerInstance, MlbrokerJob
+from hindsched.solutions.base import (
+    FEASIBILITY_TOLERANCE,
+    Assignment,
+    Assignments,
+    Solution,
+    Violation,
+)
+from hindsched.solutions.mlbroker.transport import ship
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RealisedCosts:
+    """What a schedule costs, before weights, in USD.
+
+    Parameters
+    ----------
+    transfer, deployment, communication : ndarray, shape (J, T)
+        C1, C3 and C4 of each job in each slot.
+    resource : ndarray, shape (T, R, K)
+        C2: the tiered price of each resource in each centre and slot.
+    used : ndarray, shape (T, R, K)
+        Units rented, over all jobs.
+    undelivered_gb : ndarray, shape (J, T)
+        Data that found no worker: (8a) and (8b) fail by this much. Never clipped.
+    weights : ndarray, shape (4,)
+        Weights of C1..C4 in the objective.
+    """
+
+    transfer: Floats
+    resource: Floats
+    deployment: Floats
+    communication: Floats
+    used: Floats
+    undelivered_gb: Floats
+    weights: Floats
+
+    @cached_property
+    def by_cost(self) -> dict[str, float]:
+        """Sum of each cost by its word, unweighted."""
+        return {cost: float(np.sum(getattr(self, cost))) for cost in COSTS}
+
+    @cached_property
+    def total(self) -> float:
+        """The objective: the weighted sum of the four costs."""
+        return float(
+            sum(w * value for w, value in zip(self.weights, self.by_cost.values(), strict=True))
+        )
+
+    @cached_property
+    def by_slot(self) -> Floats:
+        """Weighted cost of each slot, shape (T,)."""
+        w = self.weights
+        jobs = w[0] * self.transfer + w[2] * self.deployment + w[3] * self.communication
+        by_slot: Floats = jobs.sum(axis=0) + w[1] * self.resource.sum(axis=(1, 2))
+        return by_slot
+
+
+def tiered_price(instance: MlbrokerInstance, used: Floats) -> Floats:
+    """F (2): ``min(a h, b h + e)`` for units ``used`` of shape (..., R, K)."""
+    full = instance.unit_price * used
+    tier = instance.discounted_price * used + instance.tier_fee
+    cost: Floats = np.minimum(full, tier)
+    return cost
+
+
+def rented(instance: MlbrokerInstance, workers: Ints, ps: Ints) -> Floats:
+    """Units rented of each resource in each centre and slot, shape (T, R, K)."""
+    centers = workers.shape[2]
+    is_ps = ps[:, :, None] == np.arange(centers)
+    used: Floats = np.einsum("jtr,jk->trk", workers.astype(float), instance.worker_demand)
+    used += np.einsum("jtr,jk->trk", is_ps.astype(float), instance.ps_demand)
+    return used
+
+
+def realised_costs(
+    instance: MlbrokerInstance, workers: Ints, ps: Ints, formulation: str = "tight"
+) -> RealisedCosts:
+    """Account for an integer schedule; every algorithm and every optimum is judged by this.
+
+    Parameters
+    ----------
+    instance : MlbrokerInstance
+        The instance.
+    workers : ndarray of int, shape (J, T, R)
+        y: workers of each job in each slot and centre; 0 outside a job's life.
+    ps : ndarray of int, shape (J, T)
+        Position of the centre that holds the PS, -1 where there is none.
+    formulation : {"tight", "paper"}
+        How C3 and C4 count, see the module.
+    """
+    jobs, slots, centers = workers.shape
+    transfer, undelivered = np.zeros((jobs, slots)), np.zeros((jobs, slots))
+    communication = np.zeros((jobs, slots))
+    for job, slot in np.argwhere(instance.alive):
+        demand = instance.data[job, slot]
+        placed = workers[job, slot]
+        room = instance.capacity[job] * placed
+        cost, left, _ = ship(demand, room, arc_prices(instance, job))
+        transfer[job, slot] = cost
+        undelivered[job, slot] = left
+        if ps[job, slot] >= 0:
+            per_worker = instance.exchange[job] * instance.transfer_price[:, ps[job, slot]]
+            if formulation == "paper":
+                needed = int(instance.workers_needed[job, slot])
+                each = np.sort(np.repeat(per_worker, np.maximum(placed, 0)))[:needed]
+                communication[job, slot] = each.sum()
+            else:
+                communication[job, slot] = per_worker @ placed
+    present = (workers > 0) | (ps[:, :, None] == np.arange(centers))
+    if formulation == "paper":  # v stays 1 for free once it is 1
+        present = np.logical_or.accumulate(present, axis=1)
+    before = np.zeros_like(present)
+    before[:, 1:] = present[:, :-1]
+    launches = (present & ~before).sum(axis=2) * instance.alive
+    used = rented(instance, workers, ps)
+    return RealisedCosts(
+        transfer=transfer,
+        resource=tiered_price(instance, used),
+        deployment=launches * instance.deployment[:, None],
+        communication=communication,
+        used=used,
+        undelivered_gb=undelivered,
+        weights=instance.weights,
+    )
+
+
+def arc_prices(instance: MlbrokerInstance, job: int, weight: float = 1.0) -> Floats:
+    """`weight` x price per GB for a job, shape (R, R): infinite where pinned data would leave."""
+    prices: Floats = weight * instance.transfer_price
+    stays = ~instance.may_leave[job]
+    if stays.any():
+        prices[stays] = np.inf
+        np.fill_diagonal(prices, 0.0)
+    return prices
+
+
+class MlbrokerSolution(Solution):
+    """Workers and parameter servers of every job in every slot of its life.
+
+    Parameters
+    ----------
+    instance : MlbrokerInstance
+        The instance.
+    workers : ndarray of int, shape (J, T, R)
+        y: workers; 0 outside a job's life.
+    ps : ndarray of int, shape (J, T)
+        Position of the centre that holds the PS; -1 where there is none.
+    formulation : str, optional
+        ``tight`` (the realised cost) or ``paper`` ((8) as printed).
+    """
+
+    family: ClassVar[str] = "mlbroker"
+    capacity_name: ClassVar[str] = "the discount's threshold"
+    instance: MlbrokerInstance
+
+    def __init__(
+        self,
+        instance: MlbrokerInstance,
+        workers: Ints,
+        ps: Ints,
+        formulation: str | None = None,
+    ) -> None:
+        self.instance = instance
+        self.formulation = instance.check_formulation(formulation)
+        self.workers = np.array(workers, dtype=np.int64)
+        self.ps = np.array(ps, dtype=np.int64)
+        self.workers.flags.writeable = self.ps.flags.writeable = False
+
+    @classmethod
+    def from_assignments(
+        cls, instance: Any, assignments: Assignments, formulation: str | None = None
+    ) -> Self:
+        """Build from rows ``{from, to, workers: {centre: n}, ps: centre}``.
+
+        Rows without ``from`` and ``to`` are one a slot of the life, in order.
+        """
+        shape = (len(instance.jobs), instance.horizon, len(instance.datacenters))
+        workers = np.zeros(shape, dtype=np.int64)
+        ps = np.full(shape[:2], -1, dtype=np.int64)
+        for name, rows in assignments.items():
+            index = instance.job_index(name)
+            for span, placed, center in parse_rows(instance, instance.jobs[index], rows):
+                workers[index, span] = placed
+                ps[index, span] = center
+        return cls(instance, workers, ps, formulation)
+
+    @cached_property
+    def costs(self) -> RealisedCosts:
+        """The accounting of the solution under its own formulation."""
+        return realised_costs(self.instance, self.workers, self.ps, self.formulation)
+
+    def objective(self) -> float:
+        """Weighted sum of C1..C4, USD."""
+        return self.costs.total
+
+    def violations(self) -> list[Violation]:
+        """Broken constraints: (8a)-(8b) data without a worker, (8f) slots without a PS."""
+        found: list[Violation] = []
+        for index, slot in np.argwhere(self.instance.alive):
+            where = f"job {self.instance.jobs[index].name}, slot {slot + 1}"
+            if self.ps[index, slot] < 0:
+                found.append(Violation("(8f)", where, 1.0))
+            left = float(self.costs.undelivered_gb[index, slot])
+            if left > FEASIBILITY_TOLERANCE * max(1.0, self.instance.data[index, slot].sum()):
+                found.append(Violation("(8a)-(8b)", where, left))
+        return found
+
+    def completion(self, job: str) -> int | None:
+        """Departure, if the job has a PS in every slot of its life; None otherwise."""
+        index = self.instance.job_index(job)
+        served = bool(np.all(self.ps[index][self.instance.alive[index]] >= 0))
+        return int(self.instance.jobs[index].departure) if served else None
+
+    def assignments(self) -> dict[str, list[Assignment]]:
+        """Rows in the file's form, run-length over slots."""
+        names = [center.name for center in self.instance.datacenters]
+        found: dict[str, list[Assignment]] = {}
+        for index, job in enumerate(self.instance.jobs):
+            rows: list[Assignment] = []
+            for slot in range(job.arrival, job.departure + 1):
+                center = int(self.ps[index, slot - 1])
+                if center < 0:
+                    continue
+                placed = self.workers[index, slot - 1]
+                body = {
+                    "workers": {names[r]: int(placed[r]) for r in np.flatnonzero(placed)},
+                    "ps": names[center],
+                }
+                last = rows[-1] if rows else None
+                if last and last["to"] == slot - 1 and all(last[k] == body[k] for k in body):
+                    last["to"] = slot
+                else:
+                    rows.append({"from": slot, "to": slot, **body})
+            if rows:
+                found[job.name] = rows
+        return found
+
+    @cached_property
+    def resource_share(self) -> Floats:
+        """C2 of each job in each slot, shape (J, T): the tiered bill split by units used."""
+        centers = len(self.instance.datacenters)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            unit = np.where(self.costs.used > 0, self.costs.resource / self.costs.used, 0.0)
+        is_ps = (self.ps[:, :, None] == np.arange(centers)).astype(float)
+        share: Floats = np.einsum(
+            "jtr,jk,trk->jt", self.workers.astype(float), self.instance.worker_demand, unit
+        ) + np.einsum("jtr,jk,trk->jt", is_ps, self.instance.ps_demand, unit)
+        return share
+
+    def job_rows(self) -> list[dict[str, Any]]:
+        """One row a job: its costs, and its share of the pooled bill by units used."""
+        costs, w = self.costs, self.costs.weights
+        rows: list[dict[str, Any]] = []
+        for index, job in enumerate(self.instance.jobs):
+            parts = {
+                "transfer": float(costs.transfer[index].sum()),
+                "resource": float(self.resource_share[index].sum()),
+                "deployment": float(costs.deployment[index].sum()),
+                "communication": float(costs.communication[index].sum()),
+            }
+            served = np.flatnonzero(self.ps[index] >= 0)
+            rows.append(
+                {
+                    "job": job.name,
+                    "arrival": job.arrival,
+                    "start": int(served[0]) + 1 if served.size else None,
+                    "completion": self.completion(job.name),
+                    "value": float(sum(a * b for a, b in zip(w, parts.values(), strict=True))),
+                    **parts,
+                    "worker_slots": int(self.workers[index].sum()),
+                }
+            )
+        return rows
+
+    def usage_rows(self) -> list[dict[str, Any]]:
+        """Units rented per slot, centre and resource.
+
+        A cloud's capacity is not bounded. What stands as ``capacity`` is the threshold from which
+        the lower price holds: used over capacity above 1 means that the discount was reached.
+        """
+        used, names = self.costs.used, self.instance.resources
+        return [
+            {
+                "slot": int(t) + 1,
+                "server": self.instance.datacenters[r].name,
+                "resource": names[k],
+                "used": float(used[t, r, k]),
+                "capacity": float(self.instance.threshold[r, k]),
+            }
+            for t, r, k in np.argwhere(used > 0)
+        ]
+
+    def cost_rows(self) -> list[dict[str, Any]]:
+        """One row a slot: C1..C4, the discount rate and the number of live jobs."""
+        costs = self.costs
+        full = (self.instance.unit_price * costs.used).sum(axis=(1, 2))
+        paid = costs.resource.sum(axis=(1, 2))
+        return [
+            {
+                "slot": t + 1,
+                "transfer": float(costs.transfer[:, t].sum()),
+                "resource": float(paid[t]),
+                "deployment": float(costs.deployment[:, t].sum()),
+                "communication": float(costs.communication[:, t].sum()),
+                "discount_rate": float(paid[t] / full[t]) if full[t] > 0 else None,
+                "active_jobs": int(self.instance.alive[:, t].sum()),
+            }
+            for t in range(self.instance.horizon)
+        ]
+
+    def discount_rate(self) -> float | None:
+        """Table 5: the tiered bill over the bill at full price; None if nothing is rented."""
+        full = float((self.instance.unit_price * self.costs.used).sum())
+        return self.costs.by_cost["resource"] / full if full > 0 else None
+
+    def broker_margin(self) -> dict[str, float]:
+        """Section 7's broker: users pay halfway between the two unit prices, USD.
+
+        Returns
+        -------
+        dict
+            ``charged``: sum of (a + b) / 2 x units; ``paid``: C2; ``margin``: charged - paid;
+            ``alone``: what the users would pay at the full price a.
+        """
+        used = self.costs.used
+        middle = (self.instance.unit_price + self.instance.discounted_price) / 2
+        charged, paid = float((middle * used).sum()), self.costs.by_cost["resource"]
+        alone = float((self.instance.unit_price * used).sum())
+        return {"charged": charged, "paid": paid, "margin": charged - paid, "alone": alone}
+
+
+def parse_rows(
+    instance: MlbrokerInstance, job: MlbrokerJob, rows: Sequence[Assignment]
+) -> list[tuple[slice, Ints, int]]:
+    """Read a job's rows: slots (as a slice of 0-based positions), workers (R,), PS position.
+
+    Raises
+    ------
+    InputError
+        For an unknown key or centre, a count that is no integer, or a slot outside the life or
+        covered twice.
+    """
+    parsed: list[tuple[slice, Ints, int]] = []
+    taken = np.zeros(instance.horizon, dtype=bool)
+    for number, row in enumerate(rows):
+        where = f"assignments of {job.name}[{number}]"
+        if "from" not in row and "to" not in row and "slot" not in row:
+            row = {**row, "from": job.arrival + number, "to": job.arrival + number}
+        if set(row) != {"from", "to", "workers", "ps"}:
+            raise InputError(where, dict(row), "must have exactly the keys from, to, workers, ps")
+        first, last = row["from"], row["to"]
+        for key in ("from", "to"):
+            slot = row[key]
+            if type(slot) is not int or not job.arrival <= slot <= job.departure:
+                rule = f"must be a slot of the job's life {job.arrival}..{job.departure}"
+                raise InputError(f"{where}.{key}", slot, rule)
+        if last < first:
+            raise InputError(f"{where}.to", last, f"must not precede from = {first}")
+        span = slice(first - 1, last)
+        if taken[span].any():
+            raise InputError(where, f"slots {first}..{last}", "must not cover a slot twice")
+        taken[span] = True
+        placed = np.zeros(len(instance.datacenters), dtype=np.int64)
+        if not isinstance(row["workers"], dict):
+            raise InputError(f"{where}.workers", row["workers"], "must be an object of counts")
+        for name, count in row["workers"].items():
+            if type(count) is not int or not 0 <= count <= MOST_COUNT:
+                rule = f"must be an integer in 0..{MOST_COUNT}"
+                raise InputError(f"{where}.workers.{name}", count, rule)
+            placed[_center(instance, f"{where}.workers", name)] = count
+        parsed.append((span, placed, _center(instance, f"{where}.ps", row["ps"])))
+    return parsed
+
+
+def _center(instance: MlbrokerInstance, where: str, name: Any) -> int:
+    index = instance.datacenter_index.get(name) if isinstance(name, str) else None
+    if index is None:
+        raise InputError(where, name, "must name a data centre of the instance")
+    return index
+
+
+SOLUTION = MlbrokerSolution

@@ -1,0 +1,1 @@
+"""Solutions of `oasis`: what was decided, checked from the definition."""

@@ -1,0 +1,330 @@
+"""The oasis family's solution: workers and PSs of each job, per server and slot.
+
+Everything is computed from the definition, server by server, and knows no model. Constraint
+numbers are the paper's; (8) defines the completion and cannot be broken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.errors import InputError
+from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.solutions.base import (
+    FEASIBILITY_TOLERANCE,
+    Assignment,
+    Assignments,
+    Solution,
+    Violation,
+)
+from hindsched.solutions.rows import read_counts, write_counts
+
+Deployment = NDArray[Any]
+"""Counts by slot and server: shape (T, H) or (T, K), slot t in row t - 1."""
+
+ROW_KEYS = frozenset({"from", "to", "workers", "ps"})
+
+
+class OasisSolution(Solution):
+    """Decisions x, y and z of the offline problem (1)-(13).
+
+    Parameters
+    ----------
+    instance : OasisInstance
+        The instance.
+    workers : mapping of str to ndarray, shape (T, H)
+        y: workers by slot and worker server, for each job that runs.
+    ps : mapping of str to ndarray, shape (T, K)
+        z: PSs by slot and PS server; a job that is absent has none.
+    admitted : mapping of str to number, optional
+        x; by default 1 for a job with a worker or PS anywhere and 0 for any other.
+    formulation : str, optional
+        The family has one.
+
+    Notes
+    -----
+    A job that runs without reaching its work breaks (2): a scheduler that lets a job run in vain
+    leaves it out of its solution, which frees capacity and changes no utility.
+    """
+
+    family: ClassVar[str] = "oasis"
+    instance: OasisInstance
+
+    def __init__(
+        self,
+        instance: OasisInstance,
+        workers: Mapping[str, Deployment],
+        ps: Mapping[str, Deployment],
+        admitted: Mapping[str, float] | None = None,
+        formulation: str | None = None,
+    ) -> None:
+        self.instance = instance
+        self.formulation = instance.check_formulation(formulation)
+        shapes = (len(instance.worker_servers), len(instance.ps_servers))
+        self.workers: dict[str, Deployment] = {}
+        self.ps: dict[str, Deployment] = {}
+        for job in instance.jobs:
+            pair = [
+                _counts(given.get(job.name), (instance.horizon, width))
+                for given, width in zip((workers, ps), shapes, strict=True)
+            ]
+            if any(counts.any() for counts in pair):
+                self.workers[job.name], self.ps[job.name] = pair
+        self.admitted = {job.name: float(job.name in self.workers) for job in instance.jobs}
+        self.admitted.update(admitted or {})
+
+    @classmethod
+    def from_assignments(
+        cls, instance: OasisInstance, assignments: Assignments, formulation: str | None = None
+    ) -> Self:
+        """Build from rows ``{"from", "to", "workers": {server: n}, "ps": {server: n}}``.
+
+        Rows of a job add up where they overlap.
+        """
+        servers = {
+            "workers": [server.name for server in instance.worker_servers],
+            "ps": [server.name for server in instance.ps_servers],
+        }
+        known = {job.name for job in instance.jobs}
+        deployed: dict[str, dict[str, Deployment]] = {"workers": {}, "ps": {}}
+        for name, rows in assignments.items():
+            if name not in known:
+                raise InputError("jobs", name, "must name a job of the instance")
+            for role, names in servers.items():
+                shape = (instance.horizon, len(names))
+                deployed[role][name] = np.zeros(shape, dtype=np.int64)
+            for number, row in enumerate(rows):
+                where = f"jobs[{name}].assignments[{number}]"
+                span = _span(row, instance.horizon, where)
+                for role, names in servers.items():
+                    counts = read_counts(f"{where}.{role}", row.get(role, {}), names)
+                    deployed[role][name][span] += counts
+        return cls(instance, deployed["workers"], deployed["ps"], formulation=formulation)
+
+    def assignments(self) -> dict[str, list[Assignment]]:
+        """Rows of every job that runs, run-length over slots."""
+        worker_names = [server.name for server in self.instance.worker_servers]
+        ps_names = [server.name for server in self.instance.ps_servers]
+        return {
+            name: run_length(self.workers[name], self.ps[name], worker_names, ps_names)
+            for name in self.workers
+        }
+
+    def completion(self, job: str) -> int | None:
+        """(8): last slot with a worker; None for a job that does not reach its work."""
+        index = self.instance.job_index(job)
+        if job not in self.workers:
+            return None
+        per_slot = self.workers[job].sum(axis=1)
+        if per_slot.sum() < self.instance.work[index]:
+            return None
+        return int(np.flatnonzero(per_slot > 0)[-1]) + 1
+
+    def value(self, job: str) -> float:
+        """Return what the job earns: ``x f(completion - arrival)``, 0 without a completion."""
+        completion = self.completion(job)
+        if completion is None:
+            return 0.0
+        record = self.instance.jobs[self.instance.job_index(job)]
+        return self.admitted[job] * record.utility.value(completion - record.arrival)
+
+    def objective(self) -> float:
+        """(1): the sum of the jobs' utilities."""
+        return float(sum(self.value(name) for name in self.workers))
+
+    def violations(self) -> list[Violation]:
+        """Broken constraints among (2)-(7) and (9)-(13).
+
+        Before a job's arrival (9) and (10) already ask for nothing, so (3), (6) and (7) are
+        checked from the arrival on. Amounts are in the constraint's own unit.
+        """
+        found: list[Violation] = []
+        for index, job in enumerate(self.instance.jobs):
+            found += self._job_violations(index, job.name)
+        found += self._capacity_violations(
+            "(4)",
+            self.workers,
+            self.instance.worker_demand,
+            self.instance.worker_capacity,
+            [server.name for server in self.instance.worker_servers],
+        )
+        found += self._capacity_violations(
+            "(5)",
+            self.ps,
+            self.instance.ps_demand,
+            self.instance.ps_capacity,
+            [server.name for server in self.instance.ps_servers],
+        )
+        return found
+
+    def _job_violations(self, index: int, name: str) -> list[Violation]:
+        job = self.instance.jobs[index]
+        where = f"job {name}"
+        x = self.admitted[name]
+        found: list[Violation] = []
+        if x not in (0.0, 1.0):
+            found.append(Violation("(11)", where, float(min(abs(x), abs(x - 1)))))
+        shapes = (len(self.instance.worker_servers), len(self.instance.ps_servers))
+        y, z = (
+            deployed.get(name, np.zeros((self.instance.horizon, width)))
+            for deployed, width in zip((self.workers, self.ps), shapes, strict=True)
+        )
+        slots = np.arange(1, self.instance.horizon + 1)
+        y_sum, z_sum = y.sum(axis=1), z.sum(axis=1)
+        work = float(self.instance.work[index])
+        found += _exceeding("(2)", where, [None], np.array([work * x - y_sum.sum()]), 1.0)
+        for number, counts in (("(12)", y), ("(13)", z)):
+            off = np.abs(counts - np.maximum(0, np.rint(counts))).max(axis=1)
+            found += _exceeding(number, where, slots, off, 1.0)
+        before = slots < job.arrival
+        for number, total in (("(9)", np.abs(y).sum(axis=1)), ("(10)", np.abs(z).sum(axis=1))):
+            found += _exceeding(number, where, slots[before], total[before], 1.0)
+        open_slots, y_sum, z_sum = slots[~before], y_sum[~before], z_sum[~before]
+        b, big_b = self.instance.bandwidth_of(job)
+        found += _exceeding("(3)", where, open_slots, y_sum - job.chunks * x, 1.0)
+        found += _exceeding("(6)", where, open_slots, y_sum * b - z_sum * big_b, max(b, 1.0))
+        found += _exceeding("(7)", where, open_slots, z_sum - y_sum, 1.0)
+        return found
+
+    def _use(
+        self, deployed: Mapping[str, Deployment], demand: NDArray[np.float64], servers: int
+    ) -> NDArray[np.float64]:
+        """Use by slot, server and resource."""
+        use = np.zeros((self.instance.horizon, servers, len(self.instance.resources)))
+        for index, job in enumerate(self.instance.jobs):
+            if job.name in deployed:
+                use += deployed[job.name][:, :, None] * demand[index]
+        return use
+
+    def _capacity_violations(
+        self,
+        number: str,
+        deployed: Mapping[str, Deployment],
+        demand: NDArray[np.float64],
+        capacity: NDArray[np.float64],
+        names: list[str],
+    ) -> list[Violation]:
+        excess = self._use(deployed, demand, len(names)) - capacity
+        broken = np.argwhere(excess > FEASIBILITY_TOLERANCE * np.maximum(1.0, capacity))
+        return [
+            Violation(
+                number,
+                f"server {names[server]}, {self.instance.resources[resource]}, slot {slot + 1}",
+                float(excess[slot, server, resource]),
+            )
+            for slot, server, resource in broken
+        ]
+
+    def job_rows(self) -> list[dict[str, Any]]:
+        """One row a job; beside the shared keys: target, work, worker_slots, most_workers."""
+        rows = []
+        for index, job in enumerate(self.instance.jobs):
+            y = self.workers.get(job.name)
+            per_slot = np.zeros(self.instance.horizon) if y is None else y.sum(axis=1)
+            running = np.flatnonzero(per_slot > 0)
+            rows.append(
+                {
+                    "job": job.name,
+                    "arrival": job.arrival,
+                    "start": int(running[0]) + 1 if running.size else None,
+                    "completion": self.completion(job.name),
+                    "value": self.value(job.name),
+                    "target": getattr(job.utility, "target", None),
+                    "decay": getattr(job.utility, "decay", None),
+                    "priority": getattr(job.utility, "priority", None),
+                    "work": int(self.instance.work[index]),
+                    "worker_slots": int(per_slot.sum()),
+                    "most_workers": int(per_slot.max(initial=0)),
+                }
+            )
+        return rows
+
+    def usage_rows(self) -> list[dict[str, Any]]:
+        """Use and capacity where anything is used; ``role`` is ``worker`` or ``ps``."""
+        instance = self.instance
+        rows: list[dict[str, Any]] = []
+        for role, deployed, demand, capacity, servers in (
+            (
+                "worker",
+                self.workers,
+                instance.worker_demand,
+                instance.worker_capacity,
+                instance.worker_servers,
+            ),
+            ("ps", self.ps, instance.ps_demand, instance.ps_capacity, instance.ps_servers),
+        ):
+            use = self._use(deployed, demand, len(servers))
+            for slot, server, resource in np.argwhere(use > 0):
+                rows.append(
+                    {
+                        "slot": int(slot) + 1,
+                        "role": role,
+                        "server": servers[server].name,
+                        "resource": instance.resources[resource],
+                        "used": float(use[slot, server, resource]),
+                        "capacity": float(capacity[server, resource]),
+                    }
+                )
+        return rows
+
+
+def run_length(
+    workers: Deployment, ps: Deployment, worker_names: list[str], ps_names: list[str]
+) -> list[Assignment]:
+    """Rows of the file's form from counts by slot and server, equal neighbours merged."""
+    busy = np.any(workers, axis=1) | np.any(ps, axis=1)
+    changed = [np.any(counts[1:] != counts[:-1], axis=1) for counts in (workers, ps)]
+    changes = np.logical_or(*changed)
+    starts = np.concatenate([[0], np.flatnonzero(changes) + 1])
+    stops = np.concatenate([starts[1:], [workers.shape[0]]])
+    return [
+        {
+            "from": int(start) + 1,
+            "to": int(stop),
+            "workers": write_counts(workers[start], worker_names),
+            "ps": write_counts(ps[start], ps_names),
+        }
+        for start, stop in zip(starts, stops, strict=True)
+        if bool(busy[int(start)])
+    ]
+
+
+def _counts(given: Deployment | None, shape: tuple[int, int]) -> Deployment:
+    if given is None:
+        return np.zeros(shape, dtype=np.int64)
+    counts = np.asarray(given)
+    if counts.shape != shape:
+        raise ValueError(f"counts have shape {counts.shape}, not {shape}")
+    if counts.dtype.kind == "f" and np.array_equal(counts, np.rint(counts)):
+        counts = counts.astype(np.int64)
+    return counts
+
+
+def _span(row: Any, horizon: int, where: str) -> slice:
+    if not isinstance(row, dict) or not {"from", "to"} <= set(row) <= ROW_KEYS:
+        raise InputError(where, row, "must have the keys from, to, workers, ps and no other")
+    for key in ("from", "to"):
+        if type(row[key]) is not int or not 1 <= row[key] <= horizon:
+            raise InputError(f"{where}.{key}", row[key], f"must be a slot in 1..{horizon}")
+    if row["from"] > row["to"]:
+        raise InputError(f"{where}.to", row["to"], f"must not precede from = {row['from']}")
+    return slice(row["from"] - 1, row["to"])
+
+
+def _exceeding(
+    number: str, where: str, slots: Any, excess: NDArray[np.float64], scale: float
+) -> list[Violation]:
+    """Violations where `excess` is above the tolerance, scaled by the right side."""
+    limit = FEASIBILITY_TOLERANCE * max(1.0, scale)
+    return [
+        Violation(number, where if slot is None else f"{where}, slot {slot}", float(amount))
+        for slot, amount in zip(slots, excess, strict=True)
+        if amount > limit
+    ]
+
+
+SOLUTION = OasisSolution

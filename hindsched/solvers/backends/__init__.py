@@ -1,0 +1,1 @@
+"""How programs reach the solvers."""

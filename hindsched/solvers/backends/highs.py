@@ -1,0 +1,319 @@
+"""HiGHS by arrays: one object a program, interruptible, with every option checked.
+
+The bridge goes past Pyomo's own interface because that one has no start for mixed-integer programs,
+notices Ctrl-C only when the solve has ended, and is several times slower on large models.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import highspy
+import numpy as np
+
+from hindsched.errors import InputError, SolveFailed
+from hindsched.solvers.answer import Answer, Progress, Vector
+from hindsched.solvers.backends.standard_form import LinearProgram
+from hindsched.solvers.interrupt import catch_interrupt
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.status import Status, StoppedBy
+
+WAIT_SECONDS = 0.05
+"""How often the waiting thread looks for an interrupt, the deadline and news to report."""
+GRACE_SECONDS = 1.0
+"""Overrun of the time limit after which HiGHS is interrupted rather than trusted to stop."""
+INLINE_NONZEROS = 20_000
+"""Continuous programs below this size run in the caller's thread: they end within milliseconds."""
+
+UNSOUND_PRESOLVE_RULES = (1 << 12) | (1 << 13)
+"""Parallel rows and columns, and sparsify: together they cut off the optimum of small integer
+programs in HiGHS 1.15.1, which then calls a worse point optimal (5 of 200 tiny oasis instances)."""
+
+_MODEL = highspy.HighsModelStatus
+_STATUS = {
+    _MODEL.kOptimal: (Status.OPTIMAL, StoppedBy.GAP),
+    _MODEL.kInfeasible: (Status.INFEASIBLE, StoppedBy.INFEASIBLE),
+    _MODEL.kUnbounded: (Status.UNBOUNDED, StoppedBy.UNBOUNDED),
+    _MODEL.kTimeLimit: (Status.NO_SOLUTION, StoppedBy.TIME_LIMIT),
+    _MODEL.kIterationLimit: (Status.NO_SOLUTION, StoppedBy.ITERATION_LIMIT),
+    _MODEL.kSolutionLimit: (Status.NO_SOLUTION, StoppedBy.ITERATION_LIMIT),
+    _MODEL.kInterrupt: (Status.NO_SOLUTION, StoppedBy.INTERRUPTED),
+}
+_I32 = np.int32
+
+
+class HighsProgram:
+    """A linear program inside HiGHS, kept for further solves.
+
+    Parameters
+    ----------
+    program : LinearProgram
+        The arrays. Changes are made through the methods below.
+    options : SolveOptions
+        Gap, threads, seed and solver options; the time limit is given with each solve.
+
+    Raises
+    ------
+    InputError
+        For a solver option that HiGHS does not know or a value that it refuses.
+    """
+
+    def __init__(self, program: LinearProgram, options: SolveOptions) -> None:
+        self.program = program
+        self.highs = highspy.Highs()
+        self._stop = threading.Event()
+        self._has_start = False
+        self._news: dict[str, float] | None = None
+        self._set_options(options)
+        self._pass_model()
+        stop = self._stop
+
+        def stop_if_asked(event: Any) -> None:  # a closure without self: no cycle to collect
+            if stop.is_set():
+                event.interrupt()
+
+        for name in ("cbSimplexInterrupt", "cbIpmInterrupt", "cbMipInterrupt"):
+            getattr(self.highs, name).subscribe(stop_if_asked)
+
+    def _set_options(self, options: SolveOptions) -> None:
+        gap = options.gap
+        own = {
+            "output_flag": False,
+            # HiGHS measures the gap relative to the incumbent, the package relative to the bound.
+            "mip_rel_gap": gap / (1.0 + gap),
+            "mip_abs_gap": 1e-9,
+            "threads": options.threads,
+            "random_seed": options.seed % 2**31,
+            "mip_min_logging_interval": 1.0,
+            "presolve_rule_off": UNSOUND_PRESOLVE_RULES if self.program.is_mixed_integer else 0,
+        }
+        for name, value in own.items():
+            if self.highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+                raise SolveFailed(f"HiGHS {self.highs.version()} refuses {name} = {value}")
+        for name, value in options.solver_options.items():
+            self._set_named_option(name, value)
+
+    def _set_named_option(self, name: str, value: Any) -> None:
+        where = f"solver_options.{name}"
+        if name == "time_limit":  # set anew for every run, so this one would be lost
+            raise InputError(where, value, "is the option time_limit of the solve itself")
+        known, kind = self.highs.getOptionType(name)
+        if known != highspy.HighsStatus.kOk:
+            raise InputError(where, value, "must be an option that HiGHS knows")
+        if kind == highspy.HighsOptionType.kDouble and type(value) is int:
+            value = float(value)
+        try:
+            taken = self.highs.setOptionValue(name, value)
+        except TypeError:
+            taken = highspy.HighsStatus.kError
+        if taken != highspy.HighsStatus.kOk:
+            raise InputError(where, value, "must be a value that HiGHS takes for this option")
+
+    def _pass_model(self) -> None:
+        lp = self.program
+        matrix = lp.matrix
+        status = self.highs.passModel(
+            len(lp.columns), len(lp.rows), matrix.nnz, 1, 1, lp.offset,
+            lp.cost, lp.lower, lp.upper, lp.row_lower, lp.row_upper,
+            matrix.indptr.astype(_I32), matrix.indices.astype(_I32), matrix.data.astype(float),
+            lp.integer.astype(_I32),
+        )  # fmt: skip
+        if status == highspy.HighsStatus.kError:
+            raise SolveFailed("HiGHS refuses the model")
+
+    def set_cost(self, cost: Vector, offset: float) -> None:
+        """Replace the objective of the minimised form."""
+        self.program.cost, self.program.offset = cost, offset
+        index = np.arange(cost.size, dtype=_I32)
+        self.highs.changeColsCost(cost.size, index, cost)
+        self.highs.changeObjectiveOffset(offset)
+
+    def set_row_bounds(self, index: Any, lower: Vector, upper: Vector) -> None:
+        """Replace the sides of the rows `index`."""
+        self.program.row_lower[index], self.program.row_upper[index] = lower, upper
+        self.highs.changeRowsBounds(len(index), np.asarray(index, dtype=_I32), lower, upper)
+
+    def set_bounds(self, lower: Vector, upper: Vector) -> None:
+        """Replace the bounds of all columns."""
+        self.program.lower, self.program.upper = lower, upper
+        index = np.arange(lower.size, dtype=_I32)
+        self.highs.changeColsBounds(lower.size, index, lower, upper)
+
+    def set_start(self, index: Any, values: Vector) -> None:
+        """Give values to some or all columns as a start for the mixed-integer search."""
+        self.highs.clearSolver()
+        self._has_start = True
+        if len(index) == len(self.program.columns):
+            solution = highspy.HighsSolution()
+            full = np.empty(len(index))
+            full[index] = values
+            solution.col_value = full.tolist()
+            self.highs.setSolution(solution)
+        elif len(index):
+            self.highs.setSolution(len(index), np.asarray(index, dtype=_I32), values)
+
+    def solve(self, time_limit: float | None = None, on_progress: Progress | None = None) -> Answer:
+        """Run and read what HiGHS says.
+
+        Parameters
+        ----------
+        time_limit : float, optional
+            Wall-clock seconds of this run.
+        on_progress : callable, optional
+            Called from the waiting thread with bound and objective of the minimised form.
+        """
+        if self.program.is_mixed_integer and not self._has_start:
+            # Else HiGHS would offer the incumbent of an earlier solve, perhaps no longer a point.
+            self.highs.clearSolver()
+        self._has_start = False
+        self._run(time_limit, on_progress)
+        model_status = self.highs.getModelStatus()
+        presolve = self.highs.getOptionValue("presolve")[1]
+        if model_status == _MODEL.kUnboundedOrInfeasible and presolve != "off":
+            # HiGHS's presolve cannot tell the two apart; the solver itself can.
+            self.highs.setOptionValue("presolve", "off")
+            try:
+                self._run(time_limit, on_progress)
+            finally:
+                self.highs.setOptionValue("presolve", presolve)
+            model_status = self.highs.getModelStatus()
+        if model_status == _MODEL.kUnbounded and self.program.is_mixed_integer:
+            return self._unbounded_or_infeasible(time_limit)
+        return self._read(model_status)
+
+    def _run(self, time_limit: float | None, on_progress: Progress | None) -> None:
+        limit = highspy.kHighsInf if time_limit is None else time_limit
+        self.highs.setOptionValue("time_limit", limit)
+        self._stop.clear()
+        self._overrun = False
+        lp = self.program
+        if not lp.is_mixed_integer and lp.matrix.nnz < INLINE_NONZEROS and time_limit is None:
+            self.highs.run()
+            return
+        self._news = None
+        improving = self.highs.cbMipImprovingSolution
+        logging = self.highs.cbMipLogging
+        if on_progress is not None:
+            improving.subscribe(self._on_news)
+            logging.subscribe(self._on_news)
+        try:
+            self._run_in_thread(time_limit, on_progress)
+        finally:
+            if on_progress is not None:
+                improving.unsubscribe(self._on_news)
+                logging.unsubscribe(self._on_news)
+
+    def _run_in_thread(self, time_limit: float | None, on_progress: Progress | None) -> None:
+        failures: list[BaseException] = []
+        done = threading.Event()
+
+        def work() -> None:
+            try:
+                self.highs.run()
+            except BaseException as error:
+                failures.append(error)
+            finally:
+                highspy.Highs.resetGlobalScheduler(False)
+                done.set()
+
+        started = time.perf_counter()
+        deadline = None if time_limit is None else started + time_limit + GRACE_SECONDS
+        with catch_interrupt() as interrupted:
+            thread = threading.Thread(target=work, name="highs", daemon=True)
+            thread.start()
+            try:
+                while not done.wait(WAIT_SECONDS):
+                    if interrupted.is_set():
+                        self._stop.set()
+                    elif deadline is not None and time.perf_counter() > deadline:
+                        self._overrun = True
+                        self._stop.set()
+                    self._report(on_progress)
+            except BaseException:
+                self._stop.set()
+                thread.join(GRACE_SECONDS)
+                raise
+            thread.join()
+        if failures:
+            raise SolveFailed(f"HiGHS raised {failures[0]!r}") from failures[0]
+
+    def _on_news(self, event: Any) -> None:
+        data = event.data_out
+        self._news = {
+            "bound": float(data.mip_dual_bound),
+            "objective": float(data.mip_primal_bound),
+            "seconds": float(data.running_time),
+            "nodes": float(data.mip_node_count),
+        }
+
+    def _report(self, on_progress: Progress | None) -> None:
+        news, self._news = self._news, None
+        if on_progress is not None and news is not None:
+            bound, objective = _finite(news["bound"]), _finite(news["objective"])
+            on_progress(bound, objective, news["seconds"], f"{news['nodes']:.0f} nodes")
+
+    def _unbounded_or_infeasible(self, time_limit: float | None) -> Answer:
+        # The relaxation is unbounded, which does not say that an integer point exists.
+        cost, offset = self.program.cost, self.program.offset
+        self.set_cost(np.zeros_like(cost), 0.0)
+        try:
+            self._run(time_limit, None)
+            probe = self._read(self.highs.getModelStatus())
+        finally:
+            self.set_cost(cost, offset)
+        backend, details = self.backend, {"probe": str(probe.status)}
+        if probe.point is not None:
+            unbounded = Status.UNBOUNDED, StoppedBy.UNBOUNDED
+            return Answer(*unbounded, backend=backend, details=details)
+        return Answer(probe.status, probe.stopped_by, backend=backend, details=details)
+
+    @property
+    def backend(self) -> str:
+        """Name and version."""
+        return f"highs {self.highs.version()}"
+
+    def _read(self, model_status: Any) -> Answer:
+        info = self.highs.getInfo()
+        status, stopped_by = _STATUS.get(model_status, (Status.FAILED, StoppedBy.ERROR))
+        if stopped_by is StoppedBy.INTERRUPTED and self._overrun:
+            stopped_by = StoppedBy.TIME_LIMIT
+        mixed_integer = self.program.is_mixed_integer
+        solution = self.highs.getSolution()
+        says_feasible = info.primal_solution_status == int(
+            highspy.SolutionStatus.kSolutionStatusFeasible
+        )
+        point = None
+        if says_feasible and status not in (Status.INFEASIBLE, Status.UNBOUNDED):
+            point = np.array(solution.col_value, dtype=float)
+        if point is not None and status is Status.NO_SOLUTION:
+            status = Status.FEASIBLE
+        bound = None
+        if mixed_integer and status not in (Status.INFEASIBLE, Status.FAILED):
+            bound = _finite(info.mip_dual_bound)
+        elif status is Status.OPTIMAL:
+            bound = float(info.objective_function_value)
+        has_duals = not mixed_integer and status is Status.OPTIMAL and solution.dual_valid
+        details = {"model_status": self.highs.modelStatusToString(model_status)}
+        if mixed_integer:
+            details["nodes"] = max(0, int(info.mip_node_count))
+        iterations = (
+            info.simplex_iteration_count, info.ipm_iteration_count,
+            info.crossover_iteration_count, info.pdlp_iteration_count,
+        )  # fmt: skip
+        details["iterations"] = sum(max(0, int(count)) for count in iterations)
+        return Answer(
+            status=status,
+            stopped_by=stopped_by,
+            point=point,
+            bound=bound,
+            row_duals=np.array(solution.row_dual, dtype=float) if has_duals else None,
+            column_duals=np.array(solution.col_dual, dtype=float) if has_duals else None,
+            backend=self.backend,
+            details=details,
+        )
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if abs(value) < highspy.kHighsInf else None

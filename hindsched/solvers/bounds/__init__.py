@@ -1,0 +1,1 @@
+"""Engines that bound an offline optimum and certify the bound."""

@@ -1,0 +1,313 @@
+"""Branch and bound over any family's restricted oracle; its result is a tree of prices.
+
+A node is a set of decisions on single jobs. Its bound comes from prices (`node_program`), so the
+leaves of the search are the leaves of a certificate that is checked without a solver. A node is
+closed when its prices prove that nothing in it beats the incumbent, or when its decisions leave a
+job without a schedule; other nodes are split where their linear program is undecided
+(`branching`).
+
+Where a family has a coarser layout of its rows, nodes are bounded there until it leaves no job's
+completion open; only then the finer rows are priced, which say what really fits together.
+
+The search is anytime: the open nodes are leaves like the closed ones, with the prices that they
+have, and the worst leaf is a bound on the optimum whenever it stops.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from threading import Event
+
+import numpy as np
+
+from hindsched.solutions.base import Solution
+from hindsched.solvers.answer import Progress
+from hindsched.solvers.bounds.branching import Split, candidates, undecided
+from hindsched.solvers.bounds.node_program import NodeProgram, Share
+from hindsched.solvers.bounds.tree_certificate import certify_tree
+from hindsched.solvers.certificate import Certificate, certify
+from hindsched.solvers.pricing.base import BlockOracle
+from hindsched.solvers.pricing.decisions import COMPLETES, Decision
+from hindsched.solvers.pricing.restricted import RestrictedOracle
+from hindsched.solvers.pricing.rows import Vector
+from hindsched.solvers.program import ABSOLUTE_GAP
+from hindsched.solvers.status import StoppedBy
+
+DIVE_EVERY = 3
+"""Every so many nodes the deepest open one is taken instead of the worst: it finds solutions."""
+FindSolution = Callable[[Vector, Sequence[Share]], Solution | None]
+"""``find(prices, shares)``: a solution near a node's linear program, checked or None."""
+
+
+@dataclass
+class Node:
+    """A node of the tree.
+
+    Parameters
+    ----------
+    decisions : tuple of Decision
+        From the root down.
+    prices : ndarray
+        The best prices known: its own, or until it is bounded its parent's.
+    bound : float
+        What they prove, its parent's bound at most.
+    is_fine : bool
+        Whether it is bounded with all rows, not the coarser layout's alone.
+    children : list of Node
+        Empty for a leaf.
+    """
+
+    decisions: tuple[Decision, ...]
+    prices: Vector = field(repr=False)
+    bound: float
+    is_fine: bool = True
+    children: list[Node] = field(default_factory=list, repr=False)
+
+
+class BranchAndBound:
+    """The search, resumable.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+        Exact oracle with features, in the layout that the certificate uses.
+    prices : ndarray, shape (oracle.rows.size,)
+        Prices to begin from.
+    gap : float
+        Relative gap at which an optimum counts as proven.
+    incumbent : Solution, optional
+        A checked solution.
+    find_solution : callable, optional
+        Looks for solutions near the nodes.
+    interrupted : Event
+        Set by Ctrl-C.
+    """
+
+    def __init__(
+        self,
+        oracle: BlockOracle,
+        prices: Vector,
+        *,
+        gap: float,
+        incumbent: Solution | None = None,
+        find_solution: FindSolution | None = None,
+        interrupted: Event | None = None,
+    ) -> None:
+        self.oracle, self.gap = oracle, gap
+        self.sign = 1.0 if oracle.sense == "max" else -1.0
+        self.incumbent = incumbent
+        self.objective = None if incumbent is None else incumbent.objective()
+        self.nodes = 0
+        self.stopped_by = StoppedBy.TIME_LIMIT
+        self._find = find_solution
+        self._interrupted = interrupted or Event()
+        self._coarse = oracle.coarser()
+        self.root = Node((), prices, oracle.bound(prices), self._coarse is None)
+        self._programs: dict[bool, NodeProgram] = {}
+        self._number = count()
+        self._open: list[tuple[float, int, Node]] = []
+        self._unresolved: list[Node] = []
+        self._push(self.root)
+
+    @property
+    def bound(self) -> float:
+        """Bound on what is open; the objective once nothing is (not rounded outward)."""
+        waiting = [node.bound for _, _, node in self._open]
+        waiting += [node.bound for node in self._unresolved if not self._is_closed(node.bound)]
+        if not waiting:
+            return self.root.bound if self.objective is None else self.objective
+        worst = max(waiting, key=lambda bound: self.sign * bound)
+        return worst if self._cutoff is None else self.sign * max(
+            self.sign * worst, self.sign * self._cutoff
+        )  # fmt: skip
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether every leaf is closed: the incumbent is optimal within the gap."""
+        return not self._open and all(self._is_closed(node.bound) for node in self._unresolved)
+
+    def run(self, seconds: Callable[[], float | None], report: Progress | None = None) -> None:
+        """Take nodes until none is open, the time is over or Ctrl-C comes.
+
+        Parameters
+        ----------
+        seconds : callable
+            Seconds that are left, or None.
+        report : callable, optional
+            ``report(bound, objective, seconds, message)``.
+        """
+        begin = time.perf_counter()
+        while self._open:
+            left = seconds()
+            if self._interrupted.is_set() or (left is not None and left <= 0):
+                interrupted = self._interrupted.is_set()
+                self.stopped_by = StoppedBy.INTERRUPTED if interrupted else StoppedBy.TIME_LIMIT
+                return
+            node = self._take()
+            if self._is_closed(node.bound) and node is not self.root:
+                continue
+            self._bound_and_split(node, seconds)
+            if report is not None:
+                text = f"{self.nodes} nodes, {len(self._open)} open"
+                report(self.bound, self.objective, time.perf_counter() - begin, text)
+        self.stopped_by = StoppedBy.GAP if self.is_closed else StoppedBy.CONVERGED
+
+    def certificate(self) -> Certificate:
+        """The tree so far, with subtrees that prove nothing more than their root cut off.
+
+        Where that leaves the root alone, its prices are a certificate of kind ``lagrangian``.
+        """
+        target = self._worst_leaf()
+        if self._cutoff is not None:
+            target = max(target, self.sign * self._cutoff)
+        leaves: list[tuple[tuple[Decision, ...], Vector]] = []
+        self._collect(self.root, target, leaves)
+        oracle = self.oracle
+        if self._coarse is not None:
+            size = self._coarse.rows.size
+            if not any(prices[size:].any() for _, prices in leaves):
+                oracle = self._coarse
+                leaves = [(decisions, prices[:size]) for decisions, prices in leaves]
+        if len(leaves) == 1:
+            return certify(oracle, leaves[0][1])
+        return certify_tree(oracle, leaves)
+
+    @property
+    def _cutoff(self) -> float | None:
+        """Bound that is good enough: what the gap allows beyond the incumbent."""
+        if self.objective is None:
+            return None
+        allowance = 0.9 * self.gap * abs(self.objective) + 0.5 * ABSOLUTE_GAP
+        return self.objective + self.sign * allowance
+
+    def _is_closed(self, bound: float) -> bool:
+        if math.isinf(bound):
+            return True
+        cutoff = self._cutoff
+        return cutoff is not None and self.sign * (bound - cutoff) <= 0
+
+    def _push(self, node: Node) -> None:
+        heapq.heappush(self._open, (-self.sign * node.bound, -next(self._number), node))
+
+    def _take(self) -> Node:
+        if self.nodes % DIVE_EVERY == DIVE_EVERY - 1:
+            position = max(
+                range(len(self._open)),
+                key=lambda at: (len(self._open[at][2].decisions), -self._open[at][1]),
+            )
+            _, _, node = self._open[position]
+            self._open[position] = self._open[-1]
+            self._open.pop()
+            heapq.heapify(self._open)
+            return node
+        return heapq.heappop(self._open)[2]
+
+    def _bound_and_split(self, node: Node, seconds: Callable[[], float | None]) -> None:
+        self.nodes += 1
+        splits: list[Split] = []
+        while not splits:
+            shares = self._bound_node(node, seconds)
+            if self._is_closed(node.bound):
+                return
+            if shares is None:
+                left = seconds()
+                out_of_time = self._interrupted.is_set() or (left is not None and left <= 0)
+                # A node whose program fails to settle stays a leaf with the bound that it has.
+                (self._push if out_of_time else self._unresolved.append)(node)
+                return
+            splits = candidates(self.oracle, shares)
+            self._look_for_solution(node.prices, shares, whole=not splits)
+            if self._is_closed(node.bound):
+                return
+            if node.is_fine:
+                splits = splits or undecided(self.oracle, shares, node.decisions)
+                break
+            splits = [split for split in splits if split.feature == COMPLETES]
+            node.is_fine = not splits
+        if not splits:
+            self._unresolved.append(node)
+            return
+        for decision in splits[0].sides:
+            decisions = (*node.decisions, decision)
+            child = Node(decisions, node.prices, node.bound, node.is_fine)
+            node.children.append(child)
+            self._push(child)
+
+    def _bound_node(
+        self, node: Node, seconds: Callable[[], float | None]
+    ) -> Sequence[Share] | None:
+        """Find better prices for a node; return its linear program's solution, if it needs one."""
+        oracle, prices = self.oracle, node.prices
+        if not node.is_fine:
+            assert self._coarse is not None
+            oracle, prices = self._coarse, prices[: self._coarse.rows.size]
+        if node.is_fine not in self._programs:
+            program = NodeProgram(oracle, self.root.bound, self._interrupted)
+            self._programs[node.is_fine] = program
+        found = self._programs[node.is_fine].bound(node.decisions, prices, self._cutoff, seconds)
+        if math.isinf(found.bound):
+            node.bound, node.prices = found.bound, np.zeros(self.oracle.rows.size)
+        elif self.sign * found.bound <= self.sign * node.bound:
+            node.bound, node.prices = found.bound, found.prices
+            if not node.is_fine:
+                node.prices = self.oracle.prices_of(oracle, found.prices)
+        return found.shares
+
+    def _look_for_solution(self, prices: Vector, shares: Sequence[Share], *, whole: bool) -> None:
+        """Take a better solution: the node's own if its program is integral, or one near it."""
+        found = []
+        if whole:
+            chosen = {share.block: share.response for share in shares if share.features is not None}
+            blocks = range(self.oracle.num_blocks)
+            found.append(self.oracle.place([chosen.get(block) for block in blocks]))
+        if self._find is not None:
+            found.append(self._find(prices, shares))
+        for solution in found:
+            if solution is not None and solution.is_feasible():
+                self.offer(solution)
+
+    def offer(self, solution: Solution) -> None:
+        """Take a checked solution if it is better than the incumbent."""
+        objective = solution.objective()
+        if self.objective is None or self.sign * (objective - self.objective) > 0:
+            self.incumbent, self.objective = solution, objective
+
+    def _worst_leaf(self) -> float:
+        """Worst bound of a leaf, times the sign."""
+        worst = -math.inf
+        waiting = [self.root]
+        while waiting:
+            node = waiting.pop()
+            waiting += node.children
+            if not node.children and math.isfinite(node.bound):
+                worst = max(worst, self.sign * node.bound)
+        return worst
+
+    def _collect(
+        self, node: Node, target: float, leaves: list[tuple[tuple[Decision, ...], Vector]]
+    ) -> None:
+        """List the leaves below a node; a node that reaches the target itself is one."""
+        waiting = [node]
+        while waiting:
+            here = waiting.pop()
+            if not here.children or self.sign * here.bound <= target:
+                leaves.append((here.decisions, here.prices))
+                continue
+            alone = self._prices_of_children(here, target)
+            if alone is not None:
+                leaves.append((here.decisions, alone))
+                continue
+            waiting += here.children
+
+    def _prices_of_children(self, node: Node, target: float) -> Vector | None:
+        """Prices of a child that reach the target at the node itself, if any do."""
+        restricted = RestrictedOracle(self.oracle, node.decisions)
+        for child in node.children:
+            if not child.children and self.sign * restricted.bound(child.prices) <= target:
+                return child.prices
+        return None

@@ -1,0 +1,445 @@
+"""Bounds by column generation (Dantzig-Wolfe), over any family's pricing oracle.
+
+The master program chooses among schedules of the blocks that were priced so far
+
+    max sum f_s x_s,  sum_s A_s x_s <= b,  sum_{s of j} x_s <= 1   ("= 1" for a mandatory block),
+
+and its duals on the linking rows are the next prices. Prices are smoothed towards the best ones so
+far (Wentges): ``p = smoothing p_best + (1 - smoothing) duals``; a round that finds no new column at
+smoothed prices is repeated at the duals themselves. Columns that have long had a poor reduced cost
+are dropped. What is reported is never the master's value but the Lagrangian bound at the prices
+tried, which is valid at every iteration; the two meet when no column is missing.
+
+Rows are scaled by their capacity. A mandatory block and an equality row can be bought off at a
+price that grows while anything is bought off at the optimum, so the master is always feasible.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Any, Literal
+
+import highspy
+import numpy as np
+
+from hindsched.errors import InputError, SolveFailed
+from hindsched.solvers.answer import Progress
+from hindsched.solvers.bounds.lagrangian import (
+    BoundResult,
+    PricePoint,
+    Subgradient,
+    bound_result,
+    row_scale,
+)
+from hindsched.solvers.certificate import check_certifies
+from hindsched.solvers.interrupt import catch_interrupt
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.base import BlockOracle, Response
+from hindsched.solvers.pricing.rows import Vector
+from hindsched.solvers.status import StoppedBy
+
+LpAlgorithm = Literal["dual", "primal", "ipx"]
+LP_ALGORITHMS: tuple[LpAlgorithm, ...] = ("primal", "dual", "ipx")
+"""The default first, which was the fastest on the oasis masters of ``benchmarks/certificates.py``:
+warm primal simplex, warm dual simplex, interior point (without crossover until it stalls)."""
+SMOOTHING = 0.8
+"""Weight of the best prices in the prices tried."""
+MOST_COLUMNS = 12
+"""Columns kept a block at a pruning, those with the best reduced costs."""
+PRUNE_EVERY = 10
+"""Iterations between prunings."""
+WARM_ITERATIONS = 40
+"""Subgradient iterations that give the first prices and columns."""
+HIGHEST_PENALTY = 1e12
+"""Price of buying off above which no schedules are expected to fit together at all."""
+CONVERGED = 1e-7
+"""Relative distance of bound and master value at which no column is missing."""
+
+
+@dataclass
+class Column:
+    """A schedule of a block as a column of the master.
+
+    Parameters
+    ----------
+    block : int
+        Position of the block.
+    objective : float
+        Objective of the schedule.
+    rows : ndarray of int
+        Linking rows that it uses, without duplicates.
+    amounts : ndarray of float
+        Its use of each.
+    """
+
+    block: int
+    objective: float
+    rows: np.ndarray
+    amounts: Vector
+    key: bytes = field(default=b"", repr=False)
+
+    @classmethod
+    def of(cls, block: int, response: Response) -> Column:
+        """Read a best response."""
+        rows, inverse = np.unique(response.rows, return_inverse=True)
+        amounts = np.bincount(inverse, weights=response.amounts, minlength=rows.size)
+        key = rows.tobytes() + amounts.round(9).tobytes()
+        return cls(block, response.objective, rows, np.asarray(amounts, dtype=float), key)
+
+
+class Master:
+    """The restricted master program in HiGHS, minimising ``-f`` (or ``c``).
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+        Oracle of the instance.
+    algorithm : {"dual", "primal", "ipx"}
+        How the linear program is solved.
+    penalty : float
+        Price at which mandatory blocks and equality rows are bought off.
+    interrupted : Event
+        Set by Ctrl-C: ends a running solve.
+    """
+
+    def __init__(
+        self, oracle: BlockOracle, algorithm: LpAlgorithm, penalty: float, interrupted: Event
+    ) -> None:
+        self.oracle, self.algorithm, self.penalty = oracle, algorithm, penalty
+        self.interrupted = interrupted
+        self.crossover = algorithm != "ipx"
+        self.sign = 1.0 if oracle.sense == "max" else -1.0
+        self.scale = row_scale(oracle)
+        self.columns: list[Column] = []
+        self._known: set[tuple[int, bytes]] = set()
+        self._build()
+
+    def _build(self) -> None:
+        """Empty program: rows, and the columns that buy off what is mandatory."""
+        rows, blocks, free = self.oracle.rows, self.oracle.num_blocks, self.oracle.rows.free
+        right = rows.capacity / self.scale
+        lower = np.where(free, right, -highspy.kHighsInf)
+        optional = self.oracle.optional
+        block_lower = np.full(blocks, -highspy.kHighsInf if optional else 1.0)
+        highs = highspy.Highs()
+        for name, value in self._options().items():
+            if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+                raise SolveFailed(f"HiGHS {highs.version()} refuses {name} = {value}")
+        count = rows.size + blocks
+        nothing = np.zeros(0, dtype=np.int32)
+        highs.addRows(
+            count,
+            np.concatenate([lower, block_lower]),
+            np.concatenate([right, np.ones(blocks)]),
+            0,
+            np.zeros(count, dtype=np.int32),
+            nothing,
+            np.zeros(0),
+        )
+        for callback in (highs.cbSimplexInterrupt, highs.cbIpmInterrupt):
+            callback.subscribe(self._on_interrupt_check)
+        self._highs = highs
+        bought = [] if optional else [(rows.size + block, 1.0) for block in range(blocks)]
+        for row in np.flatnonzero(free):
+            bought += [(int(row), 1.0), (int(row), -1.0)]
+        self._num_bought = len(bought)
+        if bought:
+            index = np.array([row for row, _ in bought], dtype=np.int32)
+            values = np.array([value for _, value in bought])
+            starts = np.arange(len(bought), dtype=np.int32)
+            cost = np.full(len(bought), self.penalty)
+            self._add(cost, starts, index, values)
+
+    def _options(self) -> dict[str, Any]:
+        options: dict[str, Any] = {"output_flag": False, "threads": 1}
+        if self.algorithm == "ipx":
+            return {**options, "solver": "ipx", "run_crossover": "off"}
+        strategy = 1 if self.algorithm == "dual" else 4
+        return {**options, "solver": "simplex", "simplex_strategy": strategy, "presolve": "off"}
+
+    def _add(self, cost: Vector, starts: np.ndarray, index: np.ndarray, values: Vector) -> None:
+        count = cost.size
+        upper = np.full(count, highspy.kHighsInf)
+        zeros = np.zeros(count)
+        status = self._highs.addCols(count, cost, zeros, upper, index.size, starts, index, values)
+        if status == highspy.HighsStatus.kError:
+            raise SolveFailed("HiGHS refuses columns of the master program")
+
+    def add(self, columns: Sequence[Column]) -> int:
+        """Add the columns that are new; return how many were."""
+        fresh = []
+        for column in columns:
+            if (column.block, column.key) not in self._known:
+                self._known.add((column.block, column.key))
+                fresh.append(column)
+        if not fresh:
+            return 0
+        lengths = np.array([column.rows.size + 1 for column in fresh])
+        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int32)
+        first = self.oracle.rows.size
+        index = np.concatenate([np.append(c.rows, first + c.block) for c in fresh])
+        values = np.concatenate([np.append(c.amounts / self.scale[c.rows], 1.0) for c in fresh])
+        cost = np.array([-self.sign * column.objective for column in fresh])
+        self._add(cost, starts, index.astype(np.int32), values)
+        self.columns += fresh
+        return len(fresh)
+
+    def solve(self, seconds: float | None) -> tuple[float, Vector, bool] | None:
+        """Solve; return value, prices and whether nothing is bought off; None if out of time."""
+        if not self.columns and not self._num_bought:
+            self._reduced = np.zeros(0)
+            return 0.0, np.zeros(self.oracle.rows.size), True  # HiGHS solves no empty program
+        self._deadline = math.inf
+        limit = highspy.kHighsInf
+        if seconds is not None:
+            self._deadline = time.perf_counter() + max(seconds, 0.0)
+            # HiGHS's clock runs on over the solves of one object.
+            limit = self._highs.getRunTime() + max(seconds, 0.0)
+        self._highs.setOptionValue("time_limit", limit)
+        self._highs.run()
+        status = self._highs.getModelStatus()
+        if status == highspy.HighsModelStatus.kUnknown and not self.crossover:
+            # The interior point stalled short of its tolerances: a vertex settles it.
+            self.crossover = True
+            self._highs.setOptionValue("run_crossover", "on")
+            self._highs.run()
+            status = self._highs.getModelStatus()
+        if status in (highspy.HighsModelStatus.kTimeLimit, highspy.HighsModelStatus.kInterrupt):
+            return None
+        solution = self._highs.getSolution()
+        if status != highspy.HighsModelStatus.kOptimal or not solution.dual_valid:
+            text = self._highs.modelStatusToString(status)
+            raise SolveFailed(f"the master program ended with {text}")
+        value = -self.sign * self._highs.getInfo().objective_function_value
+        duals = -np.array(solution.row_dual)[: self.oracle.rows.size] / self.scale
+        prices = np.where(self.oracle.rows.free, duals, np.maximum(duals, 0.0))
+        bought = np.array(solution.col_value[: self._num_bought])
+        self._reduced = np.array(solution.col_dual)[self._num_bought :]
+        return value, prices, not np.any(bought > 1e-7)
+
+    def prune(self) -> None:
+        """Drop, block by block, all but the columns of the best reduced costs."""
+        by_block: dict[int, list[int]] = {}
+        for position in np.argsort(self._reduced, kind="stable"):
+            kept = by_block.setdefault(self.columns[position].block, [])
+            if len(kept) < MOST_COLUMNS or self._reduced[position] <= 1e-9:
+                kept.append(int(position))
+        keep = {position for kept in by_block.values() for position in kept}
+        drop = [p for p in range(len(self.columns)) if p not in keep]
+        if not drop:
+            return
+        index = np.array(drop, dtype=np.int32) + self._num_bought
+        self._highs.deleteCols(index.size, index)
+        for position in drop:
+            self._known.discard((self.columns[position].block, self.columns[position].key))
+        self.columns = [self.columns[position] for position in sorted(keep)]
+
+    def switch(self, on: np.ndarray) -> None:
+        """Allow some columns, shape (len(columns),), and force the others to 0."""
+        index = np.arange(on.size, dtype=np.int32) + self._num_bought
+        upper = np.where(on, highspy.kHighsInf, 0.0)
+        self._highs.changeColsBounds(index.size, index, np.zeros(on.size), upper)
+
+    def forget_basis(self) -> None:
+        """Begin the next solve anew."""
+        self._highs.clearSolver()
+
+    def column_values(self) -> Vector:
+        """Values of the columns at the last optimum, shape (len(columns),)."""
+        return np.array(self._highs.getSolution().col_value)[self._num_bought :]
+
+    def _on_interrupt_check(self, event: Any) -> None:
+        if self.interrupted.is_set() or time.perf_counter() > self._deadline:
+            event.interrupt()
+
+    def raise_penalty(self) -> None:
+        """Make buying off dearer."""
+        self.set_penalty(10 * self.penalty)
+
+    def set_penalty(self, penalty: float) -> None:
+        """Price at which mandatory blocks and equality rows are bought off from now on."""
+        self.penalty = penalty
+        index = np.arange(self._num_bought, dtype=np.int32)
+        self._highs.changeColsCost(index.size, index, np.full(index.size, self.penalty))
+
+
+def column_generation_bound(
+    oracle: BlockOracle,
+    options: SolveOptions | None = None,
+    *,
+    start_prices: Vector | None = None,
+    target: float | None = None,
+    algorithm: LpAlgorithm = "primal",
+    smoothing: float = SMOOTHING,
+    max_iterations: int | None = None,
+    on_progress: Progress | None = None,
+) -> BoundResult:
+    """Bound an instance's optimum by stabilised column generation.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+        Exact oracle of the instance.
+    options : SolveOptions, optional
+        Its time limit and gap are used.
+    start_prices : ndarray, shape (rows.size,), optional
+        First prices; by default some subgradient iterations find them.
+    target : float, optional
+        Objective of a feasible solution.
+    algorithm : {"dual", "primal", "ipx"}
+        How the master program is solved.
+    smoothing : float
+        Weight of the best prices in the prices tried, at least 0 and below 1.
+    max_iterations : int, optional
+        Limit on master solves.
+    on_progress : callable, optional
+        ``on_progress(bound, objective, seconds, message)`` after every iteration.
+
+    Returns
+    -------
+    BoundResult
+        The best bound; ``details["master_value"]`` is the last value of the restricted master: no
+        prices can prove a better bound than the linear program it restricts, which it approaches
+        from the other side.
+
+    Raises
+    ------
+    InputError
+        For an unknown algorithm or a smoothing outside [0, 1).
+    SolveFailed
+        If a mandatory job has no schedule at all, or HiGHS fails on the master. Jobs that cannot
+        all be served together end the search by ``infeasible``, with the best bound so far.
+    """
+    if algorithm not in LP_ALGORITHMS:
+        raise InputError("algorithm", algorithm, f"must be one of {', '.join(LP_ALGORITHMS)}")
+    if not 0 <= smoothing < 1:
+        raise InputError("smoothing", smoothing, "must be at least 0 and below 1")
+    check_certifies(oracle)
+    options = options or SolveOptions()
+    begin = time.perf_counter()
+    with catch_interrupt() as interrupted:
+        search = Subgradient(oracle, start_prices)
+        run = _Run(oracle, options, begin, target, algorithm, smoothing, interrupted)
+        run.take(search.best)
+        if search.is_infeasible or not oracle.num_blocks:
+            return run.result(StoppedBy.CONVERGED)
+        while search.iterations < WARM_ITERATIONS and start_prices is None:
+            if interrupted.is_set() or run.is_late() or search.converged:
+                break
+            search.step(target)
+            run.take(search.point)
+        stopped_by = None
+        while stopped_by is None:
+            if interrupted.is_set():
+                stopped_by = StoppedBy.INTERRUPTED
+            elif max_iterations is not None and run.iterations >= max_iterations:
+                stopped_by = StoppedBy.ITERATION_LIMIT
+            else:
+                stopped_by = run.iterate()
+                if on_progress is not None:
+                    seconds = time.perf_counter() - begin
+                    message = f"column generation, iteration {run.iterations}"
+                    on_progress(run.best.bound, target, seconds, message)
+        return run.result(stopped_by)
+
+
+class _Run:
+    """State of one column generation."""
+
+    def __init__(
+        self,
+        oracle: BlockOracle,
+        options: SolveOptions,
+        begin: float,
+        target: float | None,
+        algorithm: LpAlgorithm,
+        smoothing: float,
+        interrupted: Event,
+    ) -> None:
+        self.interrupted = interrupted
+        self.oracle, self.options, self.begin, self.target = oracle, options, begin, target
+        self.algorithm, self.smoothing = algorithm, smoothing
+        self.sign = 1.0 if oracle.sense == "max" else -1.0
+        self.best = PricePoint(np.zeros(0), self.sign * math.inf, np.zeros(0), np.zeros(0))
+        self.iterations = self.evaluations = 0
+        self.trace: list[tuple[float, int, float]] = []
+        self.master: Master | None = None
+        self.master_value: float | None = None
+        self._whole = True
+
+    def take(self, point: PricePoint) -> None:
+        """Keep a point if its bound is better."""
+        self.evaluations += 1
+        if not self.trace or self.sign * point.bound < self.sign * self.best.bound:
+            self.best = point
+            seconds = time.perf_counter() - self.begin
+            self.trace.append((seconds, self.iterations, point.bound))
+
+    def is_late(self) -> bool:
+        limit = self.options.time_limit
+        return limit is not None and time.perf_counter() - self.begin >= limit
+
+    def iterate(self) -> StoppedBy | None:
+        """Solve the master once and price its duals; return why to stop, if so."""
+        if self.target is not None:
+            distance = abs(self.best.bound - self.target)
+            if distance <= self.options.gap * abs(self.best.bound):
+                return StoppedBy.GAP
+        if self.is_late():
+            return StoppedBy.TIME_LIMIT
+        if self.master is None:
+            size = max(1.0, abs(self.best.bound)) / max(1, self.oracle.num_blocks)
+            self.master = Master(self.oracle, self.algorithm, 100 * size, self.interrupted)
+            self._price(self.best.prices)
+        limit = self.options.time_limit
+        left = None if limit is None else limit - (time.perf_counter() - self.begin)
+        solved = self.master.solve(left)
+        self.iterations += 1
+        if solved is None:
+            interrupted = self.interrupted.is_set()
+            return StoppedBy.INTERRUPTED if interrupted else StoppedBy.TIME_LIMIT
+        self.master_value, duals, self._whole = solved
+        if self._whole and self._distance() <= CONVERGED * (1 + abs(self.best.bound)):
+            return StoppedBy.CONVERGED
+        if self.iterations % PRUNE_EVERY == 0:
+            self.master.prune()
+        added = self._price(self.smoothing * self.best.prices + (1 - self.smoothing) * duals)
+        if not added and self.smoothing:
+            added = self._price(duals)
+        if not added:
+            if self._whole:
+                return StoppedBy.CONVERGED
+            if self.master.penalty > HIGHEST_PENALTY:
+                return StoppedBy.INFEASIBLE  # of the relaxation, which rounding does not prove
+            self.master.raise_penalty()
+        return None
+
+    def _distance(self) -> float:
+        assert self.master_value is not None
+        return self.sign * (self.best.bound - self.master_value)
+
+    def _price(self, prices: Vector) -> int:
+        """Ask all blocks; take the bound and add the columns. Return how many were new."""
+        assert self.master is not None
+        columns, values = [], []
+        for block, response in enumerate(self.oracle.responses(prices)):
+            if response is not None:
+                values.append(response.value)
+                columns.append(Column.of(block, response))
+        terms = [*self.oracle.price_terms(prices).tolist(), *values]
+        self.take(PricePoint(prices, math.fsum(terms), np.array(values), np.zeros(0)))
+        return self.master.add(columns)
+
+    def result(self, stopped_by: StoppedBy) -> BoundResult:
+        kind: Literal["lagrangian", "lp-dual"] = "lagrangian"
+        return bound_result(
+            self.oracle, self.best, kind, stopped_by, self.evaluations, self.begin, self.trace,
+            master_value=self.master_value if self._whole else None,
+            master_solves=self.iterations,
+            columns=0 if self.master is None else len(self.master.columns),
+            algorithm=self.algorithm,
+        )  # fmt: skip

@@ -1,0 +1,207 @@
+"""The linear program of a branching's nodes: one restricted master for the whole tree.
+
+All schedules ever priced are its columns; at a node those that break the node's decisions are
+switched off. The program goes on from the basis of the node before. Its duals are prices, and what
+is kept of a node is the best bound that prices proved there, never the program's value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Event
+
+import numpy as np
+
+from hindsched.errors import SolveFailed
+from hindsched.solvers.bounds.column_generation import Column, Master
+from hindsched.solvers.pricing.base import BlockOracle, Response
+from hindsched.solvers.pricing.decisions import Decision, Feature
+from hindsched.solvers.pricing.restricted import RestrictedOracle
+from hindsched.solvers.pricing.rows import Vector
+
+SMOOTHING = 0.3
+"""Weight of a node's best prices in the prices tried."""
+CONVERGED = 1e-8
+"""Relative distance of bound and program value at which no column is missing."""
+HIGHEST_PENALTY = 1e4
+"""Times the first penalty: a node that still buys off then has no solution worth its bound."""
+MOST_ROUNDS = 200
+"""Rounds of pricing at one node."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A schedule in a node's linear program and how much of it is taken.
+
+    Parameters
+    ----------
+    block : int
+        Position of the block.
+    response : Response
+        The schedule.
+    features : mapping or None
+        Its features; None for the outside option.
+    share : float
+        Value of its column.
+    """
+
+    block: int
+    response: Response
+    features: Mapping[Feature, int] | None
+    share: float
+
+
+@dataclass(frozen=True)
+class NodeBound:
+    """What prices prove at a node.
+
+    Parameters
+    ----------
+    prices : ndarray, shape (rows.size,)
+        The best prices found.
+    bound : float
+        What they prove there, rounded outward; infinite where a block is empty.
+    shares : list of Share, optional
+        The program's solution; None if the node needs none: it is cut off or out of time.
+    rounds : int
+        Rounds of pricing.
+    """
+
+    prices: Vector
+    bound: float
+    shares: list[Share] | None
+    rounds: int
+
+
+class NodeProgram:
+    """Bounds nodes by column generation.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+        Oracle of the whole problem, with features.
+    size : float
+        A bound on the optimum, by which buying off is priced.
+    interrupted : Event
+        Set by Ctrl-C.
+    """
+
+    def __init__(self, oracle: BlockOracle, size: float, interrupted: Event) -> None:
+        self.oracle = oracle
+        self.sign = 1.0 if oracle.sense == "max" else -1.0
+        self._interrupted = interrupted
+        self._penalty = 10.0 * max(1.0, abs(size))
+        self._master = Master(RestrictedOracle(oracle, ()), "primal", self._penalty, interrupted)
+        self._responses: list[Response] = []
+        self._features: list[Mapping[Feature, int] | None] = []
+
+    def add(self, block: int, response: Response) -> int:
+        """Add a schedule as a column; return 1 if it is new."""
+        column = Column.of(block, response)
+        column.key += np.float64(response.objective).tobytes()
+        if not self._master.add([column]):
+            return 0
+        outside = response.plan is None
+        self._responses.append(response)
+        self._features.append(None if outside else self.oracle.features_of(block, response))
+        return 1
+
+    def bound(
+        self,
+        decisions: Sequence[Decision],
+        prices: Vector,
+        cutoff: float | None,
+        seconds: Callable[[], float | None],
+    ) -> NodeBound:
+        """Find good prices for the solutions that obey `decisions`.
+
+        Parameters
+        ----------
+        decisions : sequence of Decision
+            The node's.
+        prices : ndarray
+            First prices, for example the parent's.
+        cutoff : float, optional
+            A bound that does not pass it is good enough.
+        seconds : callable
+            Seconds that are left, or None.
+        """
+        oracle = RestrictedOracle(self.oracle, decisions)
+        best_prices, best = prices, self._price(oracle, prices)[0]
+        if self._is_closed(best, cutoff):
+            return NodeBound(best_prices, best, None, 0)
+        self._master.set_penalty(self._penalty)
+        self._switch(oracle)  # columns added from here on obey the decisions
+        for round_ in range(1, MOST_ROUNDS + 1):
+            solved = self._solve(seconds())
+            if solved is None:
+                return NodeBound(best_prices, best, None, round_)
+            value, duals, whole = solved
+            added = 0
+            for smoothing in (SMOOTHING, 0.0):
+                tried = smoothing * best_prices + (1 - smoothing) * duals
+                bound, added = self._price(oracle, tried)
+                if self.sign * bound < self.sign * best:
+                    best_prices, best = tried, bound
+                if added:
+                    break
+            if self._is_closed(best, cutoff):
+                return NodeBound(best_prices, best, None, round_)
+            left = seconds()
+            if self._interrupted.is_set() or (left is not None and left <= 0):
+                return NodeBound(best_prices, best, None, round_)
+            if whole and self.sign * (best - value) <= CONVERGED * (1 + abs(value)):
+                break
+            if not added:
+                if whole or self._master.penalty > HIGHEST_PENALTY * self._penalty:
+                    break
+                self._master.raise_penalty()
+        return NodeBound(best_prices, best, self._shares() if whole else None, round_)
+
+    def _solve(self, seconds: float | None) -> tuple[float, Vector, bool] | None:
+        """Solve the program; where a warm basis leads the solver astray, from a cold one."""
+        try:
+            return self._master.solve(seconds)
+        except SolveFailed:
+            self._master.forget_basis()
+            return self._master.solve(seconds)
+
+    def _price(self, oracle: RestrictedOracle, prices: Vector) -> tuple[float, int]:
+        """Bound at `prices` and the number of new columns."""
+        terms = oracle.price_terms(prices).tolist()
+        added = 0
+        for block, response in enumerate(oracle.responses(prices)):
+            assert response is not None
+            if math.isinf(response.value):
+                return response.value, 0
+            terms.append(response.value)
+            added += self.add(block, response)
+        return oracle.round_outward(terms), added
+
+    def _is_closed(self, bound: float, cutoff: float | None) -> bool:
+        if math.isinf(bound):
+            return True
+        return cutoff is not None and self.sign * (bound - cutoff) <= 0
+
+    def _switch(self, oracle: RestrictedOracle) -> None:
+        """Switch columns on or off by a node's decisions."""
+        columns = self._master.columns
+        keeps = [
+            oracle.keeps(column.block, features)
+            for column, features in zip(columns, self._features, strict=True)
+        ]
+        self._master.switch(np.array(keeps, dtype=bool))
+
+    def _shares(self) -> list[Share]:
+        values = self._master.column_values()
+        return [
+            Share(
+                self._master.columns[position].block,
+                self._responses[position],
+                self._features[position],
+                float(values[position]),
+            )
+            for position in np.flatnonzero(values > 1e-7)
+        ]

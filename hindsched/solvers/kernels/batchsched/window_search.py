@@ -1,0 +1,255 @@
+"""Search over (mode, start) for the cheapest schedule of one job, placements included.
+
+The cost is ``rate x completion + price of the resources``, where the completion of a schedule that
+occupies slots t .. t + L - 1 is t + L. Ties are broken by completion, then by the mode's position.
+Every (mode, start) has a lower bound from the cheapest workers of each slot alone; modes are taken
+by their best bound, and only pairs whose bound beats the best schedule so far are placed.
+
+Starts between changes are skipped. While neither end of the window crosses a slot in which a price
+or a free capacity changes, feasibility stays and the cost of every placement is linear in the
+start, so that the cheapest placement's cost is concave: its minimum is at an end of the stretch,
+and where it is constant the earliest completion is at the first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hindsched.solvers.kernels.batchsched.window_minima import level_of
+from hindsched.solvers.kernels.cheapest_workers import room_for
+from hindsched.solvers.kernels.placement import (
+    best_host,
+    fits_together,
+    greedy_host,
+    spread_cost,
+)
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+TIE = 1e-11
+"""Costs closer than this, relatively, are equal."""
+
+
+@njit(cache=True)
+def window_state(
+    t: int,
+    length: int,
+    minima: Array,
+    prefix: Array,
+    worker: Array,
+    free: Array,
+    room: Integers,
+    cost: Array,
+) -> None:
+    """Fill `free`, `room` and `cost` of every server for the window of `length` slots from t."""
+    level = level_of(length)
+    other = t + length - (1 << level)
+    for h in range(free.shape[0]):
+        total = 0.0
+        for r in range(free.shape[1]):
+            free[h, r] = min(minima[level, t, h, r], minima[level, other, h, r])
+            total += worker[r] * (prefix[t + length, h, r] - prefix[t, h, r])
+        cost[h] = total
+        room[h] = room_for(free[h], worker)
+
+
+@njit(cache=True)
+def window_price(t: int, length: int, prefix: Array, demand: Array, price: Array) -> None:
+    """Window price of one unit of `demand` on every server."""
+    for h in range(price.shape[0]):
+        total = 0.0
+        for r in range(demand.shape[0]):
+            total += demand[r] * (prefix[t + length, h, r] - prefix[t, h, r])
+        price[h] = total
+
+
+@njit(cache=True)
+def slot_bounds(slots: int, table: Array, cumulative: Array, blocked: Integers) -> None:
+    """Prefix sums of one row of slot costs, and of its slots without room."""
+    cumulative[0] = 0.0
+    blocked[0] = 0
+    for t in range(slots):
+        full = np.isinf(table[t])
+        cumulative[t + 1] = cumulative[t] + (0.0 if full else table[t])
+        blocked[t + 1] = blocked[t] + (1 if full else 0)
+
+
+@njit(cache=True)
+def worth_trying(t: int, length: int, first: int, stop: int, changes: Array) -> bool:
+    """Whether a start is an end of a stretch without changes."""
+    return (
+        t == first
+        or t + length == stop
+        or changes[t]
+        or changes[t + 1]
+        or changes[t + length]
+        or changes[t + length - 1]
+    )
+
+
+@njit(cache=True)
+def cheapest_schedule(
+    rate: float,
+    limit: float,
+    first: int,
+    stop: int,
+    has_ps: bool,
+    greedy: bool,
+    groups: Integers,
+    mode_ps: Integers,
+    mode_rank: Integers,
+    worker: Array,
+    server: Array,
+    ratio: Array,
+    minima: Array,
+    prefix: Array,
+    spread: Array,
+    single: Array,
+    changes: Array,
+) -> tuple[float, int, int, int, int]:
+    """Cheapest schedule of one job below `limit`.
+
+    Parameters
+    ----------
+    rate : float
+        Cost per slot of completion.
+    limit : float
+        Only schedules that cost less count.
+    first, stop : int
+        Slots (0-based) that may be used: ``first <= t`` and ``t + L <= stop``.
+    has_ps : bool
+        Whether workers need parameter servers.
+    greedy : bool
+        Place workers and PSs by Algorithm 4 instead of exactly.
+    groups : ndarray of int, shape (num_groups, 6)
+        Worker type, q, N, L and the range of modes that share them.
+    mode_ps, mode_rank : ndarray of int, shape (num_modes,)
+        PS type of a mode, and its position in the order that breaks ties.
+    worker, server : ndarray, shape (types, resources)
+        Demands.
+    ratio : ndarray, shape (worker types, PS types)
+        Bandwidth of a worker over that of a PS.
+    minima, prefix, spread, single : ndarray
+        See `window_minima`, `cheapest_workers`; `prefix` are sums of prices, shape
+        (slots + 1, servers, resources).
+    changes : ndarray of bool, shape (slots + 1,)
+        Whether a price or a free capacity of slot t (0-based) differs from slot t - 1.
+
+    Returns
+    -------
+    cost, mode, start, host, workers on the host
+        The mode is -1 if there is none; host -1 where no PS host was chosen.
+    """
+    servers, resources = minima.shape[2], minima.shape[3]
+    num_groups = groups.shape[0]
+    free = np.empty((servers, resources))
+    room = np.empty(servers, dtype=np.int64)
+    cost = np.empty(servers)
+    ps_cost = np.empty(servers)
+    cumulative = np.empty(stop + 1)
+    blocked = np.empty(stop + 1, dtype=np.int64)
+
+    least = np.full(num_groups, np.inf)
+    done = np.full(num_groups, np.inf)
+    shared_m, shared_q, shared_n = -1, -1, -1
+    for i in range(num_groups):
+        m, q, count, length = groups[i, 0], groups[i, 1], groups[i, 2], groups[i, 3]
+        if length > stop - first or count > spread.shape[1]:
+            continue
+        if m != shared_m or q != shared_q or count != shared_n:
+            table = single[m, count - 1] if q == 1 else spread[m, count - 1]
+            slot_bounds(stop, table, cumulative, blocked)
+            shared_m, shared_q, shared_n = m, q, count
+        for t in range(first, stop - length + 1):
+            if blocked[t + length] == blocked[t] and worth_trying(t, length, first, stop, changes):
+                bound = rate * (t + 1 + length) + cumulative[t + length] - cumulative[t]
+                if bound < least[i]:
+                    least[i] = bound
+                    done[i] = t + 1 + length
+    by_completion = np.argsort(done, kind="mergesort")
+    sequence = by_completion[np.argsort(least[by_completion], kind="mergesort")]
+
+    best = limit
+    best_mode, best_t, best_host_at, best_on = -1, -1, -1, 0
+    best_done, best_rank = -1, -1
+    for i in sequence:
+        if least[i] > best + TIE * max(1.0, abs(best)):
+            break
+        m, q, count, length = groups[i, 0], groups[i, 1], groups[i, 2], groups[i, 3]
+        table = single[m, count - 1] if q == 1 else spread[m, count - 1]
+        slot_bounds(stop, table, cumulative, blocked)
+        for t in range(first, stop - length + 1):
+            if blocked[t + length] != blocked[t]:
+                continue
+            if not worth_trying(t, length, first, stop, changes):
+                continue
+            end = t + 1 + length
+            tie = TIE * max(1.0, abs(best))
+            bound = rate * end + cumulative[t + length] - cumulative[t]
+            if bound > best + tie:
+                if rate > 0.0 and rate * end > best + tie:
+                    break
+                continue
+            later = end > best_done or (end == best_done and mode_rank[groups[i, 4]] > best_rank)
+            if bound >= best - tie and later:
+                continue
+            window_state(t, length, minima, prefix, worker[m], free, room, cost)
+            fixed = rate * end
+            if q == 0:
+                order = np.argsort(cost, kind="mergesort")
+            for k in range(groups[i, 4], groups[i, 5]):
+                p = mode_ps[k]
+                price, host, on_host = np.inf, -1, 0
+                if has_ps:
+                    window_price(t, length, prefix, server[p], ps_cost)
+                if q == 1:
+                    for h in range(servers):
+                        if room[h] < count:
+                            continue
+                        total = count * cost[h]
+                        if has_ps:
+                            total += ps_cost[h]
+                            if total >= price or not fits_together(
+                                count, 1, worker[m], server[p], free[h]
+                            ):
+                                continue
+                        if total < price:
+                            price, host, on_host = total, h, count
+                elif not has_ps:
+                    price = spread_cost(count, room, cost, order)
+                elif greedy:
+                    price, host, on_host = greedy_host(
+                        count,
+                        room,
+                        cost,
+                        order,
+                        free,
+                        worker[m],
+                        server[p],
+                        ratio[m, p],
+                        ps_cost,
+                        best + tie - fixed,
+                    )
+                else:
+                    price, host, on_host = best_host(
+                        count,
+                        room,
+                        cost,
+                        order,
+                        free,
+                        worker[m],
+                        server[p],
+                        ratio[m, p],
+                        ps_cost,
+                        best + tie - fixed,
+                    )
+                price += fixed
+                tie = TIE * max(1.0, abs(best))
+                before = end < best_done or (end == best_done and mode_rank[k] < best_rank)
+                if price < best - tie or (price <= best + tie and before):
+                    best, best_mode, best_t = price, k, t
+                    best_host_at, best_on = host, on_host
+                    best_done, best_rank = end, mode_rank[k]
+    return best, best_mode, best_t, best_host_at, best_on

@@ -1,0 +1,367 @@
+"""Best placement of one mlbroker job in one slot at linear prices, compiled.
+
+The block is: integer workers y >= 0 with room P y for the data, one PS, and
+
+    sum_r (kappa_r + exchange[r, p]) y_r + mu_p + transport + sum_{r used} launch_r .
+
+Given the PS the continuous relaxation needs no solver: every GB goes where transport plus worker
+price is least. `relaxed_placement` is that closed form (a bound), `best_placement` the exact
+integer optimum by branch and bound over y whose nodes are transport problems.
+
+==============  =====================================================
+paper           here
+==============  =====================================================
+``D^r, P, N``   `data` (R,), `capacity`, `needed`
+``y, s``        workers (R,), position `ps`
+``kappa_r``     `worker_price`: sum_k price n_k (weighted USD)
+``mu_r``        `ps_price`: sum_k price m_k
+``B d^{rr'}``   `exchange` (R, R)
+``d^{rr'}``     `arc` (R, R), infinite where pinned data would leave
+==============  =====================================================
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hindsched.solutions.mlbroker.transport import ship
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+NODE_LIMIT = 20_000
+"""Nodes of one branch and bound; beyond it the bound returned is that of the open nodes."""
+STACK = 2048
+
+
+@njit(cache=True)
+def relaxed_placement(
+    data: Floats,
+    capacity: float,
+    needed: int,
+    worker_price: Floats,
+    ps_price: Floats,
+    exchange: Floats,
+    arc: Floats,
+    launch: Floats,
+    ps: int,
+) -> tuple[float, Floats]:
+    """Least cost with fractional workers and the PS in centre `ps`: a bound, in closed form.
+
+    Returns
+    -------
+    cost : float
+        The relaxed optimum: at most the integer one.
+    workers : ndarray, shape (R,)
+        Fractional workers that attain it, `needed` in total.
+    """
+    centers = data.size
+    workers = np.zeros(centers)
+    cost = ps_price[ps] + launch[ps]
+    if needed == 0:
+        return cost, workers
+    each = np.empty(centers)
+    cheapest = 0
+    for r in range(centers):
+        each[r] = worker_price[r] + exchange[r, ps]
+        if r != ps:
+            each[r] += launch[r] / needed
+        if each[r] < each[cheapest]:
+            cheapest = r
+    total = 0.0
+    for i in range(centers):
+        if data[i] <= 0.0:
+            continue
+        total += data[i]
+        best = -1
+        best_price = np.inf
+        for r in range(centers):
+            price = arc[i, r] + each[r] / capacity
+            if price < best_price:
+                best = r
+                best_price = price
+        workers[best] += data[i] / capacity
+        cost += data[i] * best_price
+    idle = max(0.0, needed - total / capacity)
+    workers[cheapest] += idle
+    cost += idle * each[cheapest]
+    return cost, workers
+
+
+@njit(cache=True)
+def relaxed_best(
+    data: Floats,
+    capacity: float,
+    needed: int,
+    worker_price: Floats,
+    ps_price: Floats,
+    exchange: Floats,
+    arc: Floats,
+    launch: Floats,
+) -> tuple[float, Floats, int]:
+    """Least `relaxed_placement` over all positions of the PS: cost, workers, PS."""
+    best = np.inf
+    best_workers = np.zeros(data.size)
+    best_ps = -1
+    for ps in range(data.size):
+        cost, workers = relaxed_placement(
+            data, capacity, needed, worker_price, ps_price, exchange, arc, launch, ps
+        )
+        if cost < best:
+            best, best_workers, best_ps = cost, workers, ps
+    return best, best_workers, best_ps
+
+
+@njit(cache=True)
+def placement_cost(
+    workers: Ints,
+    ps: int,
+    data: Floats,
+    capacity: float,
+    worker_price: Floats,
+    ps_price: Floats,
+    exchange: Floats,
+    arc: Floats,
+    launch: Floats,
+) -> float:
+    """Cost of integer workers at the prices; infinite if the data does not fit on them."""
+    cost, left, _ = ship(data, capacity * workers.astype(np.float64), arc)
+    if left > 5e-7 * max(1.0, data.sum()):
+        return np.inf
+    cost += ps_price[ps]
+    for r in range(data.size):
+        cost += workers[r] * (worker_price[r] + exchange[r, ps])
+        if workers[r] > 0 or r == ps:
+            cost += launch[r]
+    return cost
+
+
+@njit(cache=True)
+def round_largest_remainder(fractional: Floats, needed: int, floor: Ints) -> Ints:
+    """Round to `needed` workers in total: floors, then the largest remainders go up.
+
+    Parameters
+    ----------
+    fractional : ndarray, shape (R,)
+        Fractional workers.
+    needed : int
+        Total to reach (more only if `floor` asks for more).
+    floor : ndarray of int, shape (R,)
+        Least number in each centre (workers for pinned data).
+    """
+    size = fractional.size
+    workers = np.zeros(size, dtype=np.int64)
+    remainder = np.empty(size)
+    for r in range(size):
+        value = fractional[r]
+        if abs(value - np.rint(value)) < 1e-4:
+            value = np.rint(value)
+        workers[r] = max(int(np.floor(value)), floor[r])
+        remainder[r] = value - workers[r]
+    while workers.sum() < needed:
+        best = 0
+        for r in range(size):
+            if remainder[r] > remainder[best]:
+                best = r
+        workers[best] += 1
+        remainder[best] -= 1.0
+    return workers
+
+
+@njit(cache=True)
+def pinned_workers(data: Floats, capacity: float, arc: Floats) -> Ints:
+    """Least workers in each centre for data that may not leave it, shape (R,)."""
+    floor = np.zeros(data.size, dtype=np.int64)
+    for i in range(data.size):
+        stays = data[i] > 0.0
+        for r in range(data.size):
+            if r != i and arc[i, r] < np.inf:
+                stays = False
+        if stays:
+            floor[i] = int(np.ceil(data[i] / capacity - 1e-9))
+    return floor
+
+
+@njit(cache=True)
+def best_placement(
+    data: Floats,
+    capacity: float,
+    needed: int,
+    worker_price: Floats,
+    ps_price: Floats,
+    exchange: Floats,
+    arc: Floats,
+    launch: Floats,
+    node_limit: int = NODE_LIMIT,
+) -> tuple[float, float, Ints, int]:
+    """Integer placement of least cost.
+
+    Returns
+    -------
+    cost : float
+        Cost of the placement found.
+    bound : float
+        Proven lower bound: within rounding of `cost` unless the node limit was hit.
+    workers : ndarray of int, shape (R,)
+        y.
+    ps : int
+        Position of the PS.
+    """
+    centers = data.size
+    relaxed = np.empty(centers)
+    cheapest: Any = np.int64(0)
+    for place in range(centers):
+        relaxed[place], _ = relaxed_placement(
+            data, capacity, needed, worker_price, ps_price, exchange, arc, launch, place
+        )
+        if relaxed[place] < relaxed[cheapest]:
+            cheapest = place
+    best = np.inf
+    best_workers = np.zeros(centers, dtype=np.int64)
+    best_ps = cheapest
+    if needed == 0:
+        return relaxed[best_ps], relaxed[best_ps], best_workers, best_ps
+    floor = pinned_workers(data, capacity, arc)
+    open_bound = np.inf
+    nodes: Any = np.int64(0)  # a literal 0 would be a type of its own, compiled once more
+    for _ in range(centers):
+        ps: Any = np.int64(0)
+        for other in range(centers):  # the most promising place that is left
+            if relaxed[other] < relaxed[ps]:
+                ps = other
+        if relaxed[ps] >= best - 1e-11 * (1.0 + abs(best)):
+            break
+        relaxed[ps] = np.inf
+        best, best_workers, best_ps, unproven, nodes = _branch_and_bound(
+            data, capacity, needed, worker_price, ps_price, exchange, arc, launch, floor, ps,
+            best, best_workers, best_ps, nodes, node_limit,
+        )  # fmt: skip
+        open_bound = min(open_bound, unproven)
+    return best, min(best, open_bound), best_workers, best_ps
+
+
+@njit(cache=True)
+def _branch_and_bound(
+    data: Floats,
+    capacity: float,
+    needed: int,
+    worker_price: Floats,
+    ps_price: Floats,
+    exchange: Floats,
+    arc: Floats,
+    launch: Floats,
+    floor: Ints,
+    ps: int,
+    best: float,
+    best_workers: Ints,
+    best_ps: int,
+    nodes: int,
+    node_limit: int,
+) -> tuple[float, Ints, int, float, int]:
+    """Branch on workers with the PS fixed; returns the incumbent, open bound and node count.
+
+    Loops in place of array expressions keep the time to compile low.
+    """
+    centers = data.size
+    supply = np.zeros(centers + 1)
+    total = 0.0
+    for r in range(centers):
+        supply[r] = data[r]
+        total += data[r]
+    supply[centers] = max(0.0, needed * capacity - total)  # sum y >= N as a source of room
+    total += supply[centers]
+    price = np.zeros((centers + 1, 2 * centers))
+    room = np.zeros(2 * centers)
+    lower = np.zeros((STACK, centers), dtype=np.int64)
+    upper = np.zeros((STACK, centers), dtype=np.int64)
+    low = np.zeros(centers, dtype=np.int64)
+    high = np.zeros(centers, dtype=np.int64)
+    fractional = np.zeros(centers)
+    rounded = np.zeros(centers, dtype=np.int64)
+    for r in range(centers):
+        lower[0, r] = floor[r]
+        upper[0, r] = max(needed, floor[r])
+    size = 1
+    open_bound = np.inf
+    while size > 0:
+        size -= 1
+        base = ps_price[ps] + launch[ps]
+        for r in range(centers):
+            low[r] = lower[size, r]
+            high[r] = upper[size, r]
+            each = worker_price[r] + exchange[r, ps]
+            base += low[r] * each
+            if r != ps:
+                if low[r] > 0:
+                    base += launch[r]
+                elif high[r] > 0:
+                    each += launch[r] / high[r]
+            room[r] = capacity * low[r]
+            room[centers + r] = capacity * (high[r] - low[r])
+            for i in range(centers):
+                price[i, r] = arc[i, r]
+                price[i, centers + r] = arc[i, r] + each / capacity
+            price[centers, r] = 0.0
+            price[centers, centers + r] = each / capacity
+        cost, left, flow = ship(supply, room, price)
+        nodes += 1
+        if left > 1e-9 * max(1.0, total):
+            continue
+        bound = base + cost
+        if bound >= best - 1e-11 * (1.0 + abs(best)):
+            continue
+        if nodes >= node_limit or size + 2 > STACK:
+            open_bound = min(open_bound, bound)
+            if nodes > 1:  # the first node gives an incumbent whatever the limit
+                continue
+        split = -1
+        farthest = 1e-7
+        for r in range(centers):
+            fractional[r] = 0.0
+            for i in range(centers + 1):
+                fractional[r] += flow[i, centers + r]
+            fractional[r] = low[r] + fractional[r] / capacity
+            rounded[r] = int(np.rint(fractional[r]))
+            distance = abs(fractional[r] - rounded[r])
+            if distance > farthest:
+                farthest = distance
+                split = r
+        if split >= 0:
+            rounded = round_largest_remainder(fractional, needed, floor)
+        found = placement_cost(
+            rounded, ps, data, capacity, worker_price, ps_price, exchange, arc, launch
+        )
+        if found < best:
+            best, best_ps = found, ps
+            best_workers = rounded.copy()
+        if nodes >= node_limit:
+            continue
+        at_most, at_least = 0, 1
+        if split >= 0:
+            at_most = int(np.floor(fractional[split]))
+            at_least = at_most + 1
+        else:
+            # Integral: only a launch that was paid in part can hold a gap.
+            unpaid = 1e-11 * (1.0 + abs(best))
+            for r in range(centers):
+                if r != ps and low[r] == 0 and 0 < rounded[r] < high[r]:
+                    gap = launch[r] * (1.0 - fractional[r] / high[r])
+                    if gap > unpaid:
+                        unpaid = gap
+                        split = r
+            if split < 0:
+                continue
+        for child in range(2):
+            for r in range(centers):
+                lower[size, r] = low[r]
+                upper[size, r] = high[r]
+            if child == 0:
+                upper[size, split] = at_most
+            else:
+                lower[size, split] = at_least
+            size += 1
+    return best, best_workers, best_ps, open_bound, nodes

@@ -1,0 +1,129 @@
+"""Methods of ``solve`` for batchsched: the generic ones, begun from a list schedule.
+
+The mode-based program leaves out columns whose reduced costs show that no better schedule than the
+incumbent contains them; the prices come from a short subgradient search on real servers.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+from hindsched.instances.base import Instance
+from hindsched.instances.batchsched.instance import BatchschedInstance
+from hindsched.models.batchsched.reduction import ColumnReduction
+from hindsched.solutions.base import Solution
+from hindsched.solutions.batchsched.solution import BatchschedSolution
+from hindsched.solvers.answer import Progress
+from hindsched.solvers.bounds.lagrangian import subgradient_bound
+from hindsched.solvers.methods.auto import solve_auto
+from hindsched.solvers.methods.base import Method, generic_methods, solve_milp
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.batchsched.list_schedule import (
+    as_solution,
+    improved_list_schedule,
+    list_schedule,
+)
+from hindsched.solvers.pricing.batchsched.oracle import ServerOracle
+from hindsched.solvers.result import Result
+
+HIGHS_OPTIONS = {"presolve": "off", "mip_heuristic_effort": 0.0}
+"""The program has few columns left and begins from a searched solution: the solver's own presolve
+and heuristics took most of its time. Options given by name replace these."""
+SMALL = 12
+"""Up to this many jobs the list schedule is improved by random insertions."""
+INSERTIONS = 200
+REDUCTION_SECONDS = 3.0
+"""Time that the search for prices may take, and at most a tenth of the time limit."""
+
+
+def find_incumbent(instance: Instance, formulation: str) -> Solution | None:
+    """List schedule by weight over shortest duration; on small instances a searched one."""
+    assert isinstance(instance, BatchschedInstance)
+    if len(instance.jobs) > SMALL:
+        return as_solution(instance, list_schedule(instance), formulation)
+    first = as_solution(instance, improved_list_schedule(instance, insertions=20), formulation)
+    if not instance.jobs:
+        return first
+    oracle = ServerOracle(instance)
+    found = subgradient_bound(oracle, target=first.objective(), max_iterations=300)
+    shape = (*instance.server_capacity.shape, oracle.slots)
+    prices = found.prices.reshape(shape).transpose(2, 0, 1)
+    schedules = improved_list_schedule(instance, prices=prices, insertions=INSERTIONS)
+    second = as_solution(instance, schedules, formulation)
+    return second if second.objective() <= first.objective() else first
+
+
+def reduced_program(
+    instance: Instance,
+    formulation: str,
+    options: SolveOptions,
+    on_progress: Progress | None = None,
+    *,
+    incumbent: Solution | None = None,
+    method: str = "milp",
+    **build: Any,
+) -> Result:
+    """Solve the offline program without the columns that reduced costs rule out.
+
+    Called like `solve_milp`; the printed form is solved as it is.
+    """
+    begin = time.perf_counter()
+    if incumbent is None:
+        incumbent = find_incumbent(instance, formulation)
+    if formulation == "modes" and incumbent is not None and instance.jobs:
+        build["reduction"] = reduction(instance, incumbent, options)
+    if options.solver == "highs":
+        options = replace(options, solver_options={**HIGHS_OPTIONS, **options.solver_options})
+    left = options.time_limit
+    if left is not None:
+        left -= time.perf_counter() - begin
+    return solve_milp(
+        instance,
+        formulation,
+        options.with_time(left),
+        on_progress,
+        incumbent=incumbent,
+        method=method,
+        **build,
+    )
+
+
+def reduction(instance: Instance, incumbent: Solution, options: SolveOptions) -> ColumnReduction:
+    """Prices from a short search on real servers, and what they rule out."""
+    assert isinstance(instance, BatchschedInstance)
+    assert isinstance(incumbent, BatchschedSolution)
+    oracle = ServerOracle(instance)
+    seconds = REDUCTION_SECONDS
+    if options.time_limit is not None:
+        seconds = min(seconds, 0.1 * options.time_limit)
+    target = incumbent.objective()
+    found = subgradient_bound(oracle, options.with_time(seconds), target=target)
+    values, _ = oracle.block_values(found.prices)
+    shape = (*instance.server_capacity.shape, oracle.slots)
+    return ColumnReduction(instance, found.prices.reshape(shape), values, found.bound, incumbent)
+
+
+def milp(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """Solve the offline program by a mixed-integer solver."""
+    return reduced_program(instance, formulation, options, on_progress)
+
+
+def auto(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """Choose by the instance's size, and close the gap from both sides."""
+    return solve_auto(
+        instance,
+        formulation,
+        options,
+        on_progress,
+        incumbent=find_incumbent(instance, formulation),
+        program=reduced_program,
+    )
+
+
+METHODS: dict[str, Method] = {**generic_methods(find_incumbent), "auto": auto, "milp": milp}

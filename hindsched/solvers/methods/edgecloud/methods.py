@@ -1,0 +1,301 @@
+"""Methods of the edgecloud family: LP (4)+ in place of the generic relaxation and bound.
+
+``relaxation`` solves LP (4)+, type by type where nothing couples the types, and certifies its duals
+with the exact blocks of problem (2), which proves at least as much. ``bound`` improves those prices
+by the subgradient method. ``milp`` begins from a list schedule or a preemptive
+priority schedule; ``auto`` does all three.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hindsched.errors import SolveFailed
+from hindsched.instances.base import Instance
+from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.models.edgecloud.relaxations import (
+    build_fractional,
+    relaxation_groups,
+    relaxation_last_slots,
+    relaxation_prices,
+)
+from hindsched.models.edgecloud.windows import GreedySchedule, last_slots, read_past
+from hindsched.solutions.base import Solution
+from hindsched.solvers.answer import Progress
+from hindsched.solvers.bounds.lagrangian import subgradient_bound
+from hindsched.solvers.certificate import Certificate, certify
+from hindsched.solvers.methods.base import Method, better, solve_milp
+from hindsched.solvers.methods.edgecloud.incumbents import best_incumbent
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.pricing.edgecloud.oracle import EdgecloudOracle
+from hindsched.solvers.program import solve_program, within_gap
+from hindsched.solvers.result import Result
+from hindsched.solvers.status import Status, StoppedBy
+
+EXACT_COLUMNS = 60_000
+"""Columns of LP (4)+ up to which identical workers are only counted a server, not a type."""
+PROGRAM_COLUMNS = 40_000
+"""Chunk-slot variables of the offline program up to which ``auto`` solves it."""
+DEFAULT_SECONDS = 60.0
+"""Time limit of ``auto`` and ``bound`` when the options give none."""
+SHARE_OF_BOUND = 0.3
+"""Share of the time that ``auto`` gives to better prices before the offline program."""
+
+
+def lp_layout(instance: EdgecloudInstance) -> str:
+    """``groups`` where LP (4)+ stays small enough for it, else ``types``."""
+    last = relaxation_last_slots(instance, range(len(instance.jobs)))
+    columns = sum(
+        (last[j] - job.arrival + 1) * len(instance.places(job))
+        for j, job in enumerate(instance.jobs)
+    )
+    return "groups" if columns <= EXACT_COLUMNS else "types"
+
+
+def lp_4_plus(
+    instance: EdgecloudInstance,
+    formulation: str,
+    options: SolveOptions,
+    layout: str | None = None,
+) -> tuple[float, Certificate, dict[str, Any]]:
+    """Solve LP (4)+ and certify its duals.
+
+    Parameters
+    ----------
+    instance : EdgecloudInstance
+        The instance.
+    formulation : str
+        Which problem the certificate bounds.
+    options : SolveOptions
+        How to solve.
+    layout : str, optional
+        Layout of the oracle's rows; by default by size.
+
+    Returns
+    -------
+    value : float
+        Sum of the solved programs' objectives.
+    certificate : Certificate
+        What their duals prove; a program that the limit or Ctrl-C ended leaves prices of 0.
+    details : dict
+        Layout, columns, seconds of building and solving; ``unfinished`` says why a program ended
+        early.
+
+    Raises
+    ------
+    SolveFailed
+        If a program ends without duals for another reason.
+    """
+    layout = layout or lp_layout(instance)
+    oracle = EdgecloudOracle(instance, formulation, layout)
+    last = relaxation_last_slots(instance, range(len(instance.jobs)))
+    schedule = GreedySchedule(instance, read_past(instance, None)).completion
+    if schedule is not None:
+        makespan = max(schedule.values(), default=1)
+        last = {j: min(slot, makespan) for j, slot in last.items()}
+    limited = bool(np.isfinite(instance.storage_gb).any() and (instance.chunk_gb > 0).any())
+    kinds: list[str | None] = [*sorted({job.worker_type for job in instance.jobs})]
+    if limited and layout != "types":
+        kinds = [None]
+    prices = np.zeros(oracle.rows.size)
+    value, columns, built, solved = 0.0, 0, 0.0, 0.0
+    unfinished: StoppedBy | None = None
+    for kind in kinds:
+        begin = time.perf_counter()
+        model = build_fractional(instance, layout=layout, worker_type=kind, last=last)
+        middle = time.perf_counter()
+        result = solve_program(model, options, want_duals=True)
+        built, solved = built + middle - begin, solved + time.perf_counter() - middle
+        if result.objective is None or result.duals is None:
+            if result.stopped_by in (StoppedBy.TIME_LIMIT, StoppedBy.INTERRUPTED):
+                unfinished = result.stopped_by  # prices 0 on the type's rows: a bound all the same
+                continue
+            raise SolveFailed(f"LP (4)+ of {instance.name}: {result.status}, {result.stopped_by}")
+        value += result.objective
+        columns += len(model.y_keys) + len(model.k_keys)
+        prices += oracle.rows.pack(relaxation_prices(model, result.duals, oracle.last))
+    details: dict[str, Any] = {
+        "lp_4_plus": value if unfinished is None else None,
+        "unfinished": unfinished,
+        "layout": layout,
+        "groups": len(relaxation_groups(instance, layout)),
+        "columns": columns,
+        "build_seconds": built,
+        "solve_seconds": solved,
+    }
+    return value, certify(oracle, prices, "lp-dual"), details
+
+
+def relaxation(
+    instance: Instance,
+    formulation: str,
+    options: SolveOptions,
+    on_progress: Progress | None = None,
+) -> Result:
+    """LP (4)+ with its duals as a certificate; no solution."""
+    assert isinstance(instance, EdgecloudInstance)
+    started = time.perf_counter()
+    _, certificate, details = lp_4_plus(instance, formulation, options)
+    if on_progress is not None:
+        on_progress(certificate.bound, None, time.perf_counter() - started, "LP (4)+")
+    return _bound_result(
+        instance, formulation, "relaxation", certificate,
+        details["unfinished"] or StoppedBy.CONVERGED, started, options, details,
+    )  # fmt: skip
+
+
+def bound(
+    instance: Instance,
+    formulation: str,
+    options: SolveOptions,
+    on_progress: Progress | None = None,
+    target: float | None = None,
+) -> Result:
+    """Prices of LP (4)+, improved by the subgradient method on the exact blocks; no solution."""
+    assert isinstance(instance, EdgecloudInstance)
+    started = time.perf_counter()
+    limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
+    _, certificate, details = lp_4_plus(instance, formulation, options)
+    if target is None:
+        known = best_incumbent(instance, formulation)
+        target = None if known is None else known.objective()
+    left = limit - (time.perf_counter() - started)
+    oracle = build_oracle(instance, formulation, rows=details["layout"])
+    try:
+        found = subgradient_bound(
+            oracle,
+            options.with_time(left),
+            start_prices=certificate.prices,
+            target=target,
+            on_progress=on_progress,
+        )
+    except (SolveFailed, OverflowError) as error:  # it rises for ever if nothing is feasible
+        details["subgradient"] = str(error)
+        stopped_by = StoppedBy.ERROR
+        return _bound_result(
+            instance, formulation, "bound", certificate, stopped_by, started, options, details
+        )
+    details |= {**found.details, "iterations": found.iterations, "lp_bound": certificate.bound}
+    best = found.certificate if found.certificate.is_better_than(certificate) else certificate
+    return _bound_result(
+        instance, formulation, "bound", best, found.stopped_by, started, options, details
+    )
+
+
+def milp(
+    instance: Instance,
+    formulation: str,
+    options: SolveOptions,
+    on_progress: Progress | None = None,
+) -> Result:
+    """Solve the offline program, begun from the better simple schedule."""
+    assert isinstance(instance, EdgecloudInstance)
+    incumbent = best_incumbent(instance, formulation)
+    return solve_milp(instance, formulation, options, on_progress, incumbent=incumbent)
+
+
+def auto(
+    instance: Instance,
+    formulation: str,
+    options: SolveOptions,
+    on_progress: Progress | None = None,
+) -> Result:
+    """Certified bound and simple schedules for any size; small instances by the offline program."""
+    assert isinstance(instance, EdgecloudInstance)
+    started = time.perf_counter()
+    limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
+    incumbent = best_incumbent(instance, formulation)
+    objective = None if incumbent is None else incumbent.objective()
+    columns = _program_columns(instance, formulation)
+    small = columns <= PROGRAM_COLUMNS
+    share = SHARE_OF_BOUND * min(limit, DEFAULT_SECONDS) if small else limit
+    proven = bound(instance, formulation, options.with_time(share), on_progress, objective)
+    details = {**proven.details, "program_columns": columns, "certified_bound": proven.bound}
+    closed = incumbent is not None and within_gap(objective, proven.bound, options.gap)
+    known = replace(
+        proven,
+        method="lp+schedules",
+        status=_status(incumbent, closed),
+        stopped_by=StoppedBy.GAP if closed else proven.stopped_by,
+        solution=incumbent,
+        seconds=time.perf_counter() - started,
+        options=options.to_dict(),
+        details=details,
+    )
+    if closed or not small or known.stopped_by == StoppedBy.INTERRUPTED:
+        return known
+    left = max(0.0, limit - (time.perf_counter() - started))
+    solved = solve_milp(
+        instance, formulation, options.with_time(left), on_progress, incumbent=incumbent
+    )
+    bounds = [value for value in (solved.bound, proven.bound) if value is not None]
+    best = max(bounds, default=None)
+    solution = better(solved.solution, incumbent)
+    closed = solution is not None and within_gap(solution.objective(), best, options.gap)
+    return replace(
+        known,
+        method="lp+schedules+milp",
+        status=solved.status if solution is None else _status(solution, closed),
+        stopped_by=StoppedBy.GAP if closed else solved.stopped_by,
+        solution=solution,
+        bound=best,
+        seconds=time.perf_counter() - started,
+        backend=f"{proven.backend}, {solved.backend}",
+        details={**details, **{f"program_{k}": v for k, v in solved.details.items()}},
+    )
+
+
+def _status(solution: Solution | None, closed: bool) -> Status:
+    if solution is None:
+        return Status.NO_SOLUTION
+    return Status.OPTIMAL if closed else Status.FEASIBLE
+
+
+def _program_columns(instance: EdgecloudInstance, formulation: str) -> int:
+    """How many worker-slot variables the offline program has."""
+    last = last_slots(instance, formulation, read_past(instance, None))
+    groups = formulation == "literal"
+    return sum(
+        max(0, last[j] - job.arrival - int(instance.upload[j, s]) + 1)
+        * (1 if groups else len(workers))
+        for j, job in enumerate(instance.jobs)
+        for s, workers in instance.places(job)
+    )
+
+
+def _bound_result(
+    instance: Instance,
+    formulation: str,
+    method: str,
+    certificate: Certificate,
+    stopped_by: StoppedBy,
+    started: float,
+    options: SolveOptions,
+    details: dict[str, Any],
+) -> Result:
+    return Result(
+        instance=instance,
+        formulation=formulation,
+        method=method,
+        status=Status.NO_SOLUTION,
+        stopped_by=stopped_by,
+        bound=certificate.bound,
+        certificate=certificate,
+        seconds=time.perf_counter() - started,
+        backend="LP (4)+ by HiGHS" if method == "relaxation" else "LP (4)+, subgradient",
+        options=options.to_dict(),
+        details=details,
+    )
+
+
+METHODS: dict[str, Method] = {
+    "auto": auto,
+    "milp": milp,
+    "relaxation": relaxation,
+    "bound": bound,
+}

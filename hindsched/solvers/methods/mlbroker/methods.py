@@ -1,0 +1,296 @@
+"""Methods of the mlbroker family.
+
+``milp`` solves (8), ``relaxation`` its linear relaxation (``tight``: the disaggregated LP,
+``paper``: P_f), ``chord`` P_f with the envelope of the concave price, job by job, ``conditioned``
+the same given the place of the PS, in closed form and certified, ``bound`` the Lagrangian bound
+with shared fees, certified, ``search`` a placement of all slots together, and ``auto`` bound and
+search, then the program where it is small.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from hindsched.errors import SolveFailed
+from hindsched.instances.base import Instance
+from hindsched.instances.mlbroker.instance import MlbrokerInstance
+from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.solutions.mlbroker.solution import MlbrokerSolution
+from hindsched.solvers.answer import Progress
+from hindsched.solvers.methods.base import Method, better, relaxation, solve_milp
+from hindsched.solvers.methods.mlbroker.bound import ITERATIONS, lagrangian_certificate
+from hindsched.solvers.methods.mlbroker.plan import (
+    plan_slots,
+    polish,
+    rolling_plan,
+    used_centers,
+    with_launches,
+)
+from hindsched.solvers.methods.mlbroker.relaxation import relaxation_bound
+from hindsched.solvers.methods.mlbroker.slot import Placement, priced_placement, tight_placement
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.program import within_gap
+from hindsched.solvers.result import Result
+from hindsched.solvers.status import Status, StoppedBy
+
+SMALL_JOB_SLOTS = 60
+"""Job-slots times data centres up to which ``auto`` also solves the integer program."""
+DEFAULT_SECONDS = 60.0
+"""Time of ``auto`` when the options give no limit."""
+TINY: dict[str, Any] = {
+    "format": "hindsched/1", "family": "mlbroker", "name": "tiny", "horizon": 1, "slot_seconds": 1,
+    "resources": ["k"],
+    "datacenters": [
+        {"name": "r", "prices": {"k": {"unit_usd": 2, "discounted_usd": 1, "threshold": 1}}}
+    ],
+    "transfer_usd_per_gb": [[0]],
+    "jobs": [
+        {"name": "j", "arrival": 1, "departure": 1, "worker": {"k": 1}, "ps": {}, "capacity_gb": 1,
+         "exchange_gb": 1, "deployment_usd": 1, "data_gb": [[1]]}
+    ],
+}  # fmt: skip
+"""What `load_kernels` runs on."""
+
+
+def find_schedule(
+    instance: MlbrokerInstance, formulation: str, deadline: float | None = None
+) -> MlbrokerSolution:
+    """Find a schedule with all data known: slot by slot, by rolling windows, and all together.
+
+    After `deadline`, a value of ``time.perf_counter``, slots are placed by the relaxation and
+    largest remainder alone (milliseconds), and what has not begun is left out.
+    """
+
+    def late() -> bool:
+        return deadline is not None and time.perf_counter() > deadline
+
+    views = [SlotData.at(instance, t) for t in range(1, instance.horizon + 1)]
+    plans = [_slot_by_slot(views, late, both=False)]
+    if not late() and (rolling := rolling_plan(views, deadline=deadline)) is not None:
+        plans.append(rolling)
+    if not late():
+        plans.append(_slot_by_slot(views, late, both=True))
+    if not late():
+        plans.append(plan_slots(views, {}))
+    schedules = [plan if late() else polish(views, {}, plan) for plan in plans]
+    found = [_solution(instance, views, plan, formulation) for plan in schedules]
+    return min(found, key=lambda solution: solution.objective())
+
+
+@cache
+def load_kernels() -> None:
+    """Run every compiled kernel once on a tiny instance: no time limit pays for the compiler.
+
+    What was compiled stays on disk, so only the first process of an installation waits for long.
+    """
+    tiny = MlbrokerInstance.parse(TINY)
+    find_schedule(tiny, "tight")
+    for iterations in (0, 1):
+        lagrangian_certificate(tiny, iterations=iterations)
+
+
+def _slot_by_slot(views: list[SlotData], late: Callable[[], bool], both: bool) -> list[Placement]:
+    """Place slots one after the other; `both` takes the cheaper of two ways in each."""
+    plan: list[Placement] = []
+    present: dict[str, np.ndarray] = {}
+    for view in views:
+        nowhere = np.zeros(view.num_centers, dtype=bool)
+        before = np.array([present.get(name, nowhere) for name in view.jobs], dtype=bool)
+        launch = view.deployment[:, None] * ~before.reshape(view.data.shape)
+        best = tight_placement(view, launch, relocation=not late())
+        if both and not late():
+            other, _ = priced_placement(view, launch, relocation=True)
+            best = best if best.cost <= other.cost else other
+        plan.append(best)
+        present = dict(zip(view.jobs, used_centers(best), strict=True))
+    return with_launches(views, {}, plan)
+
+
+def _solution(
+    instance: MlbrokerInstance, views: list[SlotData], plan: list[Placement], formulation: str
+) -> MlbrokerSolution:
+    shape = (len(instance.jobs), instance.horizon, len(instance.datacenters))
+    workers = np.zeros(shape, dtype=np.int64)
+    ps = np.full(shape[:2], -1, dtype=np.int64)
+    index = {job.name: j for j, job in enumerate(instance.jobs)}
+    for t, (view, placement) in enumerate(zip(views, plan, strict=True)):
+        jobs = [index[name] for name in view.jobs]
+        workers[jobs, t] = placement.workers
+        ps[jobs, t] = placement.ps
+    return MlbrokerSolution(instance, workers, ps, formulation)
+
+
+def milp(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """Solve (8) by a mixed-integer solver, begun from a heuristic schedule."""
+    assert isinstance(instance, MlbrokerInstance)
+    load_kernels()
+    started = time.perf_counter()
+    deadline = None if options.time_limit is None else started + 0.3 * options.time_limit
+    begin = find_schedule(instance, formulation, deadline)
+    if options.time_limit is not None:
+        options = options.with_time(options.time_limit - (time.perf_counter() - started))
+    return solve_milp(instance, formulation, options, on_progress, incumbent=begin)
+
+
+def search(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """Find a schedule; no bound."""
+    assert isinstance(instance, MlbrokerInstance)
+    load_kernels()
+    started = time.perf_counter()
+    deadline = None if options.time_limit is None else started + options.time_limit
+    found = find_schedule(instance, formulation, deadline)
+    return Result(
+        instance=instance,
+        formulation=formulation,
+        method="search",
+        status=Status.FEASIBLE,
+        stopped_by=_why(deadline),
+        solution=found,
+        seconds=time.perf_counter() - started,
+        backend="tier prices, shortest paths, relocation",
+        options=options.to_dict(),
+    )
+
+
+def chord(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """P_f (9) with the chord of the concave price, one linear program a job; not certified."""
+    assert isinstance(instance, MlbrokerInstance)
+    started = time.perf_counter()
+    value = relaxation_bound(instance, "chord", time_limit=options.time_limit)
+    return Result(
+        instance=instance,
+        formulation=formulation,
+        method="chord",
+        status=Status.NO_SOLUTION,
+        stopped_by=StoppedBy.CONVERGED,
+        bound=value,
+        seconds=time.perf_counter() - started,
+        backend="highs, one program a job",
+        options=options.to_dict(),
+    )
+
+
+def conditioned(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """Chord price, given the place of each PS: certified, without any solver."""
+    return _certified(instance, formulation, options, on_progress, "conditioned", 0)
+
+
+def bound(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """Lagrangian bound with shared fees: certified, without any solver."""
+    return _certified(instance, formulation, options, on_progress, "bound", ITERATIONS)
+
+
+def _certified(
+    instance: Instance,
+    formulation: str,
+    options: SolveOptions,
+    on_progress: Progress | None,
+    method: str,
+    iterations: int,
+) -> Result:
+    assert isinstance(instance, MlbrokerInstance)
+    load_kernels()
+    started = time.perf_counter()
+    deadline = None if options.time_limit is None else started + options.time_limit
+
+    def report(value: float, slot: int) -> None:
+        if on_progress is not None:
+            on_progress(None, None, time.perf_counter() - started, f"slot {slot}: {value:.6g}")
+
+    certificate = lagrangian_certificate(
+        instance, formulation, iterations=iterations, deadline=deadline, on_slot=report
+    )
+    return Result(
+        instance=instance,
+        formulation=formulation,
+        method=method,
+        status=Status.NO_SOLUTION,
+        stopped_by=_why(deadline),
+        bound=certificate.bound,
+        certificate=certificate,
+        seconds=time.perf_counter() - started,
+        backend="fee sharing, pricing oracle",
+        options=options.to_dict(),
+        details={"iterations": iterations},
+    )
+
+
+def _why(deadline: float | None) -> StoppedBy:
+    late = deadline is not None and time.perf_counter() > deadline
+    return StoppedBy.TIME_LIMIT if late else StoppedBy.CONVERGED
+
+
+def auto(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """Bound and search; small instances also by the integer program, the better bound counts."""
+    assert isinstance(instance, MlbrokerInstance)
+    load_kernels()
+    started = time.perf_counter()
+    size = int(instance.alive.sum()) * len(instance.datacenters)
+    limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
+    bounded = bound(instance, formulation, options.with_time(0.5 * limit), on_progress)
+    deadline = started + limit
+    found = find_schedule(instance, formulation, deadline)
+    known = replace(
+        bounded,
+        method="bound+search",
+        status=Status.FEASIBLE,
+        solution=found,
+        stopped_by=_why(deadline),
+        seconds=time.perf_counter() - started,
+        backend=f"{bounded.backend}, shortest paths, relocation",
+        details={
+            **bounded.details,
+            "certified_bound": bounded.bound,
+            "why": f"job-slots x centres = {size}, small up to {SMALL_JOB_SLOTS}",
+        },
+    )
+    if within_gap(known.objective, known.bound, options.gap) or size > SMALL_JOB_SLOTS:
+        return known
+    left = max(0.0, limit - known.seconds)
+    try:
+        program = solve_milp(
+            instance, formulation, options.with_time(left), on_progress, incumbent=found
+        )
+    except SolveFailed as error:
+        return replace(known, details={**known.details, "program_failed": str(error)})
+    bounds = [value for value in (known.bound, program.bound) if value is not None]
+    return replace(
+        known,
+        method="bound+search+milp",
+        solution=better(program.solution, found),
+        bound=max(bounds, default=None),
+        status=program.status,
+        stopped_by=program.stopped_by,
+        seconds=time.perf_counter() - started,
+        backend=f"{known.backend}, {program.backend}",
+        details={**known.details, **{f"program_{k}": v for k, v in program.details.items()}},
+    )
+
+
+METHODS: dict[str, Method] = {
+    "auto": auto,
+    "milp": milp,
+    "relaxation": relaxation,
+    "chord": chord,
+    "conditioned": conditioned,
+    "bound": bound,
+    "search": search,
+}

@@ -1,0 +1,269 @@
+"""Placements of several slots together: tier-price iteration over shortest paths.
+
+At fixed unit prices the jobs are independent, and a job's plan is a shortest path through its slots
+over a few candidate placements each; a step costs a launch for every newly used centre. The tiers
+that the plans reach give the next prices.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hindsched.instances.mlbroker.slot import Floats, Ints, SlotData
+from hindsched.solvers.kernels.mlbroker.geo_placement import (
+    best_placement,
+    pinned_workers,
+    placement_cost,
+    relaxed_placement,
+    round_largest_remainder,
+)
+from hindsched.solvers.methods.mlbroker.slot import Placement, relocated, slot_cost
+
+CANDIDATE_NODES = 200
+"""Nodes of the best response that makes a candidate."""
+ROUNDS = 6
+"""Rounds of price iteration from one start."""
+NEAREST = 3
+"""How many places of the PS, and single centres for everything, are candidates, cheapest first."""
+Option = tuple[Ints, int, float]
+"""Workers (R,), position of the PS, cost at the prices without launches."""
+
+
+def plan_slots(views: Sequence[SlotData], held: Mapping[str, Any]) -> list[Placement]:
+    """Place the jobs of consecutive slots together.
+
+    Parameters
+    ----------
+    views : sequence of SlotData
+        Consecutive slots. A job's slots must be consecutive too.
+    held : mapping
+        By job: which centres it used in the slot before the first view, bool (R,).
+
+    Returns
+    -------
+    list of Placement
+        One a view; each cost holds the launches of the plan.
+    """
+    best: list[Placement] = []
+    best_cost = np.inf
+    for start in ("unit", "chord"):
+        prices = [getattr(view, start) for view in views]
+        seen: set[bytes] = set()
+        for _ in range(ROUNDS):
+            key = b"".join(price.tobytes() for price in prices)
+            if key in seen:
+                break
+            seen.add(key)
+            plan = _plan_at(views, held, prices)
+            cost = sum(placement.cost for placement in plan)
+            if cost < best_cost:
+                best, best_cost = plan, cost
+            prices = [tier_prices(v, p) for v, p in zip(views, plan, strict=True)]
+    return best
+
+
+def first_of_plan(
+    views: Sequence[SlotData], held: Mapping[str, Any], relocation: bool = True
+) -> Placement:
+    """Plan the slots together and return the first slot's placement.
+
+    Parameters
+    ----------
+    views, held
+        As in `plan_slots`.
+    relocation : bool
+        Whether the placement ends with the local search, a launch shared among the slots in a row
+        that the plan uses it in.
+    """
+    plan = plan_slots(views, held)
+    if not relocation:
+        return plan[0]
+    shared = shared_launches(views, held, plan)[0]
+    return relocated(views[0], shared, plan[0].workers, plan[0].ps, respond=False)
+
+
+def rolling_plan(
+    views: Sequence[SlotData], window: int = 4, deadline: float | None = None
+) -> list[Placement] | None:
+    """Place slot after slot, each as the first of a plan of `window` slots with true data.
+
+    None if `deadline`, a value of ``time.perf_counter``, passes on the way.
+    """
+    present: dict[str, Any] = {}
+    plan = []
+    for at, view in enumerate(views):
+        if deadline is not None and time.perf_counter() > deadline:
+            return None
+        if not view.jobs:
+            nothing = np.zeros(view.data.shape, dtype=np.int64)
+            plan.append(Placement(nothing, np.zeros(0, dtype=np.int64), 0.0))
+            present = {}
+            continue
+        plan.append(first_of_plan(views[at : at + window], present))
+        present = dict(zip(view.jobs, used_centers(plan[-1]), strict=True))
+    return with_launches(views, {}, plan)
+
+
+def polish(
+    views: Sequence[SlotData], held: Mapping[str, Any], plan: list[Placement]
+) -> list[Placement]:
+    """Relocate slot by slot with launches that a plan shares, and keep what is cheaper in all."""
+    better = [
+        relocated(view, shared, placement.workers, placement.ps, respond=False)
+        for view, placement, shared in zip(
+            views, plan, shared_launches(views, held, plan), strict=True
+        )
+    ]
+    priced = with_launches(views, held, better)
+    before = sum(placement.cost for placement in plan)
+    return priced if sum(placement.cost for placement in priced) < before else plan
+
+
+def with_launches(
+    views: Sequence[SlotData], held: Mapping[str, Any], plan: Sequence[Placement]
+) -> list[Placement]:
+    """The same placements, each with its exact cost, launches where the slot before had none."""
+    present = dict(held)
+    priced = []
+    for view, placement in zip(views, plan, strict=True):
+        nowhere = np.zeros(view.num_centers, dtype=bool)
+        before = np.array([present.get(name, nowhere) for name in view.jobs]).reshape(
+            view.data.shape
+        )
+        launch = view.deployment[:, None] * ~before.astype(bool)
+        cost = slot_cost(view, launch, placement.workers, placement.ps)
+        priced.append(Placement(placement.workers, placement.ps, cost))
+        present = dict(zip(view.jobs, used_centers(placement), strict=True))
+    return priced
+
+
+def used_centers(placement: Placement) -> Any:
+    """Which centres each job uses, bool (J, R)."""
+    used = placement.workers > 0
+    used[np.arange(len(placement.ps)), placement.ps] = True
+    return used
+
+
+def shared_launches(
+    views: Sequence[SlotData], held: Mapping[str, Any], plan: Sequence[Placement]
+) -> list[Floats]:
+    """Launch costs per slot, divided by the slots in a row that the plan uses the centre in."""
+    present = [
+        dict(zip(v.jobs, used_centers(p), strict=True)) for v, p in zip(views, plan, strict=True)
+    ]
+    shared = []
+    for at, view in enumerate(views):
+        launch = np.repeat(view.deployment[:, None], view.num_centers, axis=1)
+        before = present[at - 1] if at else held
+        for j, name in enumerate(view.jobs):
+            if name in before:
+                launch[j] *= ~np.asarray(before[name], dtype=bool)
+            run = np.ones(view.num_centers)
+            going = np.ones(view.num_centers, dtype=bool)
+            for later in present[at + 1 :]:
+                if name not in later:
+                    break
+                going = going & later[name]
+                run += going
+            launch[j] /= run
+        shared.append(launch)
+    return shared
+
+
+def tier_prices(view: SlotData, placement: Placement) -> Floats:
+    """Marginal unit prices (R, K) at what a placement rents."""
+    used = view.rented(placement.workers, placement.ps)
+    bought = view.discounted * used + view.fee < view.unit * used
+    price: Floats = np.where(bought, view.discounted, view.unit)
+    return price
+
+
+def _plan_at(
+    views: Sequence[SlotData], held: Mapping[str, Any], prices: Sequence[Floats]
+) -> list[Placement]:
+    """Plan every job at fixed unit prices."""
+    life: dict[str, list[tuple[int, int]]] = {}
+    for at, view in enumerate(views):
+        for j, name in enumerate(view.jobs):
+            life.setdefault(name, []).append((at, j))
+    workers = [np.zeros(view.data.shape, dtype=np.int64) for view in views]
+    ps = [np.zeros(len(view.jobs), dtype=np.int64) for view in views]
+    for name, steps in life.items():
+        first, place = steps[0]
+        cost = float(views[first].deployment[place])
+        nowhere = np.zeros(views[first].num_centers, dtype=bool)
+        start = np.asarray(held.get(name, nowhere), dtype=bool) if first == 0 else nowhere
+        options = [_candidates(views[at], j, prices[at], cost / len(steps)) for at, j in steps]
+        for (at, j), option in zip(steps, _shortest(options, start, cost), strict=True):
+            workers[at][j], ps[at][j], _ = option
+    plan = [Placement(w, p, 0.0) for w, p in zip(workers, ps, strict=True)]
+    return with_launches(views, held, plan)
+
+
+def _candidates(view: SlotData, job: int, price: Floats, share: float) -> list[Option]:
+    """Placements of a job in a slot with their cost at `price`, launches left out."""
+    talk = view.exchange[job] * view.distance
+    worker, server = price @ view.worker[job], price @ view.server[job]
+    data, capacity, needed = view.data[job], float(view.capacity[job]), int(view.needed[job])
+    free = np.zeros(view.num_centers)
+    found: dict[tuple[bytes, int], Option] = {}
+
+    def add(workers: Ints, ps: int) -> None:
+        cost = placement_cost(
+            workers, ps, data, capacity, worker, server, talk, view.arc[job], free
+        )
+        found[workers.tobytes(), ps] = (workers, ps, cost)
+
+    for charge in (0.0, share):
+        _, _, workers, ps = best_placement(
+            data, capacity, needed, worker, server, talk, view.arc[job], free + charge,
+            CANDIDATE_NODES,
+        )  # fmt: skip
+        add(workers, int(ps))
+    stays = pinned_workers(data, capacity, view.arc[job])
+    given = [
+        relaxed_placement(data, capacity, needed, worker, server, talk, view.arc[job], free, ps)
+        for ps in range(view.num_centers)
+    ]
+    for ps in np.argsort([value for value, _ in given])[:NEAREST].tolist():
+        add(round_largest_remainder(given[ps][1], needed, stays), ps)
+    arc = np.where(np.isinf(view.arc[job]), 0.0, view.arc[job])
+    alone = data @ arc + needed * worker + server
+    for r in np.argsort(alone)[:NEAREST].tolist():
+        workers = stays.copy()
+        workers[r] = max(workers[r], needed - (stays.sum() - stays[r]))
+        add(workers, r)
+    return list(found.values())
+
+
+def _shortest(options: Sequence[list[Option]], held: Any, cost: float) -> list[Option]:
+    """Cheapest choice of a candidate per slot, launches between them included."""
+    used = [
+        [(workers > 0) | (np.arange(workers.size) == ps) for workers, ps, _ in step]
+        for step in options
+    ]
+    value = [
+        price + cost * int((now & ~held).sum())
+        for (_, _, price), now in zip(options[0], used[0], strict=True)
+    ]
+    back: list[list[int]] = []
+    for step in range(1, len(options)):
+        new, origin = [], []
+        for (_, _, price), now in zip(options[step], used[step], strict=True):
+            ways = [
+                value[i] + cost * int((now & ~before).sum())
+                for i, before in enumerate(used[step - 1])
+            ]
+            best = int(np.argmin(ways))
+            new.append(ways[best] + price)
+            origin.append(best)
+        value = new
+        back.append(origin)
+    path = [int(np.argmin(value))]
+    for origin in reversed(back):
+        path.append(origin[path[-1]])
+    return [step[index] for step, index in zip(options, path[::-1], strict=True)]

@@ -1,0 +1,195 @@
+"""Integer placements of one mlbroker slot, and their exact cost.
+
+Three ways to place the live jobs, all judged by the exact cost of the slot:
+
+- `tight_placement`: chord price, PS-conditioned relaxation, largest remainder, relocation;
+- `priced_placement`: tier-price iteration. A concave two-tier bill is the least, over which tiers
+  are bought, of a linear bill plus fees; with the tiers fixed the jobs are independent and each
+  takes its exact best response;
+- `relocated`: the local search that both end with.
+
+``launch`` of shape (J, R) is the weighted cost of using a centre: 0 where the job already runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hindsched.instances.mlbroker.slot import Floats, Ints, SlotData
+from hindsched.solutions.mlbroker.transport import ship
+from hindsched.solvers.kernels.mlbroker.geo_placement import (
+    best_placement,
+    pinned_workers,
+    relaxed_best,
+    round_largest_remainder,
+)
+from hindsched.solvers.kernels.mlbroker.geo_relocation import relocate
+
+ONLINE_NODE_LIMIT = 2_000
+"""Nodes of a best response inside a heuristic, where no proof is needed."""
+MAX_ROUNDS = 30
+"""Rounds of tier-price iteration from one start."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """An integer placement of a slot's jobs.
+
+    Parameters
+    ----------
+    workers : ndarray of int, shape (J, R)
+        y.
+    ps : ndarray of int, shape (J,)
+        Position of each job's PS.
+    cost : float
+        Exact weighted cost of the slot, launches included.
+    """
+
+    workers: Ints
+    ps: Ints
+    cost: float
+
+
+def slot_cost(slot: SlotData, launch: Floats, workers: Ints, ps: Ints) -> float:
+    """Exact weighted cost of an integer placement; infinite if some data finds no worker."""
+    cost = slot.bill(slot.rented(workers, ps))
+    for j in range(len(slot.jobs)):
+        moved, left, _ = ship(
+            slot.data[j], slot.capacity[j] * workers[j].astype(float), slot.arc[j]
+        )
+        if left > 5e-7 * max(1.0, slot.data[j].sum()):
+            return float("inf")
+        present = workers[j] > 0
+        present[ps[j]] = True
+        cost += moved + slot.exchange[j] * slot.distance[:, ps[j]] @ workers[j]
+        cost += launch[j][present].sum()
+    return float(cost)
+
+
+def relocated(
+    slot: SlotData, launch: Floats, workers: Ints, ps: Ints, *, respond: bool = True
+) -> Placement:
+    """Improve a placement by moves of single jobs at exact cost until none gains."""
+    workers = np.array(workers, dtype=np.int64)
+    ps = np.array(ps, dtype=np.int64)
+    if len(slot.jobs):
+        relocate(
+            workers, ps, slot.data, slot.capacity, slot.needed, slot.worker, slot.server,
+            slot.exchange, slot.distance, slot.arc, launch, slot.unit, slot.discounted, slot.fee,
+            50, ONLINE_NODE_LIMIT if respond else 0,
+        )  # fmt: skip
+    return Placement(workers, ps, slot_cost(slot, launch, workers, ps))
+
+
+def relaxed_placements(
+    slot: SlotData, launch: Floats, unit_price: Floats
+) -> tuple[float, Floats, Ints]:
+    """PS-conditioned relaxation of every job at linear prices.
+
+    Parameters
+    ----------
+    unit_price : ndarray, shape (J, R, K) or (R, K)
+        Weighted price per unit, of each job or of all.
+
+    Returns
+    -------
+    cost : float
+        Sum of the relaxed optima: with the chord price a lower bound on the slot's exact cost.
+    workers : ndarray, shape (J, R)
+        Fractional workers.
+    ps : ndarray of int, shape (J,)
+        The best position of the PS.
+    """
+    jobs = len(slot.jobs)
+    workers, ps = np.zeros((jobs, slot.num_centers)), np.zeros(jobs, dtype=np.int64)
+    total = 0.0
+    for j in range(jobs):
+        price = unit_price if unit_price.ndim == 2 else unit_price[j]
+        cost, workers[j], ps[j] = relaxed_best(
+            slot.data[j], slot.capacity[j], slot.needed[j], price @ slot.worker[j],
+            price @ slot.server[j], slot.exchange[j] * slot.distance, slot.arc[j], launch[j],
+        )  # fmt: skip
+        total += cost
+    return total, workers, ps
+
+
+def largest_remainder(slot: SlotData, fractional: Floats) -> Ints:
+    """Round each job's workers to N in total, the largest remainders up."""
+    workers = np.zeros(fractional.shape, dtype=np.int64)
+    for j in range(len(slot.jobs)):
+        floor = pinned_workers(slot.data[j], slot.capacity[j], slot.arc[j])
+        workers[j] = round_largest_remainder(fractional[j], slot.needed[j], floor)
+    return workers
+
+
+def best_responses(
+    slot: SlotData, launch: Floats, unit_price: Floats, node_limit: int = ONLINE_NODE_LIMIT
+) -> tuple[Ints, Ints]:
+    """Exact best response of every job at linear unit prices (R, K): workers and PS."""
+    jobs = len(slot.jobs)
+    workers = np.zeros((jobs, slot.num_centers), dtype=np.int64)
+    ps = np.zeros(jobs, dtype=np.int64)
+    for j in range(jobs):
+        _, _, workers[j], ps[j] = best_placement(
+            slot.data[j], slot.capacity[j], slot.needed[j], unit_price @ slot.worker[j],
+            unit_price @ slot.server[j], slot.exchange[j] * slot.distance, slot.arc[j], launch[j],
+            node_limit,
+        )  # fmt: skip
+    return workers, ps
+
+
+def tight_placement(slot: SlotData, launch: Floats, *, relocation: bool = True) -> Placement:
+    """Chord price, PS-conditioned relaxation, largest remainder and relocation."""
+    _, fractional, ps = relaxed_placements(slot, launch, slot.chord)
+    workers = largest_remainder(slot, fractional)
+    if relocation:
+        return relocated(slot, launch, workers, ps)
+    return Placement(workers, ps, slot_cost(slot, launch, workers, ps))
+
+
+def priced_placement(
+    slot: SlotData,
+    launch: Floats,
+    *,
+    starts: Iterable[Floats] = (),
+    relocation: bool = False,
+) -> tuple[Placement, Floats]:
+    """Tier-price iteration from several starts; the cheapest placement found and its prices.
+
+    Parameters
+    ----------
+    starts : iterable of ndarray, shape (R, K)
+        Further price starts beside full prices, the chord and discounted prices.
+    relocation : bool
+        Whether to end with the local search.
+
+    Returns
+    -------
+    placement : Placement
+        The cheapest placement.
+    prices : ndarray, shape (R, K)
+        The unit prices that led to it.
+    """
+    best: Placement | None = None
+    best_price = slot.unit
+    seen: set[bytes] = set()
+    for start in (slot.unit, slot.chord, slot.discounted, *starts):
+        price = np.asarray(start, dtype=float)
+        for _ in range(MAX_ROUNDS):
+            if price.tobytes() in seen:
+                break
+            seen.add(price.tobytes())
+            workers, ps = best_responses(slot, launch, price)
+            cost = slot_cost(slot, launch, workers, ps)
+            if best is None or cost < best.cost:
+                best, best_price = Placement(workers, ps, cost), price
+            used = slot.rented(workers, ps)
+            bought = slot.discounted * used + slot.fee < slot.unit * used
+            price = np.where(bought, slot.discounted, slot.unit)
+    assert best is not None, "full prices are always tried"
+    if relocation:
+        best = relocated(slot, launch, best.workers, best.ps)
+    return best, best_price

@@ -1,0 +1,160 @@
+"""Leaves and conflict cuts: what the program of the ends promises, decided on real servers.
+
+A point of `build_ends_program` says which jobs are admitted and when each ends. Whether the
+servers hold that is a packing problem (a leaf). If nothing fits, a smallest set S of promises that
+still cannot be kept gives a cut that every solution satisfies,
+
+    sum over jobs i of S, ends e <= E_i of u_ie <= |S| - 1,
+
+and the program of the ends goes on with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyomo.environ as pyo
+
+from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.models.oasis.leaf import build_leaf, extract_leaf
+from hindsched.solutions.oasis.solution import OasisSolution
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.program import ProgramResult, solve_program
+from hindsched.solvers.status import Status, StoppedBy
+
+Ends = dict[int, int]
+"""Latest end slot by the position of each admitted job."""
+SHRINK_SECONDS = 2.0
+"""Limit of each leaf while a conflict is made smaller; undecided keeps the larger conflict."""
+MOST_UNDECIDED = 3
+"""Undecided leaves after which a conflict stays as it is."""
+
+
+class Leaves:
+    """Decides promises of ends on the servers as they are.
+
+    Parameters
+    ----------
+    instance : OasisInstance
+        The instance.
+    options : SolveOptions
+        Solver, threads and seed.
+
+    Attributes
+    ----------
+    count : int
+        Leaves decided so far, those that made conflicts smaller included.
+    solution : OasisSolution, optional
+        Schedule of the last leaf that had one.
+    """
+
+    def __init__(self, instance: OasisInstance, options: SolveOptions) -> None:
+        self.instance = instance
+        self.options = options
+        self.count = 0
+        self.solution: OasisSolution | None = None
+
+    def decide(self, ends: Ends, seconds: float | None) -> ProgramResult:
+        """Solve one leaf: the jobs of `ends` and no others, each finished by its end."""
+        self.count += 1
+        self.solution = None
+        if not ends:
+            self.solution = OasisSolution(self.instance, {}, {})
+            return ProgramResult(Status.OPTIMAL, StoppedBy.GAP)
+        model = build_leaf(self.instance, ends)
+        result = solve_program(
+            model,
+            SolveOptions(
+                solver=self.options.solver,
+                time_limit=seconds,
+                threads=self.options.threads,
+                seed=self.options.seed,
+            ),
+        )
+        if result.has_point:
+            self.solution = extract_leaf(model)
+        return result
+
+    def conflicts(self, ends: Ends, last: Ends, out_of_time: Callable[[], bool]) -> list[Ends]:
+        """Smallest conflicts within an infeasible leaf's promises, as cuts.
+
+        Parameters
+        ----------
+        ends : dict
+            Promises that were proven impossible.
+        last : dict
+            The last end that is worth anything, by job.
+        out_of_time : callable
+            Whether to stop with the conflicts as they are, which are valid at any time.
+
+        Returns
+        -------
+        list of dict
+            One or two conflicts: jobs are tried for removal shortest first, and longest first.
+        """
+        shortest_first = sorted(ends, key=lambda i: self.instance.work[i])
+        found: list[Ends] = []
+        for order in (shortest_first, shortest_first[::-1]):
+            smaller = self._shrink(ends, last, order, out_of_time)
+            if smaller not in found:
+                found.append(smaller)
+        return found
+
+    def _shrink(
+        self, ends: Ends, last: Ends, order: list[int], out_of_time: Callable[[], bool]
+    ) -> Ends:
+        """Make promises fewer, and then later, while nothing fits."""
+        undecided = 0
+
+        def is_impossible(weaker: Ends) -> bool:
+            nonlocal undecided
+            if undecided >= MOST_UNDECIDED or out_of_time():
+                return False
+            status = self.decide(weaker, SHRINK_SECONDS).status
+            undecided += status == Status.NO_SOLUTION
+            return status == Status.INFEASIBLE
+
+        for job in order:
+            fewer = {i: end for i, end in ends.items() if i != job}
+            if is_impossible(fewer):
+                ends = fewer
+        for job in (job for job in order if job in ends):
+            impossible, possible = ends[job], last[job] + 1
+            while possible - impossible > 1:  # the last end, then by bisection
+                first_try = impossible == ends[job] and possible > last[job]
+                end = last[job] if first_try else (impossible + possible) // 2
+                if is_impossible({**ends, job: end}):
+                    impossible = end
+                else:
+                    possible = end
+            ends = {**ends, job: impossible}
+        return ends
+
+
+def promised_ends(model: Any) -> Ends:
+    """Admitted jobs and their ends at the program's present point."""
+    return {
+        job: end
+        for job in model.job
+        for end, chosen in model.job[job].u.items()
+        if round(chosen.value or 0.0) == 1
+    }
+
+
+def last_ends(model: Any) -> Ends:
+    """The last end of each job that has any."""
+    return {job: max(model.job[job].u) for job in model.job if len(model.job[job].u)}
+
+
+def add_cut(model: Any, conflict: Ends) -> None:
+    """Forbid the promises of a conflict together."""
+    if not hasattr(model, "conflicts"):
+        model.conflicts = pyo.ConstraintList()
+    kept = pyo.quicksum(
+        chosen
+        for job, latest in conflict.items()
+        for end, chosen in model.job[job].u.items()
+        if end <= latest
+    )
+    model.conflicts.add(kept <= len(conflict) - 1)

@@ -1,0 +1,179 @@
+"""Methods of the oasis family: the generic ones, with a program of ends and leaves.
+
+Who is admitted and when each job ends is decided by a program whose other variables are fractional
+but lie in the hull of what servers can hold (`models.oasis_patterns`). Whether its promises can be
+kept is decided on the servers as they are, by a leaf; what no leaf can keep is cut off
+(`oasis_conflicts`). If a leaf stays undecided, the printed program takes over with what is left of
+the time; the smaller bound stands.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from hindsched.instances.base import Instance
+from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.models.oasis import offline as models
+from hindsched.models.oasis.patterns import build_ends_program
+from hindsched.solutions.base import Assignment, Solution
+from hindsched.solutions.oasis.solution import OasisSolution
+from hindsched.solvers.answer import Progress
+from hindsched.solvers.methods.auto import solve_auto
+from hindsched.solvers.methods.base import Method, better, generic_methods, solve_milp
+from hindsched.solvers.methods.oasis.conflicts import Leaves, add_cut, last_ends, promised_ends
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.oasis.oracle import OasisOracle
+from hindsched.solvers.program import solve_program, within_gap
+from hindsched.solvers.result import Result
+from hindsched.solvers.status import Status, StoppedBy
+
+SHARE_OF_ENDS = 0.7
+"""Share of the time left that the program of the ends may use before its promises are tried."""
+SHARE_OF_LEAF = 0.6
+"""Share of the time left that one leaf may use."""
+LEAST_SHRINKING = 4.0
+"""Seconds for making conflicts smaller, if the program of the ends and its leaf took less."""
+
+
+def milp(
+    instance: Instance,
+    formulation: str,
+    options: SolveOptions,
+    on_progress: Progress | None = None,
+    *,
+    incumbent: Solution | None = None,
+) -> Result:
+    """Solve the program of the ends, cutting off what cannot be kept until its best can be."""
+    started = time.perf_counter()
+    instance = cast(OasisInstance, instance)
+
+    def left() -> float | None:
+        limit = options.time_limit
+        return None if limit is None else max(0.0, limit - (time.perf_counter() - started))
+
+    def out_of_time() -> bool:
+        seconds = left()
+        return seconds is not None and seconds <= 0
+
+    best = incumbent or insert_by_density(instance, formulation)
+    model = build_ends_program(instance, formulation)
+    leaves = Leaves(instance, options)
+    bound: float | None = None
+    cuts = 0
+    while True:
+        models.load(model, cast(OasisSolution, best))
+        limit = _share(left(), SHARE_OF_ENDS)
+        program = solve_program(
+            model, options.with_time(limit), start=True, on_progress=on_progress
+        )
+        bound = _smaller(bound, program.bound)
+        if not program.has_point or within_gap(best.objective(), bound, options.gap):
+            break
+        promised = promised_ends(model)
+        leaf = leaves.decide(promised, _share(left(), SHARE_OF_LEAF))
+        if leaves.solution is not None and leaves.solution.is_feasible():
+            best = better(best, leaves.solution) or best
+        if leaf.status != Status.INFEASIBLE or out_of_time():
+            break
+        if StoppedBy.INTERRUPTED in (program.stopped_by, leaf.stopped_by):
+            break
+        shrink_until = time.perf_counter() + max(LEAST_SHRINKING, program.seconds + leaf.seconds)
+
+        def shrunk_enough(until: float = shrink_until) -> bool:
+            return out_of_time() or time.perf_counter() > until
+
+        for conflict in leaves.conflicts(promised, last_ends(model), shrunk_enough):
+            add_cut(model, conflict)
+            cuts += 1
+    result = Result(
+        instance=instance,
+        formulation=formulation,
+        method="milp",
+        status=Status.FEASIBLE,
+        stopped_by=program.stopped_by,
+        solution=best,
+        bound=bound,
+        backend=program.backend,
+        options=options.to_dict(),
+        details={**program.details, "conflict_cuts": cuts, "leaves": leaves.count},
+    )
+    closed = within_gap(best.objective(), bound, options.gap)
+    if not closed and program.stopped_by != StoppedBy.INTERRUPTED and not out_of_time():
+        result = _printed(result, options.with_time(left()), on_progress)
+        closed = within_gap(result.objective, result.bound, options.gap)
+    return replace(
+        result,
+        status=Status.OPTIMAL if closed else Status.FEASIBLE,
+        stopped_by=StoppedBy.GAP if closed else result.stopped_by,
+        seconds=time.perf_counter() - started,
+        options=options.to_dict(),
+    )
+
+
+def _printed(first: Result, options: SolveOptions, on_progress: Progress | None) -> Result:
+    """Go on with the printed program; the better solution and the smaller bound stand."""
+    second = solve_milp(
+        first.instance,
+        first.formulation,
+        options,
+        on_progress,
+        incumbent=first.solution,
+        form="printed",
+    )
+    return replace(
+        second,
+        solution=better(second.solution, first.solution),
+        bound=_smaller(first.bound, second.bound),
+        details={**second.details, "ends": {**first.details, "bound": first.bound}},
+    )
+
+
+def _smaller(one: float | None, other: float | None) -> float | None:
+    return min((bound for bound in (one, other) if bound is not None), default=None)
+
+
+def _share(seconds: float | None, share: float) -> float | None:
+    return None if seconds is None else share * seconds
+
+
+def auto(
+    instance: Instance,
+    formulation: str,
+    options: SolveOptions,
+    on_progress: Progress | None = None,
+) -> Result:
+    """Bound and search in turns; small instances by `milp` from the search's solution."""
+    return solve_auto(instance, formulation, options, on_progress, program=milp)
+
+
+def insert_by_density(instance: Instance, formulation: str | None = None) -> Solution:
+    """Insert jobs at their earliest completion, most utility a unit of scarce resource first."""
+    instance = cast(OasisInstance, instance)
+    oracle = OasisOracle(instance, formulation, "servers")
+    residual = oracle.rows.capacity.copy()
+    prices = np.zeros(oracle.rows.size)
+    total = np.maximum(instance.worker_capacity.sum(axis=0), 1e-300)
+    size = (instance.worker_demand / total).max(axis=1, initial=0.0) * instance.work
+    best = [
+        job.utility.value(int(shortest) - 1)
+        for job, shortest in zip(instance.jobs, instance.min_duration, strict=True)
+    ]
+    order = sorted(range(len(best)), key=lambda i: -best[i] / max(size[i], 1e-300))
+    rows: dict[str, list[Assignment]] = {}
+    for block in order:
+        response = oracle.best_response(block, prices, residual, above=0.0)
+        if response is not None:
+            residual[response.rows] -= response.amounts
+            rows[oracle.block_name(block)] = oracle.assignments(block, response)
+    return OasisSolution.from_assignments(instance, rows, formulation)
+
+
+METHODS: dict[str, Method] = {
+    **generic_methods(insert_by_density),
+    "auto": auto,
+    "milp": milp,
+}

@@ -1,0 +1,1 @@
+"""Exact pricing oracles of `astraea`'s blocks."""

@@ -1,0 +1,352 @@
+"""The astraea family's pricing oracle: one job's best window at prices on workers and PSs.
+
+Row layouts:
+
+``cluster``
+    All servers merged into one: ``worker_capacity`` over (type, slot) and ``ps_capacity``. Every
+    schedule on real servers is one on the merged server, so the bound is valid; what is lost is
+    fragmentation (part of it is kept: no mode that the empty cluster cannot place, and at least
+    the PSs that the best host needs).
+``servers``
+    Rows over (server, type, slot): the exact subproblem. Schedules are placed on servers in this
+    layout only.
+
+The horizon is hard. With ``optional`` a job may stay out at value 0; with ``must-complete`` a job
+that fits nowhere makes the bound -inf, as the problem then is infeasible.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.errors import InputError
+from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
+from hindsched.instances.astraea.modes import modes, ps_needed
+from hindsched.instances.modes import Modes
+from hindsched.solutions.astraea.solution import AstraeaRow, AstraeaSolution, write_row
+from hindsched.solutions.base import Assignment, Solution
+from hindsched.solvers.kernels.astraea.valued_window import (
+    all_on_merged_server,
+    best_on_merged_server,
+    best_window,
+    place_window,
+)
+from hindsched.solvers.kernels.super_server import undominated
+from hindsched.solvers.pricing.base import BlockOracle, Response
+from hindsched.solvers.pricing.decisions import Feature, Limits
+from hindsched.solvers.pricing.restricted_window import Cluster, window_features
+from hindsched.solvers.pricing.rows import Rows, RowSet, Vector
+
+ORACLE_ROWS = ("cluster", "servers")
+TREE_ROWS = ("servers",)
+Integers = NDArray[np.int64]
+
+
+class AstraeaOracle(BlockOracle):
+    """What both layouts share: values, types, and the use of a given schedule."""
+
+    sense: ClassVar[Literal["max", "min"]] = "max"
+    instance: AstraeaInstance
+
+    def __init__(self, instance: AstraeaInstance, formulation: str | None = None) -> None:
+        self.instance = instance
+        self.formulation = instance.check_formulation(formulation)
+        self.optional = self.formulation.startswith("optional")
+        self.slots = instance.horizon
+        self.rows = Rows(
+            [
+                self._row_set("worker_capacity", instance.worker_count, instance.worker_types),
+                self._row_set("ps_capacity", instance.ps_count, instance.ps_types),
+            ]
+        )
+
+    def _row_set(self, name: str, count: Integers, types: tuple[str, ...]) -> RowSet:
+        raise TypeError(name)
+
+    @property
+    def _floor(self) -> float:
+        return 0.0 if self.optional else -math.inf
+
+    def values_of(self, job: AstraeaJob) -> Vector:
+        """Revenue by completion slot, shape (horizon + 1,); -inf before the first."""
+        table = np.full(self.slots + 1, -math.inf)
+        for slot in range(job.arrival + 1, self.slots + 1):
+            table[slot] = self.instance.revenue(job, slot)
+        return table
+
+    def row_use(self, row: AstraeaRow) -> tuple[Integers, Vector]:
+        """Flat rows that a schedule uses, and how much of each."""
+        raise TypeError(type(self).__name__)
+
+    def use_of(self, solution: Solution) -> list[Response | None]:
+        """Schedules of a feasible solution as use of this layout's rows."""
+        assert isinstance(solution, AstraeaSolution)
+        found: list[Response | None] = []
+        for job in self.instance.jobs:
+            revenue = solution.revenue(job.name)
+            if revenue is None:
+                found.append(None)
+                continue
+            uses = [self.row_use(row) for row in solution.rows[job.name]]
+            rows = np.concatenate([use[0] for use in uses])
+            amounts = np.concatenate([use[1] for use in uses])
+            plan = solution.rows[job.name]
+            found.append(Response(revenue, revenue, rows, amounts, plan))
+        return found
+
+
+class MergedOracle(AstraeaOracle):
+    """Best responses on all servers merged into one."""
+
+    def _row_set(self, name: str, count: Integers, types: tuple[str, ...]) -> RowSet:
+        slots = tuple(range(1, self.slots + 1))
+        total = count.sum(axis=0).astype(float)
+        capacity = np.broadcast_to(total[:, None], (len(types), self.slots)).copy()
+        return RowSet(name, (("type", types), ("slot", slots)), capacity)
+
+    @cached_property
+    def _packed(self) -> tuple[Integers, Integers, Vector, Integers, Vector]:
+        """First mode of each job, first slots, values, durations and demands, end to end."""
+        first, lengths, demands = [0], [], []
+        width = len(self.instance.worker_types) + len(self.instance.ps_types)
+        for job in self.instance.jobs:
+            length, demand = merged_modes(self.instance, job)
+            first.append(first[-1] + len(length))
+            lengths.append(length)
+            demands.append(demand)
+        values = [self.values_of(job) for job in self.instance.jobs]
+        return (
+            np.array(first, dtype=np.int64),
+            np.array([job.arrival for job in self.instance.jobs], dtype=np.int64),
+            np.array(values).reshape(len(values), self.slots + 1),
+            np.concatenate([*lengths, np.zeros(0, dtype=np.int64)]),
+            np.concatenate([*demands, np.zeros((0, width))]),
+        )
+
+    def _prefix(self, prices: Vector) -> Vector:
+        per_slot = prices.reshape(-1, self.slots)
+        prefix = np.zeros((self.slots + 1, len(per_slot)))
+        np.cumsum(per_slot.T, axis=0, out=prefix[1:])
+        return prefix
+
+    def best_response(
+        self, block: int, prices: Vector, residual: Vector | None = None
+    ) -> Response | None:
+        """Best schedule of a job on the merged server; only full capacity is known here."""
+        if residual is not None:
+            raise InputError("rows", "cluster", "schedules that fit need the layout servers")
+        first, start_from, values, lengths, demands = self._packed
+        low, high = first[block], first[block + 1]
+        value, mode, start = best_on_merged_server(
+            int(start_from[block]), values[block], lengths[low:high], demands[low:high],
+            self._prefix(prices), -math.inf,
+        )  # fmt: skip
+        if mode < 0:
+            return None
+        length, demand = int(lengths[low + mode]), demands[low + mode]
+        used = np.zeros((len(demand), self.slots))
+        used[:, start : start + length] = demand[:, None]
+        rows = np.flatnonzero(used)
+        objective = float(values[block, start + length])
+        return Response(float(value), objective, rows, used.ravel()[rows], (mode, start))
+
+    def block_values(self, prices: Vector) -> tuple[Vector, Vector]:
+        """Values of all jobs and their total use at `prices`, in one compiled call."""
+        found = np.zeros(self.num_blocks)
+        used = np.zeros((self.slots, self.rows.size // self.slots))
+        all_on_merged_server(*self._packed, self._prefix(prices), self._floor, found, used)
+        return found, used.T.ravel()
+
+    def row_use(self, row: AstraeaRow) -> tuple[Integers, Vector]:
+        """Flat rows that a schedule uses, and how much of each."""
+        slots = np.arange(row.first - 1, row.last)
+        worker_rows = row.worker_type * self.slots + slots
+        ps_rows = (len(self.instance.worker_types) + row.ps_type) * self.slots + slots
+        counts = (float(row.num_workers), float(row.ps.sum()))
+        amounts = [np.full(slots.size, count) for count in counts]
+        return np.concatenate([worker_rows, ps_rows]), np.concatenate(amounts)
+
+    def prices_on_servers(self, prices: Vector) -> Vector:
+        """Repeat the merged server's price on every server."""
+        arrays = self.rows.unpack(prices)
+        servers = len(self.instance.servers)
+        return np.concatenate(
+            [np.repeat(array[None], servers, axis=0).ravel() for array in arrays.values()]
+        )
+
+
+class ServerOracle(AstraeaOracle):
+    """Best responses on real servers, exact.
+
+    Notes
+    -----
+    Ties: earlier types, centralised first, fewer workers, earlier start.
+    """
+
+    def _row_set(self, name: str, count: Integers, types: tuple[str, ...]) -> RowSet:
+        names = tuple(server.name for server in self.instance.servers)
+        axes = (("server", names), ("type", types), ("slot", tuple(range(1, self.slots + 1))))
+        shape = (*count.shape, self.slots)
+        return RowSet(name, axes, np.broadcast_to(count[:, :, None], shape).astype(float))
+
+    def __init__(self, instance: AstraeaInstance, formulation: str | None = None) -> None:
+        super().__init__(instance, formulation)
+        self.features = self._cluster.features([server.name for server in instance.servers])
+
+    @cached_property
+    def _tables(self) -> list[Modes]:
+        return [modes(self.instance, job) for job in self.instance.jobs]
+
+    @cached_property
+    def _values(self) -> list[Vector]:
+        return [self.values_of(job) for job in self.instance.jobs]
+
+    def best_response(
+        self, block: int, prices: Vector, residual: Vector | None = None
+    ) -> Response | None:
+        """Best schedule of a job; see `BlockOracle.best_response`."""
+        job, table, values = self.instance.jobs[block], self._tables[block], self._values[block]
+        priced = self.rows.unpack(prices)
+        left = self.rows.unpack(self.rows.capacity if residual is None else residual)
+        best, chosen = -math.inf, None
+        for w in range(len(self.instance.worker_types)):
+            for p in range(len(self.instance.ps_types)):
+                own = table.take((table.worker_type == w) & (table.ps_type == p))
+                if not len(own):
+                    continue
+                free, price = (
+                    [
+                        np.ascontiguousarray(source[name][:, k], dtype=float)
+                        for name, k in (("worker_capacity", w), ("ps_capacity", p))
+                    ]
+                    for source in (left, priced)
+                )
+                ratio = float(self.instance.worker_bandwidth[w] / self.instance.ps_bandwidth[p])
+                value, mode, start, host, on_host = best_window(
+                    job.arrival, own.duration, own.workers, own.one_server, values,
+                    *free, *price, ratio, best,
+                )  # fmt: skip
+                if mode < 0:
+                    continue
+                best = value
+                chosen = self._row(own, mode, start, host, on_host, free[0], price[0], (w, p))
+        if chosen is None:
+            return None
+        rows, amounts = self.row_use(chosen)
+        return Response(float(best), float(values[chosen.last]), rows, amounts, (chosen,))
+
+    @cached_property
+    def _cluster(self) -> Cluster:
+        instance = self.instance
+        num_w, num_p = len(instance.worker_types), len(instance.ps_types)
+        kinds = np.eye(num_w + num_p)
+        counts = np.concatenate([instance.worker_count, instance.ps_count], axis=1)
+        ratio = np.array(instance.worker_bandwidth)[:, None] / np.array(instance.ps_bandwidth)
+        return Cluster(
+            counts.astype(float),
+            np.ascontiguousarray(kinds[:num_w]),
+            np.ascontiguousarray(kinds[num_w:]),
+            np.ascontiguousarray(ratio, dtype=float),
+            True,
+        )
+
+    def restricted_response(self, block: int, prices: Vector, limits: Limits) -> Response | None:
+        """Best schedule of a job within limits, at full capacity."""
+        job, values = self.instance.jobs[block], self._values[block]
+        priced = np.concatenate(list(self.rows.unpack(prices).values()), axis=1)
+        found = self._cluster.best_within(
+            self._tables[block], -values, job.arrival + 1, priced.transpose(2, 0, 1), limits
+        )
+        if found is None:
+            return None
+        cost, row = found
+        chosen = AstraeaRow(row.first, row.last, row.worker_type, row.ps_type, row.workers, row.ps)
+        rows, amounts = self.row_use(chosen)
+        return Response(-cost, float(values[row.last]), rows, amounts, (chosen,))
+
+    def features_of(self, block: int, response: Response) -> dict[Feature, int]:
+        """Window, types and counts by server."""
+        (row,) = response.plan
+        return window_features(row)
+
+    def _row(
+        self,
+        table: Modes,
+        mode: int,
+        start: int,
+        host: int,
+        on_host: int,
+        free: Vector,
+        price: Vector,
+        types: tuple[int, int],
+    ) -> AstraeaRow:
+        """Schedule of a choice of the kernel; `free` and `price` are those of workers."""
+        count, length = int(table.workers[mode]), int(table.duration[mode])
+        ps = np.zeros(len(self.instance.servers), dtype=np.int64)
+        ps[host] = 1
+        if table.one_server[mode]:
+            workers = np.zeros_like(ps)
+            workers[host] = count
+        else:
+            workers = place_window(count, start, length, host, on_host, free, price)
+            ratio = self.instance.worker_bandwidth[types[0]] / self.instance.ps_bandwidth[types[1]]
+            ps[host] = ps_needed(np.array([count - on_host]), float(ratio))[0]
+        return AstraeaRow(start + 1, start + length, *types, workers, ps)
+
+    def row_use(self, row: AstraeaRow) -> tuple[Integers, Vector]:
+        """Flat rows that a schedule uses, and how much of each."""
+        slots = np.arange(row.first - 1, row.last)
+        found, amounts = [], []
+        for name, counts, kind, types in (
+            ("worker_capacity", row.workers, row.worker_type, self.instance.worker_types),
+            ("ps_capacity", row.ps, row.ps_type, self.instance.ps_types),
+        ):
+            servers = np.flatnonzero(counts)
+            base = self.rows.slices[name].start + (servers * len(types) + kind) * self.slots
+            found.append((base[:, None] + slots).ravel())
+            amounts.append(np.repeat(counts[servers].astype(float), slots.size))
+        return np.concatenate(found), np.concatenate(amounts)
+
+    def assignments(self, block: int, response: Response) -> list[Assignment]:
+        """Rows of the solution file."""
+        plan: tuple[AstraeaRow, ...] = response.plan
+        return [write_row(self.instance, row) for row in plan]
+
+
+def merged_modes(instance: AstraeaInstance, job: AstraeaJob) -> tuple[Integers, Vector]:
+    """Durations and demands (modes, W + P) of a job on the merged server, undominated.
+
+    A distributed mode needs at least the PSs that the host with most workers needs.
+    """
+    table = modes(instance, job)
+    num_w, num_p = len(instance.worker_types), len(instance.ps_types)
+    demand = np.zeros((len(table), num_w + num_p))
+    each = np.arange(len(table))
+    demand[each, table.worker_type] = table.workers
+    largest = instance.worker_count.max(axis=0)[table.worker_type]
+    elsewhere = table.workers - np.minimum(table.workers - 1, largest)
+    for k in each:
+        ratio = instance.worker_bandwidth[table.worker_type[k]]
+        ratio = float(ratio / instance.ps_bandwidth[table.ps_type[k]])
+        needed = ps_needed(elsewhere[k : k + 1], ratio)[0]
+        demand[k, num_w + table.ps_type[k]] = 1 if table.one_server[k] else needed
+    order = np.lexsort((demand.sum(axis=1), table.duration))
+    duration, demand = table.duration[order], demand[order]
+    keep = undominated(duration, demand)
+    return np.ascontiguousarray(duration[keep]), np.ascontiguousarray(demand[keep])
+
+
+def build(
+    instance: Any, formulation: str | None = None, rows: str | None = None
+) -> MergedOracle | ServerOracle:
+    """Build the oracle; `rows` is one of `ORACLE_ROWS`."""
+    if rows is not None and rows not in ORACLE_ROWS:
+        raise InputError("rows", rows, f"must be one of {', '.join(ORACLE_ROWS)}")
+    if rows == "servers":
+        return ServerOracle(instance, formulation)
+    return MergedOracle(instance, formulation)

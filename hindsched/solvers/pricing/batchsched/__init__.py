@@ -1,0 +1,1 @@
+"""Exact pricing oracles of `batchsched`'s blocks."""

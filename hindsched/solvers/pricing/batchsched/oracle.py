@@ -1,0 +1,403 @@
+"""Pricing oracles of batchsched: best response of one job to prices on the servers' resources.
+
+Row layouts:
+
+``cluster``
+    All servers merged into one: rows (resource, slot) with the summed capacity. Every schedule on
+    real servers is one on the merged server, so the bound is valid; what is lost is fragmentation
+    (part of it is kept: at most ``sum_h floor(C_h / e)`` workers, at least the PSs that a host
+    with the largest server's workers needs).
+``buckets``
+    The same with rows (resource, bucket of `BUCKET` slots).
+``servers``
+    Rows (server, resource, slot): the paper's subproblem, solved by the exact routine of
+    `ScheduleSearch`. Schedules are placed on servers in this layout only.
+
+Slots beyond the last priced one, T, cost nothing there; a schedule that needs one ends at T + 1 or
+later, so ``w (T + 2)`` is no dearer: it is every job's outside option.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance
+from hindsched.instances.batchsched.instance import BatchschedInstance
+from hindsched.instances.batchsched.modes import modes, worker_room
+from hindsched.solutions.base import Assignment, Solution
+from hindsched.solutions.batchsched.solution import BatchschedSolution, row_use
+from hindsched.solutions.window_row import WindowRow
+from hindsched.solvers.kernels.super_server import (
+    all_on_super_server,
+    cheapest_on_super_server,
+    undominated,
+)
+from hindsched.solvers.pricing.base import BlockOracle, Response
+from hindsched.solvers.pricing.batchsched.list_schedule import list_schedule
+from hindsched.solvers.pricing.batchsched.search import (
+    ModeIndex,
+    Schedule,
+    ScheduleSearch,
+    most_workers,
+)
+from hindsched.solvers.pricing.decisions import Feature, Limits
+from hindsched.solvers.pricing.restricted_window import Cluster, window_features
+from hindsched.solvers.pricing.rows import Rows, RowSet, Vector
+
+ORACLE_ROWS = ("cluster", "buckets", "servers")
+TREE_ROWS = ("servers",)
+BUCKET = 4
+"""Slots in a bucket of the layout ``buckets``."""
+
+Integers = NDArray[np.int64]
+
+
+class MergedOracle(BlockOracle):
+    """Best responses on all servers merged into one, rows by slot or by bucket of slots.
+
+    Parameters
+    ----------
+    instance : BatchschedInstance
+        The instance.
+    formulation : str, optional
+        Both formulations state the same problem.
+    bucket : int
+        Slots in a row.
+    """
+
+    sense: ClassVar[Literal["max", "min"]] = "min"
+    instance: BatchschedInstance
+
+    def __init__(
+        self, instance: BatchschedInstance, formulation: str | None = None, bucket: int = 1
+    ) -> None:
+        self.instance = instance
+        self.formulation = instance.check_formulation(formulation)
+        self.bucket = bucket
+        self.slots = self._prepare()
+        resources = instance.resources
+        total = instance.server_capacity.sum(axis=0)
+        if bucket == 1:
+            last_axis: tuple[str, tuple[int | str, ...]] = ("slot", tuple(range(1, self.slots + 1)))
+        else:
+            count = math.ceil(self.slots / bucket)
+            self.slots = count * bucket
+            labels = tuple(f"{i * bucket + 1}-{(i + 1) * bucket}" for i in range(count))
+            last_axis = ("bucket", labels)
+        shape = (len(resources), self.slots // bucket)
+        capacity = np.broadcast_to(total[:, None] * bucket, shape).copy()
+        self.rows = Rows([RowSet("capacity", (("resource", resources), last_axis), capacity)])
+        self._outside = self._rate * (self.slots + 2)
+
+    def _prepare(self) -> int:
+        """Lay the jobs' modes end to end; return how many slots to price."""
+        instance = self.instance
+        durations: list[Integers] = []
+        demands: list[Vector] = []
+        first = [0]
+        volume = np.zeros(len(instance.resources))
+        latest = 1
+        for job in instance.jobs:
+            duration, demand = merged_modes(instance, job)
+            durations.append(duration)
+            demands.append(demand)
+            first.append(first[-1] + len(duration))
+            volume += (duration[:, None] * demand).min(axis=0)
+            latest = max(latest, job.arrival + int(duration[0]))
+        width = len(instance.resources)
+        self._first = np.array(first, dtype=np.int64)
+        self._duration = np.concatenate([*durations, np.zeros(0, dtype=np.int64)])
+        self._demand = np.concatenate([*demands, np.zeros((0, width))])
+        self._arrival = np.array([job.arrival for job in instance.jobs], dtype=np.int64)
+        self._rate = np.array([job.weight for job in instance.jobs], dtype=float)
+        total = instance.server_capacity.sum(axis=0)
+        busy = np.divide(volume, total, out=np.zeros(width), where=total > 0)
+        return latest + math.ceil(1.5 * float(busy.max(initial=0.0)))
+
+    def _prefix(self, prices: Vector) -> Vector:
+        by_row = prices.reshape(len(self.instance.resources), -1).T
+        per_slot = np.repeat(by_row, self.bucket, axis=0)
+        prefix = np.zeros((self.slots + 1, per_slot.shape[1]))
+        np.cumsum(per_slot, axis=0, out=prefix[1:])
+        return prefix
+
+    def best_response(
+        self, block: int, prices: Vector, residual: Vector | None = None
+    ) -> Response | None:
+        """Cheapest schedule of a job on the merged server; only full capacity is known here."""
+        if residual is not None:
+            raise InputError("rows", "cluster", "schedules that fit need the layout servers")
+        low, high = self._first[block], self._first[block + 1]
+        value, mode, start = cheapest_on_super_server(
+            int(self._arrival[block]),
+            float(self._rate[block]),
+            float(self._outside[block]),
+            self._duration[low:high],
+            self._demand[low:high],
+            self._prefix(prices),
+        )
+        if mode < 0:
+            empty = np.zeros(0, dtype=np.int64)
+            return Response(value, value, empty, np.zeros(0))
+        duration, demand = int(self._duration[low + mode]), self._demand[low + mode]
+        used = np.zeros((len(demand), self.slots // self.bucket))
+        slots = np.arange(start - 1, start - 1 + duration) // self.bucket
+        for row, amount in enumerate(demand.tolist()):
+            np.add.at(used[row], slots, amount)
+        rows = np.flatnonzero(used)
+        objective = float(self._rate[block]) * (start + duration)
+        return Response(value, objective, rows, used.ravel()[rows], (mode, start))
+
+    def block_values(self, prices: Vector) -> tuple[Vector, Vector]:
+        """Values of all jobs and their total use at `prices`."""
+        values = np.zeros(self.num_blocks)
+        used = np.zeros((self.slots, len(self.instance.resources)))
+        all_on_super_server(
+            self._first,
+            self._arrival,
+            self._rate,
+            self._outside,
+            self._duration,
+            self._demand,
+            self._prefix(prices),
+            values,
+            used,
+        )
+        by_row = used.reshape(-1, self.bucket, used.shape[1]).sum(axis=1)
+        return values, by_row.T.ravel()
+
+    def use_of(self, solution: Solution) -> list[Response | None]:
+        """Schedules of a feasible solution as use of the merged server.
+
+        A solution may run beyond the last priced slot; what it uses there has no row.
+        """
+        return solution_use(self, solution)
+
+    def place_use(self, row: WindowRow) -> tuple[Integers, Vector]:
+        """Rows that a schedule uses, and how much of each."""
+        demand = row_use(self.instance, row).sum(axis=0)
+        used = np.zeros((len(demand), self.slots // self.bucket))
+        slots = np.arange(row.first - 1, min(row.last, self.slots)) // self.bucket
+        for at, amount in enumerate(demand.tolist()):
+            np.add.at(used[at], slots, amount)
+        rows = np.flatnonzero(used)
+        return rows, used.ravel()[rows]
+
+    @cached_property
+    def _server_slots(self) -> int:
+        return ServerOracle(self.instance, self.formulation).slots
+
+    def prices_on_servers(self, prices: Vector) -> Vector:
+        """Repeat the merged server's price on every server and slot."""
+        per_slot = np.diff(self._prefix(prices), axis=0)
+        slots = self._server_slots
+        spread = np.zeros((len(self.instance.servers), per_slot.shape[1], slots))
+        common = min(slots, len(per_slot))
+        spread[:, :, :common] = per_slot[:common].T
+        return spread.ravel()
+
+
+def solution_use(oracle: MergedOracle | ServerOracle, solution: Solution) -> list[Response | None]:
+    """Objective and use of every job's schedule in a solution."""
+    assert isinstance(solution, BatchschedSolution)
+    found: list[Response | None] = []
+    for job in oracle.instance.jobs:
+        rows = solution.rows.get(job.name, ())
+        completion = solution.completion(job.name)
+        if len(rows) != 1 or completion is None:
+            raise InputError("solution", job.name, "must run the job once, to its end")
+        objective = float(job.weight) * (completion + 1)
+        places, amounts = oracle.place_use(rows[0])
+        found.append(
+            Response(objective, objective, places, amounts, schedule_of(rows[0], objective))
+        )
+    return found
+
+
+def schedule_of(row: WindowRow, cost: float) -> Schedule:
+    """Return a row as a schedule."""
+    return Schedule(row.first, row.slots, row.worker_type, row.ps_type, row.workers, row.ps, cost)
+
+
+def merged_modes(instance: BatchschedInstance, job: object) -> tuple[Integers, Vector]:
+    """Durations and demands (modes, resources) of a job on the merged server, undominated."""
+    table = modes(instance, job)  # type: ignore[arg-type]
+    demand = table.workers[:, None] * instance.worker_demand[table.worker_type]
+    if instance.has_ps:
+        room = worker_room(instance).max(axis=0)[table.worker_type]
+        elsewhere = table.workers - np.minimum(table.workers - 1, room)
+        ratio = instance.worker_bandwidth[table.worker_type] / instance.ps_bandwidth[table.ps_type]
+        count = np.maximum(1, np.ceil(elsewhere * ratio - 1e-9))
+        count = np.where(table.one_server == 1, 1, count)
+        demand = demand + count[:, None] * instance.ps_demand[table.ps_type]
+    order = np.lexsort((demand.sum(axis=1), table.duration))
+    duration, demand = table.duration[order], demand[order]
+    keep = undominated(duration, demand)
+    return np.ascontiguousarray(duration[keep]), np.ascontiguousarray(demand[keep])
+
+
+class ServerOracle(BlockOracle):
+    """Best responses on real servers: the paper's subproblem (12), exact.
+
+    Parameters
+    ----------
+    instance : BatchschedInstance
+        The instance.
+    formulation : str, optional
+        Both formulations state the same problem.
+    slots : int, optional
+        Slots that are priced; by default enough for a list schedule and one more job after it.
+
+    Notes
+    -----
+    Ties: earlier completion, then worker type, q = 1 first, PS type, fewer workers.
+    """
+
+    sense: ClassVar[Literal["max", "min"]] = "min"
+    instance: BatchschedInstance
+
+    def __init__(
+        self,
+        instance: BatchschedInstance,
+        formulation: str | None = None,
+        slots: int | None = None,
+    ) -> None:
+        self.instance = instance
+        self.formulation = instance.check_formulation(formulation)
+        self._index: dict[int, ModeIndex] = {}
+        self.slots = slots or self._enough_slots()
+        names = tuple(server.name for server in instance.servers)
+        axes = (
+            ("server", names),
+            ("resource", instance.resources),
+            ("slot", tuple(range(1, self.slots + 1))),
+        )
+        shape = (*instance.server_capacity.shape, self.slots)
+        capacity = np.broadcast_to(instance.server_capacity[:, :, None], shape).copy()
+        self.rows = Rows([RowSet("capacity", axes, capacity)])
+        self.features = self._cluster.features(names)
+
+    def _enough_slots(self) -> int:
+        schedules = list_schedule(self.instance).values()
+        longest = max((s.duration for s in schedules), default=1)
+        return max((s.last for s in schedules), default=1) + longest
+
+    @cached_property
+    def _search(self) -> ScheduleSearch:
+        return ScheduleSearch(self.instance, self.slots, most_workers(self.instance.jobs))
+
+    def index(self, block: int) -> ModeIndex:
+        """Modes of a block's job."""
+        if block not in self._index:
+            self._index[block] = self._search.index(self.instance.jobs[block])
+        return self._index[block]
+
+    def _load(self, prices: Vector, residual: Vector | None) -> None:
+        shape = (*self.instance.server_capacity.shape, self.slots)
+        free = None if residual is None else residual.reshape(shape).transpose(2, 0, 1)
+        self._search.reset(free, prices.reshape(shape).transpose(2, 0, 1))
+
+    def best_response(
+        self, block: int, prices: Vector, residual: Vector | None = None
+    ) -> Response | None:
+        """Cheapest schedule of a job; see `BlockOracle.best_response`."""
+        self._load(prices, residual)
+        return self._respond(block, with_outside=residual is None)
+
+    def responses(self, prices: Vector) -> list[Response | None]:
+        """Best responses of all blocks at full capacity."""
+        self._load(prices, None)
+        return [self._respond(block, with_outside=True) for block in range(self.num_blocks)]
+
+    def _respond(self, block: int, *, with_outside: bool) -> Response | None:
+        job = self.instance.jobs[block]
+        found = self._search.cheapest(
+            self.index(block), rate=float(job.weight), earliest=job.arrival
+        )
+        outside = self.outside(block)
+        if with_outside and (found is None or outside.value < found.cost):
+            return outside
+        if found is None:
+            return None
+        rows, amounts = self.place_use(found.row())
+        objective = float(job.weight) * found.completion
+        return Response(found.cost, objective, rows, amounts, found)
+
+    @cached_property
+    def _cluster(self) -> Cluster:
+        instance = self.instance
+        ratio = np.zeros((len(instance.worker_types), 1))
+        if instance.has_ps:
+            ratio = instance.worker_bandwidth[:, None] / instance.ps_bandwidth[None, :]
+        return Cluster(
+            np.ascontiguousarray(instance.server_capacity),
+            np.ascontiguousarray(instance.worker_demand),
+            np.ascontiguousarray(instance.ps_demand),
+            np.ascontiguousarray(ratio),
+            instance.has_ps,
+        )
+
+    def restricted_response(self, block: int, prices: Vector, limits: Limits) -> Response | None:
+        """Cheapest schedule of a job within limits; the outside option is `outside`."""
+        job, table = self.instance.jobs[block], self.index(block).modes
+        base = float(job.weight) * np.arange(1.0, self.slots + 2)
+        priced = prices.reshape(*self.instance.server_capacity.shape, self.slots)
+        found = self._cluster.best_within(
+            table, base, job.arrival, priced.transpose(2, 0, 1), limits
+        )
+        if found is None:
+            return None
+        cost, row = found
+        rows, amounts = self.place_use(row)
+        objective = float(job.weight) * (row.last + 1)
+        return Response(cost, objective, rows, amounts, schedule_of(row, cost))
+
+    def features_of(self, block: int, response: Response) -> dict[Feature, int]:
+        """Window, types and counts by server."""
+        schedule: Schedule = response.plan
+        return window_features(schedule.row())
+
+    def outside(self, block: int) -> Response:
+        """Running after all priced slots, at a cost no such schedule can beat."""
+        cost = float(self.instance.jobs[block].weight) * (self.slots + 2)
+        return Response(cost, cost, np.zeros(0, dtype=np.int64), np.zeros(0))
+
+    def use_of(self, solution: Solution) -> list[Response | None]:
+        """Schedules of a feasible solution as use of the servers' rows."""
+        return solution_use(self, solution)
+
+    def place_use(self, row: WindowRow) -> tuple[Integers, Vector]:
+        """Rows that a schedule uses, and how much of each; slots beyond the last have none."""
+        used = row_use(self.instance, row).ravel()
+        places = np.flatnonzero(used)
+        slots = np.arange(row.first - 1, min(row.last, self.slots))
+        rows = (places[:, None] * self.slots + slots).ravel()
+        return rows, np.repeat(used[places], len(slots))
+
+    def prices_on_servers(self, prices: Vector) -> Vector:
+        """Return the prices: the layout is that of servers."""
+        return prices
+
+    def assignments(self, block: int, response: Response) -> list[Assignment]:
+        """Row of the solution file for a response."""
+        schedule: Schedule = response.plan
+        return [self._search.assignment(schedule)]
+
+
+def build(instance: Instance, formulation: str, rows: str | None = None) -> BlockOracle:
+    """Build the oracle with the given row layout; see `ORACLE_ROWS`."""
+    assert isinstance(instance, BatchschedInstance)
+    layout = ORACLE_ROWS[0] if rows is None else rows
+    if layout == "cluster":
+        return MergedOracle(instance, formulation)
+    if layout == "buckets":
+        return MergedOracle(instance, formulation, BUCKET)
+    if layout == "servers":
+        return ServerOracle(instance, formulation)
+    raise InputError("rows", layout, f"must be one of {', '.join(ORACLE_ROWS)}")

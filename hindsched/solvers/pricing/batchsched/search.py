@@ -1,0 +1,324 @@
+"""Best schedules of single jobs against prices and what is left of the servers.
+
+`ScheduleSearch` holds the state of a cluster over some slots (what is free, unit prices) in the
+form that the compiled search needs, and keeps it up to date as schedules are booked. The pricing
+oracle, the batch algorithms and list scheduling all ask it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
+from hindsched.instances.batchsched.modes import modes
+from hindsched.instances.modes import FIT_TOLERANCE, Modes
+from hindsched.solutions.base import Assignment
+from hindsched.solutions.batchsched.solution import BatchschedRow, write_row
+from hindsched.solvers.kernels.batchsched.window_minima import (
+    build_minima,
+    num_levels,
+    update_minima,
+)
+from hindsched.solvers.kernels.batchsched.window_search import cheapest_schedule, window_state
+from hindsched.solvers.kernels.cheapest_workers import renew_slot_costs
+from hindsched.solvers.kernels.placement import fill, num_ps
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+NO_LIMIT = 1e300
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A job's window and placement.
+
+    Parameters
+    ----------
+    start, duration : int
+        First slot and number of slots.
+    worker_type, ps_type : int
+        Positions of the types; `ps_type` is -1 for Ring-AllReduce.
+    workers, ps : ndarray of int, shape (servers,)
+        How many stand on each server.
+    cost : float
+        What the search minimised: rate x completion + price.
+    """
+
+    start: int
+    duration: int
+    worker_type: int
+    ps_type: int
+    workers: Integers
+    ps: Integers
+    cost: float
+
+    @property
+    def last(self) -> int:
+        """Last slot it runs in."""
+        return self.start + self.duration - 1
+
+    @property
+    def completion(self) -> int:
+        """Completion as the paper counts it, t + L."""
+        return self.start + self.duration
+
+    def row(self) -> BatchschedRow:
+        """The same as a row of a solution."""
+        return BatchschedRow(
+            self.start, self.last, self.worker_type, self.ps_type, self.workers, self.ps
+        )
+
+    def shifted(self, slots: int) -> Schedule:
+        """Return the same schedule some slots later."""
+        return Schedule(
+            self.start + slots,
+            self.duration,
+            self.worker_type,
+            self.ps_type,
+            self.workers,
+            self.ps,
+            self.cost,
+        )
+
+
+@dataclass(frozen=True)
+class ModeIndex:
+    """A job's modes grouped for the search: groups share worker type, q, N and L."""
+
+    modes: Modes
+    groups: Integers
+    rank: Integers
+
+    @classmethod
+    def of(cls, table: Modes) -> ModeIndex:
+        """Group the modes of a job; `rank` keeps their order for ties."""
+        order = np.lexsort(
+            (
+                table.ps_type,
+                table.duration,
+                table.workers,
+                -table.one_server,
+                table.worker_type,
+            )
+        ).astype(np.int64)
+        sorted_modes = table.take(order)
+        keys = np.stack(
+            [
+                sorted_modes.worker_type,
+                sorted_modes.one_server,
+                sorted_modes.workers,
+                sorted_modes.duration,
+            ],
+            axis=1,
+        ).reshape(-1, 4)
+        if not len(keys):
+            return cls(sorted_modes, np.zeros((0, 6), dtype=np.int64), order)
+        new = np.ones(len(keys), dtype=bool)
+        new[1:] = np.any(keys[1:] != keys[:-1], axis=1)
+        starts = np.flatnonzero(new)
+        ends = np.append(starts[1:], len(keys))
+        groups = np.column_stack([keys[starts], starts, ends]).astype(np.int64)
+        return cls(sorted_modes, np.ascontiguousarray(groups.reshape(-1, 6)), order)
+
+
+class ScheduleSearch:
+    """Cheapest schedules on a cluster whose free capacity and prices change.
+
+    Parameters
+    ----------
+    instance : BatchschedInstance
+        The cluster (its jobs do not matter).
+    slots : int
+        Slots 1 .. slots that schedules may use.
+    most_workers : int
+        Most workers that any job may use.
+    """
+
+    def __init__(self, instance: BatchschedInstance, slots: int, most_workers: int) -> None:
+        self.instance = instance
+        self.slots = slots
+        self.capacity: Array = instance.server_capacity
+        self._worker = np.ascontiguousarray(instance.worker_demand)
+        self._server = np.ascontiguousarray(instance.ps_demand)
+        self._ratio = np.zeros((len(self._worker), max(1, len(self._server))))
+        if instance.has_ps:
+            self._ratio = instance.worker_bandwidth[:, None] / instance.ps_bandwidth[None, :]
+        counts = max(1, min(most_workers, instance.most_workers))
+        types = (len(self._worker), counts, slots)
+        self._spread = np.zeros(types)
+        self._single = np.zeros(types)
+        self.reset()
+
+    def reset(self, residual: Array | None = None, prices: Array | None = None) -> None:
+        """Begin with given free capacities and prices, shape (slots, servers, resources).
+
+        Default: the empty cluster at price 0.
+        """
+        shape = (self.slots, *self.capacity.shape)
+        full = np.broadcast_to(self.capacity, shape) if residual is None else residual
+        self.prices: Array = np.zeros(shape) if prices is None else np.array(prices, dtype=float)
+        self._minima = build_minima(np.ascontiguousarray(full), num_levels(self.slots))
+        self._prefix = np.zeros((self.slots + 1, *self.capacity.shape))
+        np.cumsum(self.prices, axis=0, out=self._prefix[1:])
+        self._changes = np.ones(self.slots + 1, dtype=np.bool_)
+        self._renew(0, self.slots - 1)
+
+    @property
+    def residual(self) -> Array:
+        """Free capacity, shape (slots, servers, resources); not to be changed."""
+        table: Array = self._minima[0]
+        return table
+
+    def index(self, job: BatchschedJob, table: Modes | None = None) -> ModeIndex:
+        """Modes of a job in the form that `cheapest` takes."""
+        return ModeIndex.of(modes(self.instance, job) if table is None else table)
+
+    def cheapest(
+        self,
+        index: ModeIndex,
+        *,
+        rate: float = 0.0,
+        limit: float | None = None,
+        earliest: int = 1,
+        last: int | None = None,
+        greedy: bool = False,
+    ) -> Schedule | None:
+        """Cheapest schedule of a job at the present prices that fits what is free.
+
+        Parameters
+        ----------
+        index : ModeIndex
+            The job's modes.
+        rate : float
+            Cost per slot of completion (a weight; 0 to minimise the price alone).
+        limit : float, optional
+            Only schedules that cost less count.
+        earliest, last : int
+            First and last slot that may be used.
+        greedy : bool
+            Place by Algorithm 4 as printed (with its repairs) instead of exactly.
+
+        Returns
+        -------
+        Schedule or None
+            None if nothing below the limit fits. Ties: earlier completion, then order of modes.
+        """
+        stop = self.slots if last is None else min(last, self.slots)
+        found = cheapest_schedule(
+            float(rate),
+            NO_LIMIT if limit is None else float(limit),
+            earliest - 1,
+            stop,
+            self.instance.has_ps,
+            greedy,
+            index.groups,
+            index.modes.ps_type,
+            index.rank,
+            self._worker,
+            self._server,
+            self._ratio,
+            self._minima,
+            self._prefix,
+            self._spread,
+            self._single,
+            self._changes,
+        )
+        cost, mode, start, host, on_host = found
+        if mode < 0:
+            return None
+        return self._schedule(index.modes, mode, start, host, on_host, greedy, cost)
+
+    def _schedule(
+        self,
+        table: Modes,
+        mode: int,
+        start: int,
+        host: int,
+        on_host: int,
+        greedy: bool,
+        cost: float,
+    ) -> Schedule:
+        servers = len(self.capacity)
+        m, p = int(table.worker_type[mode]), int(table.ps_type[mode])
+        count, length = int(table.workers[mode]), int(table.duration[mode])
+        ps = np.zeros(servers, dtype=np.int64)
+        if table.one_server[mode]:
+            workers = np.zeros(servers, dtype=np.int64)
+            workers[host] = count
+            if self.instance.has_ps:
+                ps[host] = 1
+        else:
+            free = np.empty_like(self.capacity)
+            room, price = np.empty(servers, dtype=np.int64), np.empty(servers)
+            window_state(
+                start, length, self._minima, self._prefix, self._worker[m], free, room, price
+            )
+            order = np.argsort(price, kind="stable")
+            workers = fill(count, host, on_host, greedy, room, order)
+            if self.instance.has_ps:
+                ps[host] = num_ps(count - on_host, float(self._ratio[m, p]))
+        ps_type = p if self.instance.has_ps else -1
+        return Schedule(start + 1, length, m, ps_type, workers, ps, float(cost))
+
+    def use(self, schedule: Schedule) -> Array:
+        """Resources that a schedule takes in each slot, shape (servers, resources)."""
+        used: Array = np.outer(schedule.workers, self._worker[schedule.worker_type])
+        if schedule.ps_type >= 0:
+            used = used + np.outer(schedule.ps, self._server[schedule.ps_type])
+        return used
+
+    def fits(self, schedule: Schedule) -> bool:
+        """Whether a schedule fits what is free."""
+        window = self.residual[schedule.start - 1 : schedule.last].min(axis=0)
+        slack = FIT_TOLERANCE * (1 + np.abs(window)) * 2
+        return bool(np.all(self.use(schedule) <= window + slack))
+
+    def book(self, schedule: Schedule, sign: float = 1.0) -> None:
+        """Take a schedule's resources from what is free (``sign=-1`` gives them back)."""
+        used = self.use(schedule)
+        first, last = schedule.start - 1, schedule.last - 1
+        servers = np.flatnonzero(used.any(axis=1))
+        for h in servers:
+            self._minima[0, first : last + 1, h] -= sign * used[h]
+            update_minima(self._minima, int(h), first, last)
+        self._renew(first, last)
+
+    def set_prices(self, first: int, last: int, servers: Integers, prices: Array) -> None:
+        """Set unit prices on some servers in slots `first` .. `last`.
+
+        Parameters
+        ----------
+        first, last : int
+            Slots, both inclusive.
+        servers : ndarray of int
+            Positions of the servers.
+        prices : ndarray, shape (slots, servers given, resources)
+            The prices.
+        """
+        self.prices[first - 1 : last, servers] = prices
+        for h in servers:
+            self._prefix[1:, h] = np.cumsum(self.prices[:, h], axis=0)
+        self._renew(first - 1, last - 1)
+
+    def _renew(self, first: int, last: int) -> None:
+        if last >= first:
+            renew_slot_costs(
+                self._spread, self._single, self.residual, self.prices, self._worker, first, last
+            )
+        low, high = max(1, first), min(self.slots, last + 2)
+        now, before = slice(low, high), slice(low - 1, high - 1)
+        self._changes[now] = np.any(self.residual[now] != self.residual[before], axis=(1, 2))
+        self._changes[now] |= np.any(self.prices[now] != self.prices[before], axis=(1, 2))
+
+    def assignment(self, schedule: Schedule) -> Assignment:
+        """Row of the solution file for a schedule."""
+        return write_row(self.instance, schedule.row())
+
+
+def most_workers(jobs: Any) -> int:
+    """Most workers any of the jobs may use; 1 without jobs."""
+    return max((job.chunks for job in jobs), default=1)

@@ -1,0 +1,386 @@
+"""One job of the edgecloud family at given prices: its cheapest schedule, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hindsched.models.edgecloud.windows import lone_time
+from hindsched.solvers.kernels.edgecloud.cheapest_chunks import (
+    cheapest_by_completion,
+    cheapest_units_by_completion,
+    cheapest_windows,
+)
+from hindsched.solvers.pricing.base import Response
+from hindsched.solvers.pricing.rows import Vector
+
+if TYPE_CHECKING:
+    from hindsched.solvers.pricing.edgecloud.oracle import EdgecloudOracle
+
+
+@dataclass(frozen=True)
+class EdgecloudPlan:
+    """A job's schedule.
+
+    Parameters
+    ----------
+    completion : int
+        Last slot.
+    together : bool
+        Zeta: everything in the cloud.
+    edge : dict of int to list of (list of int, int)
+        Slots of a chunk and how many chunks take them, on as many workers, by row of the layout.
+    cloud : list of (int, int)
+        First and last slot of each chunk in the cloud.
+    units : dict of (int, int) to int
+        Workers by (row, slot), in ``literal``.
+    """
+
+    completion: int
+    together: bool = False
+    edge: dict[int, list[tuple[list[int], int]]] = field(default_factory=dict)
+    cloud: list[tuple[int, int]] = field(default_factory=list)
+    units: dict[tuple[int, int], int] = field(default_factory=dict)
+
+
+class JobView:
+    """One job at given prices, with slots counted from its arrival."""
+
+    def __init__(
+        self, oracle: EdgecloudOracle, block: int, prices: Vector, residual: Vector | None
+    ) -> None:
+        self.oracle, self.j = oracle, block
+        instance = oracle.instance
+        self.job = job = instance.jobs[block]
+        self.rows = oracle.rows_of(job)
+        self.work = int(instance.edge_slots[block])
+        self.cloud_work = int(instance.cloud_slots[block])
+        self.first = np.array([oracle.delay(block, row) for row in self.rows], dtype=np.int64)
+        self.count = oracle.places.counts[self.rows]
+        self.limit = instance.cloud_workers(job.worker_type)
+        self.ready = int(instance.cloud_upload[block])
+        self.may_be_together = self.limit != 0 and instance.cloud_ps(job.ps_type) != 0
+        self.few_ps = residual is not None and instance.cloud_ps(job.ps_type) is not None
+        self.length = self._length()
+        self.price = np.zeros((len(self.rows), self.length))
+        self.free = np.repeat(self.count[:, None].astype(float), self.length, axis=1)
+        for i, row in enumerate(self.rows):
+            base = row * oracle.last
+            self._fill(self.price[i], prices, base)
+            if residual is not None:
+                self.free[i] = 0.0
+                self._fill(self.free[i], residual, base)
+                self.price[i][self.free[i] < 1 - 1e-9] = np.inf
+        self.extra = np.zeros_like(self.price)
+        self.owner = np.array([self._server(row) for row in self.rows], dtype=np.int64)
+        self.room = np.zeros((0, self.length))
+        self._add_storage(prices, residual)
+        self.cloud_price = np.zeros(self.length)
+        self.cloud_room: Vector | None = None
+        if self.limit:
+            assert oracle.cloud_slice is not None
+            position = oracle.cloud_types.index(job.worker_type)
+            base = oracle.cloud_slice.start + position * oracle.last
+            self._fill(self.cloud_price, prices, base)
+            if residual is not None:
+                self.cloud_room = np.zeros(self.length)
+                self._fill(self.cloud_room, residual, base)
+        self.together_price = self.cloud_price.copy()
+        if self.few_ps:
+            assert residual is not None
+            self._mask_ps(residual)
+
+    def _server(self, row: int) -> int:
+        """Server of a row; the first one in the layout ``types``."""
+        return self.oracle.instance.worker_list[self.oracle.places.members[row][0]][0]
+
+    def _mask_ps(self, residual: Vector) -> None:
+        """Nothing runs where no PS is left, and nothing wholly in the cloud where none is there."""
+        for name, targets in (
+            ("parameter_servers", (*self.price, self.cloud_price)),
+            ("cloud_parameter_servers", (self.together_price,)),
+        ):
+            left = np.zeros(self.length)
+            base = self.oracle.ps_row(name, self.job.ps_type)
+            self._fill(left, residual, base)
+            for target in targets:
+                target[left < 1 - 1e-9] = np.inf
+
+    def _length(self) -> int:
+        """Slots from the arrival in which the best response must lie."""
+        if self.limit is None and self.may_be_together and not self.few_ps:
+            return self.ready + self.cloud_work
+        workers = int(self.count.sum()) if len(self.rows) else 0
+        alone = max([self.ready, *self.first.tolist()]) + 1
+        waves = -(-self.job.chunks // max(1, workers)) if workers else 1
+        tail = alone + waves * max(self.work, self.cloud_work)
+        return max(0, self.oracle.last - self.job.arrival + 1) + tail
+
+    def _fill(self, target: Vector, source: Vector, base: int) -> None:
+        """Copy a row's slots from the arrival on; what lies behind the last one stays."""
+        begin = self.job.arrival - 1
+        width = max(0, min(self.length, self.oracle.last - begin))
+        target[:width] = source[base + begin : base + begin + width]
+
+    def _add_storage(self, prices: Vector, residual: Vector | None) -> None:
+        gb = self.job.chunk_gb
+        if not gb or self.oracle.storage_slice is None:
+            return
+        if residual is not None:
+            self.room = np.full((len(self.oracle.instance.servers), self.length), np.inf)
+        for i, server in enumerate(self.owner.tolist()):
+            base = self.oracle.storage_row(server)
+            if base is None:
+                continue
+            series = np.zeros(self.length)
+            self._fill(series, prices, base)
+            if self.oracle.formulation == "literal":
+                self.price[i] += gb * series
+            else:
+                self.extra[i] = gb * np.cumsum(series)
+            if residual is not None:
+                left = np.full(self.length, np.inf)
+                self._fill(left, residual, base)
+                self.room[server] = np.floor(np.minimum.accumulate(left) / gb + 1e-9)
+
+    def no_migration(self) -> Response | None:
+        """Chunks stay on their workers."""
+        best, c, all_in, mixed = self._search()
+        if best == np.inf:
+            return None
+        if c < 0:
+            windows = self._windows(all_in, self.cloud_work, self.together_price, self.job.chunks)
+            return self._answer(EdgecloudPlan(self._slot(all_in), True, {}, windows), best)
+        return self._answer(self._plan(c, mixed[:, c]), best)
+
+    def no_migration_value(self) -> float:
+        """The value alone, which is all that a bound needs."""
+        return self._search()[0]
+
+    def _search(self) -> tuple[float, int, int, Vector]:
+        """Value, completion (-1: all in the cloud), completion there, and chunk prices there."""
+        D = self.job.chunks
+        together = np.full(self.length, np.inf)
+        mixed = np.full((1, self.length), np.inf)
+        if self.limit != 0:
+            mixed = self._cloud_costs(self.cloud_price, self.work)
+            if self.may_be_together:
+                costs = self._cloud_costs(self.together_price, self.cloud_work)
+                together = costs.sum(axis=0) if len(costs) == D else D * costs[0]
+        times = np.arange(1, self.length + 1) + together
+        all_in = int(np.argmin(times)) if self.length else -1
+        limit = float(times[all_in]) if self.length else np.inf
+        earliest = lone_time(self.oracle.instance, self.j, "no-migration") - 1
+        best, c = cheapest_by_completion(
+            self.first, self.count, self.price, self.extra, self.work, D, mixed,
+            self.owner, self.room, limit, earliest,
+        )  # fmt: skip
+        return float(best), int(c), all_in, mixed
+
+    def _cloud_costs(self, price: Vector, work: int) -> Vector:
+        """Price of the first, second, ... chunk in the cloud by completion, shape (K, L).
+
+        One row if any number can run at once. Where only so many workers are left (`cloud_room`)
+        chunks take the earliest windows, one after the other; then this is one way, not the best.
+        """
+        if self.cloud_room is None:
+            return cheapest_windows(price, self.ready, work)[None, :]
+        costs = np.full((self.job.chunks, self.length), np.inf)
+        for k, (first, cost) in enumerate(self._in_turn(price, work, self.job.chunks)):
+            costs[k, first + work - 1 :] = cost
+        return costs
+
+    def _in_turn(self, price: Vector, work: int, chunks: int) -> list[tuple[int, float]]:
+        """First slot and cost of chunks that take the earliest windows left."""
+        assert self.cloud_room is not None
+        room = self.cloud_room.copy()
+        found: list[tuple[int, float]] = []
+        first = self.ready
+        while len(found) < chunks and first + work <= self.length:
+            window = slice(first, first + work)
+            cost = float(price[window].sum())
+            if room[window].min() < 1 - 1e-9 or cost == np.inf:
+                first += 1
+                continue
+            room[window] -= 1
+            found.append((first, cost))
+        return found
+
+    def _slot(self, index: int) -> int:
+        return self.job.arrival + index
+
+    def _windows(self, end: int, work: int, price: Vector, chunks: int) -> list[tuple[int, int]]:
+        """First and last slots of chunks in the cloud that have ended by `end`, cheapest first."""
+        if self.cloud_room is not None:
+            firsts = [first for first, _ in self._in_turn(price, work, chunks)]
+        else:
+            starts = range(self.ready, end - work + 2)
+            firsts = [min(starts, key=lambda t: (float(price[t : t + work].sum()), t))] * chunks
+        return [(self._slot(first), self._slot(first + work - 1)) for first in firsts]
+
+    def _plan(self, c: int, cloud: Vector) -> EdgecloudPlan:
+        """The schedule behind `cheapest_by_completion`; `cloud` has the prices there by `c`."""
+        edge: dict[int, list[tuple[list[int], int]]] = {row: [] for row in self.rows}
+        ranked: list[list[int]] = []
+        for i in range(len(self.rows)):
+            begin = int(self.first[i])
+            order = np.argsort(self.price[i, begin : c + 1], kind="stable") + begin
+            ranked.append(order[self.price[i, order] < np.inf].tolist())
+        layer = [0] * len(self.rows)
+        left, sent = self.job.chunks, 0
+        space = self.room[:, c].tolist() if len(self.room) else None
+        taken: list[tuple[int, int, int]] = []
+        while left:
+            which, cheapest = -1, float(cloud[min(sent, len(cloud) - 1)])
+            for i, server in enumerate(self.owner.tolist()):
+                slots = ranked[i][layer[i] * self.work : (layer[i] + 1) * self.work]
+                if len(slots) == self.work and (space is None or space[server] >= 1):
+                    step = float(self.price[i, slots].sum()) + float(self.extra[i, c])
+                    if step < cheapest or (which == -1 and step <= cheapest):
+                        which, cheapest = i, step
+            if which == -1:
+                number = left if sent + 1 >= len(cloud) else 1
+                sent += number
+                left -= number
+                continue
+            number = min(left, int(self.count[which]))
+            if space is not None:
+                number = int(min(number, space[self.owner[which]]))
+                space[self.owner[which]] -= number
+            taken.append((which, layer[which], number))
+            layer[which] += 1
+            left -= number
+        for i, depth, number in taken:
+            slots = ranked[i][depth * self.work : (depth + 1) * self.work]
+            chunk = sorted(self._slot(t) for t in slots)
+            edge[self.rows[i]].append((chunk, number))
+        windows = self._windows(c, self.work, self.cloud_price, sent) if sent else []
+        return EdgecloudPlan(self._slot(c), False, {r: s for r, s in edge.items() if s}, windows)
+
+    def literal(self) -> Response | None:
+        """Work may move."""
+        D, instance = self.job.chunks, self.oracle.instance
+        earliest = lone_time(instance, self.j, "literal") - 1
+        first, free, price = self.first, self._within_storage(), self.price
+        if self.limit != 0:
+            first = np.append(first, self.ready)
+            room = np.full(self.length, float(D if self.limit is None else min(D, self.limit)))
+            if self.cloud_room is not None:
+                room = np.minimum(room, np.floor(self.cloud_room + 1e-9))
+            free = np.vstack((free, room))
+            price = np.vstack((price, self.cloud_price))
+        best, c, together = np.inf, -1, False
+        if self.may_be_together:
+            cloud = slice(len(self.rows), None)
+            wholly = self.together_price[None, :]
+            best, c = cheapest_units_by_completion(
+                first[cloud], free[cloud], wholly, self.cloud_work, D, np.inf, 0
+            )
+            together = c >= 0
+        better, at = cheapest_units_by_completion(
+            first, free, price, self.work, D, best, max(0, earliest)
+        )
+        if at >= 0:
+            best, c, together = better, at, False
+        if c < 0:
+            return None
+        if together:
+            price = np.vstack((self.price, self.together_price))
+        units: dict[tuple[int, int], int] = {}
+        work = self.cloud_work if together else self.work
+        rows = [*self.rows, *([len(self.oracle.places.labels)] if self.limit != 0 else [])]
+        skip = len(self.rows) if together else 0
+        left = D * work
+        options: list[tuple[float, int, int, int]] = []
+        for t in range(int(c) + 1):
+            here = [
+                (float(price[i, t]), i, int(free[i, t]))
+                for i in range(skip, len(rows))
+                if t >= first[i] and free[i, t] > 0 and price[i, t] < np.inf
+            ]
+            room_left = D
+            for value, i, number in sorted(here):
+                number = min(number, room_left)
+                if number:
+                    options.append((value, t, i, number))
+                    room_left -= number
+        for _, t, i, number in sorted(options):
+            number = min(number, left)
+            if number:
+                units[rows[i], self._slot(t)] = number
+                left -= number
+        last = max(t for _, t in units)
+        plan = EdgecloudPlan(max(last, self._slot(int(c))), together, units=units)
+        return self._answer(plan, float(best))
+
+    def _within_storage(self) -> Vector:
+        """Workers left of each row, only as many on a server as it can store chunks throughout."""
+        free = self.free.copy()
+        if len(self.room):
+            left = self.room.min(axis=1)
+            for i, server in enumerate(self.owner.tolist()):
+                free[i] = np.minimum(free[i], left[server])
+                left[server] -= min(left[server], float(self.count[i]))
+        return free
+
+    def _answer(self, plan: EdgecloudPlan, value: float) -> Response:
+        oracle = self.oracle
+        rows: list[int] = []
+        amounts: list[float] = []
+
+        def add(base: int, slots: Iterable[int], amount: float) -> None:
+            kept = [base + t - 1 for t in slots if t <= oracle.last]
+            rows.extend(kept)
+            amounts.extend([amount] * len(kept))
+
+        for row, parts in plan.edge.items():
+            for slots, number in parts:
+                add(row * oracle.last, slots, float(number))
+        for (row, t), number in plan.units.items():
+            if row < len(oracle.places.labels):
+                add(row * oracle.last, (t,), float(number))
+        if self.limit and oracle.cloud_slice is not None:
+            position = oracle.cloud_types.index(self.job.worker_type)
+            base = oracle.cloud_slice.start + position * oracle.last
+            for first, last in plan.cloud:
+                add(base, range(first, last + 1), 1.0)
+            for (row, t), number in plan.units.items():
+                if row == len(oracle.places.labels):
+                    add(base, (t,), float(number))
+        self._store(plan, add)
+        self._hold(plan, add)
+        index, place = np.unique(np.array(rows, dtype=np.int64), return_inverse=True)
+        summed = np.zeros(index.size)
+        np.add.at(summed, place, np.array(amounts))
+        time = float(plan.completion - self.job.arrival + 1)
+        return Response(value, time, index, summed, plan)
+
+    def _store(self, plan: EdgecloudPlan, add: Callable[[int, Iterable[int], float], None]) -> None:
+        oracle, gb = self.oracle, self.job.chunk_gb
+        if not gb or oracle.storage_slice is None:
+            return
+
+        for row, parts in plan.edge.items():
+            base = oracle.storage_row(self._server(row))
+            if base is not None:
+                for _, number in parts:
+                    add(base, range(self.job.arrival, plan.completion + 1), gb * number)
+        for (row, t), number in plan.units.items():
+            if row < len(oracle.places.labels):
+                base = oracle.storage_row(self._server(row))
+                if base is not None:
+                    add(base, (t,), gb * number)
+
+    def _hold(self, plan: EdgecloudPlan, add: Callable[[int, Iterable[int], float], None]) -> None:
+        """One PS in every slot in which the job runs, in the cloud if all of it is there."""
+        if self.oracle.instance.cloud_ps(self.job.ps_type) is None:
+            return
+        slots = {t for parts in plan.edge.values() for chunk, _ in parts for t in chunk}
+        slots |= {t for first, last in plan.cloud for t in range(first, last + 1)}
+        slots |= {t for _, t in plan.units}
+        for name in ("parameter_servers", *(("cloud_parameter_servers",) * plan.together)):
+            if self.oracle.layout == "servers":
+                add(self.oracle.ps_row(name, self.job.ps_type), sorted(slots), 1.0)

@@ -1,0 +1,326 @@
+"""The edgecloud family's pricing oracle: a job's best response over edge workers and the cloud.
+
+Linking rows are (2d), a worker trains one job at a time, in three layouts: ``groups`` has a row a
+(server, worker type, slot), which loses nothing because such workers are identical; ``types`` adds
+up all workers of a type and takes a job's shortest upload, a relaxation for large instances;
+``servers`` has a row a worker, on which schedules are placed, over the slots 1..horizon. A finite
+cloud and limited storage (7b) add rows of their own (storage not in ``types``).
+
+A block is one job of problem (2) itself, not of its linear reformulation: its cost is its own
+completion time and its chunks are whole. Every schedule of a block costs at least what LP (4)+
+charges for it, so the bound at given prices is at least that of the fractional blocks; with the
+duals of LP (4)+ it is at least the value of that program. Where the cloud is finite or PSs are, the
+block ignores that they are few, which errs outward. Slots behind the last row are free.
+
+A response on what is left (``servers`` with a residual) takes all of them into account, so that it
+can be carried out: workers, storage, cloud workers and PSs. It is then the best one, except that in
+a cloud with few workers left the chunks take the earliest windows, and in ``literal`` the first
+workers of a server that stores little.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.errors import InputError
+from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
+from hindsched.models.edgecloud.windows import GreedySchedule, read_past
+from hindsched.solutions.base import Assignment, Solution
+from hindsched.solutions.edgecloud.ps import active_spans
+from hindsched.solutions.edgecloud.runs import Runs
+from hindsched.solutions.edgecloud.solution import EdgecloudSolution
+from hindsched.solvers.pricing.base import BlockOracle, Response
+from hindsched.solvers.pricing.edgecloud.block import EdgecloudPlan, JobView
+from hindsched.solvers.pricing.rows import Rows, RowSet, Vector
+
+ORACLE_ROWS = ("groups", "types", "servers")
+SET_NAMES = {"groups": "group_capacity", "types": "type_capacity", "servers": "worker_capacity"}
+AXIS_NAMES = {"groups": "group", "types": "type", "servers": "worker"}
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Places:
+    """The rows of one layout: workers that share a price.
+
+    Parameters
+    ----------
+    labels : tuple of str
+        Name of each.
+    kinds : tuple of str
+        Worker type of each.
+    members : tuple of tuple of int
+        Workers of each, as positions in `EdgecloudInstance.worker_list`.
+    """
+
+    labels: tuple[str, ...]
+    kinds: tuple[str, ...]
+    members: tuple[tuple[int, ...], ...]
+
+    @property
+    def counts(self) -> Ints:
+        """Number of workers of each."""
+        return np.array([len(members) for members in self.members], dtype=np.int64)
+
+
+def places_of(instance: EdgecloudInstance, layout: str) -> Places:
+    """The rows of a layout, without slots."""
+    names = [server.name for server in instance.servers]
+    if layout == "servers":
+        found = instance.worker_list
+        labels = tuple(f"{names[s]}/{number}" for s, number, _ in found)
+        return Places(labels, tuple(k for *_, k in found), tuple((w,) for w in range(len(found))))
+    if layout == "groups":
+        groups = instance.groups
+        labels = tuple(f"{names[s]}/{kind}" for s, kind in groups)
+        return Places(labels, tuple(kind for _, kind in groups), tuple(groups.values()))
+    types = instance.workers_by_type
+    return Places(tuple(types), tuple(types), tuple(types.values()))
+
+
+def last_priced_slot(instance: EdgecloudInstance) -> int:
+    """Last slot of the layouts ``groups`` and ``types``: no good schedule runs later."""
+    last = instance.horizon
+    unlimited = True
+    for j, job in enumerate(instance.jobs):
+        if instance.cloud_workers(job.worker_type) is None:
+            end = job.arrival + int(instance.cloud_upload[j] + instance.cloud_slots[j]) - 1
+            last = max(last, end)
+        else:
+            unlimited = False
+    if not unlimited:
+        schedule = GreedySchedule(instance, read_past(instance, None)).completion
+        last = max([last, *(schedule or {}).values()])
+    return last
+
+
+class EdgecloudOracle(BlockOracle):
+    """Best responses of an edgecloud instance's jobs; every job must finish.
+
+    Parameters
+    ----------
+    instance : EdgecloudInstance
+        The instance.
+    formulation : str
+        ``no-migration`` or ``literal``.
+    layout : str
+        One of `ORACLE_ROWS`.
+    """
+
+    sense: ClassVar[Literal["max", "min"]] = "min"
+    instance: EdgecloudInstance
+
+    def __init__(self, instance: EdgecloudInstance, formulation: str, layout: str) -> None:
+        if layout not in ORACLE_ROWS:
+            raise InputError("rows", layout, f"must be one of {', '.join(ORACLE_ROWS)}")
+        self.instance = instance
+        self.formulation = formulation
+        self.layout = layout
+        self.places = places_of(instance, layout)
+        self.last = instance.horizon if layout == "servers" else last_priced_slot(instance)
+        self.cloud_types = tuple(kind for kind, n in (instance.cloud.workers or {}).items() if n)
+        self.rows = Rows(self._row_sets())
+        self.storage_slice = self.rows.slices.get("storage")
+        self.cloud_slice = self.rows.slices.get("cloud_capacity")
+
+    def _row_sets(self) -> list[RowSet]:
+        instance, slots = self.instance, tuple(range(1, self.last + 1))
+        counts = self.places.counts.astype(float)
+        sets = [
+            RowSet(
+                SET_NAMES[self.layout],
+                ((AXIS_NAMES[self.layout], self.places.labels), ("slot", slots)),
+                np.repeat(counts[:, None], len(slots), axis=1),
+            )
+        ]
+        if self.cloud_types:
+            limits = [float(instance.cloud_workers(kind) or 0) for kind in self.cloud_types]
+            capacity = np.repeat(np.array(limits)[:, None], len(slots), axis=1)
+            axes = (("type", self.cloud_types), ("slot", slots))
+            sets.append(RowSet("cloud_capacity", axes, capacity))
+        limited = np.isfinite(instance.storage_gb)
+        if limited.any() and self.layout != "types":
+            names = tuple(s.name for s in instance.servers if s.storage_gb is not None)
+            capacity = np.repeat(instance.storage_gb[limited][:, None], len(slots), axis=1)
+            axes = (("server", names), ("slot", slots))
+            sets.append(RowSet("storage", axes, capacity))
+        if instance.cloud.ps and self.layout == "servers":
+            kinds = tuple(instance.cloud.ps)
+            everywhere = [
+                n + sum(m for (_, k), m in instance.ps_counts.items() if k == kind)
+                for kind, n in instance.cloud.ps.items()
+            ]
+            for name, counts_ in (
+                ("parameter_servers", everywhere),
+                ("cloud_parameter_servers", list(instance.cloud.ps.values())),
+            ):
+                capacity = np.repeat(np.array(counts_, dtype=float)[:, None], len(slots), axis=1)
+                sets.append(RowSet(name, (("type", kinds), ("slot", slots)), capacity))
+        return sets
+
+    def ps_row(self, name: str, kind: str) -> int:
+        """Flat index of the first row of a PS type in one of the layout's two sets of PSs."""
+        position = list(self.instance.cloud.ps or {}).index(kind)
+        return int(self.rows.slices[name].start) + position * self.last
+
+    def rows_of(self, job: EdgecloudJob) -> list[int]:
+        """Rows of the layout whose workers qualify."""
+        return [row for row, kind in enumerate(self.places.kinds) if kind == job.worker_type]
+
+    def delay(self, j: int, row: int) -> int:
+        """Slots until a chunk is uploaded to a row; the shortest in the layout ``types``."""
+        servers = {self.instance.worker_list[w][0] for w in self.places.members[row]}
+        return min(int(self.instance.upload[j, s]) for s in servers)
+
+    def best_response(
+        self, block: int, prices: Vector, residual: Vector | None = None
+    ) -> Response | None:
+        """Best schedule of one job; see the base class.
+
+        Raises
+        ------
+        TypeError
+            For a residual in a layout other than ``servers``.
+        """
+        if residual is not None and self.layout != "servers":
+            raise TypeError(f"layout {self.layout} does not place schedules on servers")
+        view = JobView(self, block, prices, residual)
+        return view.literal() if self.formulation == "literal" else view.no_migration()
+
+    def bound(self, prices: Vector) -> float:
+        """Bound at `prices`; see the base class. The schedules behind it are not written down."""
+        if self.formulation == "literal":
+            return super().bound(prices)
+        jobs = range(self.num_blocks)
+        values = [JobView(self, j, prices, None).no_migration_value() for j in jobs]
+        return self.round_outward([*self.price_terms(prices).tolist(), *values])
+
+    def assignments(self, block: int, response: Response) -> list[Assignment]:
+        """Rows of the solution file for a response in the layout ``servers``.
+
+        The PS is in the cloud, where it changes nothing and there is always one unless the
+        instance says otherwise.
+        """
+        if self.layout != "servers":
+            return super().assignments(block, response)
+        plan: EdgecloudPlan = response.plan
+        job = self.instance.jobs[block]
+        cloud = len(self.instance.worker_list)
+        runs: list[tuple[int, int, int, int, int]] = []
+        chunk = 0
+        for row, parts in plan.edge.items():
+            for slots, _ in parts:  # one worker a row: one chunk a part
+                chunk += 1
+                runs += [(block, chunk, row, t, t) for t in slots]
+        for first, last in plan.cloud:
+            chunk += 1
+            runs.append((block, chunk, cloud, first, last))
+        by_slot: dict[int, list[int]] = {}
+        for (row, t), units in plan.units.items():
+            by_slot.setdefault(t, []).extend([min(row, cloud)] * units)
+        for t, found in by_slot.items():
+            runs += [(block, lane, place, t, t) for lane, place in enumerate(sorted(found), 1)]
+        merged = Runs.of(runs)
+        rows: list[Assignment] = []
+        for _, number, place, first, last in zip(
+            *(column.tolist() for column in vars(merged).values()), strict=True
+        ):
+            row_: Assignment = {"chunk": number, "server": self.instance.cloud.name}
+            if place < cloud:
+                s, worker, _ = self.instance.worker_list[place]
+                row_ = {"chunk": number, "server": self.instance.servers[s].name, "worker": worker}
+            rows.append({**row_, "from": first, "to": last})
+        name = self.instance.cloud.name if self.instance.cloud_ps(job.ps_type) != 0 else None
+        if name is None:
+            name = next(s.name for s in self.instance.servers if job.ps_type in s.ps)
+        rows += [{"ps": name, "from": a, "to": b} for _, a, b in active_spans(merged)]
+        return rows
+
+    def use_of(self, solution: Solution) -> list[Response | None]:
+        """Use of this layout's rows by a solution; see the base class."""
+        assert isinstance(solution, EdgecloudSolution)
+        instance, runs = self.instance, solution.runs
+        row_of = np.full(len(instance.worker_list) + 1, -1, dtype=np.int64)
+        for row, members in enumerate(self.places.members):
+            row_of[list(members)] = row
+        found: list[Response | None] = []
+        stored = solution.stored_chunks() if self.storage_slice is not None else {}
+        for j, job in enumerate(instance.jobs):
+            mine = runs.job == j
+            rows: list[int] = []
+            amounts: list[float] = []
+            for place, first, last in zip(
+                runs.place[mine].tolist(), runs.first[mine].tolist(), runs.last[mine].tolist(),
+                strict=True,
+            ):  # fmt: skip
+                slots = range(first, min(last, self.last) + 1)
+                row = int(row_of[place])
+                if row >= 0:
+                    rows += [row * self.last + t - 1 for t in slots]
+                elif job.worker_type in self.cloud_types and self.cloud_slice is not None:
+                    base = self.cloud_types.index(job.worker_type) * self.last
+                    rows += [self.cloud_slice.start + base + t - 1 for t in slots]
+            amounts += [1.0] * len(rows)
+            completion = solution.completion(job.name)
+            for (i, s), count in stored.items():
+                if i == j and (base_ := self.storage_row(s)) is not None and job.chunk_gb:
+                    slots = range(job.arrival, min(completion or 0, self.last) + 1)
+                    rows += [base_ + t - 1 for t in slots]
+                    amounts += [count * job.chunk_gb] * len(slots)
+            time = float(solution.job_completion_times[j])
+            if self.layout == "servers" and instance.cloud_ps(job.ps_type) is not None:
+                held = self._ps_rows(solution, j)
+                rows += held
+                amounts += [1.0] * len(held)
+            index = np.array(rows, dtype=np.int64)
+            found.append(Response(time, time, index, np.array(amounts), completion))
+        return found
+
+    def _ps_rows(self, solution: EdgecloudSolution, j: int) -> list[int]:
+        """Rows of the PSs that a job holds."""
+        holds, kind = solution.holds, self.instance.jobs[j].ps_type
+        rows: list[int] = []
+        for i in np.flatnonzero(holds.job == j):
+            slots = range(int(holds.first[i]), min(int(holds.last[i]), self.last) + 1)
+            names = ["parameter_servers"]
+            if holds.place[i] == len(self.instance.servers):
+                names.append("cloud_parameter_servers")
+            rows += [self.ps_row(name, kind) + t - 1 for name in names for t in slots]
+        return rows
+
+    def storage_row(self, server: int) -> int | None:
+        """Flat index of a server's first storage row, or None if its storage is unlimited."""
+        if self.storage_slice is None or not np.isfinite(self.instance.storage_gb[server]):
+            return None
+        before = int(np.isfinite(self.instance.storage_gb[:server]).sum())
+        return int(self.storage_slice.start) + before * self.last
+
+    def prices_on_servers(self, prices: Vector) -> Vector:
+        """Prices of a group or type repeated on each of its workers; see the base class."""
+        if self.layout == "servers":
+            return prices
+        target = EdgecloudOracle(self.instance, self.formulation, "servers")
+        mine = self.rows.unpack(prices)
+        width = min(self.last, target.last)
+        on_workers = np.zeros((len(self.instance.worker_list), target.last))
+        for row, members in enumerate(self.places.members):
+            for w in members:
+                on_workers[w, :width] = mine[SET_NAMES[self.layout]][row, :width]
+        arrays = {"worker_capacity": on_workers}
+        for name in ("cloud_capacity", "storage"):
+            if name in mine and name in target.rows.slices:
+                wide = np.zeros((mine[name].shape[0], target.last))
+                wide[:, :width] = mine[name][:, :width]
+                arrays[name] = wide
+        return target.rows.pack(arrays)
+
+
+def build(
+    instance: EdgecloudInstance, formulation: str, rows: str | None = None
+) -> EdgecloudOracle:
+    """Build the oracle; `rows` is one of `ORACLE_ROWS`, None for the first."""
+    return EdgecloudOracle(instance, formulation, rows or ORACLE_ROWS[0])

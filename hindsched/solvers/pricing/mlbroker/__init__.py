@@ -1,0 +1,1 @@
+"""Exact pricing oracles of `mlbroker`'s blocks."""

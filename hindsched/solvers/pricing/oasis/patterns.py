@@ -1,0 +1,292 @@
+"""The oasis oracle with packing: a group's servers sell patterns, not only resources.
+
+The rows of the layout ``groups`` let 3-GPU and 2-GPU workers share a 4-GPU server by fractions. In
+the layout ``patterns`` every group of servers and slot has a block of its own besides: it runs
+n_g maximal patterns of one server, and linking rows say that the jobs run no more units there than
+the patterns hold,
+
+    y_igt <= sum over patterns l of l_i r_gtl,    sum_l r_gtl <= n_g.
+
+Both kinds of rows are priced together. The bound at any prices is that of blocks and linking rows
+as everywhere; the best response of a group and slot is n_g times its dearest pattern. The rows
+``worker_units`` and ``ps_units`` thus know the convex hull of the integer packings of one server.
+
+A server that is large beside the workers has too many patterns, and there the resources' rows are
+nearly as tight: only the largest workers (and PSs) of a server take part, so many that it has at
+most `MOST_PATTERNS`. The number belongs to the file format: with another one a unit of a job might
+have no row, or a row without patterns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.errors import InputError
+from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.solutions.base import Solution
+from hindsched.solvers.kernels.oasis.maximal_patterns import maximal_patterns
+from hindsched.solvers.pricing.base import BlockOracle, Response
+from hindsched.solvers.pricing.decisions import Feature, Limits
+from hindsched.solvers.pricing.oasis.groups import Groups, Placements
+from hindsched.solvers.pricing.oasis.oracle import OasisOracle, OasisPlan
+from hindsched.solvers.pricing.oasis.restricted import best_within, plan_features
+from hindsched.solvers.pricing.rows import Rows, RowSet, Vector
+
+IntArray = NDArray[np.int64]
+MOST_PATTERNS = 2000
+"""Patterns of one server, at most."""
+
+
+@dataclass(frozen=True)
+class _Side:
+    """Worker servers or PS servers.
+
+    Parameters
+    ----------
+    units : RowSet
+        Rows (group, job, slot) of the units that patterns hold.
+    groups : Groups
+        The groups.
+    demand : ndarray, shape (jobs, resources)
+        Demand of one unit.
+    packed : ndarray of bool, shape (groups, jobs)
+        Whose units are packed in patterns.
+    patterns : list of ndarray of int, shape (patterns, jobs)
+        Maximal patterns of one server, by group; 0 for jobs that are not packed.
+    """
+
+    units: RowSet
+    groups: Groups
+    demand: Vector
+    packed: NDArray[np.bool_]
+    patterns: list[IntArray]
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        instance: OasisInstance,
+        capacity: Vector,
+        demand: Vector,
+        groups: Groups,
+        labels: tuple[str, ...],
+        most: IntArray,
+    ) -> _Side:
+        """Choose the jobs and enumerate the patterns; `most`: units by group and job."""
+        jobs = len(instance.jobs)
+        packed = np.zeros((len(labels), jobs), dtype=bool)
+        patterns = []
+        for group, first in enumerate(groups.first):
+            chosen, found = _pack(capacity[first], demand, most[group])
+            packed[group, chosen] = True
+            whole = np.zeros((len(found), jobs), dtype=np.int64)
+            whole[:, chosen] = found
+            patterns.append(whole)
+        axes = (
+            ("group", labels),
+            ("job", tuple(job.name for job in instance.jobs)),
+            ("slot", tuple(range(1, instance.horizon + 1))),
+        )
+        units = RowSet(name, axes, np.zeros((len(labels), jobs, instance.horizon)))
+        return cls(units, groups, demand, packed, patterns)
+
+
+def _pack(capacity: Vector, demand: Vector, most: IntArray) -> tuple[list[int], IntArray]:
+    """Jobs of one server that are packed, the largest, and their maximal patterns."""
+    able = [int(job) for job in np.argsort(most, kind="stable") if most[job] > 0]
+    chosen: list[int] = []
+    best = np.zeros((0, 0), dtype=np.int64)
+    for job in able:
+        tried = [*chosen, job]
+        found = np.empty((MOST_PATTERNS, len(tried)), dtype=np.int64)
+        number = maximal_patterns(capacity, np.ascontiguousarray(demand[tried]), most[tried], found)
+        if number > MOST_PATTERNS:
+            break
+        chosen, best = tried, found[:number].copy()
+    return chosen, best
+
+
+class PatternOracle(BlockOracle):
+    """Best responses of jobs, and of the servers' groups slot by slot.
+
+    Parameters
+    ----------
+    instance : OasisInstance
+        The instance.
+    formulation : str, optional
+        The family has one.
+    """
+
+    sense: ClassVar[Literal["max", "min"]] = "max"
+    instance: OasisInstance
+
+    def __init__(self, instance: OasisInstance, formulation: str | None = None) -> None:
+        self.instance = instance
+        self.groups = OasisOracle(instance, formulation, "groups")
+        self.formulation = self.groups.formulation
+        self.optional = True
+        self.exact = True
+        self.features = self.groups.features
+        blocks = [self.groups.block(job) for job in range(len(instance.jobs))]
+        sides = []
+        for name, capacity, demand, groups, row_set, rooms, uses in (
+            ("worker_units", instance.worker_capacity, instance.worker_demand,
+             self.groups.worker_groups, self.groups.rows.sets[0],
+             [block.worker_room for block in blocks],
+             [block.needed.size - 1 for block in blocks]),
+            ("ps_units", instance.ps_capacity, instance.ps_demand,
+             self.groups.ps_groups, self.groups.rows.sets[1],
+             [block.ps_room for block in blocks],
+             [int(block.needed[-1]) for block in blocks]),
+        ):  # fmt: skip
+            each = np.array(rooms).reshape(len(blocks), groups.size.size).T // groups.size[:, None]
+            most = np.minimum(each, np.array(uses, dtype=np.int64))
+            labels = row_set.axes[0][1]
+            sides.append(_Side.of(name, instance, capacity, demand, groups, labels, most))
+        self._sides = tuple(sides)
+        self.rows = Rows([*self.groups.rows.sets, *(side.units for side in self._sides)])
+        self._unit_blocks = [
+            (side, group, slot)
+            for side in range(2)
+            for group in range(len(self._sides[side].patterns))
+            if len(self._sides[side].patterns[group])
+            for slot in range(instance.horizon)
+        ]
+
+    @property
+    def num_blocks(self) -> int:
+        """Jobs, then groups and slots."""
+        return len(self.instance.jobs) + len(self._unit_blocks)
+
+    def block_name(self, block: int) -> str:
+        """Name of a job, or of a group and slot."""
+        jobs = len(self.instance.jobs)
+        if block < jobs:
+            return str(self.instance.jobs[block].name)
+        side, group, slot = self._unit_blocks[block - jobs]
+        units = self._sides[side].units
+        return f"{units.name} {units.axes[0][1][group]} in slot {slot + 1}"
+
+    def best_response(
+        self, block: int, prices: Vector, residual: Vector | None = None
+    ) -> Response | None:
+        """Best schedule of a job, or dearest patterns of a group in a slot; full capacity only."""
+        if residual is not None:
+            raise InputError("rows", "patterns", "schedules that fit need the layout servers")
+        return self.restricted_response(block, prices, {})
+
+    def restricted_response(self, block: int, prices: Vector, limits: Limits) -> Response | None:
+        """Exact best response within limits; patterns have no features but 0."""
+        jobs = len(self.instance.jobs)
+        if block >= jobs:
+            if any(low > 0 for low, _ in limits.values()):
+                return None
+            return self._dearest(self._unit_blocks[block - jobs], self.rows.unpack(prices))
+        arrays = self.rows.unpack(prices)
+        job = self.groups.block(block)
+        paid = [self._unit_prices(side, block, arrays) for side in self._sides]
+        single = replace(job, worker_demand=np.ones(1), ps_demand=np.ones(1))
+        found = best_within(single, paid[0][:, None], paid[1][:, None], limits)
+        if found is None:
+            return None
+        value, end, workers, ps = found
+        plan = OasisPlan(end, Placements.of(workers), Placements.of(ps))
+        return self._response(block, value, plan)
+
+    def _unit_prices(self, side: _Side, job: int, arrays: dict[str, Vector]) -> Vector:
+        """Price of one unit of a job by group and slot: its resources and its place."""
+        name = side.units.name.replace("units", "capacity")
+        resources = np.einsum("grt,r->gt", arrays[name], side.demand[job])
+        places = arrays[side.units.name][:, job] * side.packed[:, job, None]
+        total: Vector = np.ascontiguousarray(resources + places)
+        return total
+
+    def _response(self, job: int, value: float, plan: OasisPlan) -> Response:
+        utility = float(self.groups.block(job).utilities[plan.end])
+        rows, amounts = self.groups.use_of_plan(job, plan)
+        parts, counts = [rows], [amounts]
+        for side, placed in zip(self._sides, (plan.workers, plan.ps), strict=True):
+            kept = side.packed[placed.servers, job]
+            parts.append(self._unit_rows(side, placed.servers[kept], job, placed.slots[kept] - 1))
+            counts.append(placed.counts[kept].astype(float))
+        return Response(value, utility, np.concatenate(parts), np.concatenate(counts), plan)
+
+    def _unit_rows(
+        self, side: _Side, group: IntArray | int, job: IntArray | int, slot: IntArray | int
+    ) -> IntArray:
+        first = self.rows.slices[side.units.name].start
+        _, jobs, horizon = side.units.shape
+        rows: IntArray = first + (np.asarray(group) * jobs + job) * horizon + slot
+        return rows
+
+    def _dearest(self, where: tuple[int, int, int], arrays: dict[str, Vector]) -> Response:
+        side, group, slot = self._sides[where[0]], where[1], where[2]
+        worth = side.patterns[group] @ arrays[side.units.name][group, :, slot]
+        pattern = side.patterns[group][int(np.argmax(worth))]
+        jobs = np.flatnonzero(pattern)
+        amounts = -float(side.groups.size[group]) * pattern[jobs]
+        value = float(side.groups.size[group]) * float(worth.max())
+        rows = self._unit_rows(side, group, jobs, slot)
+        return Response(value, 0.0, rows, amounts, tuple(pattern.tolist()))
+
+    def features_of(self, block: int, response: Response) -> dict[Feature, int]:
+        """Features of a job's schedule; patterns have none."""
+        return plan_features(response.plan) if block < len(self.instance.jobs) else {}
+
+    def outside(self, block: int) -> Response | None:
+        """Jobs may stay out; a group runs some pattern in every slot."""
+        return super().outside(block) if block < len(self.instance.jobs) else None
+
+    def place(self, responses: Sequence[Response | None]) -> Solution | None:
+        """Solution in which all jobs run the given schedules, packed on real servers."""
+        return self.groups.place(responses[: len(self.instance.jobs)])
+
+    def use_of(self, solution: Solution) -> list[Response | None]:
+        """Schedules of a feasible solution; a group holds in a slot what runs there."""
+        found: list[Response | None] = []
+        total = np.zeros(self.rows.size)
+        for job, response in enumerate(self.groups.use_of(solution)):
+            if response is None:
+                found.append(None)
+                continue
+            whole = replace(
+                self._response(job, response.value, response.plan), objective=response.objective
+            )
+            np.add.at(total, whole.rows, whole.amounts)
+            found.append(whole)
+        jobs = np.arange(len(self.instance.jobs))
+        for side, group, slot in self._unit_blocks:
+            rows = self._unit_rows(self._sides[side], group, jobs, slot)
+            kept = rows[total[rows] > 0]
+            found.append(Response(0.0, 0.0, kept, -total[kept], ()))
+        return found
+
+    def coarser(self) -> BlockOracle:
+        """Return the layout ``groups``, without patterns."""
+        return self.groups
+
+    def prices_of(self, other: BlockOracle, prices: Vector) -> Vector:
+        """Prices of the layout ``groups`` in this one: places cost nothing."""
+        return np.concatenate([prices, np.zeros(self.rows.size - prices.size)])
+
+    def prices_on_servers(self, prices: Vector) -> Vector:
+        """Prices of resources on servers; a place's price is shared among what its unit needs."""
+        arrays = self.rows.unpack(prices)
+        parts = []
+        for side, row_set in zip(self._sides, self.groups.rows.sets, strict=True):
+            size = row_set.capacity[:, :, 0] / side.groups.size[:, None]
+            portion = side.demand[None] / np.maximum(size, 1e-300)[:, None]  # (G, J, R)
+            portion = portion / np.maximum(portion.sum(axis=2, keepdims=True), 1e-300)
+            rate = np.divide(
+                portion, side.demand[None], out=np.zeros_like(portion), where=side.demand[None] > 0
+            )
+            shared = np.einsum("gjt,gjr->grjt", arrays[side.units.name], rate).max(
+                axis=2, initial=0.0
+            )
+            parts.append((arrays[row_set.name] + shared).ravel())
+        return self.groups.prices_on_servers(np.concatenate(parts))

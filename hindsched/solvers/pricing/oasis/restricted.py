@@ -1,0 +1,165 @@
+"""Oasis schedules under decisions: best responses within limits, and placing group schedules.
+
+Features of a schedule: its ``completion``, the ``slot_workers`` it runs in a slot, the ``workers``
+and ``ps`` on a server (or a group of identical servers) in a slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.models.oasis.placing import place_slot
+from hindsched.solutions.base import Solution
+from hindsched.solutions.oasis.solution import OasisSolution, run_length
+from hindsched.solvers.kernels.oasis.restricted_worker_slot import best_limited_schedule
+from hindsched.solvers.pricing.base import Response
+from hindsched.solvers.pricing.decisions import (
+    COMPLETES,
+    COMPLETION,
+    NEVER,
+    Axes,
+    Feature,
+    Limits,
+    window_of,
+)
+from hindsched.solvers.pricing.rows import Rows, Vector
+
+if TYPE_CHECKING:
+    from hindsched.solvers.pricing.oasis.groups import Placements
+    from hindsched.solvers.pricing.oasis.oracle import OasisOracle, OasisPlan, _Block
+
+IntArray = NDArray[np.int64]
+IN_SLOT, WORKERS, PS = "slot_workers", "workers", "ps"
+
+
+def features_of_rows(rows: Rows) -> dict[str, Axes]:
+    """Features of a layout: those on servers have the axes of its row sets."""
+    workers, ps = rows.sets
+    slots = workers.axes[-1]
+    return {
+        COMPLETION: (),
+        IN_SLOT: (slots,),
+        WORKERS: (workers.axes[0], slots),
+        PS: (ps.axes[0], slots),
+    }
+
+
+def plan_features(plan: OasisPlan) -> dict[Feature, int]:
+    """Value of every feature of a schedule that is not 0."""
+    found = {COMPLETES: plan.end}
+    for name, placed in ((WORKERS, plan.workers), (PS, plan.ps)):
+        for slot, server, count in zip(
+            placed.slots.tolist(), placed.servers.tolist(), placed.counts.tolist(), strict=True
+        ):
+            if name == WORKERS:
+                in_slot = Feature(IN_SLOT, (slot - 1,))
+                found[in_slot] = found.get(in_slot, 0) + count
+            here = Feature(name, (server, slot - 1))
+            found[here] = found.get(here, 0) + count
+    return found
+
+
+def best_within(
+    job: _Block, worker_prices: Vector, ps_prices: Vector, limits: Limits
+) -> tuple[float, int, IntArray, IntArray] | None:
+    """Best schedule of a job within limits.
+
+    Returns
+    -------
+    value, end, workers, ps : float, int, ndarray, ndarray
+        With counts of shape (T, servers or groups); None if there is no schedule.
+    """
+    horizon = job.utilities.size - 1
+    first_end, last_end = window_of(limits, COMPLETES)
+    first_end, last_end = max(first_end, job.arrival), min(last_end, horizon)
+    slots = _Range(horizon)
+    workers = _Range(horizon, job.worker_room.size)
+    ps = _Range(horizon, job.ps_room.size)
+    for feature, (low, high) in limits.items():
+        if low > high:
+            return None
+        if feature.name == COMPLETION:
+            continue
+        limited = {IN_SLOT: slots, WORKERS: workers, PS: ps}[feature.name]
+        limited.low[feature.index[::-1]] = low
+        limited.high[feature.index[::-1]] = high
+        if low:  # something must run in this slot
+            slot = feature.index[-1] + 1
+            first_end = max(first_end, slot)
+            if slot < job.arrival:
+                return None
+    if first_end > last_end:
+        return None
+    placed_workers, placed_ps = np.zeros_like(workers.low), np.zeros_like(ps.low)
+    value, end = best_limited_schedule(
+        worker_prices, ps_prices, job.worker_room, job.ps_room, job.worker_demand, job.ps_demand,
+        job.needed, job.total, job.utilities, job.arrival, first_end, last_end,
+        slots.low, slots.high, workers.low, workers.high, ps.low, ps.high,
+        placed_workers, placed_ps,
+    )  # fmt: skip
+    return (float(value), int(end), placed_workers, placed_ps) if end else None
+
+
+class _Range:
+    """Limits on counts by slot, or by slot and server."""
+
+    def __init__(self, *shape: int) -> None:
+        self.low = np.zeros(shape, dtype=np.int64)
+        self.high = np.full(shape, NEVER, dtype=np.int64)
+
+
+def place_on_servers(oracle: OasisOracle, responses: Sequence[Response | None]) -> Solution | None:
+    """Put the schedules of all jobs on real servers, slot by slot; None if the packing gives up."""
+    instance = oracle.instance
+    chosen = [(block, found) for block, found in enumerate(responses) if found is not None]
+    blocks = np.array([block for block, _ in chosen], dtype=np.int64)
+    plans: list[OasisPlan] = [found.plan for _, found in chosen]
+    placed = []
+    for demand, capacity, member, placements in (
+        (instance.worker_demand, instance.worker_capacity, oracle.worker_groups.member,
+         [plan.workers for plan in plans]),
+        (instance.ps_demand, instance.ps_capacity, oracle.ps_groups.member,
+         [plan.ps for plan in plans]),
+    ):  # fmt: skip
+        counts = _place_all(demand[blocks], capacity, member, placements, instance.horizon)
+        if counts is None:
+            return None
+        placed.append(counts)
+    rows = {
+        instance.jobs[block].name: run_length(
+            placed[0][number],
+            placed[1][number],
+            [server.name for server in instance.worker_servers],
+            [server.name for server in instance.ps_servers],
+        )
+        for number, block in enumerate(blocks.tolist())
+    }
+    return OasisSolution.from_assignments(instance, rows, oracle.formulation)
+
+
+def _place_all(
+    demand: Vector,
+    capacity: Vector,
+    member: IntArray,
+    placements: Sequence[Placements],
+    horizon: int,
+) -> IntArray | None:
+    """Counts by job, slot and server, shape (J, T, servers)."""
+    groups = int(member.max(initial=-1)) + 1
+    wanted = np.array([placed.matrix(horizon, groups) for placed in placements])
+    wanted = wanted.reshape(len(placements), horizon, groups)
+    counts = np.zeros((len(placements), horizon, member.size), dtype=np.int64)
+    for slot in range(horizon):
+        if not wanted[:, slot].any():
+            continue
+        free = [capacity[member == group] for group in range(groups)]
+        found = place_slot([wanted[:, slot, group] for group in range(groups)], demand, free)
+        if found is None:
+            return None
+        for group, placed in enumerate(found):
+            counts[:, slot, member == group] = placed
+    return counts

@@ -3,8 +3,8 @@
 Geometric batches with work-conserving sub-rounds (`online/engines/batching.py`). In a sub-round
 each job takes the cheapest window at exponential prices on the edge workers of its type, or the
 cloud, which is a server of infinite capacity and costs nothing; equal costs go by the earlier end,
-then to the edge. A job asks for ``min(chunks, requested workers)`` workers at once, each of which trains whole
-chunks one after the other, so that nothing is preempted and nothing moves.
+then to the edge. A job asks for ``min(chunks, requested workers)`` workers at once, each of which
+trains whole chunks one after the other, so that nothing is preempted and nothing moves.
 
 Beyond the paper: a cloud whose workers are numbered is priced like the edge's; a window needs a
 parameter server (PS) that is free throughout; and a job uses no server whose storage is full. Under

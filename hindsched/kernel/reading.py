@@ -1,0 +1,207 @@
+"""Reading files that are not trusted: limits, exact decimals, and one line for what is wrong."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from .exact import Interval
+
+LIMITS = {
+    "bytes": 64_000_000,  # of a file, unpacked
+    "items": 2_000_000,  # commas in a file: its keys and list entries
+    "depth": 64,  # nesting
+    "digits": 400,  # of a number, written out without an exponent
+    "cells": 5_000_000,  # horizon (slots) x servers
+    "chunks": 100_000,  # of all jobs of edgecloud; the most workers of a job elsewhere
+    "work": 1_000_000,  # worker-slots of one job
+    "leaves": 50_000,
+    "steps": 10_000_000,  # of one search by branching
+}
+"""What a file may ask for; `--limit NAME=NUMBER` raises one."""
+Progress = Callable[[int, int, str], None]
+"""``progress(done, all, what)``."""
+Numbers = list[Fraction | int]
+
+
+class Refused(Exception):
+    """A file that is malformed, too large, foreign, or states what it does not prove."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A broken constraint: the paper's equation, job, server and slot, and by how much."""
+
+    equation: str
+    where: str
+    amount: Fraction | int
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a solution's decisions amount to."""
+
+    objective: Interval
+    violations: list[Violation]
+
+
+def require(condition: object, text: str) -> None:
+    """Refuse a file unless a condition holds."""
+    if not condition:
+        raise Refused(text)
+
+
+def within(name: str, number: int, where: str) -> None:
+    """Refuse what is larger than a limit."""
+    rule = f"must be at most {LIMITS[name]} (--limit {name}={number} raises it)"
+    require(number <= LIMITS[name], f"{where}: {name} {number}: {rule}")
+
+
+def load(path: str) -> tuple[dict[str, Any], str]:
+    """Read a JSON object, plain or .gz: its numbers exactly, and its hash.
+
+    The hash is SHA-256 of the canonical JSON (sorted keys, no spaces, shortest doubles).
+    """
+    try:
+        with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as stream:
+            raw = stream.read(LIMITS["bytes"] + 1)
+        within("bytes", len(raw), path)
+        within("items", raw.count(b","), path)
+        text = raw.decode("utf-8-sig")
+        del raw
+        exact = json.loads(
+            text, parse_float=_decimal, parse_int=_whole, parse_constant=_constant,
+            object_pairs_hook=_unique,
+        )  # fmt: skip
+        require(isinstance(exact, dict), f"{path}: must be a JSON object")
+        _check_depth(exact, path)
+        return exact, _hash(json.loads(text))
+    except (OSError, EOFError, ValueError, RecursionError) as error:
+        raise Refused(f"{path}: {error or 'unreadable'}"[:300]) from None
+
+
+def _hash(data: Any) -> str:
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _decimal(text: str) -> Fraction:
+    mantissa, _, exponent = text.lower().partition("e")
+    within("digits", len(mantissa) + abs(int(exponent[:9] or 0)), text[:40])
+    return Fraction(text)
+
+
+def _whole(text: str) -> int:
+    within("digits", len(text), text[:40])
+    return int(text)
+
+
+def _constant(text: str) -> None:
+    raise Refused(f"{text} is no JSON number")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise Refused(f"the key {twice[:80]!r} stands twice in an object")
+    return data
+
+
+def _check_depth(data: Any, path: str) -> None:
+    layer = [data]
+    for _ in range(LIMITS["depth"]):
+        parts = (v.values() if isinstance(v, dict) else v for v in layer)
+        layer = [item for part in parts for item in part if isinstance(item, dict | list)]
+        if not layer:
+            return
+    within("depth", LIMITS["depth"] + 1, path)
+
+
+def names(records: Iterable[Mapping[str, Any]], where: str) -> list[str]:
+    """Names of records, which must be unique words."""
+    found = [record["name"] for record in records]
+    require(all(isinstance(n, str) for n in found), f"{where}: every name must be a word")
+    require(len(set(found)) == len(found), f"{where}: names must be unique")
+    return found
+
+
+def whole(value: Any, least: int, where: str) -> int:
+    """Return a whole number, not below a least one."""
+    require(type(value) is int and value >= least, f"{where}: must be a whole number from {least}")
+    return int(value)
+
+
+def number(value: Any, where: str, least: int | None = 0) -> Fraction | int:
+    """Return a number, not below a least one."""
+    proper = type(value) is int or isinstance(value, Fraction)
+    require(proper and (least is None or value >= least), f"{where}: must be a number from {least}")
+    return value  # type: ignore[no-any-return]
+
+
+def span(row: Mapping[str, Any], last: int, where: str) -> range:
+    """Slots of a row: ``from`` to ``to``, both inclusive, within 1..last."""
+    first, end = whole(row["from"], 1, where), whole(row["to"], 1, where)
+    require(first <= end <= last, f"{where}: slots must be in 1..{last} and in order")
+    return range(first, end + 1)
+
+
+def counts(value: Any, known: Iterable[str], where: str) -> dict[str, int]:
+    """Read ``{server: n}``: n may be negative, which is a violation, not an error."""
+    require(isinstance(value, dict) and set(value) <= set(known), f"{where}: unknown server")
+    require(all(type(n) is int for n in value.values()), f"{where}: counts must be whole")
+    return {name: n for name, n in value.items() if n}
+
+
+def price_rows(
+    rows: Any, axes: Sequence[tuple[str, Iterable[Any]]], last: int | None, where: str
+) -> dict[tuple[Any, ...], Any]:
+    """Prices of one row set by labels: one number, or with slots a list by slot 0..last.
+
+    Refused are unknown labels, a row priced twice and negative prices; absent rows are not listed.
+    """
+    found: dict[tuple[Any, ...], Any] = {}
+    known = [(axis, {(type(label), label) for label in labels}) for axis, labels in axes]
+    expected = (
+        {axis for axis, _ in axes} | {"price"} | ({"from", "to"} if last is not None else set())
+    )
+    require(isinstance(rows, list), f"{where}: must be a list of rows")
+    taken: set[tuple[Any, ...]] = set()
+    for position, row in enumerate(rows):
+        here = f"{where}[{position}]"
+        require(isinstance(row, dict) and set(row) == expected, f"{here}: keys must be {expected}")
+        for axis, labels in known:
+            label = row[axis]
+            simple = not isinstance(label, dict | list)
+            require(simple and (type(label), label) in labels, f"{here}.{axis}: unknown label")
+        key = tuple(row[axis] for axis, _ in axes)
+        price = number(row["price"], f"{here}.price")
+        for slot in (None,) if last is None else span(row, last, here):
+            require((key, slot) not in taken, f"{here}: priced twice")
+            taken.add((key, slot))
+            if slot is None:
+                found[key] = price
+            else:
+                found.setdefault(key, [0] * (last + 1))[slot] = price  # type: ignore[operator]
+    return found
+
+
+def jobs_of(solution: Mapping[str, Any], known: Sequence[str]) -> dict[str, list[Any]]:
+    """Rows by job of a solution file."""
+    found: dict[str, list[Any]] = {}
+    for job in solution["jobs"]:
+        require(
+            job["name"] in known and job["name"] not in found,
+            f"jobs: {job['name']!r} unknown or twice",
+        )
+        rows = job.get("assignments", [])
+        require(isinstance(rows, list), f"job {job['name']}: assignments must be a list")
+        found[job["name"]] = rows
+    return found

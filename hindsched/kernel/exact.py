@@ -93,7 +93,8 @@ def log(y: Fraction) -> Interval:
     """Enclose the natural logarithm of y > 0.
 
     y = 2^e m with 1 <= m < 2; log m = 2 atanh(u), u = (m - 1) / (m + 1) < 1/3, and
-    log 2 = 2 atanh(1/3); atanh u = sum of u^(2i+1) / (2i+1), whose rest after i = 64 is below the last power of u.
+    log 2 = 2 atanh(1/3); atanh u = sum of u^(2i+1) / (2i+1), whose rest
+    after i = 64 is below the last power of u.
     """
     shift = y.numerator.bit_length() - y.denominator.bit_length()
     shift -= y < Fraction(2) ** shift

@@ -1,0 +1,1 @@
+"""Instances of gang: rigid jobs on GPUs, as clusters log them."""

@@ -1,0 +1,266 @@
+"""Random instances of gang, and the mapping from a trace.
+
+Arrivals are a Poisson stream, or one whose rate bursts, at a given offered load: the mean gap is
+``E[duration x gpus] / (load x GPUs)``. Mixes of durations that have been published:
+
+``gavel``
+    ``10^x`` minutes, x uniform in [1.5, 3] for 80 % of the jobs and in [3, 4] for 20 %
+    (Narayanan et al., OSDI 2020, after Gandiva's experiments).
+``log-uniform``
+    A uniform logarithm between two ends (Downey's model of parallel logs, 1997).
+``exponential``
+    Exponential of a mean, as queueing theory has it.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance
+from hindsched.instances.gang.instance import POOL, GangInstance, exact, gang_data
+from hindsched.instances.generators.ranges import check_count, check_positive, check_range
+from hindsched.instances.generators.registry import Suite
+from hindsched.instances.generators.sampling import Draws, rounded
+from hindsched.instances.generators.settings import merge_settings
+
+ARRIVALS = ("poisson", "bursty")
+MIXES = ("gavel", "log-uniform", "exponential")
+MICROSECOND = Fraction(1, 10**6)
+"""Resolution of the times in a trace table, whose submissions are differences of floats."""
+
+_PAPER: dict[str, Any] = {
+    "jobs": 200,
+    "gpus": 64,
+    "servers": None,
+    "placement": POOL,
+    "load": 0.9,
+    "arrivals": "poisson",
+    "burst": 1.0,
+    "mix": "gavel",
+    "seconds": (600, 200_000),
+    "widths": [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 4, 4, 4, 8],
+    "weight": (1, 1),
+    "deadline_factor": None,
+    "users": 10,
+}
+"""Preset ``paper``: GPUs of a job as in the multi-GPU traces of Gavel (70 % 1, 10 % 2, 15 % 4,
+5 % 8). `seconds` are the ends of ``log-uniform``, and their mean is that of ``exponential``."""
+_SMALL: dict[str, Any] = {
+    **_PAPER,
+    "jobs": 6,
+    "gpus": 4,
+    "mix": "log-uniform",
+    "seconds": (1, 8),
+    "widths": [1, 1, 2, 3],
+    "weight": (1, 3),
+    "deadline_factor": (1.0, 3.0),
+    "users": 2,
+}
+_BURSTY: dict[str, Any] = {**_PAPER, "arrivals": "bursty", "mix": "log-uniform"}
+_SERVERS: dict[str, Any] = {**_PAPER, "servers": 8, "placement": "consolidated"}
+PRESETS: dict[str, dict[str, Any]] = {
+    "small": _SMALL,
+    "paper": _PAPER,
+    "bursty": _BURSTY,
+    "servers": _SERVERS,
+}
+
+
+def generate(preset: str, seed: int, **settings: Any) -> Instance:
+    """Generate a random instance.
+
+    Parameters
+    ----------
+    preset : str
+        ``small``, ``paper``, ``bursty`` or ``servers``.
+    seed : int
+        Seed of the draws.
+    **settings
+        In place of the preset's: ``jobs``, ``gpus``, ``servers`` (over which the GPUs are spread
+        evenly; None for one pool), ``placement``, ``load``, ``arrivals`` (one of `ARRIVALS`),
+        ``burst`` (deviation of the logarithm of the gaps' factor), ``mix`` (one of `MIXES`),
+        ``seconds``, ``widths`` (GPUs a job, drawn from the list), ``weight``, ``deadline_factor``
+        (deadline = submit + factor x duration; None for none), ``users``.
+    """
+    s = merge_settings("gang", PRESETS, preset, settings)
+    _check(s)
+    sizes = [_size(s, Draws(seed, "size", str(number))) for number in range(s["jobs"])]
+    work = sum(duration * gpus for duration, gpus in sizes) / len(sizes)
+    submits = _submits(s, Draws(seed, "arrivals"), work / (s["load"] * s["gpus"]))
+    jobs = []
+    for number, ((duration, gpus), submit) in enumerate(zip(sizes, submits, strict=True)):
+        draws = Draws(seed, "job", str(number))
+        job = {"name": f"j{number + 1}", "submit": submit, "duration": duration, "gpus": gpus}
+        job["weight"] = draws.integer(*map(int, s["weight"]))
+        if s["deadline_factor"] is not None:
+            factor = draws.uniform(*s["deadline_factor"])
+            job["deadline"] = submit + max(duration, int(factor * duration))
+        job["user"] = f"u{draws.integer(1, s['users'])}"
+        jobs.append(job)
+    changed = {key: value for key, value in s.items() if value != PRESETS[preset][key]}
+    origin = {"generator": "gang", "preset": preset, "seed": seed, "settings": changed}
+    name = f"gang-{preset}-j{s['jobs']}-s{seed}"
+    cluster = _cluster(s["gpus"], s["servers"], s["placement"])
+    return GangInstance.parse(gang_data(name, jobs, **cluster, provenance=origin))
+
+
+def from_trace(
+    table: Any,
+    *,
+    jobs: int = 200,
+    seed: int = 0,
+    gpus: int = 64,
+    servers: int | None = None,
+    placement: str = POOL,
+    slot_seconds: float = 1,
+    clip: bool = False,
+) -> Instance:
+    """Make an instance from a cluster trace; nothing is drawn.
+
+    A job keeps its submission, duration, GPUs and user, and of its deadlines the first. Names are
+    the trace's own where they are unique, else ``part/job`` or, if that is not unique either, with
+    the row's number.
+
+    Parameters
+    ----------
+    table : TraceTable
+        Jobs of a trace; the first `jobs` of them are used.
+    jobs : int
+        How many jobs.
+    seed : int
+        Not used.
+    gpus : int
+        GPUs of the cluster.
+    servers : int, optional
+        Over how many servers they are spread evenly; None for one pool.
+    placement : str
+        ``pool`` or ``consolidated``.
+    slot_seconds : float
+        Length of a slot; submissions and durations must be multiples of it.
+    clip : bool
+        Whether a job that asks for more than all GPUs gets all instead of being refused.
+
+    Raises
+    ------
+    InputError
+        If the trace has too few jobs, or a job breaks a rule.
+    """
+    if len(table) < jobs or jobs < 1:
+        raise InputError("jobs", jobs, f"must be at least 1; the trace has {len(table)} jobs")
+    check_positive("slot_seconds", slot_seconds)
+    check_count("gpus", gpus)
+    rows = table.rows.head(jobs)
+    first = float(rows["submit_seconds"].min())
+    names = _names(rows)
+    records: list[dict[str, Any]] = []
+    for name, row in zip(names, rows.itertuples(index=False), strict=True):
+        record: dict[str, Any] = {
+            "name": name,
+            "submit": _seconds(row.submit_seconds - first),
+            "duration": _seconds(row.duration_seconds),
+            "gpus": min(int(row.gpus), gpus) if clip else int(row.gpus),
+        }
+        if len(row.deadlines_seconds):
+            due = exact(record["submit"]) + exact(_seconds(row.deadlines_seconds[0]))
+            record["deadline"] = _plain(due)
+        if row.user:
+            record["user"] = row.user
+        records.append(record)
+    origin = {"generator": "gang", "seed": seed, **table.provenance()}
+    part = f"-{table.selected_part}" if table.selected_part else ""
+    name = f"gang-{table.format}{part}-j{jobs}-g{gpus}"
+    cluster = _cluster(gpus, servers, placement)
+    data = gang_data(name, records, slot_seconds=slot_seconds, **cluster, provenance=origin)
+    return GangInstance.parse(data)
+
+
+def _cluster(gpus: int, servers: int | None, placement: str) -> dict[str, Any]:
+    if servers is None:
+        return {"gpus": gpus, "placement": placement}
+    check_count("servers", servers)
+    if gpus % servers:
+        raise InputError("set.servers", servers, f"must divide the {gpus} GPUs evenly")
+    size = gpus // servers
+    shapes = [{"name": f"s{number + 1}", "gpus": size} for number in range(servers)]
+    return {"servers": shapes, "placement": placement}
+
+
+def _size(s: dict[str, Any], draws: Draws) -> tuple[int, int]:
+    gpus = draws.choice(s["widths"])
+    low, high = s["seconds"]
+    if s["mix"] == "gavel":
+        ends = (1.5, 3.0) if draws.chance(0.8) else (3.0, 4.0)
+        seconds = 60.0 * rounded(10.0 ** draws.uniform(*ends))
+    elif s["mix"] == "log-uniform":
+        seconds = draws.log_uniform(low, high)
+    else:
+        seconds = draws.exponential((low + high) / 2)
+    return max(1, round(seconds)), gpus
+
+
+def _submits(s: dict[str, Any], draws: Draws, gap: float) -> list[int]:
+    """Sorted submissions from second 0 on, with the mean gap."""
+    now, submits = 0.0, []
+    for _ in range(s["jobs"]):
+        submits.append(int(now))
+        pause = gap * draws.exponential(1.0)
+        if s["arrivals"] == "bursty":  # times a log-normal of mean 1
+            pause *= draws.log_normal(-0.5 * s["burst"] ** 2, s["burst"])
+        now += pause
+    return submits
+
+
+def _names(rows: Any) -> list[str]:
+    alone = rows["job"].astype(str)
+    if alone.is_unique:
+        return list(alone)
+    both = rows["part"].astype(str) + "/" + alone
+    if both.is_unique:
+        return list(both)
+    return [f"{name}#{number}" for number, name in enumerate(both, start=1)]
+
+
+def _seconds(value: float) -> float:
+    """A time of a table to the microsecond, an integer where it is one."""
+    return _plain(round(Fraction(value) / MICROSECOND) * MICROSECOND)
+
+
+def _plain(value: Fraction) -> float:
+    return int(value) if value.denominator == 1 else float(value)
+
+
+def _check(s: dict[str, Any]) -> None:
+    for key in ("jobs", "gpus", "users"):
+        check_count(key, s[key])
+    for key in ("load", "burst"):
+        check_positive(key, s[key])
+    for key, allowed in (("arrivals", ARRIVALS), ("mix", MIXES)):
+        if s[key] not in allowed:
+            raise InputError(f"set.{key}", s[key], f"must be one of {', '.join(allowed)}")
+    check_range("seconds", s["seconds"], least=1)
+    check_range("weight", s["weight"], least=1, whole=True)
+    if s["deadline_factor"] is not None:
+        check_range("deadline_factor", s["deadline_factor"])
+    widths = s["widths"]
+    if not isinstance(widths, list) or not widths:
+        raise InputError("set.widths", widths, "must be a list of GPUs")
+    for width in widths:
+        check_count("widths", width)
+
+
+def _small_suite() -> list[Instance]:
+    settings: list[dict[str, Any]] = [
+        {},
+        {"arrivals": "bursty"},
+        {"servers": 2, "placement": "consolidated"},
+    ]
+    return [generate("small", seed, **chosen) for chosen in settings for seed in range(2)]
+
+
+def _paper_suite() -> list[Instance]:
+    return [generate(preset, seed) for preset in ("paper", "bursty") for seed in range(3)]
+
+
+SUITES: dict[str, Suite] = {"small": _small_suite, "paper": _paper_suite}

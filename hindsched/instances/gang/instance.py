@@ -1,0 +1,271 @@
+"""Instances of gang: jobs that ask for GPUs at a second and run for a duration.
+
+Symbols of the page ``docs/gang.md`` and their names here::
+
+    s_j  submit      p_j  duration      g_j  gpus      w_j  weight      d_j  deadline
+    M    total_gpus  c_h  servers[h].gpus
+
+Times in files are seconds since the trace's start and multiples of `slot_seconds`; arrays are in
+slots. Slot t is ``[t - 1, t) x slot_seconds``: a job submitted at slot s may use slots from s + 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, StrictInt, model_validator
+
+from hindsched.instances.base import (
+    BrokenRule,
+    Instance,
+    Name,
+    NonNegative,
+    Positive,
+    PositiveCount,
+    Record,
+    check_unique,
+)
+
+Ints = NDArray[np.int64]
+Vector = NDArray[np.float64]
+
+POOL = "pool"
+CONSOLIDATED = "consolidated"
+KINDS = ("non-preemptive", "preemptive", "elastic")
+"""How freely a job may be scheduled, least freedom first."""
+OBJECTIVES = ("completion", "makespan", "deadlines")
+"""What is minimised: weighted completion time, makespan, weight of the missed deadlines."""
+MOST_SLOTS = 10**12
+"""Later slots are mistakes: sums over them could not be counted exactly."""
+MOST_WORK = 10**15
+"""More GPU-slots in all are mistakes: they could not be counted exactly."""
+
+
+class GangServer(Record):
+    """A server and its GPUs."""
+
+    name: Name
+    gpus: PositiveCount
+
+
+class GangJob(Record):
+    """A job that asks for GPUs.
+
+    Parameters
+    ----------
+    name : str
+        Name of the job.
+    submit : number
+        Second at which it is submitted, since the trace's start.
+    duration : number
+        Seconds that it runs on its GPUs.
+    gpus : int
+        GPUs that it runs on.
+    weight : number, optional
+        Its weight in the objective.
+    deadline : number, optional
+        Second by which it should be complete, since the trace's start.
+    user : str, optional
+        Who submitted it.
+    most_gpus : int, optional
+        Most GPUs that it can use at a time in the formulation ``elastic``; absent: all.
+    """
+
+    name: Name
+    submit: NonNegative
+    duration: Positive
+    gpus: PositiveCount
+    weight: Positive = 1
+    deadline: NonNegative | None = None
+    user: Annotated[str, Field(max_length=200)] | None = None
+    most_gpus: PositiveCount | None = None
+
+
+class GangInstance(Instance):
+    """Jobs and the GPUs that they share.
+
+    Exactly one of `gpus` (one pool) and `servers` is given. `horizon` bounds submissions only:
+    every job must finish.
+    """
+
+    sense: ClassVar[Literal["max", "min"]] = "min"
+    formulations: ClassVar[tuple[str, ...]] = (
+        *KINDS,
+        *(f"{kind},{objective}" for objective in OBJECTIVES[1:] for kind in KINDS),
+    )
+
+    family: Literal["gang"] = "gang"
+    horizon: Annotated[StrictInt, Field(ge=1, le=MOST_SLOTS)]
+    gpus: PositiveCount | None = None
+    servers: Annotated[tuple[GangServer, ...], Field(min_length=1)] | None = None
+    placement: Literal["pool", "consolidated"] = "pool"
+    jobs: tuple[GangJob, ...] = ()
+
+    @model_validator(mode="after")
+    def _cluster_is_consistent(self) -> Self:
+        if (self.gpus is None) == (self.servers is None):
+            found = "(both)" if self.servers else "(absent)"
+            raise BrokenRule("gpus", found, "exactly one of gpus and servers must be given")
+        if self.servers is not None:
+            check_unique("servers", [server.name for server in self.servers])
+        elif self.placement == CONSOLIDATED:
+            raise BrokenRule("placement", self.placement, "needs servers")
+        return self
+
+    @model_validator(mode="after")
+    def _jobs_are_consistent(self) -> Self:
+        room, seconds = self.total_gpus, self.slot_seconds
+        plain = seconds == 1
+        for index, job in enumerate(self.jobs):
+            if job.gpus > room:
+                raise BrokenRule(f"jobs[{index}].gpus", job.gpus, f"must not exceed {room} GPUs")
+            if job.most_gpus is not None and job.most_gpus < job.gpus:
+                where = f"jobs[{index}].most_gpus"
+                raise BrokenRule(where, job.most_gpus, f"must be at least gpus = {job.gpus}")
+            if not (plain and type(job.submit) is int and type(job.duration) is int):
+                for key, value in (("submit", job.submit), ("duration", job.duration)):
+                    if slots_of(value, seconds).denominator != 1:
+                        rule = f"must be a multiple of slot_seconds = {seconds}"
+                        raise BrokenRule(f"jobs[{index}].{key}", value, rule)
+        if not self.jobs:
+            return self
+        late = int(self.submits.argmax())
+        if self.submits[late] >= self.horizon:
+            value, rule = self.jobs[late].submit, f"must precede horizon = {self.horizon} slots"
+            raise BrokenRule(f"jobs[{late}].submit", value, rule)
+        work = sum(job * gpus for job, gpus in zip(self._durations, self._gpus, strict=True))
+        if work > MOST_WORK or sum(self._durations) + int(self.submits[late]) > MOST_SLOTS:
+            rule = f"must be at most {MOST_WORK:.0e} GPU-slots and end within {MOST_SLOTS:.0e}"
+            raise BrokenRule("jobs", work, rule)
+        return self
+
+    @cached_property
+    def total_gpus(self) -> int:
+        """GPUs M of the cluster."""
+        if self.servers is None:
+            return int(self.gpus or 0)
+        return sum(server.gpus for server in self.servers)
+
+    @cached_property
+    def server_gpus(self) -> Ints:
+        """GPUs of each server, shape (servers,); one pool counts as one server."""
+        if self.servers is None:
+            return np.array([self.total_gpus])
+        return np.array([server.gpus for server in self.servers])
+
+    @property
+    def is_consolidated(self) -> bool:
+        """Whether a job must stand on one server, or on whole ones and a remainder."""
+        return self.placement == CONSOLIDATED
+
+    @cached_property
+    def submits(self) -> Ints:
+        """Slot after which each job may run, shape (jobs,)."""
+        return self._slots([job.submit for job in self.jobs])
+
+    @cached_property
+    def durations(self) -> Ints:
+        """Slots that each job runs, shape (jobs,)."""
+        return np.array(self._durations, dtype=np.int64)
+
+    @cached_property
+    def job_gpus(self) -> Ints:
+        """GPUs of each job, shape (jobs,)."""
+        return np.array(self._gpus, dtype=np.int64)
+
+    @cached_property
+    def most_gpus(self) -> Ints:
+        """Most GPUs that each job can use if it is elastic, shape (jobs,)."""
+        room = self.total_gpus
+        most = (room if job.most_gpus is None else min(job.most_gpus, room) for job in self.jobs)
+        return np.fromiter(most, dtype=np.int64, count=len(self.jobs))
+
+    @cached_property
+    def weights(self) -> Vector:
+        """Weight of each job, shape (jobs,)."""
+        return np.array([job.weight for job in self.jobs], dtype=float)
+
+    @cached_property
+    def deadlines(self) -> Ints:
+        """Last slot by which each job should be complete, -1 for none, shape (jobs,)."""
+        seconds = self.slot_seconds
+        slots = (
+            -1 if job.deadline is None else int(slots_of(job.deadline, seconds))
+            for job in self.jobs
+        )
+        return np.fromiter(slots, dtype=np.int64, count=len(self.jobs))
+
+    @cached_property
+    def names(self) -> dict[str, int]:
+        """Position of each job by its name."""
+        return {job.name: index for index, job in enumerate(self.jobs)}
+
+    @cached_property
+    def exact_weights(self) -> tuple[list[int], int]:
+        """Weights as integers over one denominator."""
+        weights = [exact(job.weight) for job in self.jobs]
+        below = int(np.lcm.reduce([weight.denominator for weight in weights], dtype=object))
+        return [int(weight * below) for weight in weights], below
+
+    @property
+    def arrivals(self) -> list[int]:
+        """First slot that each job may use."""
+        return [int(submit) + 1 for submit in self.submits]
+
+    @cached_property
+    def _durations(self) -> list[int]:
+        return self._slots([job.duration for job in self.jobs]).tolist()
+
+    @cached_property
+    def _gpus(self) -> list[int]:
+        return [job.gpus for job in self.jobs]
+
+    def _slots(self, times: Sequence[float]) -> Ints:
+        if self.slot_seconds == 1 and all(type(time) is int for time in times):
+            return np.array(times, dtype=np.int64)
+        slots = [int(slots_of(time, self.slot_seconds)) for time in times]
+        return np.array(slots, dtype=np.int64)
+
+
+def exact(number: float) -> Fraction:
+    """The decimal that is written in the file, as a fraction."""
+    return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
+
+
+def slots_of(seconds: float, slot_seconds: float) -> Fraction:
+    """Seconds as an exact number of slots."""
+    return exact(seconds) / exact(slot_seconds)
+
+
+def split_formulation(formulation: str) -> tuple[str, str]:
+    """Kind (one of `KINDS`) and objective (one of `OBJECTIVES`) of a formulation."""
+    kind, _, objective = formulation.partition(",")
+    return kind, objective or OBJECTIVES[0]
+
+
+def gang_data(name: str, jobs: Sequence[dict[str, Any]], **fields: Any) -> dict[str, Any]:
+    """JSON data of an instance whose horizon ends with its last submission.
+
+    Parameters
+    ----------
+    name : str
+        Name of the instance.
+    jobs : sequence of dict
+        The jobs' records.
+    **fields
+        Further fields: ``gpus`` or ``servers``, ``placement``, ``slot_seconds`` (1 by default),
+        ``provenance``.
+    """
+    slot_seconds = fields.pop("slot_seconds", 1)
+    last = max((job["submit"] for job in jobs), default=0)
+    horizon = int(slots_of(last, slot_seconds)) + 1
+    envelope = {"format": "hindsched/1", "family": "gang", "name": name, "horizon": horizon}
+    return {**envelope, "slot_seconds": slot_seconds, **fields, "jobs": list(jobs)}
+
+
+INSTANCE = GangInstance

@@ -12,13 +12,15 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from hindsched.errors import HindschedError
 from hindsched.instances.base import Instance, canonical_json, family_module
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
+from hindsched.online.reachable import reachable
 from hindsched.online.registry import Factory, build_algorithm, declared_estimates
-from hindsched.online.simulator import SimulationResult, simulate
+from hindsched.online.simulator import SimulationResult, environment_of, simulate
 
 CUTS = 3
 Algorithm = str | Factory
@@ -187,8 +189,8 @@ def check_no_peeking(
     ----------
     instance : Instance
         The original; horizon and estimates are held at its values.
-    name : str
-        Name of the algorithm.
+    algorithm : str or callable
+        A registered name, or what builds the algorithm from its settings.
     slot : int
         Jobs that arrive in later slots are replaced.
     future : sequence of jobs
@@ -203,7 +205,8 @@ def check_no_peeking(
     BrokenPromiseError
         If a decision up to `slot` differs.
     """
-    estimates = declared_estimates(instance)
+    asked = _built(instance, algorithm, settings).estimate_settings()
+    estimates = declared_estimates(instance, asked)
     reveal = reveal_slots(instance)
     past = tuple(job for job in instance.jobs if reveal[job.name] <= slot)
     other = instance.with_jobs((*past, *future))
@@ -213,6 +216,37 @@ def check_no_peeking(
         where = _first_difference(original.decisions[:slot], changed.decisions[:slot])
         raise BrokenPromiseError(
             f"{_name(algorithm)} peeks: jobs after slot {slot} change slot {where}"
+        )
+
+
+def check_environment(instance: Instance) -> None:
+    """What an algorithm is told before the first slot holds nothing of any job.
+
+    Everything that can be reached from the environment (attributes, closures, caches, arrays) is
+    walked: no job is found, and with every job twice not one number or word more.
+
+    Raises
+    ------
+    BrokenPromiseError
+        Naming what was found.
+    InputError
+        If the declared estimates are not plain numbers by name.
+    """
+    told = environment_of(instance, declared_estimates(instance))
+    names = {job.name for job in instance.jobs}
+    kinds = {type(job) for job in instance.jobs}
+    found = reachable(told)
+    for item in found:
+        if type(item) in kinds or (isinstance(item, str) and item in names):
+            raise BrokenPromiseError(f"the environment of {instance.family} holds job {item}")
+    fresh = (name for number in count() if (name := f"another job {number}") not in names)
+    twice = tuple(job.model_copy(update={"name": next(fresh)}) for job in instance.jobs)
+    other = instance.with_jobs((*instance.jobs, *twice))
+    many = reachable(environment_of(other, declared_estimates(other)))
+    if len(many) != len(found):
+        raise BrokenPromiseError(
+            f"the environment of {instance.family} grows with the jobs: from {len(found)} to "
+            f"{len(many)} values when there are twice as many"
         )
 
 
@@ -239,6 +273,7 @@ def check_algorithm(
     instance: Instance, algorithm: Algorithm, settings: Mapping[str, Any] | None = None
 ) -> None:
     """Run every check of this file on an algorithm and an instance."""
+    check_environment(instance)
     original = run_watched(instance, algorithm, settings=settings)
     check_feasible(instance, algorithm, settings, original)
     check_repeatable(instance, algorithm, settings, original)
@@ -249,7 +284,7 @@ def check_algorithm(
 
 def reveal_slots(instance: Instance) -> dict[str, int]:
     """Slot in whose step each job is told to the algorithm, by name."""
-    environment = Environment(instance.with_jobs(()), {}, 0, instance.check_formulation(None))
+    environment = environment_of(instance, {})
     truth = family_module("online", instance.family, "dynamics").Truth(instance, environment)
     return {job.name: truth.reveal_slot(job) for job in instance.jobs}
 

@@ -19,15 +19,45 @@ from hindsched.solutions.base import Assignment
 
 
 @dataclass(frozen=True)
+class NameCard:
+    """What an algorithm may know, shown wherever its results are.
+
+    Parameters
+    ----------
+    online : bool
+        Whether it decides without knowing jobs that have not arrived.
+    knows_durations : bool
+        Whether it uses how long a job's work takes, which a job tells when it arrives.
+    forecasts : str, optional
+        What is forecast to it, in words; None for nothing.
+    clairvoyant : bool
+        Whether it knows all jobs from the start.
+    """
+
+    online: bool = True
+    knows_durations: bool = True
+    forecasts: str | None = None
+    clairvoyant: bool = False
+
+    @property
+    def mark(self) -> str:
+        """What stands behind the name in tables: empty for a plain online algorithm."""
+        if self.clairvoyant or not self.online:
+            return " (sees all jobs)"
+        return "" if self.forecasts is None else " (forecasts)"
+
+
+@dataclass(frozen=True)
 class Environment:
-    """What an algorithm knows before the first slot.
+    """What an algorithm knows before the first slot: numbers, nothing of a job to come.
 
     Parameters
     ----------
     cluster : Instance
-        The instance without its jobs: servers, horizon, slot length.
+        The instance without its jobs, name and provenance: servers, horizon, slot length.
     estimates : mapping
-        Declared estimates of what only the future tells (price bounds U and L and the like).
+        Declared estimates of what only the future tells (price bounds U and L and the like):
+        numbers by name, by row set and resource at most, never by job.
     seed : int
         Seed of a randomised algorithm; draws are keyed by (seed, job name), see `draws`.
     formulation : str
@@ -76,10 +106,17 @@ class OnlineAlgorithm(ABC):
         objective is reported but is no ratio's numerator.
     randomised : bool
         True if the seed can change a decision; comparisons then run it once a seed, others once.
+    card : NameCard
+        What it may know.
     """
 
     feasible_set: ClassVar[bool] = True
     randomised: ClassVar[bool] = False
+    card: ClassVar[NameCard] = NameCard()
+
+    def estimate_settings(self) -> Mapping[str, Any]:
+        """Settings on which the declared estimates depend, for ``declared_estimates``."""
+        return {}
 
     @abstractmethod
     def start(self, environment: Environment) -> None:

@@ -17,6 +17,8 @@ from hindsched.instances.base import Instance, family_module
 from hindsched.online.protocol import OnlineAlgorithm
 
 Factory = Callable[..., OnlineAlgorithm]
+LONGEST_ESTIMATE = 40
+"""Characters of one declared estimate: a longer text or integer could hold the jobs to come."""
 
 
 def algorithms(family: str) -> dict[str, Factory]:
@@ -25,11 +27,48 @@ def algorithms(family: str) -> dict[str, Factory]:
     return found
 
 
-def declared_estimates(instance: Instance) -> dict[str, Any]:
-    """Exact values of the estimates that the family's algorithms are told in advance."""
-    module = family_module("online", instance.family, "algorithms")
-    estimates: dict[str, Any] = module.declared_estimates(instance)
+def declared_estimates(
+    instance: Instance, settings: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Exact values of the estimates that the family's algorithms are told in advance.
+
+    Parameters
+    ----------
+    instance : Instance
+        The whole instance.
+    settings : mapping, optional
+        What the algorithm's `OnlineAlgorithm.estimate_settings` says: on what they depend.
+
+    Raises
+    ------
+    InputError
+        For a setting on which the family's estimates do not depend.
+    """
+    declared = family_module("online", instance.family, "algorithms").declared_estimates
+    known = [name for name in inspect.signature(declared).parameters if name != "instance"]
+    for name, value in (settings or {}).items():
+        if name not in known:
+            rule = f"estimates of {instance.family} depend on {', '.join(known) or 'nothing'}"
+            raise InputError(f"estimate_settings.{name}", value, rule)
+    estimates: dict[str, Any] = declared(instance, **(settings or {}))
     return estimates
+
+
+def check_estimates(estimates: Any, where: str = "estimates") -> None:
+    """Raise `InputError` unless estimates are numbers or words by name, nested at most.
+
+    An array or an object could hold data of jobs that have not arrived.
+    """
+    if not isinstance(estimates, Mapping):
+        raise InputError(where, estimates, "must be an object of numbers by name")
+    for name, value in estimates.items():
+        if isinstance(value, Mapping):
+            check_estimates(value, f"{where}.{name}")
+        elif not isinstance(name, str) or type(value) not in (int, float, str, bool):
+            raise InputError(f"{where}.{name}", type(value).__name__, "must be a number or a word")
+        elif len(str(value)) > LONGEST_ESTIMATE:
+            rule = f"must have at most {LONGEST_ESTIMATE} characters"
+            raise InputError(f"{where}.{name}", f"{str(value)[:20]}...", rule)
 
 
 def settings_of(factory: Factory) -> dict[str, inspect.Parameter]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
@@ -13,11 +13,35 @@ from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, family_module
 from hindsched.online.decision_check import DecisionCheck
 from hindsched.online.protocol import Environment, OnlineAlgorithm
-from hindsched.online.registry import build_algorithm, declared_estimates
+from hindsched.online.registry import build_algorithm, check_estimates, declared_estimates
 from hindsched.solutions.base import Solution
 
 SLOTS_WITHOUT_PROGRESS = 100_000
 """After the last arrival an algorithm that leaves work undone this long is stopped as stuck."""
+
+
+def environment_of(
+    instance: Instance,
+    estimates: Mapping[str, Any],
+    seed: int = 0,
+    formulation: str | None = None,
+    *,
+    in_feasible_set: bool = True,
+) -> Environment:
+    """What an algorithm is told of an instance before the first slot.
+
+    Neither jobs nor what could lead to them: the cluster has no name and no provenance (generator
+    and seed), and the estimates are numbers by name.
+
+    Raises
+    ------
+    InputError
+        If the estimates hold anything but numbers and words by name.
+    """
+    check_estimates(estimates)
+    cluster = instance.with_fields(jobs=(), name="cluster", provenance=None)
+    formulation = instance.check_formulation(formulation)
+    return Environment(cluster, estimates, seed, formulation, in_feasible_set)
 
 
 @dataclass(frozen=True)
@@ -154,7 +178,8 @@ def simulate(
     The algorithm gets copies of the cluster, the estimates and the jobs, and its rows are copied
     before they count: nothing it does to an object that it was shown, or keeps, changes the run.
     Algorithms share the process with the truth; one that searches the memory of the process for
-    the future is found by ``checks.check_no_peeking``, not here.
+    the future is found by ``checks.check_no_peeking``, not here. A scheduler in another process
+    (`External`) sees its messages and nothing else.
     """
     if type(seed) is not int or seed < 0:
         raise InputError("seed", seed, "must be an integer of at least 0")
@@ -166,12 +191,11 @@ def simulate(
         algorithm = build_algorithm(instance.family, algorithm, settings)
     formulation = instance.check_formulation(formulation)
     if estimates is None:
-        estimates = declared_estimates(instance)
-    cluster, in_feasible_set = instance.with_jobs(()), algorithm.feasible_set
-    environment = Environment(cluster, estimates, seed, formulation, in_feasible_set)
-    shown = replace(
-        environment, cluster=cluster.model_copy(deep=True), estimates=copy.deepcopy(estimates)
+        estimates = declared_estimates(instance, algorithm.estimate_settings())
+    environment = environment_of(
+        instance, estimates, seed, formulation, in_feasible_set=algorithm.feasible_set
     )
+    shown = copy.deepcopy(environment)
 
     clock = time.perf_counter
     begin = clock()
@@ -209,7 +233,7 @@ def simulate(
         settings=settings,
         seed=seed,
         solution=truth.solution(),
-        in_feasible_set=in_feasible_set,
+        in_feasible_set=environment.in_feasible_set,
         rejected=tuple(check.rejected),
         decision_ms=tuple(decision_ms),
         seconds=inside,

@@ -104,7 +104,7 @@ def test_no_two_algorithms_decide_alike():
 
 def test_theorem_and_estimates():
     inst = generate("paper", 0, jobs=30)
-    low, high = declared_estimates(inst)["density_range"]
+    low, high = declared_estimates(inst)["density"].values()
     assert 0 < low < high
     said = theorem(inst)
     assert said["kind"] == "ratio"

@@ -106,7 +106,7 @@ def test_prices_run_from_lower_to_upper() -> None:
             if math.isfinite(log_upper):
                 has_capacity = rows.unpack(rows.capacity)[name][:, index] > 0
                 lower = empty[name][:, index][has_capacity]
-                assert lower == pytest.approx(math.exp(bound.log_lower))
+                assert lower == pytest.approx(math.exp(bound.log_lowers[index]))
                 assert full[name][:, index] == pytest.approx(math.exp(log_upper))
             else:
                 assert not full[name][:, index].any()

@@ -230,7 +230,8 @@ class BatchschedOnline(GeometricBatches):
     def density_range(self) -> tuple[float, float]:
         """Smallest and largest density: declared, or of the jobs seen so far."""
         if self.declared:
-            low, high = self.environment.estimates["density_range"]
+            density = self.environment.estimates["density"]
+            low, high = density["lowest"], density["highest"]
             return float(low), float(high)
         return min(self._density.values()), max(self._density.values())
 
@@ -392,7 +393,7 @@ def declared_estimates(instance: Instance) -> dict[str, Any]:
     assert isinstance(instance, BatchschedInstance)
     found = densities(instance)
     low, high = (float(found.min()), float(found.max())) if found.size else (1.0, 1.0)
-    return {"density_range": (low, high)}
+    return {"density": {"lowest": low, "highest": high}}
 
 
 __all__ = ["ALGORITHMS", "declared_estimates", "theorem"]

@@ -7,7 +7,6 @@ chunk program of Algorithm 2. Prices are those of `oasis_prices`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from hindsched.online.oasis.dorm import Dorm
 from hindsched.online.oasis.prices import (
     POOLS,
     ExponentialPrices,
-    PoolFacts,
     PriceBounds,
     Units,
     pool_facts,
@@ -96,28 +94,30 @@ class Oasis(PrimalDual):
 
     def price_function(self, environment: Environment, rows: Rows) -> ExponentialPrices:
         """(22) with the declared bounds, scaled or given by the settings."""
-        facts: Mapping[str, PoolFacts] = environment.estimates["price_bounds"]
         resources = environment.cluster.resources  # type: ignore[attr-defined]
         for name in self.upper or {}:
             if name not in resources:
                 raise InputError(f"set.upper.{name}", name, f"must be one of {resources}")
         bounds = {
-            pool: self._declared(facts[pool].bounds(self.lower_floor, self.units), resources)
+            pool: self._scaled(PriceBounds.of(environment.estimates[pool], resources), resources)
             for pool in POOLS
         }
         return ExponentialPrices(rows, bounds)
 
-    def _declared(self, exact: PriceBounds, resources: tuple[str, ...]) -> PriceBounds:
+    def estimate_settings(self) -> dict[str, Any]:
+        """What the declared L depends on."""
+        return {"lower_floor": self.lower_floor, "units": self.units}
+
+    def _scaled(self, exact: PriceBounds, resources: tuple[str, ...]) -> PriceBounds:
         log_upper = exact.log_upper + math.log(self.upper_scale)
         for name, value in (self.upper or {}).items():
             index = resources.index(name)
             if math.isfinite(log_upper[index]):
                 log_upper[index] = math.log(value)
-        log_lower = exact.log_lower + math.log(self.lower_scale)
-        log_scale = exact.log_scale
+        log_lowers = exact.log_lowers + math.log(self.lower_scale)
         if self.lower is not None:
-            log_lower, log_scale = math.log(self.lower), 0.0
-        return PriceBounds(log_upper, log_lower, exact.log_eta, log_scale)
+            log_lowers = np.full_like(log_lowers, math.log(self.lower))
+        return PriceBounds(log_upper, log_lowers, exact.log_eta)
 
     def respond_by_oracle(self, oracle: BlockOracle, block: int) -> Response | None:
         """Best schedule of a payoff worth admitting, or None."""
@@ -150,10 +150,28 @@ ALGORITHMS: dict[str, Factory] = {
 }
 
 
-def declared_estimates(instance: Instance) -> dict[str, Any]:
-    """Facts from which U and L follow exactly, as the paper's experiments declare them."""
+def declared_estimates(
+    instance: Instance, lower_floor: float = 0.0, units: Units = "file"
+) -> dict[str, Any]:
+    """U and L of each pool, exact, as the paper's experiments declare them.
+
+    Parameters
+    ----------
+    instance : OasisInstance
+        The whole instance.
+    lower_floor, units
+        As for the algorithm: on them L depends.
+
+    Returns
+    -------
+    dict
+        `PriceBounds.to_dict` by pool: logarithms by resource.
+    """
     assert isinstance(instance, OasisInstance)
-    return {"price_bounds": pool_facts(instance)}
+    facts = pool_facts(instance)
+    return {
+        pool: facts[pool].bounds(lower_floor, units).to_dict(instance.resources) for pool in POOLS
+    }
 
 
 def theorem(instance: Instance, lower_floor: float = 0.0, units: Units = "file") -> dict[str, Any]:
@@ -196,7 +214,7 @@ def theorem(instance: Instance, lower_floor: float = 0.0, units: Units = "file")
                 for name, value in zip(instance.resources, bound.log_upper, strict=True)
                 if math.isfinite(value)
             },
-            "log_lower": bound.log_lower if math.isfinite(bound.log_lower) else None,
+            "log_lower": min(bound.to_dict(instance.resources)["log_lower"].values(), default=None),
             "log_eta": bound.log_eta if math.isfinite(bound.log_eta) else None,
             "alpha": bound.alpha,
         }

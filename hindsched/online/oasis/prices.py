@@ -18,8 +18,9 @@ is the minimum over the jobs. L is so small for time-critical jobs that only its
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +85,7 @@ class PoolFacts:
         used = (self.demand > 0).any(axis=0)
         if not needs.any():
             nothing = np.full(demand.shape[1], -math.inf)
-            return PriceBounds(nothing, -math.inf, -math.inf)
+            return PriceBounds(nothing, nothing, -math.inf)
         per_unit = np.full(demand.shape, -math.inf)
         job, resource = np.nonzero(demand)
         per_unit[job, resource] = self.log_best[job] - np.log(demand[job, resource])
@@ -98,8 +99,8 @@ class PoolFacts:
         if earns.any():
             cost = np.log(self.work[earns] * demand[earns].sum(axis=1))
             log_lower = float((log_worst[earns] - cost).min()) - math.log(4) - log_eta
-        log_scale = np.log(scale) if units == "capacity" else 0.0
-        return PriceBounds(log_upper - log_scale, log_lower, log_eta, np.asarray(log_scale))
+        log_scale = np.log(scale) + np.zeros(len(total))
+        return PriceBounds(log_upper - log_scale, log_lower - log_scale, log_eta)
 
 
 @dataclass(frozen=True)
@@ -110,31 +111,44 @@ class PriceBounds:
     ----------
     log_upper : ndarray, shape (R,)
         Per unit of the file; -inf for a resource that nobody needs.
-    log_lower : float
-        Per unit that (25) was evaluated in.
+    log_lowers : ndarray, shape (R,)
+        L per unit of the file: the same for all resources unless (25) adds up shares of capacities.
     log_eta : float
         Logarithm of the scaling factor.
-    log_scale : ndarray, shape (R,) or ()
-        Logarithm of the file's units in one unit that (25) was evaluated in.
     """
 
     log_upper: Vector
-    log_lower: float
+    log_lowers: Vector
     log_eta: float
-    log_scale: NDArray[np.float64] | float = 0.0
-
-    @property
-    def log_lowers(self) -> Vector:
-        """Logarithm of L per unit of the file, shape (R,)."""
-        return self.log_lower - self.log_scale + np.zeros_like(self.log_upper)
 
     @property
     def alpha(self) -> float:
         """``max_r(1, ln U^r / L)``."""
-        finite = np.isfinite(self.log_upper)
-        if not finite.any() or not np.isfinite(self.log_lower):
+        finite = np.isfinite(self.log_upper) & np.isfinite(self.log_lowers)
+        if not finite.any():
             return 1.0
         return max(1.0, float((self.log_upper[finite] - self.log_lowers[finite]).max()))
+
+    def to_dict(self, resources: tuple[str, ...]) -> dict[str, Any]:
+        """Numbers by name and resource; what is -inf is left out."""
+
+        def finite(values: Vector) -> dict[str, float]:
+            pairs = zip(resources, values.tolist(), strict=True)
+            return {name: value for name, value in pairs if math.isfinite(value)}
+
+        bounds: dict[str, Any] = {
+            "log_upper": finite(self.log_upper), "log_lower": finite(self.log_lowers),
+        }  # fmt: skip
+        return bounds | ({"log_eta": self.log_eta} if math.isfinite(self.log_eta) else {})
+
+    @classmethod
+    def of(cls, declared: Mapping[str, Any], resources: tuple[str, ...]) -> Self:
+        """Read back what `to_dict` wrote."""
+        upper, lower = (
+            np.array([declared[name].get(resource, -math.inf) for resource in resources])
+            for name in ("log_upper", "log_lower")
+        )
+        return cls(upper, lower, declared.get("log_eta", -math.inf))
 
 
 def pool_facts(instance: OasisInstance) -> dict[str, PoolFacts]:

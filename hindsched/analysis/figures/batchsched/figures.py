@@ -30,8 +30,7 @@ from hindsched.online.batchsched.algorithms import (
     GreedyRtl,
     declared_estimates,
 )
-from hindsched.online.protocol import Environment
-from hindsched.online.simulator import simulate
+from hindsched.online.simulator import environment_of, simulate
 
 OnRow = Callable[[str], None]
 LEFT_SHIFT = "batchsched-adaptive, left shift"
@@ -146,9 +145,7 @@ def accepted_weight(
     instance: BatchschedInstance, algorithm: BatchschedOnline, horizon: int, seed: int = 0
 ) -> float:
     """Total weight that one sub-round accepts on an empty cluster by `horizon`."""
-    algorithm.start(
-        Environment(instance.with_jobs(()), declared_estimates(instance), seed, "modes")
-    )
+    algorithm.start(environment_of(instance, declared_estimates(instance), seed, "modes"))
     admitted = algorithm.run_round(list(instance.jobs), horizon)
     return float(sum(admission.job.weight for admission in admitted))
 

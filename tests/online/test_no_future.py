@@ -1,0 +1,164 @@
+"""Nothing that an algorithm is handed leads to a job that has not arrived, and cheats are found."""
+
+import gc
+import json
+
+import pytest
+
+from hindsched.errors import HindschedError, InputError
+from hindsched.instances.base import FAMILIES
+from hindsched.instances.generators.registry import generate
+from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.online import checks
+from hindsched.online.checks import BrokenPromiseError, check_algorithm, check_environment
+from hindsched.online.oasis.prices import pool_facts
+from hindsched.online.protocol import NOTHING, Decision, OnlineAlgorithm
+from hindsched.online.reachable import reachable
+from hindsched.online.registry import check_estimates, declared_estimates
+from hindsched.online.simulator import environment_of, simulate
+
+INSTANCE = generate("oasis", "small", 1)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_environments_hold_no_job(family):
+    check_environment(generate(family, "small", 1))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_environments_have_neither_name_nor_provenance(family):
+    instance = generate(family, "small", 1)
+    told = environment_of(instance, declared_estimates(instance)).cluster
+    assert instance.provenance is not None
+    assert (told.name, told.provenance, told.jobs) == ("cluster", None, ())
+
+
+class Cheats(OnlineAlgorithm):
+    """Serves a job only if no better one is to come, as far as `the_future` tells."""
+
+    def start(self, environment):
+        self.environment = environment
+
+    def step(self, slot, arrivals):
+        later = self.the_future(slot)
+        worse = [job.name for job in arrivals if any(job.arrival < other for other in later)]
+        return Decision(rejected=worse) if worse else NOTHING
+
+
+class ReadsTheBounds(Cheats):
+    """Looks for the work of every job among the declared estimates."""
+
+    def the_future(self, slot):
+        return list(self.environment.estimates["price_bounds"]["worker_capacity"].work)
+
+
+class MakesTheInstanceAgain(Cheats):
+    """Makes the instance again from its provenance."""
+
+    def the_future(self, slot):
+        made = self.environment.cluster.provenance
+        return [job.arrival for job in generate("oasis", made["preset"], made["seed"]).jobs]
+
+
+class SearchesTheMemory(Cheats):
+    """Finds the instance among all objects of the process."""
+
+    def the_future(self, slot):
+        found = [item for item in gc.get_objects() if isinstance(item, OasisInstance)]
+        return [job.arrival for item in found for job in item.jobs if item is FOUND[0]]
+
+
+FOUND = [INSTANCE]
+
+
+@pytest.mark.parametrize("cheat", [ReadsTheBounds, MakesTheInstanceAgain])
+def test_what_cheats_look_for_is_not_there(cheat):
+    with pytest.raises((KeyError, TypeError)):
+        simulate(INSTANCE, cheat())
+
+
+def test_searching_the_memory_is_found(monkeypatch):
+    def remember(shown, *args, **kwargs):
+        FOUND[0] = shown
+        return simulate(shown, *args, **kwargs)
+
+    monkeypatch.setattr(checks, "simulate", remember)
+    with pytest.raises(BrokenPromiseError, match="peeks: jobs after slot"):
+        check_algorithm(INSTANCE, SearchesTheMemory)
+
+
+def by_job(instance):
+    return {job.name: float(job.arrival) for job in instance.jobs}
+
+
+def as_a_list(instance):
+    return {f"arrival {index}": float(job.arrival) for index, job in enumerate(instance.jobs)}
+
+
+LEAKS = {
+    "an array": lambda instance: pool_facts(instance)["worker_capacity"].work,
+    "an object": lambda instance: pool_facts(instance),
+    "a closure": lambda instance: lambda: instance.jobs,
+    "numbers by job": by_job,
+    "numbers in order": as_a_list,
+    "a text": lambda instance: json.dumps(by_job(instance)),
+    "one large integer": lambda instance: int.from_bytes(json.dumps(by_job(instance)).encode()),
+}
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+def test_estimates_that_hold_jobs_are_refused(leak, monkeypatch):
+    def leaking(instance):
+        return {"bounds": LEAKS[leak](instance)}
+
+    monkeypatch.setattr("hindsched.online.oasis.algorithms.declared_estimates", leaking)
+    with pytest.raises((BrokenPromiseError, InputError)):
+        check_environment(INSTANCE)
+
+
+def test_a_cluster_that_keeps_a_cache_of_the_jobs_is_found(monkeypatch):
+    def careless(instance, estimates, *others, **keywords):
+        told = environment_of(instance, estimates, *others, **keywords)
+        vars(told.cluster)["work"] = instance.work
+        return told
+
+    monkeypatch.setattr(checks, "environment_of", careless)
+    with pytest.raises(BrokenPromiseError, match="grows with the jobs"):
+        check_environment(INSTANCE)
+
+
+def test_the_walk_sees_closures_caches_partials_and_generators():
+    import functools
+
+    secret = "found me"
+
+    @functools.cache
+    def cached(word):
+        return [word, secret]
+
+    cached("kept")
+
+    def generator():
+        inside = "suspended"
+        yield 1
+        yield inside
+
+    running = generator()
+    next(running)
+    holder = {"a": [functools.partial(print, "in a partial")], "b": (cached, running)}
+    words = {item for item in reachable(holder) if isinstance(item, str)}
+    assert {"found me", "kept", "in a partial", "suspended"} <= words
+
+
+def test_estimates_of_ones_own_are_checked():
+    with pytest.raises(InputError, match=r"estimates\.jobs"):
+        simulate(INSTANCE, "oasis", estimates={"jobs": [1, 2]})
+    with pytest.raises(InputError, match="estimates"):
+        check_estimates([1])
+
+
+def test_estimates_depend_on_known_settings_only():
+    with pytest.raises(HindschedError, match="depend on lower_floor, units"):
+        declared_estimates(INSTANCE, {"every_job": True})
+    with pytest.raises(HindschedError, match="depend on nothing"):
+        declared_estimates(generate("mlbroker", "small", 1), {"every_job": True})

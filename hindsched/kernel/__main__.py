@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import Any
 
 from .exact import Interval, decimal
-from .reading import LIMITS, Checked, Progress, Refused, load, require
+from .reading import LIMITS, Checked, Progress, Refused, check_stated, load, require
 
 FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker", "gang")
 CERTIFICATE_KEYS = {
@@ -107,15 +107,6 @@ def _certificate(
     _say(f"bound {_between(proven)}")
     check_stated(data["bound"], proven, family.SENSE)
     return proven
-
-
-def check_stated(stated: Any, proven: Interval, sense: str) -> None:
-    """Refuse a stated bound that is better than the proven one beyond its last digits."""
-    off = proven.low - stated if sense == "max" else stated - proven.high
-    require(
-        off <= abs(stated) / 10**15,
-        f"bound: the file states {_written(stated)}, better than proven",
-    )
 
 
 def _compare(sense: str, checked: Checked, proven: Interval) -> int:

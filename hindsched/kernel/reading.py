@@ -161,47 +161,43 @@ def counts(value: Any, known: Iterable[str], where: str) -> dict[str, int]:
 
 
 def price_rows(
-    rows: Any, axes: Sequence[tuple[str, Iterable[Any]]], last: int | None, where: str
+    prices: dict[str, Any], name: str, axes: Sequence[tuple[str, Iterable[Any]]], last: int | None
 ) -> dict[tuple[Any, ...], Any]:
-    """Prices of one row set by labels: one number, or with slots a list by slot 0..last.
+    """Take the prices of one row set by labels: one number, or with slots a list by slot 0..last.
 
     Refused are unknown labels, a row priced twice and negative prices; absent rows are not listed.
     """
     found: dict[tuple[Any, ...], Any] = {}
-    known = [(axis, {(type(label), label) for label in labels}) for axis, labels in axes]
-    expected = (
-        {axis for axis, _ in axes} | {"price"} | ({"from", "to"} if last is not None else set())
-    )
-    require(isinstance(rows, list), f"{where}: must be a list of rows")
-    taken: set[tuple[Any, ...]] = set()
-    for position, row in enumerate(rows):
-        here = f"{where}[{position}]"
-        require(isinstance(row, dict) and set(row) == expected, f"{here}: keys must be {expected}")
-        for axis, labels in known:
-            label = row[axis]
-            simple = not isinstance(label, dict | list)
-            require(simple and (type(label), label) in labels, f"{here}.{axis}: unknown label")
-        key = tuple(row[axis] for axis, _ in axes)
-        price = number(row["price"], f"{here}.price")
-        for slot in (None,) if last is None else span(row, last, here):
-            require((key, slot) not in taken, f"{here}: priced twice")
-            taken.add((key, slot))
-            if slot is None:
-                found[key] = price
-            else:
-                found.setdefault(key, [0] * (last + 1))[slot] = price  # type: ignore[operator]
+    labels = [(axis, set(known)) for axis, known in axes]
+    keys = {axis for axis, _ in axes} | ({"price"} if last is None else {"price", "from", "to"})
+    for position, row in enumerate(prices.pop(name, [])):
+        here = f"prices.{name}[{position}]"
+        require(set(row) == keys, f"{here}: keys must be {sorted(keys)}")
+        require(all(row[axis] in known for axis, known in labels), f"{here}: unknown label")
+        price, label = row["price"], tuple(row[axis] for axis, _ in axes)
+        require(price >= 0, f"{here}: price must not be negative")
+        if last is None:
+            require(label not in found, f"{here}: priced twice")
+            found[label] = price
+            continue
+        series = found.setdefault(label, [None] * (last + 1))
+        for slot in span(row, last, here):
+            require(series[slot] is None, f"{here}: priced twice")
+            series[slot] = price
+    if last is not None:
+        return {label: [price or 0 for price in series] for label, series in found.items()}
     return found
 
 
-def jobs_of(solution: Mapping[str, Any], known: Sequence[str]) -> dict[str, list[Any]]:
-    """Rows by job of a solution file."""
-    found: dict[str, list[Any]] = {}
-    for job in solution["jobs"]:
-        require(
-            job["name"] in known and job["name"] not in found,
-            f"jobs: {job['name']!r} unknown or twice",
-        )
-        rows = job.get("assignments", [])
-        require(isinstance(rows, list), f"job {job['name']}: assignments must be a list")
-        found[job["name"]] = rows
+def check_stated(stated: Any, proven: Interval, sense: str, where: str = "bound") -> None:
+    """Refuse a stated bound that is better than the proven one beyond the digits of a double."""
+    off = proven.low - stated if sense == "max" else stated - proven.high
+    require(off <= abs(stated) / Fraction(10**15), f"{where}: states more than what is proven")
+
+
+def jobs_of(solution: Mapping[str, Any], known: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Jobs of a solution file by name, in the instance's order; one without rows is idle."""
+    listed = dict(zip(names(solution["jobs"], "jobs"), solution["jobs"], strict=True))
+    found = {name: {"assignments": [], **listed.pop(name, {})} for name in known}
+    require(not listed, f"jobs: {list(listed)[:3]} are not jobs of the instance")
     return found

@@ -1,0 +1,292 @@
+"""oasis (max): elastic workers and parameter servers (PSs); numbers are the paper's equations.
+
+Rows (4) and (5) are priced by server, or by group of identical servers, whose n_g servers hold
+n_g floor(c_g / w) workers: spread evenly and averaged over rotations, no bound changes. Places of a
+job's units on a group may be priced too (layout ``patterns``): what jobs pay for places, the group
+earns back with n_g times the dearest integer packing of one server, y <= sum of its patterns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from itertools import count
+from math import lcm
+from operator import add, itemgetter
+from typing import Any
+
+from .exact import Interval, ceiling, exactly, total, utility
+from .reading import (
+    Checked,
+    Progress,
+    Violation,
+    counts,
+    jobs_of,
+    names,
+    price_rows,
+    require,
+    span,
+    within,
+)  # fmt: skip
+from .trees import NEVER, Limits, cheapest_units, keeps_outside, priced_by, prove
+
+SENSE = "max"
+FORMULATIONS = {"standard": "standard"}
+SIDES = ("worker", "ps")
+FINEST = 10**31
+Amounts = Mapping[str, Any]
+Series = dict[tuple[Any, ...], list[Any]]
+"""Prices by labels, then by slot."""
+
+
+class Job:
+    """What (2)-(7) say of a job alone."""
+
+    def __init__(self, data: Mapping[str, Any], instance: Mapping[str, Any]) -> None:
+        self.name, self.arrival, self.most = data["name"], data["arrival"], data["chunks"]
+        self.demand: dict[str, Amounts] = {side: data[side] for side in SIDES}
+        self.b, self.big_b = (data[s].get(instance["bandwidth_resource"], 0) for s in SIDES)
+        time = Fraction(data["minibatch_slots"])
+        if data["gradient_mb"]:
+            time += Fraction(16 * data["gradient_mb"]) / self.b / instance["slot_seconds"]
+        epochs, minibatches = data["epochs"], data["minibatches"]
+        self.work = max(1, ceiling(epochs * self.most * minibatches * time))  # (2)
+        within("chunks", self.most, self.name)
+        within("work", self.work, self.name)
+        require(1 <= self.arrival <= instance["horizon"], f"job {self.name}: arrives out of time")
+        self.f, self.values = data["utility"], dict[int, Interval]()
+
+    def value(self, slot: int) -> Interval:
+        """(1): f(completion - arrival)."""
+        if slot not in self.values:
+            self.values[slot] = utility(self.f, slot - self.arrival)
+        return self.values[slot]
+
+    def needed(self, workers: int) -> int:
+        """(6): PSs for so many workers, ceil(n b / B)."""
+        return ceiling(Fraction(workers * self.b) / self.big_b) if self.b else 0
+
+    def fit(self, side: str, capacity: Amounts) -> int:
+        """How many of its workers or PSs an empty server holds, N at most: (30), (31)."""
+        room = [capacity.get(r, 0) // d for r, d in self.demand[side].items() if d]
+        return int(min([self.most, *room]))
+
+
+def _jobs(instance: Mapping[str, Any]) -> dict[str, Job]:
+    width = sum(len(names(instance[f"{side}_servers"], side)) for side in SIDES)
+    within("cells", instance["horizon"] * width, "horizon x servers")
+    known = names(instance["jobs"], "jobs")
+    return {name: Job(job, instance) for name, job in zip(known, instance["jobs"], strict=True)}
+
+
+def check(instance: dict[str, Any], solution: dict[str, Any]) -> Checked:
+    """Check (2)-(7) and (9)-(13) and add up (1)."""
+    broken, values, jobs = list[Violation](), list[Interval](), _jobs(instance)
+    servers = {s: {h["name"]: h["capacity"] for h in instance[f"{s}_servers"]} for s in SIDES}
+    used = {side: Counter[tuple[int, str, str]]() for side in SIDES}
+    for name, given in jobs_of(solution, jobs).items():
+        job, here = jobs[name], f"job {name}"
+        place = {side: Counter[tuple[int, str]]() for side in SIDES}
+        for row in given["assignments"]:
+            require(set(row) <= {"from", "to", "workers", "ps"}, f"{here}: unknown key in a row")
+            for side, key in zip(SIDES, ("workers", "ps"), strict=True):
+                for server, n in counts(row.get(key, {}), servers[side], here).items():
+                    for slot in span(row, instance["horizon"], here):
+                        place[side][slot, server] += n
+        y, z = (Counter[int]() for _ in SIDES)
+        for side, sums, equation in (("worker", y, "(12)"), ("ps", z, "(13)")):
+            for (slot, server), n in place[side].items():
+                sums[slot] += n
+                _note(broken, equation, f"{here}, {server}, slot {slot}", -n)
+                for resource, amount in job.demand[side].items():
+                    used[side][slot, server, resource] += n * amount
+        for slot in sorted({*y, *z}):
+            where, early = f"{here}, slot {slot}", slot < job.arrival
+            _note(broken, "(3)", where, y[slot] - job.most)
+            _note(broken, "(6)", where, y[slot] * job.b - z[slot] * job.big_b)
+            _note(broken, "(7)", where, z[slot] - y[slot])
+            _note(broken, "(9)", where, early and y[slot])
+            _note(broken, "(10)", where, early and z[slot])
+        missing = job.work - y.total()
+        _note(broken, "(2)", here, (any(y.values()) or any(z.values())) and missing)
+        end = max(slot for slot in y if y[slot] > 0) if missing <= 0 else None
+        require(given.get("completion") == end, f"{here}: completes at {end}")
+        if end is not None and not broken:
+            values.append(job.value(end))
+    for side, equation in zip(SIDES, ("(4)", "(5)"), strict=True):
+        for (slot, server, resource), amount in used[side].items():
+            excess = amount - servers[side][server].get(resource, 0)
+            _note(broken, equation, f"server {server}, {resource}, slot {slot}", excess)
+    return Checked(total(values), broken)
+
+
+def _note(broken: list[Violation], equation: str, where: str, excess: Any) -> None:
+    if excess > 0:
+        broken.append(Violation(equation, where, excess))
+
+
+def bound(instance: dict[str, Any], certificate: dict[str, Any], progress: Progress) -> Interval:
+    """P b + sum of max(0, best response): of prices, or of the leaves of a tree."""
+    rows = _Rows(instance, priced_by(certificate, "server"), progress)
+    slots = ("slot", range(1, instance["horizon"] + 1))
+    on_worker, on_ps = ((rows.axis, rows.groups[side]) for side in SIDES)
+    features = {"completion": (), "slot_workers": (slots,), "workers": (on_worker, slots),
+                "ps": (on_ps, slots)}  # fmt: skip
+    return prove(certificate, rows.bound, features, rows.jobs, progress)
+
+
+class _Rows:
+    """Rows of one layout: groups of identical servers by their first one's name, or servers."""
+
+    def __init__(self, instance: Mapping[str, Any], by_server: bool, progress: Progress) -> None:
+        self.instance, self.jobs, self.progress = instance, _jobs(instance), progress
+        self.axis, self.horizon = "server" if by_server else "group", instance["horizon"]
+        self.groups: dict[str, dict[str, tuple[int, Amounts]]] = {}
+        for side in SIDES:
+            alike: dict[Any, list[Any]] = {}
+            for server in instance[f"{side}_servers"]:
+                sizes = tuple(server["capacity"].get(r, 0) for r in instance["resources"])
+                alike.setdefault(server["name"] if by_server else sizes, []).append(server)
+            same = alike.values()
+            self.groups[side] = {g[0]["name"]: (len(g), g[0]["capacity"]) for g in same}
+        for job in self.jobs.values():  # most workers that (6), (7) and the empty cluster allow
+            w, p = (sum(n * job.fit(s, c) for n, c in self.groups[s].values()) for s in SIDES)
+            while job.most > w or job.needed(job.most) > min(p, job.most):
+                job.most -= 1
+
+    def bound(self, prices: Any, limits: Mapping[str, Limits]) -> Interval | None:
+        """P b + sum of best responses; None if a job's limits leave it no schedule."""
+        rows, places, found, prices = {}, {}, Fraction(), dict(prices)
+        for side in SIDES:
+            axes = [(self.axis, self.groups[side]), ("resource", self.instance["resources"])]
+            rows[side] = price_rows(prices, f"{side}_capacity", axes, self.horizon)
+            axes = [(self.axis, self.groups[side]), ("job", self.jobs)]
+            places[side] = price_rows(prices, f"{side}_units", axes, self.horizon)
+            for (group, resource), series in rows[side].items():
+                number, capacity = self.groups[side][group]
+                found += number * capacity.get(resource, 0) * sum(series)
+            found += self._packings(side, places[side])
+        require(not prices, f"prices: unknown row sets {list(prices)[:3]}")
+        every = [
+            series for table in (rows, places) for t in table.values() for series in t.values()
+        ]
+        scale = lcm(*(p.denominator for series in every for p in series))
+        for series in every:
+            series[:] = [int(p * scale) for p in series]
+        values = [exactly(found)]
+        for done, job in enumerate(self.jobs.values()):
+            self.progress(done, len(self.jobs), "job")
+            value = self._best_response(job, rows, places, scale, limits.get(job.name, {}))
+            if value is None:
+                return None
+            values.append(value)
+        return total(values)
+
+    def _unit_prices(self, job: Job, side: str, rows: Series, places: Series, factor: int) -> Any:
+        """By group: its name, how many of the job's units it holds, their price by slot."""
+        for group, (number, capacity) in self.groups[side].items():
+            parts = [(d, rows.get((group, r))) for r, d in job.demand[side].items()]
+            paid = [0] * (self.horizon + 1)
+            for demand, series in [*parts, (1, places.get((group, job.name)))]:
+                if series and demand:
+                    unit = int(demand * factor)
+                    paid = [a + unit * p for a, p in zip(paid, series, strict=True)]
+            yield group, number * job.fit(side, capacity), paid
+
+    def _best_response(
+        self, job: Job, rows: Any, places: Any, scale: int, limits: Limits
+    ) -> Interval | None:
+        """Exact best response (27): F_t(s) = min over n of F_{t-1}(s - n) + c_t(n), in integers.
+
+        Schedules make `work` worker-slots, no more, and run exactly the PSs that (6) needs:
+        dropping idle workers and PSs keeps a schedule feasible and no later. The last slot has a
+        worker, so that limits on the completion mean it. Pruned are only ends and states that
+        cannot beat the best value so far, as f never rises and costs are never negative.
+        """
+        if any(low > high for low, high in limits.values()):
+            return None
+        first, last = limits.get(("completion",), (0, NEVER))
+        first, last = max(first, job.arrival), min(last, self.horizon)
+        for feature, (low, _) in limits.items():
+            if low and feature[0] != "completion":  # something must run in this slot
+                first = max(first, feature[-1] if feature[-1] >= job.arrival else NEVER)
+        factor = lcm(*(d.denominator for side in SIDES for d in job.demand[side].values()))
+        factor *= lcm(*(n.denominator for n in job.f.values() if not isinstance(n, str)))
+        factor *= ceiling(Fraction(FINEST, scale * factor))
+        scale *= factor
+        needs = [job.needed(n) for n in range(job.most + 1)]
+        sides = [
+            (key, most, list(self._unit_prices(job, side, rows[side], places[side], factor)))
+            for key, side, most in zip(("workers", "ps"), SIDES, (job.most, needs[-1]), strict=True)
+        ]
+        never = 1 + last * sum(most * max(max(p) for _, _, p in side) for _, most, side in sides)
+        best, low = (0, 0) if keeps_outside(limits) else (None, 0)
+        reach, padding = [0], [never] * job.most  # F_t by worker-slots done
+        for t in range(job.arrival, last + 1):
+            value = job.value(t)
+            high = ceiling(value.high * scale)
+            if best is not None and high <= best:
+                break
+            costs = []
+            for key, most, side in sides:
+                priced = []
+                for group, room, paid in side:
+                    least, limit = limits.get((key, group, t), (0, room))
+                    priced.append((paid[t], least, min(room, limit)))
+                costs.append(cheapest_units(priced, most, never))
+            least, limit = limits.get(("slot_workers", t), (0, NEVER))
+            cost = [w + costs[1][z] if least <= n <= limit else never
+                    for n, (w, z) in enumerate(zip(costs[0], needs, strict=True))]  # fmt: skip
+            ends = [reach[job.work - n] + cost[n] for n in range(1, min(job.most, job.work) + 1)
+                    if job.work - n < len(reach)]  # fmt: skip
+            end = min(ends, default=never) if t >= first else never
+            if end < never and (best is None or high - end > best):
+                best, low = high - end, value.low * scale // 1 - end
+            begin = max(0, job.work - job.most * (last - t))  # the others cannot end in time
+            stop = min(job.work, len(reach) - 1 + job.most)
+            reach = padding + reach + padding
+            cost.reverse()
+            reach = [never] * min(begin, stop + 1) + [
+                min(map(add, cost, reach[s : s + job.most + 1])) for s in range(begin, stop + 1)
+            ]
+            useless = never if best is None else min(never, high - best)
+            while reach and reach[-1] >= useless:
+                reach.pop()
+            if not reach:
+                break
+        return None if best is None else Interval(Fraction(low, scale), Fraction(best, scale))
+
+    def _packings(self, side: str, places: Series) -> Fraction | int:
+        """What groups earn: in every slot n_g times the dearest integer packing of one server."""
+        found: Fraction | int = 0
+        for group, (number, capacity) in self.groups[side].items():
+            size = [capacity.get(r, 0) for r in self.instance["resources"]]
+            own = []
+            for job in self.jobs.values():
+                if (group, job.name) in places:
+                    demand = [job.demand[side].get(r, 0) for r in self.instance["resources"]]
+                    most = job.needed(job.most) if side == "ps" else job.most
+                    own.append(
+                        (places[group, job.name], min(most, job.fit(side, capacity)), demand)
+                    )
+            for t in range(1, self.horizon + 1):
+                units = [(series[t], most, demand) for series, most, demand in own if series[t]]
+                found += number * _dearest(size, sorted(units, key=itemgetter(0)), count())
+        return found
+
+
+def _dearest(left: list[Any], units: list[Any], steps: Iterator[int]) -> Any:
+    """Dearest packing of units (price, most, demand) into what is left of a server."""
+    if not units:
+        return 0
+    within("steps", next(steps), "packing one server")
+    price, most, demand = units[-1]
+    room = int(min([most, *(c // d for c, d in zip(left, demand, strict=True) if d)]))
+    hope, best = sum(p * m for p, m, _ in units[:-1]), 0
+    for n in range(room, -1, -1):
+        if n * price + hope <= best:
+            break
+        rest = [c - n * d for c, d in zip(left, demand, strict=True)]
+        best = max(best, n * price + _dearest(rest, units[:-1], steps))
+    return best

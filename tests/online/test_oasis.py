@@ -92,6 +92,11 @@ def test_chunk_program_never_pays_more_than_the_exact_response() -> None:
     assert first["payoff"] >= second["payoff"] - 1e-9
 
 
+def test_the_chunk_program_has_no_engine_to_choose() -> None:
+    with pytest.raises(InputError, match="oasis-chunk has the settings: lower_floor"):
+        simulate(shared("oasis-t10-i10-h5-s1"), "oasis-chunk", engine="model")
+
+
 def test_prices_run_from_lower_to_upper() -> None:
     instance = shared("oasis-t10-i10-h5-s1")
     rows = build_oracle(instance, rows="servers").rows

@@ -128,7 +128,29 @@ class Oasis(PrimalDual):
 
 
 class OasisChunk(Oasis):
-    """Algorithm 1 with the printed Algorithm 2: whole chunks in each slot."""
+    """Algorithm 1 with the printed Algorithm 2: whole chunks in each slot.
+
+    Algorithm 2 is the oracle's alone, so there is no engine to choose.
+
+    Parameters
+    ----------
+    lower_floor, units, upper_scale, lower_scale, upper, lower, least_payoff
+        As in `Oasis`.
+    """
+
+    def __init__(
+        self,
+        lower_floor: float = 0.0,
+        units: Units = "file",
+        upper_scale: float = 1.0,
+        lower_scale: float = 1.0,
+        upper: dict[str, float] | None = None,
+        lower: float | None = None,
+        least_payoff: float = 0.0,
+    ) -> None:
+        super().__init__(
+            "oracle", lower_floor, units, upper_scale, lower_scale, upper, lower, least_payoff
+        )
 
     def respond_by_oracle(self, oracle: BlockOracle, block: int) -> Response | None:
         """Take the chunk program's answer, which is at most the exact best response."""

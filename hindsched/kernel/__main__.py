@@ -100,7 +100,10 @@ def _certificate(
     family: Any, instance: dict[str, Any], data: dict[str, Any], path: str, progress: Progress
 ) -> Interval:
     require(data.get("format") == "hindsched-certificate/1", f"{path}: unknown format")
-    require(set(data) == CERTIFICATE_KEYS, f"{path}: keys must be {sorted(CERTIFICATE_KEYS)}")
+    require(
+        set(data) - {"layout"} == CERTIFICATE_KEYS,
+        f"{path}: keys must be {sorted(CERTIFICATE_KEYS)}",
+    )
     require(data["sense"] == family.SENSE, f"{path}: sense must be {family.SENSE}")
     require(data["kind"] in ("lagrangian", "lp-dual", "tree"), f"{path}: kind is unknown")
     proven: Interval = family.bound(instance, data, progress)

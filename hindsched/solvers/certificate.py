@@ -10,15 +10,14 @@ least as good, (d) the right sides are the real capacities, and (e) sums are rou
 first two are enforced here, the others are properties of a family's oracle and tested there.
 
 Row layouts. A family may price the same capacities in several layouts (one row a server, one row
-a group of identical servers, ...). The file names row sets and labels; the layout is the first of
-the family's ``ORACLE_ROWS`` that knows all of them and reproduces the bound. Prices that fit two
-layouts are harmless: a bound recomputed in *any* layout is a bound.
+a group of identical servers, ...); the file names its own. Older files name row sets and labels
+only: the layout is the first of the family's ``ORACLE_ROWS`` that knows all of them and reproduces
+the bound. Prices that fit two layouts are harmless: a bound recomputed in *any* layout is a bound.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,22 +26,25 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 
 from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.base import Instance, family_module
+from hindsched.instances.base import Instance
 from hindsched.instances.io import read_json, write_json
 from hindsched.solutions.base import Solution, check_belongs
-from hindsched.solvers.pricing.base import RELATIVE_ROUNDING, BlockOracle, build_oracle
+from hindsched.solvers.pricing.base import (
+    RELATIVE_ROUNDING,
+    BlockOracle,
+    build_oracle,
+    row_layouts,
+)
 from hindsched.solvers.pricing.rows import Rows, Vector
 
 CERTIFICATE_FORMAT = "hindsched-certificate/1"
 Kind = Literal["lagrangian", "lp-dual", "tree"]
 KINDS: tuple[str, ...] = get_args(Kind)
 KEYS = (
-    "format", "family", "instance", "instance_sha256", "formulation", "kind", "sense", "bound",
-    "prices",
+    "format", "family", "instance", "instance_sha256", "formulation", "layout", "kind", "sense",
+    "bound", "prices",
 )  # fmt: skip
-"""Keys of a certificate file, in the order they are written."""
-UNDERSTOOD = re.compile(r"sense|formulation|(prices\[\d+\]\.)?bound|prices\[\d+\]")
-"""Where a layout complains that knows all row sets and labels of a file."""
+"""Keys of a certificate file, in the order they are written; older files have no ``layout``."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Certificate:
         Which instance: its family, name and the hash of its canonical JSON.
     formulation : str
         Which of the family's problems is bounded.
+    layout : str
+        Which of the family's row layouts the prices use.
     kind : {"lagrangian", "lp-dual", "tree"}
         Where the prices came from: a bounding engine or the duals of a linear program, which are
         checked alike; ``tree`` is a `TreeCertificate`, with prices for every leaf of a branching.
@@ -72,6 +76,7 @@ class Certificate:
     instance: str
     instance_sha256: str
     formulation: str
+    layout: str
     kind: Kind
     sense: Literal["max", "min"]
     bound: float
@@ -82,7 +87,7 @@ class Certificate:
         """JSON data of the certificate file."""
         values = (
             CERTIFICATE_FORMAT, self.family, self.instance, self.instance_sha256, self.formulation,
-            self.kind, self.sense, self.bound, self.prices_data(),
+            self.layout, self.kind, self.sense, self.bound, self.prices_data(),
         )  # fmt: skip
         return dict(zip(KEYS, values, strict=True))
 
@@ -116,18 +121,20 @@ class VerifiedBound:
         The certificate with the recomputed bound.
     claimed : float
         The bound that the file states; equal to the recomputed one within rounding.
-    layout : str
-        Which of the family's row layouts the file uses.
     """
 
     certificate: Certificate
     claimed: float
-    layout: str
 
     @property
     def bound(self) -> float:
         """The recomputed bound, rounded outward."""
         return self.certificate.bound
+
+    @property
+    def layout(self) -> str:
+        """Which of the family's row layouts the file uses."""
+        return self.certificate.layout
 
 
 class Run(Protocol):
@@ -247,7 +254,7 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
     """
     check_belongs(data, CERTIFICATE_FORMAT, instance, where)
     for key in KEYS:
-        if key not in data:
+        if key not in data and key != "layout":
             raise InputError(key, "(absent)", "is required")
     for key in data:
         if key not in KEYS:
@@ -264,22 +271,13 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
     if not math.isfinite(claimed):
         raise InputError("bound", claimed, "must be finite")
     formulation = instance.check_formulation(data["formulation"])
-    refused: InputError | None = None
-    for layout in row_layouts(instance.family):
-        oracle = build_oracle(instance, formulation, rows=layout)
-        try:
-            return _verify_in(oracle, layout, data, float(claimed))
-        except InputError as error:
-            # Of several complaints keep the one of the layout that understood the file.
-            if refused is None or UNDERSTOOD.fullmatch(error.where):
-                refused = error
-    assert refused is not None, "every family has a layout"
-    raise refused
-
-
-def row_layouts(family: str) -> tuple[str, ...]:
-    """Names of a family's layouts of the linking rows, the default first."""
-    return tuple(family_module("solvers.pricing", family, "oracle").ORACLE_ROWS)
+    if "layout" not in data:
+        return VerifiedBound(_verify_in_any(instance, formulation, data, claimed), float(claimed))
+    layouts = row_layouts(instance.family)
+    if data["layout"] not in layouts:
+        raise InputError("layout", data["layout"], f"must be {' or '.join(layouts)}")
+    oracle = build_oracle(instance, formulation, rows=data["layout"])
+    return VerifiedBound(_prove(oracle, _read_prices(oracle, data), data, claimed), float(claimed))
 
 
 def check_same_problem(solution: Solution, certificate: Certificate) -> None:
@@ -305,21 +303,60 @@ def agrees(oracle: BlockOracle, prices: Vector, bound: float, claimed: float) ->
     return abs(bound - claimed) <= 2 * RELATIVE_ROUNDING * (1 + size)
 
 
-def _verify_in(
-    oracle: BlockOracle, layout: str, data: Mapping[str, Any], claimed: float
-) -> VerifiedBound:
+def oracle_of(certificate: Certificate, instance: Instance) -> BlockOracle:
+    """The oracle in the certificate's own layout."""
+    return build_oracle(instance, certificate.formulation, rows=certificate.layout)
+
+
+def _verify_in_any(
+    instance: Instance, formulation: str, data: Mapping[str, Any], claimed: float
+) -> Certificate:
+    """Verify an older file in the first layout that reproduces its bound.
+
+    If none does, the complaint is that of the last layout that can read the prices.
+    """
+    unread: InputError | None = None
+    unproven: InputError | None = None
+    for layout in row_layouts(instance.family):
+        oracle = build_oracle(instance, formulation, rows=layout)
+        try:
+            prices = _read_prices(oracle, data)
+        except InputError as error:
+            unread = unread or error
+            continue
+        try:
+            return _prove(oracle, prices, data, claimed)
+        except InputError as error:
+            unproven = error
+    complaint = unproven or unread
+    assert complaint is not None, "every family has a layout"
+    raise complaint
+
+
+def _read_prices(oracle: BlockOracle, data: Mapping[str, Any]) -> Any:
+    """Prices of the rows, or of a tree's leaves."""
+    if data["kind"] != "tree":
+        return oracle.rows.from_file(data["prices"])
+    from hindsched.solvers.bounds.tree_certificate import read_leaves
+
+    return read_leaves(oracle, data["prices"])
+
+
+def _prove(
+    oracle: BlockOracle, prices: Any, data: Mapping[str, Any], claimed: float
+) -> Certificate:
+    """Recompute the bound of what `_read_prices` read."""
     check_certifies(oracle)
     if data["sense"] != oracle.sense:
         raise InputError("sense", data["sense"], f"must be {oracle.sense}")
     if data["kind"] == "tree":
-        from hindsched.solvers.bounds.tree_certificate import verify_tree
+        from hindsched.solvers.bounds.tree_certificate import verify_leaves
 
-        return VerifiedBound(verify_tree(oracle, data, claimed), claimed, layout)
-    prices = oracle.rows.from_file(data["prices"])
+        return verify_leaves(oracle, prices, claimed)
     bound = oracle.bound(prices)
     if not agrees(oracle, prices, bound, claimed):
         raise InputError("bound", claimed, f"the prices prove {bound!r}")
-    return VerifiedBound(_assemble(oracle, prices, bound, data["kind"]), claimed, layout)
+    return _assemble(oracle, prices, bound, data["kind"])
 
 
 def _assemble(oracle: BlockOracle, prices: Vector, bound: float, kind: Kind) -> Certificate:
@@ -332,6 +369,7 @@ def _assemble(oracle: BlockOracle, prices: Vector, bound: float, kind: Kind) -> 
         instance=oracle.instance.name,
         instance_sha256=oracle.instance.sha256(),
         formulation=oracle.formulation,
+        layout=oracle.layout,
         kind=kind,
         sense=oracle.sense,
         bound=bound,

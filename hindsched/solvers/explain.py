@@ -21,8 +21,8 @@ import numpy as np
 
 from hindsched.errors import InputError
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Solution
-from hindsched.solvers.certificate import Certificate, check_same_problem, row_layouts
-from hindsched.solvers.pricing.base import BlockOracle, build_oracle
+from hindsched.solvers.certificate import Certificate, check_same_problem, oracle_of
+from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.rows import Vector
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def explain(solution: Solution, certificate: Certificate) -> Explanation:
     if broken:
         raise InputError("solution", str(broken[0]), "must be feasible")
     certificate, note = certificate.as_prices(solution.instance)
-    oracle = _oracle_of(solution, certificate)
+    oracle = oracle_of(certificate, solution.instance)
     sign = 1.0 if oracle.sense == "max" else -1.0
     prices = certificate.prices
     values, _ = oracle.block_values(prices)
@@ -221,19 +221,6 @@ def explain(solution: Solution, certificate: Certificate) -> Explanation:
         rounding=max(rounding, 0.0),
         note=note,
     )
-
-
-def _oracle_of(solution: Solution, certificate: Certificate) -> BlockOracle:
-    """The oracle in the certificate's own layout, recognised by its row sets and labels."""
-    for layout in row_layouts(certificate.family):
-        oracle = build_oracle(solution.instance, certificate.formulation, rows=layout)
-        if _axes(oracle) == [(row_set.name, row_set.axes) for row_set in certificate.rows.sets]:
-            return oracle
-    raise InputError("prices", certificate.instance, "must use a row layout of the family")
-
-
-def _axes(oracle: BlockOracle) -> list[tuple[str, Any]]:
-    return [(row_set.name, row_set.axes) for row_set in oracle.rows.sets]
 
 
 def _check_reading(oracle: BlockOracle, use: Vector, total: float, objective: float) -> None:

@@ -21,7 +21,7 @@ from hindsched.models.base import Commitments
 from hindsched.online.simulator import simulate
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.astraea.oracle import build
+from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.program import solve_program
 from tests.astraea_example import worked_example
 from tests.brute_force.astraea import capacity_binds, optimum
@@ -129,7 +129,7 @@ def test_relaxations_from_tight_to_loose_and_the_dual(instance):
     payoffs = {job.name: dual.mu[j].value for j, job in enumerate(instance.jobs)}
     assert dual_violation(instance, prices, payoffs) <= 1e-6
     assert dual_objective(instance, prices, payoffs) == pytest.approx(value, abs=1e-6)
-    oracle = build(instance, rows="servers")
+    oracle = build_oracle(instance, rows="servers")
     assert oracle.bound(oracle.rows.pack(prices)) == pytest.approx(value, abs=1e-5)
     bounds = [best, schedules]
     for writing in ("modes", "literal"):

@@ -112,13 +112,25 @@ def test_file_form_and_round_trip(tmp_path):
 
 
 @pytest.mark.parametrize("layout", ["groups", "servers"])
-def test_layout_is_recognised_by_its_row_sets(layout):
+def test_the_file_names_its_layout_and_older_ones_are_recognised(layout):
     instance = three_jobs()
     oracle = ToyOracle(instance, "optional", layout)
     certificate = subgradient_bound(oracle, max_iterations=30).certificate
-    verified = verify_certificate(instance, certificate.to_dict())
-    assert verified.layout == layout
-    assert verified.bound == certificate.bound == verified.claimed
+    data = certificate.to_dict()
+    assert data["layout"] == layout
+    for _ in range(2):
+        verified = verify_certificate(instance, data)
+        assert verified.layout == layout
+        assert verified.bound == certificate.bound == verified.claimed
+        data = {key: value for key, value in data.items() if key != "layout"}
+
+
+def test_a_named_layout_is_the_only_one_that_is_tried():
+    instance = three_jobs()
+    oracle = ToyOracle(instance, "optional", "servers")
+    data = subgradient_bound(oracle, max_iterations=30).certificate.to_dict()
+    with pytest.raises(InputError, match="exactly the keys from, group, price, to"):
+        verify_certificate(instance, {**data, "layout": "groups"})
 
 
 def test_verification_needs_no_solver(tmp_path):
@@ -167,6 +179,9 @@ TAMPERINGS = {
     "formulation": (lambda d: d.update(formulation="mandatory"), "the prices prove"),
     "unknown_formulation": (lambda d: d.update(formulation="best"), "must be one of"),
     "no_formulation": (lambda d: d.update(formulation=None), "must be a string"),
+    "layout": (lambda d: d.update(layout="racks"), "must be groups or servers"),
+    "layout_number": (lambda d: d.update(layout=1), "must be groups or servers"),
+    "layout_list": (lambda d: d.update(layout=[]), "must be groups or servers"),
     "kind": (lambda d: d.update(kind="proof"), "must be one of lagrangian, lp-dual, tree"),
     "kind_tree": (lambda d: d.update(kind="tree"), "must be the list of leaves of a tree"),
     "sense": (lambda d: d.update(sense="min"), "must be max"),
@@ -179,12 +194,17 @@ TAMPERINGS = {
 }
 
 
-@pytest.mark.parametrize("name", TAMPERINGS)
-def test_tampering_is_caught_in_one_line(name):
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [(n, True) for n in TAMPERINGS] + [(n, False) for n in TAMPERINGS if "layout" not in n],
+)
+def test_tampering_is_caught_in_one_line(name, named):
     # One slot of one server for two jobs: the price 4 makes the formulations' bounds differ.
     instance = make("toymax", [(1, 1, 1, 6), (1, 1, 1, 3)], [1], 1)
     oracle = ToyOracle(instance, "optional", "groups")
     data = json.loads(json.dumps(certify(oracle, np.array([4.0])).to_dict()))
+    if not named:  # an older file
+        data.pop("layout")
     assert verify_certificate(instance, data).bound == pytest.approx(6.0)
     change, complaint = TAMPERINGS[name]
     change(data)

@@ -86,10 +86,13 @@ def test_file_form_and_round_trip(instance, tree):
         {"job": "j2", "of": "workers", "group": "w1", "slot": 5, "at_most": 1},
     ]
     assert data["prices"][3] == {**data["prices"][3], "bound": None, "prices": {}}
+    assert data["layout"] == "groups"
     verified = verify_certificate(instance, data)
     assert verified.layout == "groups"
     assert verified.bound == tree.bound == verified.claimed
     assert verified.certificate.to_dict() == tree.to_dict()
+    data.pop("layout")  # an older file
+    assert verify_certificate(instance, data).certificate.to_dict() == tree.to_dict()
 
 
 def raise_price(leaf):

@@ -31,9 +31,9 @@ from hindsched.solvers.certificate import (
     agrees,
     certify,
     check_certifies,
-    row_layouts,
+    oracle_of,
 )
-from hindsched.solvers.pricing.base import BlockOracle, build_oracle
+from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.decisions import Axes, Decision, from_file, to_file
 from hindsched.solvers.pricing.restricted import RestrictedOracle
 from hindsched.solvers.pricing.rows import Vector
@@ -42,6 +42,8 @@ EXPLAINING_STEPS = 150
 """Subgradient steps from the leaves' prices to prices that explain a gap without branching."""
 LEAF_KEYS = ("decisions", "bound", "prices")
 """Keys of a leaf in the file, in the order they are written."""
+ReadLeaf = tuple[tuple[Decision, ...], Vector, Any]
+"""Decisions and prices of a leaf, and the bound that its file states."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ class TreeCertificate(Certificate):
         A leaf's prices are good for its own solutions; some subgradient steps make the best of
         them good for all.
         """
-        oracle = self._oracle(instance)
+        oracle = oracle_of(self, instance)
         tried = {leaf.prices.tobytes(): leaf.prices for leaf in self.leaves}
         sign = 1.0 if self.sense == "max" else -1.0
         start = min(tried.values(), key=lambda prices: sign * oracle.bound(prices))
@@ -117,14 +119,6 @@ class TreeCertificate(Certificate):
             " without branching"
         )
         return alone, note
-
-    def _oracle(self, instance: Instance) -> BlockOracle:
-        for layout in row_layouts(self.family):
-            oracle = build_oracle(instance, self.formulation, rows=layout)
-            names = [(row_set.name, row_set.axes) for row_set in self.rows.sets]
-            if names == [(row_set.name, row_set.axes) for row_set in oracle.rows.sets]:
-                return oracle
-        raise InputError("prices", self.instance, "must use a row layout of the family")
 
 
 def certify_tree(
@@ -152,31 +146,32 @@ def certify_tree(
     return _assemble_tree(oracle, bounded)
 
 
-def verify_tree(oracle: BlockOracle, data: Mapping[str, Any], claimed: float) -> TreeCertificate:
-    """Recompute a tree certificate's bound in one row layout.
+def read_leaves(oracle: BlockOracle, rows: Any) -> list[ReadLeaf]:
+    """Read the file's leaves.
 
     Parameters
     ----------
     oracle : BlockOracle
-        Oracle in the layout that is tried.
-    data : mapping
-        JSON data of the certificate file.
-    claimed : float
-        The bound that it states.
+        Oracle in the layout of the file.
+    rows : list
+        The ``prices`` of the certificate file.
+
+    Returns
+    -------
+    list of (decisions, prices, bound)
+        With the bound that the file states.
 
     Raises
     ------
     InputError
-        If the leaves do not cover the root, one does not have the bound it states, or their worst
-        is not the bound that the file states.
+        If the rows are no leaves of the oracle's blocks and layout.
     """
-    rows = data["prices"]
     if not isinstance(rows, list) or not rows:
         raise InputError("prices", rows, "must be the list of leaves of a tree")
     if not oracle.features:
         raise InputError("kind", "tree", "the blocks of this family cannot be restricted")
     blocks = _block_names(oracle)
-    read: list[tuple[tuple[Decision, ...], Vector, Any]] = []
+    read: list[ReadLeaf] = []
     for number, row in enumerate(rows):
         where = f"prices[{number}]"
         if not isinstance(row, dict) or set(row) != set(LEAF_KEYS):
@@ -184,6 +179,27 @@ def verify_tree(oracle: BlockOracle, data: Mapping[str, Any], claimed: float) ->
         decisions = from_file(row["decisions"], oracle.features, blocks, f"{where}.decisions")
         prices = oracle.rows.from_file(row["prices"], f"{where}.prices")
         read.append((decisions, prices, row["bound"]))
+    return read
+
+
+def verify_leaves(oracle: BlockOracle, read: Sequence[ReadLeaf], claimed: float) -> TreeCertificate:
+    """Recompute the bound of what `read_leaves` read.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+        Oracle in the layout of the file.
+    read : sequence of (decisions, prices, bound)
+        The leaves, with the bounds that the file states.
+    claimed : float
+        The bound that the file states of the whole.
+
+    Raises
+    ------
+    InputError
+        If the leaves do not cover the root, one does not have the bound it states, or their worst
+        is not the bound that the file states.
+    """
     check_cover([decisions for decisions, _, _ in read], "prices")
     leaves = []
     for number, (decisions, prices, stated) in enumerate(read):
@@ -266,6 +282,7 @@ def _assemble_tree(oracle: BlockOracle, leaves: Sequence[Leaf]) -> TreeCertifica
         instance=oracle.instance.name,
         instance_sha256=oracle.instance.sha256(),
         formulation=oracle.formulation,
+        layout=oracle.layout,
         kind="tree",
         sense=oracle.sense,
         bound=worst.bound,

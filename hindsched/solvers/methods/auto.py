@@ -23,12 +23,12 @@ from hindsched.instances.base import Instance
 from hindsched.solutions.base import Solution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.lagrangian import Subgradient
-from hindsched.solvers.certificate import Certificate, certify, row_layouts
+from hindsched.solvers.certificate import Certificate, certify
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.methods.base import better, serve_nobody, solve_milp
 from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
 from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import BlockOracle, build_oracle
+from hindsched.solvers.pricing.base import BlockOracle, build_oracle, row_layouts
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result
 from hindsched.solvers.status import Status, StoppedBy

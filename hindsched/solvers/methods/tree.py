@@ -23,11 +23,10 @@ from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.branch_and_bound import BranchAndBound
 from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.bounds.node_solutions import NodeSolutions
-from hindsched.solvers.certificate import row_layouts
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.methods.auto import DEFAULT_SECONDS, Duel, infeasible
 from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import BlockOracle, build_oracle
+from hindsched.solvers.pricing.base import BlockOracle, build_oracle, row_layouts
 from hindsched.solvers.pricing.rows import Vector
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.progress import LineProgress

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.pricing.decisions import Axes, Feature, Limits
@@ -63,6 +64,8 @@ class BlockOracle(ABC):
         The instance.
     formulation : str
         Which of the family's problems.
+    layout : str
+        Name of the layout of the rows, one of the family's ``ORACLE_ROWS``.
     rows : Rows
         The linking rows with their real capacities b.
     optional : bool
@@ -77,6 +80,7 @@ class BlockOracle(ABC):
     sense: ClassVar[Literal["max", "min"]]
     instance: Instance
     formulation: str
+    layout: str
     rows: Rows
     optional: bool = False
     exact: bool = True
@@ -294,7 +298,21 @@ def build_oracle(
         The layout of the linking rows, by the family's own name (``ORACLE_ROWS`` of its module,
         the default first): certificates use a layout aggregated over identical servers where that
         costs nothing; ``"servers"`` always has one row a server, on which schedules are placed.
+
+    Raises
+    ------
+    InputError
+        For a formulation or a layout that the family does not have.
     """
+    layouts = row_layouts(instance.family)
+    if rows is not None and rows not in layouts:
+        raise InputError("rows", rows, f"must be {' or '.join(layouts)}")
     module = family_module("solvers.pricing", instance.family, "oracle")
-    oracle: BlockOracle = module.build(instance, instance.check_formulation(formulation), rows)
+    chosen = instance.check_formulation(formulation)
+    oracle: BlockOracle = module.build(instance, chosen, rows or layouts[0])
     return oracle
+
+
+def row_layouts(family: str) -> tuple[str, ...]:
+    """Names of a family's layouts of the linking rows, the default first."""
+    return tuple(family_module("solvers.pricing", family, "oracle").ORACLE_ROWS)

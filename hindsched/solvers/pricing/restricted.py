@@ -7,10 +7,7 @@ is a bound on every solution that obeys the decisions.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-
-import numpy as np
 
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import (
@@ -42,7 +39,7 @@ class RestrictedOracle(BlockOracle):
         self.limits = limits_of(decisions)
         self.sense = oracle.sense  # type: ignore[misc]
         self.instance, self.formulation = oracle.instance, oracle.formulation
-        self.rows, self.features = oracle.rows, oracle.features
+        self.layout, self.rows, self.features = oracle.layout, oracle.rows, oracle.features
         self.exact = oracle.exact
         self.optional = False  # staying out is a response like any other
 
@@ -90,11 +87,6 @@ class RestrictedOracle(BlockOracle):
     def price_terms(self, prices: Vector) -> Vector:
         """Terms of the bound that belong to the rows."""
         return self.oracle.price_terms(prices)
-
-    def has_empty_block(self) -> bool:
-        """Whether some block has no schedule at all: nothing obeys the decisions."""
-        values, _ = self.block_values(np.zeros(self.rows.size))
-        return any(math.isinf(value) for value in values)
 
     def _keeps_outside(self, limits: Limits) -> bool:
         """Whether the outside option is kept.

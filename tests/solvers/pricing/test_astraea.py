@@ -12,7 +12,7 @@ from hindsched.instances.io import read
 from hindsched.models.astraea.offline import round_instance
 from hindsched.online.astraea.paper import TenantRound
 from hindsched.solutions.astraea.solution import AstraeaSolution
-from hindsched.solvers.pricing.astraea.oracle import build
+from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.subproblem import model_response
 from tests.brute_force.astraea import optimum
 from tests.strategies.astraea import astraea_instances
@@ -31,7 +31,7 @@ def random_prices(oracle, seed):
 @FIXED
 @given(EITHER, st.integers(0, 2**32))
 def test_oracle_equals_the_subproblem_at_random_prices_and_residuals(instance, seed):
-    oracle = build(instance, rows="servers")
+    oracle = build_oracle(instance, rows="servers")
     prices, residual = random_prices(oracle, seed)
     for left in (None, residual):
         block = seed % oracle.num_blocks
@@ -57,7 +57,7 @@ def test_oracle_equals_the_subproblem_at_random_prices_and_residuals(instance, s
 @given(EITHER, st.integers(0, 2**32))
 def test_every_price_vector_bounds_the_optimum_in_both_layouts(instance, seed):
     best = optimum(instance).value
-    merged, servers = build(instance, rows="cluster"), build(instance, rows="servers")
+    merged, servers = build_oracle(instance, rows="cluster"), build_oracle(instance, rows="servers")
     for oracle in (merged, servers):
         prices, _ = random_prices(oracle, seed)
         assert oracle.bound(prices) >= best - 1e-9
@@ -77,7 +77,7 @@ def test_a_solution_read_back_uses_what_it_uses(instance):
     best = optimum(instance)
     solution = AstraeaSolution.from_assignments(instance, best.assignments)
     for layout in ("cluster", "servers"):
-        oracle = build(instance, rows=layout)
+        oracle = build_oracle(instance, rows=layout)
         found = oracle.use_of(solution)
         use = np.zeros(oracle.rows.size)
         for response in found:
@@ -98,7 +98,7 @@ def test_offers_at_uniform_prices_are_the_best_responses(instance, seed):
     bases = np.full(len(instance.worker_types), 5.0), np.full(len(instance.ps_types), 3.0)
     current = TenantRound(instance, slots, bases)
     num_w = len(instance.worker_types)
-    oracle = build(instance, rows="servers")
+    oracle = build_oracle(instance, rows="servers")
     current.free_workers -= rng.integers(0, 2, current.free_workers.shape)
     current.free_ps -= rng.integers(0, 2, current.free_ps.shape)
     np.maximum(current.free_workers, 0, out=current.free_workers)
@@ -132,14 +132,14 @@ def test_offers_at_uniform_prices_are_the_best_responses(instance, seed):
 def test_must_complete_without_room_bounds_nothing():
     instance = read("tests/data/instances/astraea-j5-s40.json")
     short = instance.with_fields(horizon=4)
-    oracle = build(short, "must-complete")
+    oracle = build_oracle(short, "must-complete")
     assert oracle.bound(np.zeros(oracle.rows.size)) == -np.inf
 
 
 def test_unknown_layout_and_residual_on_the_cluster():
     instance = read("tests/data/instances/astraea-j5-s40.json")
     with pytest.raises(InputError, match="rows"):
-        build(instance, rows="buckets")
-    oracle = build(instance)
+        build_oracle(instance, rows="buckets")
+    oracle = build_oracle(instance)
     with pytest.raises(InputError, match="servers"):
         oracle.best_response(0, np.zeros(oracle.rows.size), oracle.rows.capacity)

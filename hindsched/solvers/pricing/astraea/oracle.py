@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +102,8 @@ class AstraeaOracle(BlockOracle):
 
 class MergedOracle(AstraeaOracle):
     """Best responses on all servers merged into one."""
+
+    layout = "cluster"
 
     def _row_set(self, name: str, count: Integers, types: tuple[str, ...]) -> RowSet:
         slots = tuple(range(1, self.slots + 1))
@@ -187,6 +189,8 @@ class ServerOracle(AstraeaOracle):
     -----
     Ties: earlier types, centralised first, fewer workers, earlier start.
     """
+
+    layout = "servers"
 
     def _row_set(self, name: str, count: Integers, types: tuple[str, ...]) -> RowSet:
         names = tuple(server.name for server in self.instance.servers)
@@ -341,12 +345,7 @@ def merged_modes(instance: AstraeaInstance, job: AstraeaJob) -> tuple[Integers, 
     return np.ascontiguousarray(duration[keep]), np.ascontiguousarray(demand[keep])
 
 
-def build(
-    instance: Any, formulation: str | None = None, rows: str | None = None
-) -> MergedOracle | ServerOracle:
-    """Build the oracle; `rows` is one of `ORACLE_ROWS`."""
-    if rows is not None and rows not in ORACLE_ROWS:
-        raise InputError("rows", rows, f"must be one of {', '.join(ORACLE_ROWS)}")
-    if rows == "servers":
-        return ServerOracle(instance, formulation)
-    return MergedOracle(instance, formulation)
+def build(instance: AstraeaInstance, formulation: str, rows: str) -> MergedOracle | ServerOracle:
+    """Build the oracle with one of the layouts `ORACLE_ROWS`."""
+    oracle = ServerOracle if rows == "servers" else MergedOracle
+    return oracle(instance, formulation)

@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes, worker_room
 from hindsched.solutions.base import Assignment, Solution
@@ -80,6 +79,7 @@ class MergedOracle(BlockOracle):
         self.instance = instance
         self.formulation = instance.check_formulation(formulation)
         self.bucket = bucket
+        self.layout = "cluster" if bucket == 1 else "buckets"
         self.slots = self._prepare()
         resources = instance.resources
         total = instance.server_capacity.sum(axis=0)
@@ -261,6 +261,7 @@ class ServerOracle(BlockOracle):
 
     sense: ClassVar[Literal["max", "min"]] = "min"
     instance: BatchschedInstance
+    layout = "servers"
 
     def __init__(
         self,
@@ -390,14 +391,8 @@ class ServerOracle(BlockOracle):
         return [self._search.assignment(schedule)]
 
 
-def build(instance: Instance, formulation: str, rows: str | None = None) -> BlockOracle:
-    """Build the oracle with the given row layout; see `ORACLE_ROWS`."""
-    assert isinstance(instance, BatchschedInstance)
-    layout = ORACLE_ROWS[0] if rows is None else rows
-    if layout == "cluster":
-        return MergedOracle(instance, formulation)
-    if layout == "buckets":
-        return MergedOracle(instance, formulation, BUCKET)
-    if layout == "servers":
+def build(instance: BatchschedInstance, formulation: str, rows: str) -> BlockOracle:
+    """Build the oracle with one of the layouts `ORACLE_ROWS`."""
+    if rows == "servers":
         return ServerOracle(instance, formulation)
-    raise InputError("rows", layout, f"must be one of {', '.join(ORACLE_ROWS)}")
+    return MergedOracle(instance, formulation, BUCKET if rows == "buckets" else 1)

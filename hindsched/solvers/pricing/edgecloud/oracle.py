@@ -26,7 +26,6 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hindsched.errors import InputError
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.models.edgecloud.windows import GreedySchedule, read_past
 from hindsched.solutions.base import Assignment, Solution
@@ -115,8 +114,6 @@ class EdgecloudOracle(BlockOracle):
     instance: EdgecloudInstance
 
     def __init__(self, instance: EdgecloudInstance, formulation: str, layout: str) -> None:
-        if layout not in ORACLE_ROWS:
-            raise InputError("rows", layout, f"must be one of {', '.join(ORACLE_ROWS)}")
         self.instance = instance
         self.formulation = formulation
         self.layout = layout
@@ -319,8 +316,5 @@ class EdgecloudOracle(BlockOracle):
         return target.rows.pack(arrays)
 
 
-def build(
-    instance: EdgecloudInstance, formulation: str, rows: str | None = None
-) -> EdgecloudOracle:
-    """Build the oracle; `rows` is one of `ORACLE_ROWS`, None for the first."""
-    return EdgecloudOracle(instance, formulation, rows or ORACLE_ROWS[0])
+build = EdgecloudOracle
+"""Build the oracle with one of the layouts `ORACLE_ROWS`."""

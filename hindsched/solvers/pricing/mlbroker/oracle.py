@@ -25,8 +25,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hindsched.errors import InputError
-from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.instance import Floats, MlbrokerInstance
 from hindsched.instances.mlbroker.slot import Ints, SlotData
 from hindsched.solutions.base import Assignment, Solution
@@ -62,6 +60,7 @@ class MlbrokerOracle(BlockOracle):
 
     sense: ClassVar[Literal["max", "min"]] = "min"
     instance: MlbrokerInstance
+    layout = "servers"
 
     def __init__(self, instance: MlbrokerInstance, formulation: str) -> None:
         self.instance, self.formulation = instance, formulation
@@ -267,15 +266,6 @@ def _placed(values: Ints, first: int, horizon: int, empty: int = 0) -> Ints:
     return full
 
 
-def build(instance: Instance, formulation: str, rows: str | None = None) -> MlbrokerOracle:
-    """Build the oracle; data centres are not aggregated, so there is one layout.
-
-    Raises
-    ------
-    InputError
-        For a layout of the rows that mlbroker does not have.
-    """
-    assert isinstance(instance, MlbrokerInstance)
-    if rows is not None and rows not in ORACLE_ROWS:
-        raise InputError("rows", rows, f"must be {' or '.join(ORACLE_ROWS)} for mlbroker")
+def build(instance: MlbrokerInstance, formulation: str, rows: str) -> MlbrokerOracle:
+    """Build the oracle; data centres are not aggregated, so there is one layout."""
     return MlbrokerOracle(instance, formulation)

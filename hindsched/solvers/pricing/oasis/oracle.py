@@ -460,12 +460,8 @@ def _check_prices(prices: Vector) -> None:
         raise ValueError("prices of capacities must not be negative")
 
 
-def build(
-    instance: OasisInstance, formulation: str | None = None, rows: str | None = None
-) -> BlockOracle:
-    """Build the oracle; `rows` is one of `ORACLE_ROWS`."""
-    if rows is not None and rows not in ORACLE_ROWS:
-        raise InputError("rows", rows, f"must be one of {', '.join(ORACLE_ROWS)}")
+def build(instance: OasisInstance, formulation: str, rows: str) -> BlockOracle:
+    """Build the oracle with one of the layouts `ORACLE_ROWS`."""
     if rows == "patterns":
         from hindsched.solvers.pricing.oasis.patterns import PatternOracle
 

@@ -124,6 +124,7 @@ class PatternOracle(BlockOracle):
 
     sense: ClassVar[Literal["max", "min"]] = "max"
     instance: OasisInstance
+    layout = "patterns"
 
     def __init__(self, instance: OasisInstance, formulation: str | None = None) -> None:
         self.instance = instance

@@ -1,0 +1,1 @@
+"""Compiled kernels of gang: policies event by event, schedules by order, best responses."""

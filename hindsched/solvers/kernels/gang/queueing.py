@@ -1,0 +1,278 @@
+"""Policies that never pause a job: a queue in an order of its own, decided at every event.
+
+Three ways of going through the queue, in order of key and then of submission:
+
+``BLOCKING``
+    Start jobs from the head until one does not fit (strict FIFO where the key is the submission).
+``SKIPPING``
+    Start every job that fits (first fit).
+``BACKFILLING``
+    Start from the head until one does not fit; it gets a reservation at the earliest time at which
+    the running jobs, by their expected ends, leave room for it, and a later job starts only if it
+    fits and is expected to end by then or stands on GPUs that the reservation does not need (EASY:
+    Lifka 1995).
+
+A policy keeps its state in `Queue` and learns of arrivals and completions only: `run_queue` replays
+a whole trace, an online algorithm calls the same functions one event at a time.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from hindsched.instances.gang.instance import Ints, Vector
+from hindsched.solvers.kernels.gang.placing import (
+    Cluster,
+    empty_cluster,
+    most_places,
+    place,
+    release,
+)
+
+BLOCKING, SKIPPING, BACKFILLING = 0, 1, 2
+NEVER = np.int64(2**62)
+
+
+class Queue(NamedTuple):
+    """A policy's state.
+
+    Attributes
+    ----------
+    cluster : Cluster
+        Free GPUs and placements.
+    key : ndarray, shape (jobs,)
+        Smaller goes first; equal keys in order of position.
+    gpus, expected : ndarray of int, shape (jobs,)
+        GPUs of each job, and for how many slots it is expected to run.
+    waiting : ndarray of int, shape (jobs,)
+        Waiting jobs in order; the first ``sizes[0]``.
+    running : ndarray of int, shape (jobs,)
+        Running jobs by expected end; the first ``sizes[1]``.
+    end : ndarray of int, shape (jobs,)
+        Expected end of each running job.
+    started : ndarray of int, shape (jobs,)
+        Jobs started in this event.
+    sizes : ndarray of int, shape (2,)
+        Number of waiting and of running jobs.
+    failed : ndarray of int, shape (GPUs + 1,)
+        Serial number of the last pass in which a gang of that size did not fit.
+    """
+
+    cluster: Cluster
+    key: Vector
+    gpus: Ints
+    expected: Ints
+    waiting: Ints
+    running: Ints
+    end: Ints
+    started: Ints
+    sizes: Ints
+    failed: Ints
+
+
+def empty_queue(sizes: Ints, key: Vector, gpus: Ints, expected: Ints) -> Queue:
+    """A free cluster and an empty queue for jobs that become known later."""
+    jobs = gpus.size
+    cluster = empty_cluster(sizes, jobs, int(most_places(sizes, gpus).sum()) + sizes.size)
+    blank = np.zeros((4, jobs), dtype=np.int64)
+    failed = np.full(int(sizes.sum()) + 2, -1)  # the last entry numbers the passes
+    counts = np.zeros(2, dtype=np.int64)
+    return Queue(cluster, key, gpus, expected, *blank, counts, failed)
+
+
+@njit(cache=True)
+def enqueue(queue: Any, job: int) -> None:
+    """Put a job into the queue, behind equal keys."""
+    waiting, key = queue.waiting, queue.key
+    low, high = 0, queue.sizes[0]
+    while low < high:
+        middle = (low + high) // 2
+        if key[waiting[middle]] <= key[job]:
+            low = middle + 1
+        else:
+            high = middle
+    for index in range(queue.sizes[0], low, -1):
+        waiting[index] = waiting[index - 1]
+    waiting[low] = job
+    queue.sizes[0] += 1
+
+
+@njit(cache=True)
+def finish(queue: Any, job: int) -> None:
+    """A running job is complete."""
+    release(queue.cluster, job)
+    running, size = queue.running, queue.sizes[1]
+    index = 0
+    while running[index] != job:
+        index += 1
+    for later in range(index, size - 1):
+        running[later] = running[later + 1]
+    queue.sizes[1] -= 1
+
+
+@njit(cache=True)
+def _start(queue: Any, job: int, now: int, started: int) -> int:
+    end = now + queue.expected[job]
+    queue.end[job] = end
+    running, index = queue.running, queue.sizes[1]
+    while index > 0 and queue.end[running[index - 1]] > end:
+        running[index] = running[index - 1]
+        index -= 1
+    running[index] = job
+    queue.sizes[1] += 1
+    queue.started[started] = job
+    return started + 1
+
+
+@njit(cache=True)
+def start_jobs(queue: Any, now: int, way: int) -> int:
+    """Start what the policy starts now; says how many, their positions are in `started`."""
+    waiting, gpus, failed = queue.waiting, queue.gpus, queue.failed
+    size = queue.sizes[0]
+    room = queue.cluster.free.sum()
+    head = started = kept = 0
+    if way != SKIPPING:
+        while head < size and gpus[waiting[head]] <= room:
+            job = waiting[head]
+            if not place(queue.cluster, job, gpus[job]):
+                break
+            room -= gpus[job]
+            started = _start(queue, job, now, started)
+            head += 1
+    if way == SKIPPING and room > 0:
+        failed[-1] += 1
+        while head < size and room > 0:
+            job = waiting[head]
+            head += 1
+            width = gpus[job]
+            if width <= room and failed[width] != failed[-1]:
+                if place(queue.cluster, job, width):
+                    room -= width
+                    started = _start(queue, job, now, started)
+                    continue
+                failed[width] = failed[-1]
+            waiting[kept] = job
+            kept += 1
+    elif way == BACKFILLING and room > 0 and head < size - 1:
+        kept, head, started = _backfill(queue, now, head, started)
+    if head > kept:
+        for index in range(head, size):
+            waiting[kept + index - head] = waiting[index]
+        queue.sizes[0] = kept + size - head
+    return started
+
+
+@njit(cache=True)
+def reservation(queue: Any, job: int, now: int) -> Any:
+    """When a job that does not fit now can start, and GPUs left free by it then, by server."""
+    cluster = queue.cluster
+    used, free = cluster.used[0], cluster.free.copy()
+    index, until = 0, now
+    fits = False
+    while not fits:
+        until = max(now, queue.end[queue.running[index]])
+        while index < queue.sizes[1] and max(now, queue.end[queue.running[index]]) == until:
+            release(cluster, queue.running[index])
+            index += 1
+        fits = place(cluster, job, queue.gpus[job])
+    spare = cluster.free.copy()
+    cluster.free[:] = free
+    cluster.used[0] = used
+    return until, spare
+
+
+@njit(cache=True)
+def _backfill(queue: Any, now: int, head: int, started: int) -> tuple[int, int, int]:
+    """Start later jobs that do not delay the head; (kept, next position, started)."""
+    cluster, waiting, gpus = queue.cluster, queue.waiting, queue.gpus
+    first = waiting[head]
+    until, spare = reservation(queue, first, now)
+    cluster.count[first] = 0
+    waiting[0] = first
+    kept = 1
+    size = queue.sizes[0]
+    room = cluster.free.sum()
+    index = head + 1
+    while index < size and room > 0:
+        job = waiting[index]
+        index += 1
+        if gpus[job] <= room:
+            short = now + queue.expected[job] <= until
+            if _place_beside(cluster, job, gpus[job], spare, short):
+                room -= gpus[job]
+                started = _start(queue, job, now, started)
+                continue
+        waiting[kept] = job
+        kept += 1
+    return kept, index, started
+
+
+@njit(cache=True)
+def _place_beside(cluster: Any, job: int, gpus: int, spare: Any, short: bool) -> bool:
+    """Place a job that ends before the reservation, or on GPUs that it does not need."""
+    if short:
+        return place(cluster, job, gpus)
+    free = cluster.free.copy()
+    for server in range(free.size):
+        cluster.free[server] = min(free[server], spare[server])
+    fits = place(cluster, job, gpus)
+    cluster.free[:] = free
+    if fits:
+        for index in range(cluster.offset[job], cluster.offset[job] + cluster.count[job]):
+            server = cluster.server[index]
+            cluster.free[server] -= cluster.held[index]
+            spare[server] -= cluster.held[index]
+    return fits
+
+
+def run_queue(
+    sizes: Ints, submit: Ints, duration: Ints, gpus: Ints, key: Vector, expected: Ints, way: int
+) -> tuple[Ints, Cluster]:
+    """Replay a whole trace.
+
+    Parameters
+    ----------
+    sizes : ndarray of int, shape (servers,)
+        GPUs of each server.
+    submit, duration, gpus, expected : ndarray of int, shape (jobs,)
+        The jobs; `expected` is what a policy believes of the duration.
+    key : ndarray, shape (jobs,)
+        Order in the queue.
+    way : int
+        How the queue is gone through.
+
+    Returns
+    -------
+    start : ndarray of int, shape (jobs,)
+    cluster : Cluster
+        Where each job stood: its ``offset, count, server, held``.
+    """
+    queue = empty_queue(sizes, key, gpus, expected)
+    order = np.argsort(submit, kind="stable")
+    return _run(queue, order, submit, duration, way), queue.cluster
+
+
+@njit(cache=True)
+def _run(queue: Any, order: Any, submit: Any, duration: Any, way: int) -> Any:
+    jobs = submit.size
+    start = np.full(jobs, -1)
+    ends = [(NEVER, np.int64(-1))]
+    arrived = 0
+    while arrived < jobs or len(ends) > 1:
+        now = ends[0][0]
+        if arrived < jobs:
+            now = min(now, submit[order[arrived]])
+        while ends[0][0] <= now:
+            finish(queue, heapq.heappop(ends)[1])
+        while arrived < jobs and submit[order[arrived]] <= now:
+            enqueue(queue, order[arrived])
+            arrived += 1
+        for index in range(start_jobs(queue, now, way)):
+            job = queue.started[index]
+            start[job] = now
+            heapq.heappush(ends, (now + duration[job], np.int64(job)))
+    return start

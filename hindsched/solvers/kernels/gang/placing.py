@@ -25,7 +25,7 @@ class Cluster(NamedTuple):
         GPUs of each server, in all and free.
     by_size : ndarray of int, shape (servers,)
         Servers, largest first.
-    offset, count : ndarray of int, shape (jobs,)
+    offset, number : ndarray of int, shape (jobs,)
         Where a job's places stand in `server` and `held`; no places: it holds nothing.
     server, held : ndarray of int, shape (places,)
         A job's servers and the GPUs it holds there. Grows; `used` counts.
@@ -37,7 +37,7 @@ class Cluster(NamedTuple):
     free: Ints
     by_size: Ints
     offset: Ints
-    count: Ints
+    number: Ints
     server: Ints
     held: Ints
     used: Ints
@@ -92,7 +92,7 @@ def place(cluster: Any, job: int, gpus: int) -> bool:
         free[best] -= left
         number += 1
     cluster.offset[job] = at
-    cluster.count[job] = number
+    cluster.number[job] = number
     cluster.used[0] = at + number
     return True
 
@@ -100,5 +100,5 @@ def place(cluster: Any, job: int, gpus: int) -> bool:
 @njit(cache=True)
 def release(cluster: Any, job: int) -> None:
     """Give a job's GPUs back; where it stood is kept."""
-    for index in range(cluster.offset[job], cluster.offset[job] + cluster.count[job]):
+    for index in range(cluster.offset[job], cluster.offset[job] + cluster.number[job]):
         cluster.free[cluster.server[index]] += cluster.held[index]

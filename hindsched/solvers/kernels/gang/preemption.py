@@ -71,12 +71,14 @@ def empty_ranks(sizes: Ints, gpus: Ints, duration: Ints) -> Ranks:
     """A free cluster and no jobs yet."""
     jobs = gpus.size
     cluster = empty_cluster(sizes, jobs, 4 * int(sizes.sum()) + sizes.size)
-    blank = np.zeros((6, jobs), dtype=np.int64)
+    done, key, waiting, running, stopped, started = np.zeros((6, jobs), dtype=np.int64)
     failed = np.full(int(sizes.sum()) + 2, -1)
     since = np.full(jobs, -1)
     counts = np.zeros(4, dtype=np.int64)
-    done, key, *lists = blank
-    return Ranks(cluster, gpus, done, since, duration, key, *lists, counts, failed)
+    return Ranks(
+        cluster, gpus, done, since, duration, key, waiting, running, stopped, started, counts,
+        failed,
+    )  # fmt: skip
 
 
 @njit(cache=True)
@@ -126,7 +128,7 @@ def leave(ranks: Any, job: int, now: int) -> None:
 @njit(cache=True)
 def _keep(cluster: Any, job: int) -> bool:
     """Book a job where it stands already, if that is still free."""
-    first, last = cluster.offset[job], cluster.offset[job] + cluster.count[job]
+    first, last = cluster.offset[job], cluster.offset[job] + cluster.number[job]
     for index in range(first, last):
         if cluster.free[cluster.server[index]] < cluster.held[index]:
             return False
@@ -143,13 +145,13 @@ def _compact(ranks: Any) -> None:
         return
     total = 0
     for index in range(ranks.sizes[1]):
-        total += cluster.count[ranks.running[index]]
+        total += cluster.number[ranks.running[index]]
     server = np.empty(total, dtype=np.int64)
     held = np.empty(total, dtype=np.int64)
     at = 0
     for index in range(ranks.sizes[1]):
         job = ranks.running[index]
-        first, count = cluster.offset[job], cluster.count[job]
+        first, count = cluster.offset[job], cluster.number[job]
         server[at : at + count] = cluster.server[first : first + count]
         held[at : at + count] = cluster.held[first : first + count]
         cluster.offset[job] = at
@@ -323,12 +325,12 @@ def _run(ranks: Any, submit: Any, way: int, threshold: int) -> Any:
             job = ranks.started[index]
             if size == rows.shape[0]:
                 rows = _grown(rows)
-            while held + cluster.count[job] > places.shape[0]:
+            while held + cluster.number[job] > places.shape[0]:
                 places = _grown(places)
             rows[size, 0] = job
             rows[size, 1] = now
             row_of[job] = size
-            for index_of_place in range(cluster.count[job]):
+            for index_of_place in range(cluster.number[job]):
                 places[held, 0] = size
                 places[held, 1] = cluster.server[cluster.offset[job] + index_of_place]
                 places[held, 2] = cluster.held[cluster.offset[job] + index_of_place]

@@ -34,7 +34,7 @@ from hindsched.solvers.kernels.gang.placing import (
 )
 
 BLOCKING, SKIPPING, BACKFILLING = 0, 1, 2
-NEVER = np.int64(2**62)
+NEVER: Any = np.int64(2**62)
 
 
 class Queue(NamedTuple):
@@ -78,10 +78,10 @@ def empty_queue(sizes: Ints, key: Vector, gpus: Ints, expected: Ints) -> Queue:
     """A free cluster and an empty queue for jobs that become known later."""
     jobs = gpus.size
     cluster = empty_cluster(sizes, jobs, int(most_places(sizes, gpus).sum()) + sizes.size)
-    blank = np.zeros((4, jobs), dtype=np.int64)
+    waiting, running, end, started = np.zeros((4, jobs), dtype=np.int64)
     failed = np.full(int(sizes.sum()) + 2, -1)  # the last entry numbers the passes
     counts = np.zeros(2, dtype=np.int64)
-    return Queue(cluster, key, gpus, expected, *blank, counts, failed)
+    return Queue(cluster, key, gpus, expected, waiting, running, end, started, counts, failed)
 
 
 @njit(cache=True)
@@ -191,7 +191,7 @@ def _backfill(queue: Any, now: int, head: int, started: int) -> tuple[int, int, 
     cluster, waiting, gpus = queue.cluster, queue.waiting, queue.gpus
     first = waiting[head]
     until, spare = reservation(queue, first, now)
-    cluster.count[first] = 0
+    cluster.number[first] = 0
     waiting[0] = first
     kept = 1
     size = queue.sizes[0]
@@ -222,7 +222,7 @@ def _place_beside(cluster: Any, job: int, gpus: int, spare: Any, short: bool) ->
     fits = place(cluster, job, gpus)
     cluster.free[:] = free
     if fits:
-        for index in range(cluster.offset[job], cluster.offset[job] + cluster.count[job]):
+        for index in range(cluster.offset[job], cluster.offset[job] + cluster.number[job]):
             server = cluster.server[index]
             cluster.free[server] -= cluster.held[index]
             spare[server] -= cluster.held[index]
@@ -249,7 +249,7 @@ def run_queue(
     -------
     start : ndarray of int, shape (jobs,)
     cluster : Cluster
-        Where each job stood: its ``offset, count, server, held``.
+        Where each job stood: its ``offset, number, server, held``.
     """
     queue = empty_queue(sizes, key, gpus, expected)
     order = np.argsort(submit, kind="stable")

@@ -69,10 +69,11 @@ def empty_plan(sizes: Ints, gpus: Ints, expected: Ints) -> Plan:
     room[:servers] = sizes
     after = np.arange(1, steps + 1)
     after[:servers] = after[-1] = -1
-    blank = np.zeros((4, jobs), dtype=np.int64)
+    start, end, waiting, started = np.zeros((4, jobs), dtype=np.int64)
     return Plan(
         cluster, np.zeros(steps, dtype=np.int64), room, after, np.arange(servers),
-        np.array([servers]), gpus, expected, *blank, np.zeros(1, dtype=np.int64),
+        np.array([servers]), gpus, expected, start, end, waiting, started,
+        np.zeros(1, dtype=np.int64),
     )  # fmt: skip
 
 
@@ -185,7 +186,7 @@ def _place_at(plan: Any, job: int, start: int) -> bool:
         cluster.server[at + number] = best
         cluster.held[at + number] = left
         number += 1
-    cluster.count[job] = number
+    cluster.number[job] = number
     return True
 
 
@@ -216,7 +217,7 @@ def _earliest(plan: Any, job: int, now: int) -> int:
 @njit(cache=True)
 def _book(plan: Any, job: int, start: int, end: int, sign: int) -> None:
     cluster = plan.cluster
-    for index in range(cluster.offset[job], cluster.offset[job] + cluster.count[job]):
+    for index in range(cluster.offset[job], cluster.offset[job] + cluster.number[job]):
         _change(plan, cluster.server[index], start, end, sign * cluster.held[index])
 
 

@@ -1,0 +1,1 @@
+"""Online algorithms of gang: the schedulers in use."""

@@ -2,105 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
-from hindsched.analysis.ratio import (
-    INVERSE_NOTE,
-    Interval,
-    Optimum,
-    Ratio,
-    Sense,
-    competitive_ratio,
-    mean_ratio,
-    optimum_of,
-)
-from hindsched.analysis.tables import RUN_FACTS, optimum_row, run_row, summary_row, text_table
+from hindsched.analysis.algorithm_ratio import AlgorithmRatio, ratio_of
+from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE, Optimum, Sense, optimum_of
+from hindsched.analysis.statistics import paired_rows, profile_rows
+from hindsched.analysis.summary import summary_row
 from hindsched.analysis.tasks import OFFLINE, ONLINE, Record
 from hindsched.errors import SolveFailed
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-@dataclass(frozen=True)
-class AlgorithmRatio:
-    """An algorithm on one instance, over its seeds.
-
-    Parameters
-    ----------
-    instance, family, algorithm : str
-        What ran on what.
-    settings : dict
-        Its settings.
-    runs : list of (Record, Ratio)
-        Each seed's record and ratio; one for a deterministic algorithm.
-    theorem : dict, optional
-        ``{kind, value, assumptions}`` of the paper's own algorithm.
-    """
-
-    instance: str
-    family: str
-    algorithm: str
-    settings: Mapping[str, Any]
-    runs: Sequence[tuple[Record, Ratio]]
-    theorem: Mapping[str, Any] | None = None
-
-    @property
-    def objective(self) -> float | None:
-        """Mean objective over the seeds; None if a run failed."""
-        found = [record.get("objective") for record, _ in self.runs]
-        known = [value for value in found if value is not None]
-        return fmean(known) if known and len(known) == len(found) else None
-
-    @cached_property
-    def ratio(self) -> Ratio:
-        """Mean ratio and mean difference over the seeds."""
-        if len(self.runs) == 1:
-            return self.runs[0][1]
-        ratios = [ratio for _, ratio in self.runs]
-        mean, _, _ = mean_ratio(ratios)
-        differences = [Ratio(ratio.difference, Interval()) for ratio in ratios]
-        reasons = list(dict.fromkeys(ratio.reason for ratio in ratios if ratio.reason))
-        return Ratio(mean, mean_ratio(differences)[0], "; ".join(reasons) or None)
-
-    @property
-    def errors(self) -> list[str]:
-        """Why runs failed."""
-        return [str(record["error"]) for record, _ in self.runs if record["status"] != "ok"]
-
-    @property
-    def in_feasible_set(self) -> bool:
-        """False for a baseline that may do what the offline problem forbids."""
-        return all(record.get("in_feasible_set", True) for record, _ in self.runs)
-
-    def to_dict(self) -> dict[str, Any]:
-        """One entry of ``algorithms`` that ``ratio --json`` prints."""
-        _, lower_spread, upper_spread = mean_ratio([ratio for _, ratio in self.runs])
-        seeds = [
-            {
-                "seed": record["seed"],
-                "objective": record.get("objective"),
-                **ratio.to_dict(),
-                "error": record["error"],
-            }
-            for record, ratio in self.runs
-        ]
-        facts = {name: _median(record.get(name) for record, _ in self.runs) for name in RUN_FACTS}
-        return {
-            "algorithm": self.algorithm,
-            "settings": dict(self.settings),
-            "objective": self.objective,
-            **self.ratio.to_dict(),
-            "in_feasible_set": self.in_feasible_set,
-            "spread": {"lower": lower_spread.to_dict(), "upper": upper_spread.to_dict()},
-            "seeds": seeds,
-            "theorem": self.theorem,
-            **facts,
-        }
 
 
 @dataclass(frozen=True)
@@ -166,8 +81,37 @@ class InstanceComparison:
         """One row a run, as a pandas frame."""
         return Comparison([self.offline, *self._online_records()]).to_frame()
 
+    def optimum_row(self) -> dict[str, Any]:
+        """One row of `Comparison.optima_frame`: what is known of the optimum."""
+        facts = (
+            "method", "formulation", "objective", "bound", "gap", "stopped_by", "seconds",
+            "backend",
+        )  # fmt: skip
+        return {
+            "family": self.family,
+            "instance": self.instance,
+            "lower": self.optimum.interval.lower,
+            "upper": self.optimum.interval.upper,
+            "status": self.optimum.status,
+            "best": self.optimum.best,
+            "proof": self.optimum.proof,
+            **{name: self.offline.get(name) for name in facts},
+            "error": self.offline["error"],
+        }
+
+    def lines(self) -> list[tuple[str, ...]]:
+        """Cells of the text table: the optimum, then objective and ratio of each algorithm."""
+        optimum = f"optimum in {self.optimum.interval}"
+        lines: list[tuple[str, ...]] = [(self.instance, "(offline)", "", "", optimum)]
+        for row in self.algorithms:
+            objective = "-" if row.objective is None else f"{row.objective:.6g}"
+            interval = str(row.ratio.interval) if row.ratio.exists else "none"
+            star = "*" if row.ratio.starred else ""
+            lines.append(("", row.label, objective, interval + star, row.ratio.reason or ""))
+        return lines
+
     def __str__(self) -> str:
-        return text_table([self])
+        return _text_table([self])
 
     def __repr__(self) -> str:
         return str(self)
@@ -199,7 +143,7 @@ class Comparison:
         return [_compare_one(item, online.get(name, [])) for name, item in offline.items()]
 
     def __str__(self) -> str:
-        return text_table(self.instances)
+        return _text_table(self.instances)
 
     def __repr__(self) -> str:
         return str(self)
@@ -221,33 +165,50 @@ class Comparison:
         Returns
         -------
         list of dict
-            ``family, algorithm, instances``; ``mean_lower, mean_upper``: mean of the lower and of
-            the upper ends of the ratios; ``worst_lower, worst_upper``: the largest of them;
-            ``without_ratio``: instances on which there is none, which the means leave out. An
-            upper number is None if the optimum of one of the instances has no bound.
+            Columns of `summary.summary_row`.
         """
+        return [summary_row(*key, found) for key, found in self._by_algorithm().items()]
+
+    def _by_algorithm(self) -> dict[tuple[str, str], list[AlgorithmRatio]]:
         grouped: dict[tuple[str, str], list[AlgorithmRatio]] = {}
         for item in self.instances:
             for row in item.algorithms:
                 grouped.setdefault((item.family, row.algorithm), []).append(row)
-        return [summary_row(*key, found) for key, found in grouped.items()]
+        return grouped
+
+    def paired_frame(self) -> pd.DataFrame:
+        """Each two algorithms on the same instances, see `statistics.paired_rows`."""
+        import pandas as pd
+
+        rows = [row for item in self._families().values() for row in paired_rows(item)]
+        return pd.DataFrame(rows)
+
+    def profile_frame(self) -> pd.DataFrame:
+        """Performance profiles, see `statistics.profile_rows`."""
+        import pandas as pd
+
+        rows = [row for item in self._families().values() for row in profile_rows(item)]
+        return pd.DataFrame(rows)
+
+    def _families(self) -> dict[str, dict[str, list[AlgorithmRatio]]]:
+        """Ratios by family and algorithm."""
+        found: dict[str, dict[str, list[AlgorithmRatio]]] = {}
+        for (family, algorithm), rows in self._by_algorithm().items():
+            found.setdefault(family, {})[algorithm] = rows
+        return found
 
     def to_frame(self) -> pd.DataFrame:
         """Tidy table of runs: one row per (instance, algorithm, seed)."""
         import pandas as pd
 
-        rows: list[dict[str, Any]] = []
-        for item in self.instances:
-            for algorithm in item.algorithms:
-                for record, ratio in algorithm.runs:
-                    rows.append(run_row(item, algorithm, record, ratio))
+        rows = [row for item in self.instances for found in item.algorithms for row in found.rows()]
         return pd.DataFrame(rows, columns=None if rows else ["family", "instance", "algorithm"])
 
     def optima_frame(self) -> pd.DataFrame:
         """Tidy table of offline solves: one row an instance."""
         import pandas as pd
 
-        return pd.DataFrame([optimum_row(item) for item in self.instances])
+        return pd.DataFrame([item.optimum_row() for item in self.instances])
 
     def job_frame(self) -> pd.DataFrame:
         """Tidy table of jobs: one row per (instance, algorithm, seed, job)."""
@@ -283,7 +244,8 @@ def _compare_one(offline: Record, online: Sequence[Record]) -> InstanceCompariso
             family=offline.get("family", ""),
             algorithm=name,
             settings=records[0]["settings"],
-            runs=[(record, _ratio_of(optimum, record)) for record in records],
+            runs=[(record, ratio_of(optimum, record)) for record in records],
+            optimum=optimum,
             theorem=next((item["theorem"] for item in records if item.get("theorem")), None),
         )
         for name, records in grouped.items()
@@ -312,15 +274,16 @@ def _optimum(offline: Record, online: Sequence[Record]) -> tuple[Optimum, str | 
     return optimum, None
 
 
-def _ratio_of(optimum: Optimum, record: Record) -> Ratio:
-    return competitive_ratio(
-        optimum,
-        record.get("objective"),
-        in_feasible_set=record.get("in_feasible_set", True),
-        violations=len(record.get("violations", ())),
-    )
-
-
-def _median(values: Any) -> float | None:
-    known = [value for value in values if value is not None]
-    return median(known) if known else None
+def _text_table(items: Sequence[InstanceComparison]) -> str:
+    """Aligned lines, and what a star means where there is one."""
+    lines: list[tuple[str, ...]] = [("instance", "algorithm", "objective", "ratio", "")]
+    lines += [line for item in items for line in item.lines()]
+    widths = [max(len(line[column]) for line in lines) for column in range(4)]
+    texts = [
+        "  ".join(
+            [*(text.ljust(width) for text, width in zip(line, widths, strict=False)), line[4]]
+        ).rstrip()
+        for line in lines
+    ]
+    starred = any(row.ratio.starred for item in items for row in item.algorithms)
+    return "\n".join([*texts, *([STAR_NOTE] if starred else [])])

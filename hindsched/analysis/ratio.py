@@ -6,9 +6,9 @@ worse in either sense. Papers that report the inverse are converted.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Any, Literal
 
 from hindsched.errors import SolveFailed
@@ -25,21 +25,28 @@ INVERSE_NOTE = (
     "worse; figures of papers that report the inverse were converted."
 )
 
+STAR_NOTE = (
+    "* may do what the offline problem forbids: the plain quotient to its optimum, which may be "
+    "below 1."
+)
+
 
 @dataclass(frozen=True)
 class Interval:
-    """A closed interval; an end that is not known is None."""
+    """A closed interval; an end that is not known is None, one that is infinite ``math.inf``."""
 
     lower: float | None = None
     upper: float | None = None
 
-    def to_dict(self) -> dict[str, float | None]:
-        """JSON data."""
-        return {"lower": self.lower, "upper": self.upper}
+    def to_dict(self) -> dict[str, float | str | None]:
+        """JSON data; infinity, for which JSON has no number, is the word ``inf``."""
+        return {"lower": _word(self.lower), "upper": _word(self.upper)}
 
     def __str__(self) -> str:
         if self.lower is None and self.upper is None:
             return "unknown"
+        if self.lower == math.inf:
+            return "inf"
         return f"[{_show(self.lower)}, {_show(self.upper)}]"
 
 
@@ -121,28 +128,39 @@ class Ratio:
     Parameters
     ----------
     interval : Interval
-        The ratio lies in it; both ends None when there is no ratio.
+        The ratio lies in it; both ends None when there is no ratio. An algorithm that earns nothing
+        where something can be earned has ratio infinity.
     difference : Interval
         OPT - ALG lies in it; negative when minimising.
     reason : str, optional
-        Why there is no ratio, or why an end is not known.
+        Why there is no ratio, why it is infinite or why an end is not known.
+    starred : bool
+        True for a plain quotient: the algorithm may do what the offline problem forbids, so that it
+        may be below 1.
     """
 
     interval: Interval
     difference: Interval
     reason: str | None = None
+    starred: bool = False
 
     @property
     def exists(self) -> bool:
         """Whether at least one end is known."""
         return self.interval != Interval()
 
+    @property
+    def is_infinite(self) -> bool:
+        """Whether the algorithm earns nothing where something can be earned."""
+        return self.interval.lower == math.inf
+
     def to_dict(self) -> dict[str, Any]:
-        """JSON data: ``ratio`` (None when there is none), ``difference``, ``reason``."""
+        """JSON data: ``ratio`` (None if there is none), ``difference, reason, starred``."""
         return {
             "ratio": self.interval.to_dict() if self.exists else None,
             "difference": self.difference.to_dict(),
             "reason": self.reason,
+            "starred": self.starred,
         }
 
 
@@ -165,7 +183,7 @@ def competitive_ratio(
     in_feasible_set: bool = True,
     violations: int = 0,
 ) -> Ratio:
-    """Ratio of one run.
+    """Ratio of one run, or of the expected objective of a randomised algorithm.
 
     Parameters
     ----------
@@ -174,7 +192,7 @@ def competitive_ratio(
     objective : float or None
         What the algorithm reached; None if the run failed.
     in_feasible_set : bool
-        False for a baseline that may do what the offline problem forbids: it has no ratio.
+        False for a baseline that may do what the offline problem forbids: its quotient is starred.
     violations : int
         Number of broken constraints of the run; with any there is no ratio.
     """
@@ -185,50 +203,52 @@ def competitive_ratio(
         None if known.lower is None else known.lower - objective,
         None if known.upper is None else known.upper - objective,
     )
-    if not in_feasible_set:
-        return Ratio(Interval(), difference, "may do what the offline problem forbids")
-    if violations:
+    if violations and in_feasible_set:
         return Ratio(Interval(), difference, f"breaks {violations} constraints")
     if optimum.sense == "max":
-        return _ratio_of_values(known, objective, difference)
-    return _ratio_of_costs(known, objective, difference)
+        interval, reason = _ratio_of_values(known, objective)
+    else:
+        interval, reason = _ratio_of_costs(known, objective)
+    if not in_feasible_set:
+        reason = "; ".join(filter(None, ("may do what the offline problem forbids", reason)))
+    return Ratio(interval, difference, reason, starred=not in_feasible_set)
 
 
-def _ratio_of_values(known: Interval, objective: float, difference: Interval) -> Ratio:
-    if objective <= 0:
-        return Ratio(Interval(), difference, "earns nothing or less")
-    interval = Interval(_divide(known.lower, objective), _divide(known.upper, objective))
+def _ratio_of_values(known: Interval, earned: float) -> tuple[Interval, str | None]:
+    """OPT / ALG; 0 / 0 is 1, for nothing was to be earned."""
+    if earned < 0:
+        return Interval(), "earns less than nothing"
+    if earned == 0:
+        if known.upper == 0:
+            return Interval(1.0, 1.0), None
+        if known.lower is None or known.lower <= 0:
+            return Interval(1.0, math.inf), "earns nothing, and perhaps nothing can be earned"
+        return Interval(math.inf, math.inf), "earns nothing"
     reason = None if known.upper is not None else "the optimum has no upper bound"
-    return Ratio(interval, difference, reason)
+    return Interval(_divide(known.lower, earned), _divide(known.upper, earned)), reason
 
 
-def _ratio_of_costs(known: Interval, objective: float, difference: Interval) -> Ratio:
-    if known.upper is not None and known.upper <= 0:
-        return Ratio(Interval(), difference, "the optimum costs nothing or less")
-    lower = None if known.upper is None else objective / known.upper
+def _ratio_of_costs(known: Interval, cost: float) -> tuple[Interval, str | None]:
+    """ALG / OPT; 0 / 0 is 1."""
+    if known.upper is not None and known.upper < 0:
+        return Interval(), "the optimum costs less than nothing"
+    if known.upper == 0:
+        ratio = 1.0 if cost == 0 else math.inf
+        return Interval(ratio, ratio), None if cost == 0 else "the optimum costs nothing"
+    lower = None if known.upper is None else cost / known.upper
     if known.lower is None or known.lower <= 0:
-        return Ratio(Interval(lower, None), difference, "the optimum has no positive lower bound")
-    return Ratio(Interval(lower, objective / known.lower), difference)
+        return Interval(lower, None), "the optimum has no positive lower bound"
+    return Interval(lower, cost / known.lower), None
 
 
-def mean_ratio(ratios: Sequence[Ratio]) -> tuple[Interval, Interval, Interval]:
-    """Mean over seeds and the spread of both ends.
+def spread(ratios: Sequence[Ratio]) -> tuple[Interval, Interval]:
+    """Smallest and largest lower end, smallest and largest upper end, over seeds or instances.
 
-    Returns
-    -------
-    mean, lower_spread, upper_spread : Interval
-        Mean of the lower and of the upper ends over the seeds that have them all; smallest and
-        largest lower end; smallest and largest upper end. An end that a seed lacks is None.
+    An end that one of them lacks is None.
     """
     lowers = [ratio.interval.lower for ratio in ratios]
     uppers = [ratio.interval.upper for ratio in ratios]
-    mean = Interval(_mean(lowers), _mean(uppers))
-    return mean, _spread(lowers), _spread(uppers)
-
-
-def _mean(ends: Sequence[float | None]) -> float | None:
-    known = [end for end in ends if end is not None]
-    return fmean(known) if known and len(known) == len(ends) else None
+    return _spread(lowers), _spread(uppers)
 
 
 def _spread(ends: Sequence[float | None]) -> Interval:
@@ -236,6 +256,10 @@ def _spread(ends: Sequence[float | None]) -> Interval:
     if not known or len(known) < len(ends):
         return Interval()
     return Interval(min(known), max(known))
+
+
+def _word(end: float | None) -> float | str | None:
+    return "inf" if end == math.inf else end
 
 
 def _divide(value: float | None, by: float) -> float | None:

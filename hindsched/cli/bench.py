@@ -46,7 +46,12 @@ DEFAULT_TIME_LIMIT = 10.0
 RESULTS = Path("results")
 OPTIMA_COLUMNS = ("instance", "optimum in", "status", "proof", "gap", "seconds")
 RATIO_COLUMNS = (
-    "algorithm", "instances", "mean >=", "mean <=", "worst >=", "worst <=", "no ratio",
+    "algorithm", "instances", "median >=", "median <=", "worst >=", "worst <=", "sums >=",
+    "sums <=", "note",
+)  # fmt: skip
+SHOWN = (
+    "algorithm", "instances", "median_lower", "median_upper", "worst_lower", "worst_upper",
+    "sums_lower", "sums_upper",
 )  # fmt: skip
 FREE_ON_RESUME = ("workers", "dask", "out", "resume", "as_json")
 """Options that do not change a number, so that a resumed run may have others."""
@@ -155,6 +160,8 @@ def _show(comparison: Comparison, store: ResultStore, path: Path, *, as_json: bo
             }
         )
         return
+    from hindsched.analysis.ratio import STAR_NOTE
+
     summary = comparison.summary_rows()
     for family in dict.fromkeys(item.family for item in comparison.instances):
         optima = [
@@ -171,12 +178,21 @@ def _show(comparison: Comparison, store: ResultStore, path: Path, *, as_json: bo
         ]
         out.print(table(f"{family}: optima", OPTIMA_COLUMNS, optima))
         ratios = [
-            [digits(value, 4) for name, value in row.items() if name != "family"]
+            [*(digits(row[name], 4) for name in SHOWN), note_of(row)]
             for row in summary
             if row["family"] == family
         ]
         out.print(table(f"{family}: competitive ratios", RATIO_COLUMNS, ratios))
+    if any(row["starred"] for row in summary):
+        say(STAR_NOTE)
     out.print(f"report: {path}", markup=False, soft_wrap=True)
+
+
+def note_of(row: Mapping[str, Any]) -> str:
+    """What the numbers of a summary row leave open: infinite, absent and starred ratios."""
+    notes = [f"inf on {row['infinite']} of {row['instances']}"] if row["infinite"] else []
+    notes += [f"no ratio on {row['without_ratio']}"] if row["without_ratio"] else []
+    return "; ".join([*notes, *(["*"] if row["starred"] else [])])
 
 
 def _create(

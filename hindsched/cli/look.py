@@ -124,6 +124,7 @@ def _algorithms(family: str | None) -> Rows:
                     "algorithm": name,
                     "randomised": algorithm.randomised,
                     "in_feasible_set": algorithm.feasible_set,
+                    "knows": algorithm.card.words,
                     "settings": _settings(settings_of(factory)),
                 }
             )

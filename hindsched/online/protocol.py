@@ -40,6 +40,15 @@ class NameCard:
     clairvoyant: bool = False
 
     @property
+    def words(self) -> str:
+        """What it knows, in a line."""
+        if self.clairvoyant:
+            return "all jobs from the start"
+        known = ["durations"] if self.knows_durations else []
+        known += ["the future by its own means"] if not self.online else []
+        return ", ".join([*known, *([self.forecasts] if self.forecasts else [])]) or "arrivals only"
+
+    @property
     def mark(self) -> str:
         """What stands behind the name in tables: empty for a plain online algorithm."""
         if self.clairvoyant or not self.online:

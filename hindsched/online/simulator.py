@@ -77,6 +77,8 @@ class SimulationResult:
         The algorithm's own final prices by row set.
     price_path : sequence of dict
         Its posted prices by slot, rows ``slot, resource, price``.
+    mark : str
+        What stands behind the algorithm's name in tables if it knows more than others do.
     """
 
     instance: Instance
@@ -92,6 +94,7 @@ class SimulationResult:
     report: Mapping[str, Any] = field(default_factory=dict)
     prices: Mapping[str, Any] | None = None
     price_path: Sequence[Mapping[str, Any]] = ()
+    mark: str = ""
 
     def __repr__(self) -> str:
         rejected = f"{len(self.rejected)} of {len(self.instance.jobs)} jobs rejected"
@@ -126,6 +129,7 @@ class SimulationResult:
             "jobs_rejected": len(self.rejected),
             "violations": self.violations,
             "in_feasible_set": self.in_feasible_set,
+            "mark": self.mark,
             "decision_ms_median": median(self.decision_ms) if self.decision_ms else None,
             "decision_ms_max": max(self.decision_ms, default=None),
             "seconds": self.seconds,
@@ -241,4 +245,5 @@ def simulate(
         report={**algorithm.report(), **truth.report()},
         prices=algorithm.prices(),
         price_path=tuple(algorithm.price_path()),
+        mark=algorithm.card.mark,
     )

@@ -37,18 +37,32 @@ def test_a_deterministic_algorithm():
     assert row["difference"] == {"lower": 30.0, "upper": 60.0}
 
 
-def test_seeds_give_a_mean_and_a_spread():
+def test_the_ratio_of_a_randomised_algorithm_is_that_of_its_expected_objective():
     runs = [
         records.online("a", "fifo", value, seed=seed) for seed, value in enumerate((60.0, 30.0))
     ]
     [item] = Comparison([records.offline("a", 120.0, 120.0), *runs]).instances
     row = item.algorithm("fifo")
     assert row.objective == 45.0
-    assert row.ratio.interval == Interval(3.0, 3.0)
+    assert row.ratio.interval == Interval(120 / 45, 120 / 45)
     data = row.to_dict()
     assert data["spread"]["lower"] == {"lower": 2.0, "upper": 4.0}
     assert [seed["ratio"]["upper"] for seed in data["seeds"]] == [2.0, 4.0]
     assert data["difference"] == {"lower": 75.0, "upper": 75.0}
+
+
+def test_a_seed_that_earns_nothing_counts():
+    runs = [records.online("a", "fifo", value, seed=i) for i, value in enumerate((0.0, 30.0))]
+    [item] = Comparison([records.offline("a", 120.0, 120.0), *runs]).instances
+    row = item.algorithm("fifo")
+    assert row.ratio.interval == Interval(8.0, 8.0)
+    assert row.to_dict()["spread"]["upper"] == {"lower": 4.0, "upper": "inf"}
+
+
+def test_a_failed_seed_leaves_no_ratio():
+    runs = [records.online("a", "fifo", 30.0, seed=1), records.failed("a", "fifo")]
+    [item] = Comparison([records.offline("a", 120.0, 120.0), *runs]).instances
+    assert item.algorithm("fifo").ratio.reason == "1 of 2 runs failed"
 
 
 def test_a_better_online_schedule_raises_the_optimum_for_all():
@@ -86,7 +100,9 @@ def test_a_baseline_outside_the_feasible_set_raises_nothing():
     assert item.optimum.interval == Interval(40.0, 50.0)
     assert item.contradiction is None
     [row] = item.to_dict()["algorithms"]
-    assert row["ratio"] is None
+    assert row["ratio"] == {"lower": 40 / 60, "upper": 50 / 60}
+    assert row["starred"] is True
+    assert str(comparison).splitlines()[-1].startswith("* may do what the offline problem forbids")
     assert row["in_feasible_set"] is False
     assert row["reason"] == "may do what the offline problem forbids"
     assert row["difference"] == {"lower": -20.0, "upper": -10.0}
@@ -123,11 +139,17 @@ def test_summary_over_instances():
             "family": "oasis",
             "algorithm": "oasis",
             "instances": 3,
-            "mean_lower": 3.0,
-            "mean_upper": 3.2,
-            "worst_lower": 4.0,
-            "worst_upper": 4.0,
-            "without_ratio": 1,
+            "median_lower": 4.0,
+            "median_upper": 4.0,
+            "mean_lower": math.inf,
+            "mean_upper": math.inf,
+            "worst_lower": math.inf,
+            "worst_upper": math.inf,
+            "sums_lower": 4.0,
+            "sums_upper": pytest.approx(320 / 75),
+            "infinite": 1,
+            "without_ratio": 0,
+            "starred": False,
         }
     ]
     optima = comparison.optima_frame()

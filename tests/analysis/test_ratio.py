@@ -1,5 +1,7 @@
 """The ratio interval: directions, absent ends, reasons, contradictions."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +11,8 @@ from hindsched.analysis.ratio import (
     Optimum,
     Ratio,
     competitive_ratio,
-    mean_ratio,
     optimum_of,
+    spread,
 )
 from hindsched.errors import SolveFailed
 
@@ -52,19 +54,35 @@ def test_ends_meet_when_the_optimum_is_proven():
     assert ratio.difference == Interval(90.0, 90.0)
 
 
-@pytest.mark.parametrize("earned", [0.0, -3.0])
-def test_no_ratio_when_a_maximising_algorithm_earns_nothing(earned):
-    ratio = competitive_ratio(maximum(5.0, 7.0), earned)
+def test_who_earns_nothing_has_ratio_infinity():
+    ratio = competitive_ratio(maximum(5.0, 7.0), 0.0)
+    assert ratio.is_infinite
     assert ratio.to_dict() == {
-        "ratio": None,
-        "difference": {"lower": 5.0 - earned, "upper": 7.0 - earned},
-        "reason": "earns nothing or less",
+        "ratio": {"lower": "inf", "upper": "inf"},
+        "difference": {"lower": 5.0, "upper": 7.0},
+        "reason": "earns nothing",
+        "starred": False,
     }
+    assert str(ratio.interval) == "inf"
 
 
-def test_no_ratio_outside_the_feasible_set_but_a_difference():
-    ratio = competitive_ratio(minimum(10.0, 12.0), 8.0, in_feasible_set=False)
+def test_who_earns_nothing_where_nothing_is_to_be_earned_is_perfect():
+    assert competitive_ratio(maximum(0.0, 0.0, "optimal"), 0.0).interval == Interval(1.0, 1.0)
+    perhaps = competitive_ratio(maximum(0.0, 7.0), 0.0)
+    assert perhaps.interval == Interval(1.0, math.inf)
+    assert not perhaps.is_infinite
+
+
+def test_no_ratio_when_a_maximising_algorithm_earns_less_than_nothing():
+    ratio = competitive_ratio(maximum(5.0, 7.0), -3.0)
     assert not ratio.exists
+    assert ratio.reason == "earns less than nothing"
+
+
+def test_the_quotient_outside_the_feasible_set_is_starred():
+    ratio = competitive_ratio(minimum(10.0, 12.0), 8.0, in_feasible_set=False, violations=3)
+    assert ratio.interval == Interval(8 / 12, 8 / 10)
+    assert ratio.starred
     assert ratio.reason == "may do what the offline problem forbids"
     assert ratio.difference == Interval(2.0, 4.0)
 
@@ -87,10 +105,12 @@ def test_absent_ends_stay_absent():
     assert no_cost_bound.reason == "the optimum has no positive lower bound"
 
 
-def test_an_optimum_of_cost_zero_has_no_ratio():
+def test_an_optimum_of_cost_zero():
     ratio = competitive_ratio(minimum(0.0, 0.0, "optimal"), 3.0)
-    assert not ratio.exists
+    assert ratio.is_infinite
     assert ratio.difference == Interval(-3.0, -3.0)
+    assert competitive_ratio(minimum(0.0, 0.0, "optimal"), 0.0).interval == Interval(1.0, 1.0)
+    assert not competitive_ratio(minimum(-4.0, -3.0), 1.0).exists
 
 
 def test_an_online_schedule_improves_the_optimum():
@@ -125,13 +145,11 @@ def test_rounding_beyond_a_bound_is_no_error():
     assert rounded.interval.lower <= rounded.interval.upper
 
 
-def test_mean_and_spread_over_seeds():
+def test_spread_over_seeds():
     ratios = [Ratio(Interval(1.0, 2.0), Interval()), Ratio(Interval(3.0, 6.0), Interval())]
-    mean, lower, upper = mean_ratio(ratios)
-    assert mean == Interval(2.0, 4.0)
-    assert (lower, upper) == (Interval(1.0, 3.0), Interval(2.0, 6.0))
-    with_absent = [*ratios, Ratio(Interval(), Interval(1.0, 1.0), "earns nothing or less")]
-    assert mean_ratio(with_absent) == (Interval(), Interval(), Interval())
+    assert spread(ratios) == (Interval(1.0, 3.0), Interval(2.0, 6.0))
+    with_absent = [*ratios, Ratio(Interval(), Interval(1.0, 1.0), "the run failed")]
+    assert spread(with_absent) == (Interval(), Interval())
 
 
 def test_proof_says_who_vouches_for_the_bound():

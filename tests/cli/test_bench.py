@@ -83,7 +83,8 @@ def test_the_main_job(answer, tmp_path):
         assert [row["algorithm"] for row in item["algorithms"]] == ["oasis", "fifo"]
         for row in item["algorithms"]:
             if row["ratio"] is not None:
-                assert 1 - 1e-9 <= row["ratio"]["lower"] <= row["ratio"]["upper"]
+                lower, upper = (float(row["ratio"][end]) for end in ("lower", "upper"))
+                assert 1 - 1e-9 <= lower <= upper
     page = Path(report["report"]).read_text()
     assert page.startswith("<!DOCTYPE html>")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,12 +51,12 @@ def plot_ratios(
         label = item.instance if legend else None
         for row in item.algorithms:
             interval = row.ratio.interval
-            if interval == Interval():
+            if not row.ratio.exists or row.ratio.is_infinite:
                 continue
             place = names.index(row.algorithm) + float(offset)
             _draw(ax, interval, place, index if legend else 0, label)
             label = None
-            largest = max(largest, *(end for end in (interval.lower, interval.upper) if end))
+            largest = max(largest, *(end for end in _known(interval) if end < math.inf))
     ax.axvline(1.0, color="black", lw=0.8, zorder=1)
     if largest > LOG_BEYOND:
         ax.set_xscale("log")
@@ -68,7 +69,7 @@ def plot_ratios(
     for place, name in enumerate(names):
         if not any(item_has_ratio(item, name) for item in items):
             ax.text(
-                0.15, place, "no ratio", color=GREY, va="center", fontsize=8,
+                0.15, place, "no finite ratio", color=GREY, va="center", fontsize=8,
                 transform=ax.get_yaxis_transform(),
             )  # fmt: skip
     for border in range(1, len(names)):
@@ -83,13 +84,19 @@ def plot_ratios(
 
 
 def item_has_ratio(item: InstanceComparison, name: str) -> bool:
-    """Whether an algorithm has a ratio on an instance."""
-    return any(row.algorithm == name and row.ratio.exists for row in item.algorithms)
+    """Whether an algorithm has a finite ratio on an instance."""
+    return any(
+        row.algorithm == name and row.ratio.exists and not row.ratio.is_infinite
+        for row in item.algorithms
+    )
+
+
+def _known(interval: Interval) -> list[float]:
+    return [end for end in (interval.lower, interval.upper) if end is not None]
 
 
 def _draw(ax: Axes, interval: Interval, place: float, index: int, label: str | None) -> None:
-    lower, upper = interval.lower, interval.upper
-    known = [end for end in (lower, upper) if end is not None]
+    known = [end for end in _known(interval) if end < math.inf]
     face = colour(index) if len(known) == 2 else "white"
     ax.plot(
         known,

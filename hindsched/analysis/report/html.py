@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hindsched.analysis.comparison import AlgorithmRatio, Comparison, InstanceComparison
+from hindsched.analysis.algorithm_ratio import AlgorithmRatio
+from hindsched.analysis.comparison import Comparison, InstanceComparison
 from hindsched.analysis.plots.ratios import plot_ratios
 from hindsched.analysis.plots.style import render
 from hindsched.analysis.ratio import INVERSE_NOTE
@@ -107,7 +108,7 @@ def _instance_section(
 ) -> dict[str, Any]:
     rows = [
         {
-            "algorithm": row.algorithm,
+            "label": row.label,
             "objective": row.objective,
             "ratio": row.ratio,
             "seeds": len(row.runs),

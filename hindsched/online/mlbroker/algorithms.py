@@ -19,10 +19,9 @@ from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.instance import Floats
 from hindsched.instances.mlbroker.slot import Ints, SlotData
 from hindsched.models.mlbroker.convex import big_m
-from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.mlbroker.central import Central
 from hindsched.online.mlbroker.dynamics import Broker
-from hindsched.online.mlbroker.horizon import RecedingHorizon
+from hindsched.online.mlbroker.horizon import RecedingHorizon, ReoptimiseWithForecasts
 from hindsched.online.mlbroker.local import Local
 from hindsched.online.mlbroker.oasis_style import OasisStyle
 from hindsched.online.mlbroker.rounding import (
@@ -211,7 +210,7 @@ ALGORITHMS: dict[str, Factory] = {
     "mlbroker-prices": MlbrokerPrices,
     "mlbroker-cheaper": MlbrokerCheaper,
     "receding-horizon": RecedingHorizon,
-    "reoptimise": Reoptimise,
+    "reoptimise": ReoptimiseWithForecasts,
     "local": Local,
     "central": Central,
     "oasis-style": OasisStyle,

@@ -14,12 +14,19 @@ import numpy as np
 from hindsched.errors import InputError
 from hindsched.instances.mlbroker.instance import Floats, MlbrokerJob
 from hindsched.instances.mlbroker.slot import Ints, SlotData
+from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.mlbroker.dynamics import Broker
-from hindsched.online.protocol import draws
+from hindsched.online.protocol import NameCard, draws
 from hindsched.solvers.methods.mlbroker.plan import first_of_plan
 
 LARGEST_NOISE = 10.0
 """Deviation of a forecast's logarithm beyond which its factor would overflow."""
+
+
+class ReoptimiseWithForecasts(Reoptimise):
+    """`Reoptimise`, which plans with the live jobs' data in all later slots."""
+
+    card = NameCard(forecasts="the live jobs' data in all later slots, exact")
 
 
 class RecedingHorizon(Broker):
@@ -40,6 +47,7 @@ class RecedingHorizon(Broker):
     """
 
     randomised = True
+    card = NameCard(forecasts="the live jobs' data in later slots, exact or with noise")
 
     def __init__(
         self,

@@ -1,0 +1,140 @@
+"""Statistics over instances: paired comparisons and performance profiles.
+
+Two algorithms are compared on the same instances, pair by pair: differences between instances, much
+larger than those between algorithms, cancel. No distribution is assumed: intervals come from the
+bootstrap over instances, tests from signs and ranks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from hindsched.analysis.algorithm_ratio import AlgorithmRatio
+
+RESAMPLES = 2000
+CONFIDENCE = 0.95
+SAME = 1e-9
+"""Objectives that differ by less than this share are a tie."""
+
+Ratios = Mapping[str, Sequence[AlgorithmRatio]]
+
+
+def paired_rows(found: Ratios, seed: int = 0) -> list[dict[str, Any]]:
+    """Compare each two algorithms of a family on the instances that both finished.
+
+    Parameters
+    ----------
+    found : mapping
+        Ratios by algorithm, one an instance.
+    seed : int
+        Of the bootstrap.
+
+    Returns
+    -------
+    list of dict
+        ``family, algorithm, rival, instances``; ``better, worse, ties``: on how many instances the
+        algorithm's objective is better; ``advantage``: geometric mean of how many times better it
+        is (1 is equal), with ``advantage_lower, advantage_upper``, its 95 % bootstrap interval;
+        ``sign_p``: two-sided sign test; ``wilcoxon_p``: signed ranks of the logarithms. A number
+        that cannot be had (an objective of 0, no instance) is None.
+    """
+    rows = []
+    for name, rival in combinations(found, 2):
+        own = {row.instance: row for row in found[name]}
+        other = {row.instance: row for row in found[rival]}
+        both = [key for key in own if key in other and _finished(own[key], other[key])]
+        if not both:
+            continue
+        logs = np.array([_log_advantage(own[key], other[key]) for key in both])
+        facts = {"family": own[both[0]].family, "algorithm": name, "rival": rival}
+        rows.append({**facts, "instances": len(both), **_tests(logs, seed)})
+    return rows
+
+
+def profile_rows(found: Ratios, points: int = 101) -> list[dict[str, Any]]:
+    """Performance profiles (Dolan and More, 2002): how often an algorithm is near the best.
+
+    Parameters
+    ----------
+    found : mapping
+        Ratios by algorithm, one an instance.
+    points : int
+        Points of the axis, spaced by a constant factor up to the largest finite quotient.
+
+    Returns
+    -------
+    list of dict
+        ``family, algorithm, factor, share``: share of the instances on which the algorithm's
+        objective is within ``factor`` of the best of all algorithms; one that failed never is.
+    """
+    instances = list(dict.fromkeys(row.instance for rows in found.values() for row in rows))
+    logs = np.full((len(found), len(instances)), math.inf)
+    for index, rows in enumerate(found.values()):
+        for row in rows:
+            if row.objective is not None and not math.isnan(cost := _log_cost(row)):
+                logs[index, instances.index(row.instance)] = cost
+    best = logs.min(axis=0, initial=math.inf)
+    with np.errstate(invalid="ignore"):
+        behind = np.where(np.isfinite(best), logs - best, np.where(logs == best, 0.0, math.inf))
+    behind[np.isposinf(logs)] = math.inf
+    finite = behind[np.isfinite(behind)]
+    axis = np.linspace(0.0, max(float(finite.max(initial=0.0)), SAME), points)
+    return [
+        {
+            "family": rows[0].family,
+            "algorithm": name,
+            "factor": float(np.exp(point)),
+            "share": float((behind[index] <= point + SAME).mean()),
+        }
+        for index, (name, rows) in enumerate(found.items())
+        for point in axis
+    ]
+
+
+def _finished(*rows: AlgorithmRatio) -> bool:
+    return all(row.objective is not None for row in rows)
+
+
+def _log_cost(row: AlgorithmRatio) -> float:
+    """Logarithm of the objective, smaller is better; NaN where it has none."""
+    assert row.objective is not None
+    sign = 1.0 if row.optimum.sense == "min" else -1.0
+    if row.objective == 0:
+        return -sign * math.inf
+    return sign * math.log(row.objective) if row.objective > 0 else math.nan
+
+
+def _log_advantage(own: AlgorithmRatio, other: AlgorithmRatio) -> float:
+    """Logarithm of how many times better; 0 for a tie."""
+    first, second = _log_cost(own), _log_cost(other)
+    if own.objective == other.objective or abs(second - first) <= SAME:
+        return 0.0
+    return second - first
+
+
+def _tests(logs: Any, seed: int) -> dict[str, Any]:
+    """Counts, advantage with its interval, and both tests."""
+    from scipy.stats import binomtest, wilcoxon
+
+    better, worse = int((logs > 0).sum()), int((logs < 0).sum())
+    facts: dict[str, Any] = {"better": better, "worse": worse, "ties": len(logs) - better - worse}
+    facts |= dict.fromkeys(("advantage", "advantage_lower", "advantage_upper"))
+    if np.isfinite(logs).all():
+        draws = np.random.default_rng(seed).integers(0, len(logs), (RESAMPLES, len(logs)))
+        tail = 50 * (1 - CONFIDENCE)
+        low, high = np.percentile(logs[draws].mean(axis=1), [tail, 100 - tail])
+        facts |= {
+            "advantage": float(np.exp(logs.mean())),
+            "advantage_lower": float(np.exp(low)),
+            "advantage_upper": float(np.exp(high)),
+        }
+    decided = better + worse
+    facts["sign_p"] = float(binomtest(better, decided).pvalue) if decided else None
+    ranks = np.isfinite(logs).all() and decided
+    facts["wilcoxon_p"] = float(wilcoxon(logs, zero_method="wilcox").pvalue) if ranks else None
+    return facts

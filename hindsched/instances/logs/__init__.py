@@ -1,0 +1,9 @@
+"""Logs of other people's schedulers, one module a format, read into one neutral `Log`."""
+
+from hindsched.instances.logs.api import FORMATS, find_format, read_log
+from hindsched.instances.logs.capacity import Capacity
+from hindsched.instances.logs.log import Log
+from hindsched.instances.logs.notes import Note, Notes
+from hindsched.instances.logs.source import Limits
+
+__all__ = ["FORMATS", "Capacity", "Limits", "Log", "Note", "Notes", "find_format", "read_log"]

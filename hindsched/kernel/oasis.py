@@ -24,6 +24,7 @@ from .reading import (
     counts,
     jobs_of,
     names,
+    note,
     price_rows,
     require,
     span,
@@ -98,18 +99,18 @@ def check(instance: dict[str, Any], solution: dict[str, Any]) -> Checked:
         for side, sums, equation in (("worker", y, "(12)"), ("ps", z, "(13)")):
             for (slot, server), n in place[side].items():
                 sums[slot] += n
-                _note(broken, equation, f"{here}, {server}, slot {slot}", -n)
+                note(broken, equation, f"{here}, {server}, slot {slot}", -n)
                 for resource, amount in job.demand[side].items():
                     used[side][slot, server, resource] += n * amount
         for slot in sorted({*y, *z}):
             where, early = f"{here}, slot {slot}", slot < job.arrival
-            _note(broken, "(3)", where, y[slot] - job.most)
-            _note(broken, "(6)", where, y[slot] * job.b - z[slot] * job.big_b)
-            _note(broken, "(7)", where, z[slot] - y[slot])
-            _note(broken, "(9)", where, early and y[slot])
-            _note(broken, "(10)", where, early and z[slot])
+            note(broken, "(3)", where, y[slot] - job.most)
+            note(broken, "(6)", where, y[slot] * job.b - z[slot] * job.big_b)
+            note(broken, "(7)", where, z[slot] - y[slot])
+            note(broken, "(9)", where, early and y[slot])
+            note(broken, "(10)", where, early and z[slot])
         missing = job.work - y.total()
-        _note(broken, "(2)", here, (any(y.values()) or any(z.values())) and missing)
+        note(broken, "(2)", here, (any(y.values()) or any(z.values())) and missing)
         end = max(slot for slot in y if y[slot] > 0) if missing <= 0 else None
         require(given.get("completion") == end, f"{here}: completes at {end}")
         if end is not None and not broken:
@@ -117,13 +118,8 @@ def check(instance: dict[str, Any], solution: dict[str, Any]) -> Checked:
     for side, equation in zip(SIDES, ("(4)", "(5)"), strict=True):
         for (slot, server, resource), amount in used[side].items():
             excess = amount - servers[side][server].get(resource, 0)
-            _note(broken, equation, f"server {server}, {resource}, slot {slot}", excess)
+            note(broken, equation, f"server {server}, {resource}, slot {slot}", excess)
     return Checked(total(values), broken)
-
-
-def _note(broken: list[Violation], equation: str, where: str, excess: Any) -> None:
-    if excess > 0:
-        broken.append(Violation(equation, where, excess))
 
 
 def bound(instance: dict[str, Any], certificate: dict[str, Any], progress: Progress) -> Interval:

@@ -51,6 +51,12 @@ class Checked:
     violations: list[Violation]
 
 
+def note(broken: list[Violation], equation: str, where: str, excess: Any) -> None:
+    """Add a violation if the excess is above 0: there is no tolerance."""
+    if excess > 0:
+        broken.append(Violation(equation, where, excess))
+
+
 def require(condition: object, text: str) -> None:
     """Refuse a file unless a condition holds."""
     if not condition:

@@ -1,0 +1,72 @@
+"""batchsched (min): weighted completion of jobs that run once, in one window; (2) and (15)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from . import windows
+from .exact import Interval, exactly
+from .reading import Checked, Progress, names, require
+
+SENSE = "min"
+FORMULATIONS = {"modes": "(2)", "literal": "(2)"}
+EQUATIONS = {
+    "arrival": "(2j)", "horizon": "(2n)", "chunks": "(2g)", "no worker": "(2b)", "no PS": "(2e)",
+    "workers": "(2k)", "ps": "(2l)", "bandwidth": "(2i)", "pause": "(2a)", "change": "(2a)",
+    "work": "(2f)", "capacity": "(2h)",
+}  # fmt: skip
+
+
+def check(instance: dict[str, Any], solution: dict[str, Any]) -> Checked:
+    """Check (2a)-(2o), or (15), and add up w (t + L)."""
+    return windows.check(*_problem(instance), solution)
+
+
+def bound(instance: dict[str, Any], certificate: dict[str, Any], progress: Progress) -> Interval:
+    """Sum of min over X_j of [w (t + L) + p A x] - p b."""
+    return windows.bound(*_problem(instance), certificate, progress)
+
+
+def _problem(instance: Mapping[str, Any]) -> tuple[windows.Cluster, list[windows.Job]]:
+    resources, bandwidth = instance["resources"], instance["bandwidth_resource"]
+    has_ps = instance["architecture"] == "parameter-server"
+    require(has_ps or instance["architecture"] == "ring-allreduce", "architecture: unknown")
+
+    def table(key: str, amounts: str) -> dict[str, tuple[Any, ...]]:
+        known = zip(names(instance[key], key), instance[key], strict=True)
+        return {name: tuple(item[amounts].get(r, 0) for r in resources) for name, item in known}
+
+    at = resources.index(bandwidth)
+    workers = {w: (sizes, sizes[at]) for w, sizes in table("worker_types", "demand").items()}
+    ps = {p: (z, z[at]) for p, z in table("ps_types", "demand").items()} if has_ps else {}
+    servers = table("servers", "capacity")
+    rows = {"capacity": ("resource", resources)}
+    cluster = windows.Cluster(servers, workers, ps, None, rows, True, 1, EQUATIONS)
+    names(instance["jobs"], "jobs")
+    return cluster, [_job(instance, cluster, job) for job in instance["jobs"]]
+
+
+def _job(instance: Mapping[str, Any], cluster: windows.Cluster, job: Any) -> windows.Job:
+    train = dict(zip(cluster.workers, job["minibatch_slots"], strict=True))
+    update = dict(zip(cluster.ps, job.get("update_slots") or (), strict=True))
+    weight, transfer = job["weight"], Fraction(16 * job["gradient_mb"]) / instance["slot_seconds"]
+    send = {w: transfer / b for w, (_, b) in cluster.workers.items()}
+    require(
+        weight > 0 and all(v > 0 for v in train.values()), f"job {job['name']}: must be above 0"
+    )
+
+    def time(w: str, p: Any, q: int, n: int) -> Any:
+        """1 / rho of (1), and of (14) for Ring-AllReduce."""
+        far = 0 if q else send[w]
+        if p is not None:
+            return train[w] + update[p] + far
+        return train[w] + (job["reduce_slots"] + far) * Fraction(n - 1, n)
+
+    def cost(end: int) -> Interval:
+        """W (t + L): the paper's completion is one more than the last slot."""
+        return exactly(weight * (end + 1))
+
+    work = job["epochs"] * job["chunks"] * job["minibatches"]
+    return windows.Job(job["name"], job["arrival"], job["chunks"], work, time, cost)

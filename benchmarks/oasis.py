@@ -59,11 +59,11 @@ def measure_form(instance, form, seconds):
     begin = time.perf_counter()
     model = models.build_offline(instance, form=form)
     build = time.perf_counter() - begin
-    result = solve_program(model, SolveOptions(time_limit=seconds))
-    solution = models.extract(model, instance)
+    result = solve_program(model.pyomo, SolveOptions(time_limit=seconds))
+    solution = model.extract()
     placed = "yes" if solution is not None and solution.is_feasible() else "no"
-    relaxed = solve_program(models.build_offline(instance, form=form, relax=True)).objective
-    return model.nvariables(), build, result.seconds, relaxed, result, placed
+    relaxed = solve_program(model.relax().pyomo).objective
+    return model.pyomo.nvariables(), build, result.seconds, relaxed, result, placed
 
 
 def compare_engines(model_jobs: int) -> None:

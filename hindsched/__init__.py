@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hindsched.solvers.certificate import read_certificate, write_certificate
     from hindsched.solvers.explain import explain
     from hindsched.solvers.methods.tree import certify_optimum
+    from hindsched.solvers.model import model
     from hindsched.solvers.versions import versions
 
 _SOURCES = {
@@ -44,6 +45,7 @@ _SOURCES = {
     "hindsched.solvers.certificate": ("read_certificate", "write_certificate"),
     "hindsched.solvers.explain": ("explain",),
     "hindsched.solvers.methods.tree": ("certify_optimum",),
+    "hindsched.solvers.model": ("model",),
     "hindsched.solvers.versions": ("versions",),
 }
 _MODULES = {"plot": "hindsched.analysis.plots.names"}
@@ -65,6 +67,7 @@ __all__ = [
     "from_trace",
     "generate",
     "load_trace",
+    "model",
     "named_instance",
     "plot",
     "ratio",

@@ -1,34 +1,47 @@
-"""What every family's declarative programs share: what is fixed, and how models are found.
+"""What every family's declarative programs share: their face, and what is fixed in the middle.
 
 Each family's module ``models/<family>/offline.py`` offers
 
-``build_offline(instance, formulation=None, *, relax=False, commitments=None, incumbent=None)``
-    The offline program as a Pyomo model: the jobs' blocks, the linking rows, the objective. Every
-    constraint component carries the paper's equation number in its name (``eq_2``, ``eq_2b``).
-    `relax` drops integrality. `incumbent` is a feasible solution from which a family may derive a
-    time limit.
+``FORMS``
+    For each formulation the ways in which it can be written, the default first. All forms of one
+    formulation have the same optimum; ``printed`` is the program as the paper prints it.
+``build_offline(instance, formulation=None, *, form=None, relax=False, commitments=None, ...)``
+    An `OfflineProgram`: the jobs' blocks, the linking rows, the objective.
 ``ON_SERVERS`` (optional)
     Keywords of `build_offline` under which every optimum can be placed on real servers, for
     families whose default program is aggregated.
 ``build_subproblem(instance, job, formulation=None)``
-    One block of the same, with mutable prices and residual capacities (`set_subproblem`).
-``extract(model, instance, formulation=None)``
-    The `Solution` at the variables' present values, or None if it could not be placed.
-``load(model, solution)``
-    The reverse: set the variables' values from a solution (a start for the solver).
-``capacity_prices(model, duals)``
-    The duals of the linking rows as prices by row set, in the shapes of the family's oracle with
-    one row a server (``rows="servers"``), non-negative on inequalities.
+    A `Subproblem`: one block of the same with mutable prices and what is left of the capacities.
+``build_dual(instance, formulation=None)`` (in ``dual.py``, optional)
+    A `DualProgram`: the paper's dual.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
+from typing import Any, Self
 
-from hindsched.instances.base import family_module
-from hindsched.solutions.base import Assignments
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance, family_module, has_module
+from hindsched.models.declared import Declared
+from hindsched.solutions.base import Assignments, Solution, Violation
+
+Array = NDArray[np.float64]
+Prices = Mapping[str, Array]
+"""Prices, or what is left of capacities, by the row sets of the family's oracle with one row a
+server."""
+Duals = Mapping[Any, float]
+"""Shadow price by Pyomo constraint."""
+Forms = Mapping[str, tuple[str, ...]]
+"""Forms by formulation, the default first in both."""
+PRINTED = "printed"
+"""The one word, in all families, for the program as the paper prints it."""
 
 
 @dataclass(frozen=True)
@@ -62,27 +75,311 @@ class Commitments:
         return rows
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
+class OfflineProgram(Declared):
+    """A family's offline program: the jobs' blocks, the linking rows and the objective.
+
+    A family's own class adds, as typed attributes, whatever else its program is made of.
+
+    Parameters
+    ----------
+    form : str
+        How the formulation is written: one of the family's ``FORMS``.
+    relaxed : bool
+        Whether integrality is dropped.
+    again : callable
+        Builds the program anew; keywords change what it was built with.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> from hindsched.models.oasis.offline import build_offline
+    >>> program = build_offline(hs.generate("oasis", jobs=2, horizon=6), form="printed")
+    >>> program.form, program.relaxed, program.relax().relaxed
+    ('printed', False, True)
+    """
+
+    form: str
+    relaxed: bool
+    again: Callable[..., Any]
+
+    @property
+    def title(self) -> str:
+        """Family, instance, formulation, form and whether it is relaxed."""
+        kind = ", relaxed" if self.relaxed else ""
+        name = f"{self.instance.family}: {self.instance.name}"
+        return f"{name} ({self.formulation}, {self.form} form{kind})"
+
+    @abstractmethod
+    def extract(self) -> Solution | None:
+        """The solution at the variables' values; None if it could not be placed on servers."""
+
+    @abstractmethod
+    def load(self, solution: Any) -> None:
+        """Set the variables from a solution: a start for the solver."""
+
+    @abstractmethod
+    def capacity_prices(self, duals: Duals) -> dict[str, Array]:
+        """Duals of the linking rows as prices of the family's oracle with one row a server.
+
+        Parameters
+        ----------
+        duals : mapping
+            Shadow price by constraint.
+
+        Returns
+        -------
+        dict
+            By row set, in its shape; never negative.
+        """
+
+    def relax(self) -> Self:
+        """The linear relaxation of the same form, as the paper's formulation has it.
+
+        It is built anew, so that changes made to the Pyomo model are not in it.
+        """
+        made: Self = self.again(relax=True)
+        return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `print` shows, for JSON."""
+        return {**super().to_dict(), "form": self.form, "relaxed": self.relaxed}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Subproblem(Declared):
+    """One job's block with mutable prices and what is left of the capacities.
+
+    Parameters
+    ----------
+    position : int
+        Position of the job in the instance.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> from hindsched.models.oasis.offline import build_subproblem
+    >>> build_subproblem(hs.generate("oasis", jobs=2, horizon=6), 1).position
+    1
+    """
+
+    position: int
+
+    @property
+    def title(self) -> str:
+        """Family, instance, job and formulation."""
+        name = self.instance.jobs[self.position].name
+        return f"{self.instance.family}: best schedule of {name} ({self.formulation})"
+
+    @abstractmethod
+    def set(self, prices: Prices, room: Prices | None = None) -> None:
+        """Set the prices and what is left of the capacities.
+
+        Parameters
+        ----------
+        prices : mapping
+            By row set of the family's oracle with one row a server.
+        room : mapping, optional
+            What is left, in the same shapes; None for all of it.
+        """
+
+    @abstractmethod
+    def extract(self) -> Solution | None:
+        """The job's schedule at the variables' values, as a solution of its instance."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DualProgram(Declared):
+    """A paper's dual as a program of its own, with the check of its points.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> from hindsched.models.oasis.dual import build_dual
+    >>> build_dual(hs.generate("oasis", jobs=2, horizon=6)).payoffs().tolist()
+    [0.0, 0.0]
+    """
+
+    grows: bool = False
+    """Whether rows have to be added until no best response breaks one (`add_row`)."""
+
+    @property
+    def title(self) -> str:
+        """Family and instance."""
+        return f"{self.instance.family}: dual of {self.instance.name} ({self.formulation})"
+
+    @abstractmethod
+    def prices(self) -> dict[str, Array]:
+        """Prices of the capacities at the variables' values, by the oracle's row sets."""
+
+    @abstractmethod
+    def payoffs(self) -> Array:
+        """Payoff of each job at the variables' values, in the instance's order."""
+
+    @abstractmethod
+    def violations(self, best: Best | None = None) -> list[Violation]:
+        """Constraints that the present point breaks.
+
+        Parameters
+        ----------
+        best : callable, optional
+            Best payoff of each job at given prices. Needed by a dual that has a row for every
+            schedule and does not list them.
+        """
+
+    def add_row(self, job: int, worth: float, use: Prices) -> None:
+        """Add the row of one schedule, in a program that `grows`.
+
+        Parameters
+        ----------
+        job : int
+            Whose schedule it is.
+        worth : float
+            Its part of the primal objective.
+        use : mapping
+            What it uses, by row set of the oracle.
+        """
+        raise InputError("dual", self.title, "must be a dual that grows by rows")
+
+
+Best = Callable[[Prices], "list[float | None]"]
+"""Best payoff of each job at prices; None for a job without a schedule."""
+
+
+def choose_form(forms: Forms, formulation: str | None, form: str | None) -> tuple[str, str | None]:
+    """Formulation and form that are meant; None stands for whatever is the default.
+
+    A form that the default formulation does not have selects the first formulation that has it: so
+    ``form="printed"`` is the printed program in every family.
+
+    Parameters
+    ----------
+    forms : mapping
+        The family's ``FORMS``.
+    formulation : str, optional
+        One of its keys, checked by the caller.
+    form : str, optional
+        The form.
+
+    Returns
+    -------
+    formulation : str
+        One of the keys of `forms`.
+    form : str or None
+        As given.
+
+    Raises
+    ------
+    InputError
+        If there is no such form.
+
+    Examples
+    --------
+    >>> forms = {"no-migration": ("strong",), "literal": ("printed",)}
+    >>> choose_form(forms, None, "printed")
+    ('literal', 'printed')
+    """
+    candidates = list(forms) if formulation is None else [formulation]
+    for candidate in candidates:
+        if form is None or form in forms[candidate]:
+            return candidate, form
+    known = dict.fromkeys(name for candidate in candidates for name in forms[candidate])
+    raise InputError("form", form, f"must be one of {', '.join(known)}")
+
+
 def model_module(family: str) -> ModuleType:
     """The module with a family's declarative programs, found by its word."""
     return family_module("models", family, "offline")
 
 
-def group_identical(capacities: Mapping[str, tuple[float, ...]]) -> dict[str, list[str]]:
-    """Group servers of equal capacities, in order of appearance.
+def offline_program(
+    instance: Instance, formulation: str | None = None, **build: Any
+) -> OfflineProgram:
+    """A family's offline program, found by the instance's word.
 
     Parameters
     ----------
-    capacities : mapping
-        Capacity vector by server name.
-
-    Returns
-    -------
-    dict
-        Name of the group's first server -> names of all its servers.
+    instance : Instance
+        The instance.
+    formulation : str, optional
+        Which of the family's problems.
+    **build
+        Keywords of the family's ``build_offline``.
     """
-    leaders: dict[tuple[float, ...], str] = {}
-    groups: dict[str, list[str]] = {}
-    for server, capacity in capacities.items():
-        leader = leaders.setdefault(tuple(capacity), server)
-        groups.setdefault(leader, []).append(server)
-    return groups
+    module = model_module(instance.family)
+    made = module.build_offline(instance, formulation, **build)
+    if isinstance(made, OfflineProgram):
+        return made
+    return _Plain.of(module, made, instance, formulation)
+
+
+def subproblem(instance: Instance, job: str | int, formulation: str | None = None) -> Subproblem:
+    """The subproblem of one job, found by the instance's word."""
+    module = model_module(instance.family)
+    made = module.build_subproblem(instance, job, formulation)
+    if isinstance(made, Subproblem):
+        return made
+    position = instance.job_index(job) if isinstance(job, str) else job
+    formulation = instance.check_formulation(formulation)
+    return _PlainSubproblem(
+        instance=instance, formulation=formulation, model=made, position=position, module=module
+    )
+
+
+def dual_program(instance: Instance, formulation: str | None = None) -> DualProgram:
+    """The paper's dual, found by the instance's word.
+
+    Raises
+    ------
+    InputError
+        If the family's paper has none.
+    """
+    if not has_module("models", instance.family, "dual"):
+        raise InputError("family", instance.family, "must be one whose paper states a dual")
+    module = family_module("models", instance.family, "dual")
+    made: DualProgram = module.build_dual(instance, formulation)
+    return made
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class _Plain(OfflineProgram):
+    """A family whose module still offers functions of a Pyomo model."""
+
+    module: ModuleType
+
+    @classmethod
+    def of(cls, module: ModuleType, model: Any, instance: Instance, given: str | None) -> _Plain:
+        return cls(
+            instance=instance, formulation=instance.check_formulation(given), model=model,
+            form="", relaxed=False, again=module.build_offline, module=module,
+        )  # fmt: skip
+
+    def extract(self) -> Solution | None:
+        """As the module's."""
+        found: Solution | None = self.module.extract(self.model, self.instance, self.formulation)
+        return found
+
+    def load(self, solution: Any) -> None:
+        """As the module's."""
+        self.module.load(self.model, solution)
+
+    def capacity_prices(self, duals: Duals) -> dict[str, Array]:
+        """As the module's."""
+        prices: dict[str, Array] = self.module.capacity_prices(self.model, duals)
+        return prices
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class _PlainSubproblem(Subproblem):
+    """The same for a subproblem."""
+
+    module: ModuleType
+
+    def set(self, prices: Prices, room: Prices | None = None) -> None:
+        """As the module's."""
+        self.module.set_subproblem(self.model, prices, room)
+
+    def extract(self) -> Solution | None:
+        """As the module's."""
+        found: Solution | None = self.module.extract(self.model, self.instance, self.formulation)
+        return found

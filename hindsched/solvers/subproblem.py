@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hindsched.errors import SolveFailed
-from hindsched.models.base import model_module
+from hindsched.models.base import subproblem
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.rows import Vector
@@ -47,16 +47,15 @@ def model_response(
     SolveFailed
         If the solver proves neither an optimum nor infeasibility.
     """
-    module = model_module(oracle.instance.family)
-    model = module.build_subproblem(oracle.instance, block, oracle.formulation)
+    program = subproblem(oracle.instance, block, oracle.formulation)
     left = None if residual is None else oracle.rows.unpack(residual)
-    module.set_subproblem(model, oracle.rows.unpack(prices), left)
-    result = solve_program(model, options)
+    program.set(oracle.rows.unpack(prices), left)
+    result = solve_program(program.model, options)
     if result.status == Status.INFEASIBLE:
         return None
     if result.status != Status.OPTIMAL:
         raise SolveFailed(f"subproblem of {oracle.block_name(block)}: {result.status}")
-    solution = module.extract(model, oracle.instance, oracle.formulation)
+    solution = program.extract()
     response = None if solution is None else oracle.use_of(solution)[block]
     if response is None:
         raise SolveFailed(f"subproblem of {oracle.block_name(block)}: its point is no schedule")

@@ -14,7 +14,7 @@ from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.base import Commitments
 from hindsched.models.oasis import offline as models
 from hindsched.models.oasis.block import FORMS
-from hindsched.models.oasis.placing import place
+from hindsched.solutions.oasis.placing import place
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.methods.oasis.methods import METHODS
 from hindsched.solvers.options import SolveOptions
@@ -28,7 +28,7 @@ EXACT = SolveOptions(gap=1e-7)
 
 def solved(instance, **form):
     model = models.build_offline(instance, **form)
-    result = solve_program(model, EXACT)
+    result = solve_program(model.pyomo, EXACT)
     assert result.has_point
     return model, result
 
@@ -36,7 +36,7 @@ def solved(instance, **form):
 def check_placed(model, result, instance, value):
     """The program's value is the optimum, and its point is a checked solution of that value."""
     assert result.objective == pytest.approx(value, abs=1e-5)
-    solution = models.extract(model, instance)
+    solution = model.extract()
     assert solution is not None
     assert solution.violations() == []
     assert solution.objective() == pytest.approx(value, abs=1e-5)
@@ -56,15 +56,15 @@ def test_forms_equal_the_brute_force_on_200_instances():
         check_placed(*solved(instance, form="printed"), instance, best.value)
         for form in ("strong", "cumulative"):
             model, result = solved(instance, form=form)
-            if models.extract(model, instance) is None:  # an aggregated optimum may be above it
+            if model.extract() is None:  # an aggregated optimum may be above it
                 assert result.objective >= best.value - 1e-5
                 model, result = solved(instance, form=form, aggregate=False)
             check_placed(model, result, instance, best.value)
         relaxed = models.build_offline(instance, relax=True)
-        linear = solve_program(relaxed, EXACT, want_duals=True)
+        linear = solve_program(relaxed.pyomo, EXACT, want_duals=True)
         assert linear.objective >= best.value - 1e-6
         oracle = OasisOracle(instance, layout="servers")
-        prices = oracle.rows.pack(models.capacity_prices(relaxed, linear.duals))
+        prices = oracle.rows.pack(relaxed.capacity_prices(linear.duals))
         bound = oracle.bound(prices)
         assert best.value - 1e-9 <= bound <= linear.objective + 1e-5 * max(1, linear.objective)
 
@@ -80,11 +80,11 @@ def test_a_loaded_solution_satisfies_every_form(instance):
     solution = OasisSolution.from_assignments(instance, best.assignments)
     for form in FORMS:
         model = models.build_offline(instance, form=form)
-        models.load(model, solution)
-        assert pyo.value(model.eq_1) == pytest.approx(best.value, abs=1e-9)
-        for row in model.component_data_objects(pyo.Constraint, active=True):
+        model.load(solution)
+        assert pyo.value(model.pyomo.eq_1) == pytest.approx(best.value, abs=1e-9)
+        for row in model.pyomo.component_data_objects(pyo.Constraint, active=True):
             assert row.slack() >= -1e-9, (form, row.name)
-        again = models.extract(model, instance)
+        again = model.extract()
         assert again is not None
         assert again.objective() == pytest.approx(best.value)
 
@@ -107,8 +107,8 @@ def test_commitments_are_kept_and_the_rest_is_planned_as_well_as_it_can_be(insta
         model = models.build_offline(
             instance, form=form, aggregate=aggregate, commitments=commitments
         )
-        result = solve_program(model, EXACT)
-        solution = models.extract(model, instance)
+        result = solve_program(model.pyomo, EXACT)
+        solution = model.extract()
         if solution is None:
             assert form != "printed"
             assert aggregate
@@ -131,8 +131,10 @@ def test_commitments_are_kept_and_the_rest_is_planned_as_well_as_it_can_be(insta
 def test_printed_form_names_one_component_an_equation():
     model = models.build_offline(read("tests/data/instances/oasis-t10-i10-h5-s1.json"),
                                  form="printed")  # fmt: skip
-    assert {"eq_1", "eq_4", "eq_5"} <= {c.name for c in model.component_objects(descend_into=False)}
-    names = {c.local_name for c in model.job[0].component_objects()}
+    assert {"eq_1", "eq_4", "eq_5"} <= {
+        c.name for c in model.pyomo.component_objects(descend_into=False)
+    }
+    names = {c.local_name for c in model.pyomo.job[0].component_objects()}
     assert {f"eq_{n}" for n in (2, 3, 6, 7, 9, 10)} <= names
     assert {"eq_8_one", "eq_8_none_after", "eq_8_busy"} <= names
 
@@ -170,7 +172,7 @@ def test_no_jobs_earn_nothing():
     for form in FORMS:
         model, result = solved(instance, form=form)
         assert result.objective == 0
-        assert models.extract(model, instance).objective() == 0
+        assert model.extract().objective() == 0
 
 
 def test_placing_finds_what_fits_and_refuses_what_does_not():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from hindsched.instances.io import read
-from hindsched.models.oasis.dual import DualPoint, build_dual, dual_point, schedules_of
+from hindsched.models.oasis.dual import DualPoint, build_dual, schedules_of
 from hindsched.models.oasis.slot import SlotProgram
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.kernels.oasis.worker_slot_numpy import slot_costs, unit_prices
@@ -30,11 +30,10 @@ def flat(oracle, point):
 def solve_dual(instance):
     """Row generation: add the schedules that best responses show to be violated."""
     oracle = OasisOracle(instance, layout="servers")
-    schedules = []
+    dual = build_dual(instance)
     for _ in range(200):
-        model = build_dual(instance, schedules)
-        result = solve_program(model)
-        point = dual_point(model, instance)
+        result = solve_program(dual.pyomo)
+        point = dual.point()
         assert point.objective() == pytest.approx(result.objective, abs=1e-6)
         responses, best = best_payoffs(oracle, flat(oracle, point))
         if not point.violations(best):
@@ -42,8 +41,9 @@ def solve_dual(instance):
         for block, (response, payoff) in enumerate(zip(responses, best, strict=True)):
             if payoff is not None and payoff > point.payoffs[block] + 1e-7:
                 rows = {oracle.block_name(block): oracle.assignments(block, response)}
-                schedules += schedules_of(OasisSolution.from_assignments(instance, rows))
-                assert point.payoff_of(schedules[-1]) == pytest.approx(payoff, abs=1e-7)
+                (schedule,) = schedules_of(OasisSolution.from_assignments(instance, rows))
+                dual.add(schedule)
+                assert point.payoff_of(schedule) == pytest.approx(payoff, abs=1e-7)
     raise AssertionError("row generation did not end")
 
 

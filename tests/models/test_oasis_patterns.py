@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.models.oasis.leaf import build_leaf, extract_leaf
+from hindsched.models.oasis.leaf import build_leaf
 from hindsched.models.oasis.patterns import build_ends_program, maximal_patterns
 from hindsched.solvers.methods.oasis.methods import METHODS
 from hindsched.solvers.options import SolveOptions
@@ -54,7 +54,7 @@ def test_too_many_patterns_are_left_out() -> None:
 @given(oasis_instances())
 def test_the_program_of_the_ends_bounds_and_the_method_attains_the_optimum(instance: Any) -> None:
     best = optimum(instance).value
-    ends = solve_program(build_ends_program(instance), EXACT)
+    ends = solve_program(build_ends_program(instance).pyomo, EXACT)
     assert ends.objective is not None
     assert ends.objective >= best - 1e-6
     result = METHODS["milp"](instance, "standard", EXACT, None)
@@ -86,12 +86,12 @@ def test_a_leaf_has_a_point_exactly_if_the_promises_can_be_kept(instance: Any, d
     if not ends:
         return
     possible = optimum(_with_deadlines(instance, ends)).value > len(ends) - 0.5
-    model = build_leaf(instance, ends)
-    result = solve_program(model, EXACT)
+    leaf = build_leaf(instance, ends)
+    result = solve_program(leaf.model, EXACT)
     assert result.has_point == possible
     assert possible or result.status == Status.INFEASIBLE
     if possible:
-        solution = extract_leaf(model)
+        solution = leaf.extract()
         assert solution.violations() == []
         for index, end in ends.items():
             completion = solution.completion(instance.jobs[index].name)
@@ -118,10 +118,10 @@ def test_a_server_with_too_many_patterns_keeps_its_capacity_rows() -> None:
         }
     )  # fmt: skip
     early = build_leaf(instance, dict.fromkeys(range(5), 1))
-    assert len(early.eq_4) == 1
-    assert solve_program(early).status == Status.INFEASIBLE
+    assert len(early.model.eq_4) == 1
+    assert solve_program(early.model).status == Status.INFEASIBLE
     late = build_leaf(instance, {0: 2, **dict.fromkeys(range(1, 5), 1)})
-    assert solve_program(late).has_point
-    assert extract_leaf(late).violations() == []
+    assert solve_program(late.model).has_point
+    assert late.extract().violations() == []
     result = METHODS["milp"](instance, "standard", EXACT, None)
     assert result.objective == pytest.approx(4 * 5 + 4)

@@ -45,14 +45,14 @@ def check_programs(instance: Any, best: float) -> None:
     """Both forms on real servers equal the optimum; the relaxation is never below it."""
     for form in ("printed", "strong"):
         model = models.build_offline(instance, form=form, aggregate=False)
-        result = solve_program(model, SolveOptions(gap=1e-7))
+        result = solve_program(model.pyomo, SolveOptions(gap=1e-7))
         assert result.objective == pytest.approx(best, abs=1e-5)
-        solution = models.extract(model, instance)
+        solution = model.extract()
         assert solution is not None
         assert solution.violations() == []
         assert solution.objective() == pytest.approx(best, abs=1e-5)
         relaxed = models.build_offline(instance, form=form, aggregate=False, relax=True)
-        assert solve_program(relaxed).objective >= best - 1e-6
+        assert solve_program(relaxed.pyomo).objective >= best - 1e-6
 
 
 def is_optimal(instance: Any, name: str, best: float) -> bool:

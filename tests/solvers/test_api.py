@@ -12,7 +12,7 @@ import hindsched.solvers.api as api
 import hindsched.solvers.methods.base as methods_base
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import FAMILIES, Instance, Name, Record
-from hindsched.models.base import model_module
+from hindsched.models.oasis.offline import OasisProgram
 from hindsched.solutions.base import Solution, Violation
 from hindsched.solvers.methods.base import better, generic_methods
 from hindsched.solvers.options import SolveOptions
@@ -245,9 +245,8 @@ def test_milp_without_time_keeps_the_incumbent(contended):
 
 
 def test_an_optimum_that_cannot_be_placed_is_a_bound_only(contended, monkeypatch):
-    module = model_module("oasis")
     formulation = contended.formulations[0]
-    monkeypatch.setattr(module, "extract", lambda model, instance, formulation=None: None)
+    monkeypatch.setattr(OasisProgram, "extract", lambda program: None)
     result = methods_base.solve_milp(contended, formulation, SolveOptions())
     assert result.status is Status.NO_SOLUTION
     assert result.solution is None

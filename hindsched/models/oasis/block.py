@@ -1,16 +1,18 @@
-"""The oasis family's job block, written once for the offline program and the subproblem.
+"""One oasis job as a Pyomo block, written once for the offline program and the subproblem.
 
 =============  ================================================  ===========
 symbol         meaning                                           indices
 =============  ================================================  ===========
 ``y``          workers of the job                                pool, slot
-``z``          parameter servers of the job                      pool, slot
-``u``          the job ends in this slot (or by it, ``strong``)  slot
-``n``          workers, if the job ends by this slot             end, slot
-``x``          the job is admitted (``strong``: the sum of u)
+``z``          parameter servers (PSs) of the job                pool, slot
+``u``          the job ends in this slot (or by it, ``strong``)  end
+``n``          workers, if the job ends by this end              end, slot
+``x``          the job is admitted (elsewhere: the sum of u)
+``done``       workers up to and with this slot                  slot
+``ended``      share of the job that has ended by this slot      slot
 =============  ================================================  ===========
 
-A pool is a server or a group of identical servers. Both forms share y, z, (6) and (7); they link
+A pool is a server or a group of identical servers. All forms share y, z, (6) and (7); they link
 the deployment to the completion differently:
 
 ``printed``
@@ -20,7 +22,6 @@ the deployment to the completion differently:
     Per end slot: exactly the work is done by it, and no more workers than can run if the job ends
     by it. Ends of equal utility are merged into their last. Asking for exactly the work loses
     nothing: dropping a worker keeps a schedule feasible and never delays it.
-
 ``cumulative``
     As strong, but the work done and the share that has ended are accumulated over the slots: as
     many rows as slots instead of their square, and nearly as tight.
@@ -117,7 +118,41 @@ def most_workers(
     return most
 
 
-def add_job(block: Any, facts: JobFacts, form: Form, *, relax: bool, must_run: bool) -> None:
+@dataclass(frozen=True)
+class Domains:
+    """Which variables must be whole, (11)-(13).
+
+    Parameters
+    ----------
+    counts, ends : bool
+        Whether workers and PSs, and admissions and ends, are integer.
+    """
+
+    counts: bool = True
+    ends: bool = True
+
+    @property
+    def count(self) -> Any:
+        """Domain of workers and PSs."""
+        return pyo.NonNegativeIntegers if self.counts else pyo.NonNegativeReals
+
+    @property
+    def choice(self) -> Any:
+        """Domain of admissions and ends."""
+        return pyo.Binary if self.ends else pyo.UnitInterval
+
+
+@dataclass(frozen=True)
+class _Deployment:
+    """Workers and PSs of a job in all pools, by slot: expressions in the block's variables."""
+
+    workers: dict[int, Any]
+    ps: dict[int, Any]
+    used: list[int]
+    """Slots in which a worker may run."""
+
+
+def add_job(block: Any, facts: JobFacts, form: Form, domains: Domains, *, must_run: bool) -> None:
     """Add a job's variables and constraints to a Pyomo block.
 
     Parameters
@@ -126,104 +161,112 @@ def add_job(block: Any, facts: JobFacts, form: Form, *, relax: bool, must_run: b
         Receives ``y``, ``z``, ``u``, ``utility``, ``admitted`` and the constraints by number.
     facts : JobFacts
         The job.
-    form : {"strong", "printed"}
+    form : {"strong", "cumulative", "printed"}
         How the completion is linked.
-    relax : bool
-        Drop integrality (11)-(13).
+    domains : Domains
+        Which variables are integer.
     must_run : bool
         Whether the job has to be admitted, as in the subproblem.
     """
-    integers = pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
+    deployment = _deploy(block, facts, form, domains)
+    if form == "strong":
+        _end_by_exact_work(block, facts, deployment, domains)
+        _admit(block, facts, must_run)
+    elif form == "cumulative":
+        _end_by_sums(block, facts, deployment, domains)
+        _admit(block, facts, must_run)
+    else:
+        _end_as_printed(block, facts, deployment, domains)
+        if must_run:
+            block.x.fix(1)
+
+
+def _deploy(block: Any, facts: JobFacts, form: Form, domains: Domains) -> _Deployment:
+    """Workers and PSs with (6) and (7); the printed form leaves in what never fits."""
     bounded = form != "printed"
     slots = range(facts.first if bounded else 1, facts.horizon + 1)
-    _add_deployment(block, "y", facts.worker_room, slots, integers, bounded)
-    _add_deployment(block, "z", facts.ps_room, slots, integers, bounded)
-    y = {t: pyo.quicksum(block.y[h, t] for h in block.y_pools[t]) for t in slots}
-    z = {t: pyo.quicksum(block.z[k, t] for k in block.z_pools[t]) for t in slots}
-    b, big_b = facts.bandwidth
-    scale = max(b, big_b, 1.0)
-    used = [t for t in slots if block.y_pools[t]]
-    block.eq_6 = pyo.Constraint(
-        used, rule=lambda _, t: (b / scale) * y[t] <= (big_b / scale) * z[t]
+    worker_room, ps_room = facts.worker_room.tolist(), facts.ps_room.tolist()
+    worker_pools = _open_pools(worker_room, slots, bounded)
+    ps_pools = _open_pools(ps_room, slots, bounded)
+
+    def worker_bounds(_: Any, pool: int, t: int) -> tuple[int, int | None]:
+        return 0, worker_room[pool][t] if bounded else None
+
+    def ps_bounds(_: Any, pool: int, t: int) -> tuple[int, int | None]:
+        return 0, ps_room[pool][t] if bounded else None
+
+    worker_cells = [(pool, t) for t in slots for pool in worker_pools[t]]
+    ps_cells = [(pool, t) for t in slots for pool in ps_pools[t]]
+    block.y = pyo.Var(
+        worker_cells, domain=domains.count, bounds=worker_bounds, doc="(12) workers of a job"
     )
-    both = [t for t in slots if block.z_pools[t]]
-    block.eq_7 = pyo.Constraint(both, rule=lambda _, t: z[t] <= y[t])
-    if form == "strong":
-        _link_strong(block, facts, y, used, relax, must_run)
-    elif form == "cumulative":
-        _link_cumulative(block, facts, y, used, relax, must_run)
-    else:
-        _link_printed(block, facts, y, relax, must_run)
+    block.z = pyo.Var(
+        ps_cells, domain=domains.count, bounds=ps_bounds, doc="(13) parameter servers of a job"
+    )
+    workers = {t: pyo.quicksum(block.y[pool, t] for pool in worker_pools[t]) for t in slots}
+    servers = {t: pyo.quicksum(block.z[pool, t] for pool in ps_pools[t]) for t in slots}
+    worker_mbps, ps_mbps = facts.bandwidth
+    scale = max(worker_mbps, ps_mbps, 1.0)
+    used = [t for t in slots if worker_pools[t]]
+
+    @block.Constraint(used, doc="(6) the PSs have bandwidth for all workers")
+    def eq_6(_: Any, t: int) -> Any:
+        return (worker_mbps / scale) * workers[t] <= (ps_mbps / scale) * servers[t]
+
+    @block.Constraint([t for t in slots if ps_pools[t]], doc="(7) no more PSs than workers")
+    def eq_7(_: Any, t: int) -> Any:
+        return servers[t] <= workers[t]
+
+    return _Deployment(workers, servers, used)
 
 
-def _add_deployment(
-    block: Any,
-    name: str,
-    room: NDArray[np.int64],
-    slots: range,
-    domain: Any,
-    bounded: bool,
+def _open_pools(room: list[list[int]], slots: range, bounded: bool) -> dict[int, list[int]]:
+    """Pools by slot in which something fits; all of them in the printed form."""
+    pools = range(len(room))
+    return {t: [pool for pool in pools if not bounded or room[pool][t] > 0] for t in slots}
+
+
+def _end_by_exact_work(
+    block: Any, facts: JobFacts, deployment: _Deployment, domains: Domains
 ) -> None:
-    """Add counts by (pool, slot); the strong form bounds them and leaves out what never fits."""
-    pools = range(room.shape[0])
-    room_of = room.tolist()
-    open_pools = {t: [pool for pool in pools if not bounded or room_of[pool][t] > 0] for t in slots}
-    index = [(pool, t) for t in slots for pool in open_pools[t]]
-    bounds = (lambda _, pool, t: (0, room_of[pool][t])) if bounded else (0, None)
-    setattr(block, name, pyo.Var(index, domain=domain, bounds=bounds))
-    setattr(block, f"{name}_pools", open_pools)
-
-
-def _link_strong(
-    block: Any, facts: JobFacts, y: dict[int, Any], used: list[int], relax: bool, must_run: bool
-) -> None:
-    utilities = dict(facts.ends())
-    ends = list(utilities)
+    """Strong form: the workers of a slot are split over the ends by which the job may end."""
+    ends = [end for end, _ in facts.ends()]
     most = facts.most.tolist()
-    spans = {e: [t for t in used if t <= e and most[t] > 0] for e in ends}
-    block.u = pyo.Var(ends, domain=pyo.UnitInterval if relax else pyo.Binary)
-    block.n = pyo.Var([(e, t) for e in ends for t in spans[e]], domain=pyo.NonNegativeReals)
-    block.admitted = pyo.Expression(expr=pyo.quicksum(block.u[e] for e in ends))
-    work = facts.work
-    block.eq_2 = pyo.Constraint(
-        ends, rule=lambda b, e: pyo.quicksum(b.n[e, t] for t in spans[e]) == work * b.u[e]
+    busy = [t for t in deployment.used if most[t] > 0]
+    pairs = [(end, t) for end in ends for t in busy if t <= end]
+    block.u = pyo.Var(ends, domain=domains.choice, doc="(11) the job ends by this slot")
+    block.n = pyo.Var(
+        pairs, domain=pyo.NonNegativeReals, doc="(ours) workers, if the job ends by this slot"
     )
-    block.eq_3 = pyo.Constraint(
-        [(e, t) for e in ends for t in spans[e]],
-        rule=lambda b, e, t: b.n[e, t] <= most[t] * b.u[e],
-    )
-    block.eq_8 = pyo.Constraint(
-        used,
-        rule=lambda b, t: y[t] == pyo.quicksum(b.n[e, t] for e in ends if t <= e and most[t] > 0),
-    )
-    _admit(block, utilities, must_run)
+
+    @block.Constraint(ends, doc="(2) exactly the work is done by the end")
+    def eq_2(b: Any, end: int) -> Any:
+        done = pyo.quicksum(b.n[end, t] for t in busy if t <= end)
+        return done == facts.work * b.u[end]
+
+    @block.Constraint(pairs, doc="(3) no more workers at once than chunks, none after the end")
+    def eq_3(b: Any, end: int, t: int) -> Any:
+        return b.n[end, t] <= most[t] * b.u[end]
+
+    @block.Constraint(deployment.used, doc="(8) the workers of a slot, whatever the end")
+    def eq_8(b: Any, t: int) -> Any:
+        return deployment.workers[t] == pyo.quicksum(
+            b.n[end, t] for end in ends if t <= end and most[t] > 0
+        )
 
 
-def _admit(block: Any, utilities: dict[int, float], must_run: bool) -> None:
-    """(11) and the utility of the forms whose end binaries stand for x."""
-    if must_run and not utilities:
-        block.eq_11 = pyo.Constraint(expr=pyo.Constraint.Infeasible)
-    elif must_run:
-        block.eq_11 = pyo.Constraint(expr=block.admitted == 1)
-    elif utilities:
-        block.eq_11 = pyo.Constraint(expr=block.admitted <= 1)
-    gains = (utility * block.u[end] for end, utility in utilities.items())
-    block.utility = pyo.Expression(expr=pyo.quicksum(gains))
-
-
-def _link_cumulative(
-    block: Any, facts: JobFacts, y: dict[int, Any], used: list[int], relax: bool, must_run: bool
-) -> None:
-    utilities = dict(facts.ends())
+def _end_by_sums(block: Any, facts: JobFacts, deployment: _Deployment, domains: Domains) -> None:
+    """Cumulative form: the work done keeps ahead of the share of the job that has ended."""
+    ends = [end for end, _ in facts.ends()]
     most = facts.most.tolist()
     work = facts.work
-    block.u = pyo.Var(list(utilities), domain=pyo.UnitInterval if relax else pyo.Binary)
-    block.admitted = pyo.Expression(expr=pyo.quicksum(block.u.values()))
-    slots = [t for t in used if t <= max(utilities, default=0)]
-    block.done = pyo.Var(slots, bounds=(0, work))
-    block.ended = pyo.Var(slots, bounds=(0, 1))
+    slots = [t for t in deployment.used if t <= max(ends, default=0)]
     before = dict(zip(slots[1:], slots, strict=False))
-    between = {t: [e for e in utilities if before.get(t, 0) < e <= t] for t in slots}
+    between = {t: [end for end in ends if before.get(t, 0) < end <= t] for t in slots}
+    block.u = pyo.Var(ends, domain=domains.choice, doc="(11) the job ends in this slot")
+    block.done = pyo.Var(slots, bounds=(0, work), doc="(ours) workers up to and with this slot")
+    block.ended = pyo.Var(slots, bounds=(0, 1), doc="(ours) share that has ended by this slot")
+    admitted = pyo.quicksum(block.u[end] for end in ends)
 
     def done_before(b: Any, t: int) -> Any:
         return b.done[before[t]] if t in before else 0
@@ -231,45 +274,85 @@ def _link_cumulative(
     def ended_before(b: Any, t: int) -> Any:
         return b.ended[before[t]] if t in before else 0
 
-    block.eq_2_sum = pyo.Constraint(slots, rule=lambda b, t: b.done[t] == done_before(b, t) + y[t])
-    block.eq_8_sum = pyo.Constraint(
-        slots,
-        rule=lambda b, t: (
-            b.ended[t] == ended_before(b, t) + pyo.quicksum(b.u[e] for e in between[t])
-        ),
-    )
-    block.eq_2 = pyo.Constraint(slots, rule=lambda b, t: b.done[t] >= work * b.ended[t])
-    block.eq_3 = pyo.Constraint(
-        slots, rule=lambda b, t: y[t] <= most[t] * (b.admitted - ended_before(b, t))
-    )
+    @block.Constraint(slots, doc="(2) the work done, slot by slot")
+    def eq_2_sum(b: Any, t: int) -> Any:
+        return b.done[t] == done_before(b, t) + deployment.workers[t]
+
+    @block.Constraint(slots, doc="(8) the share that has ended, slot by slot")
+    def eq_8_sum(b: Any, t: int) -> Any:
+        return b.ended[t] == ended_before(b, t) + pyo.quicksum(b.u[end] for end in between[t])
+
+    @block.Constraint(slots, doc="(2) what has ended has done its work")
+    def eq_2(b: Any, t: int) -> Any:
+        return b.done[t] >= work * b.ended[t]
+
+    @block.Constraint(slots, doc="(3) no more workers at once than chunks, none after the end")
+    def eq_3(b: Any, t: int) -> Any:
+        return deployment.workers[t] <= most[t] * (admitted - ended_before(b, t))
+
     if slots:
-        block.eq_2_all = pyo.Constraint(expr=block.done[slots[-1]] >= work * block.admitted)
-    _admit(block, utilities, must_run)
+        block.eq_2_all = pyo.Constraint(
+            expr=block.done[slots[-1]] >= work * admitted, doc="(2) an admitted job does its work"
+        )
 
 
-def _link_printed(
-    block: Any, facts: JobFacts, y: dict[int, Any], relax: bool, must_run: bool
-) -> None:
-    first, horizon = facts.first, facts.horizon
-    binary = pyo.UnitInterval if relax else pyo.Binary
-    most = facts.chunks
-    after = range(first, horizon + 1)
-    block.x = pyo.Var(domain=binary)
-    block.u = pyo.Var(after, domain=binary)
-    block.admitted = pyo.Expression(expr=block.x)
-    work = facts.work
-    block.eq_2 = pyo.Constraint(expr=pyo.quicksum(y[t] for t in y) >= work * block.x)
-    block.eq_3 = pyo.Constraint(after, rule=lambda b, t: y[t] <= most * b.x)
-    block.eq_8_one = pyo.Constraint(expr=pyo.quicksum(block.u[e] for e in after) == block.x)
-    block.eq_8_none_after = pyo.Constraint(
-        after, rule=lambda b, t: y[t] <= most * pyo.quicksum(b.u[e] for e in range(t, horizon + 1))
+def _admit(block: Any, facts: JobFacts, must_run: bool) -> None:
+    """(11) and the utility of the forms whose end binaries stand for x."""
+    utilities = dict(facts.ends())
+    block.admitted = pyo.Expression(expr=pyo.quicksum(block.u[end] for end in utilities))
+    if must_run and not utilities:
+        block.eq_11 = pyo.Constraint(
+            expr=pyo.Constraint.Infeasible, doc="(11) the job runs, which it cannot"
+        )
+    elif must_run:
+        block.eq_11 = pyo.Constraint(expr=block.admitted == 1, doc="(11) the job runs")
+    elif utilities:
+        block.eq_11 = pyo.Constraint(expr=block.admitted <= 1, doc="(11) the job runs at most once")
+    block.utility = pyo.Expression(
+        expr=pyo.quicksum(utility * block.u[end] for end, utility in utilities.items())
     )
-    block.eq_8_busy = pyo.Constraint(after, rule=lambda b, e: b.u[e] <= y[e])
-    before = range(1, first)
-    workers, servers = range(facts.worker_room.shape[0]), range(facts.ps_room.shape[0])
-    block.eq_9 = pyo.Constraint(workers, before, rule=lambda b, h, t: b.y[h, t] == 0)
-    block.eq_10 = pyo.Constraint(servers, before, rule=lambda b, k, t: b.z[k, t] == 0)
-    if must_run:
-        block.x.fix(1)
+
+
+def _end_as_printed(block: Any, facts: JobFacts, deployment: _Deployment, domains: Domains) -> None:
+    """(2), (3), (8)-(10) as printed, (8) by one binary a completion slot."""
+    first, horizon = facts.first, facts.horizon
+    workers, most = deployment.workers, facts.chunks
+    before, after = range(1, first), range(first, horizon + 1)
+    worker_pools, ps_pools = range(facts.worker_room.shape[0]), range(facts.ps_room.shape[0])
+    block.x = pyo.Var(domain=domains.choice, doc="(11) the job is admitted")
+    block.u = pyo.Var(after, domain=domains.choice, doc="(8) the job ends in this slot")
+    block.admitted = pyo.Expression(expr=block.x)
+    block.eq_2 = pyo.Constraint(
+        expr=pyo.quicksum(workers.values()) >= facts.work * block.x,
+        doc="(2) an admitted job does its work",
+    )
+
+    @block.Constraint(after, doc="(3) no more workers at once than chunks")
+    def eq_3(b: Any, t: int) -> Any:
+        return workers[t] <= most * b.x
+
+    block.eq_8_one = pyo.Constraint(
+        expr=pyo.quicksum(block.u[end] for end in after) == block.x,
+        doc="(8) an admitted job has one completion slot",
+    )
+
+    @block.Constraint(after, doc="(8) no worker after the completion slot")
+    def eq_8_none_after(b: Any, t: int) -> Any:
+        return workers[t] <= most * pyo.quicksum(b.u[end] for end in range(t, horizon + 1))
+
+    @block.Constraint(after, doc="(8) a worker in the completion slot")
+    def eq_8_busy(b: Any, end: int) -> Any:
+        return b.u[end] <= workers[end]
+
+    @block.Constraint(worker_pools, before, doc="(9) no worker before the arrival")
+    def eq_9(b: Any, pool: int, t: int) -> Any:
+        return b.y[pool, t] == 0
+
+    @block.Constraint(ps_pools, before, doc="(10) no PS before the arrival")
+    def eq_10(b: Any, pool: int, t: int) -> Any:
+        return b.z[pool, t] == 0
+
     utilities = facts.utilities.tolist()
-    block.utility = pyo.Expression(expr=pyo.quicksum(utilities[e] * block.u[e] for e in after))
+    block.utility = pyo.Expression(
+        expr=pyo.quicksum(utilities[end] * block.u[end] for end in after)
+    )

@@ -10,21 +10,25 @@ paper                      here                                        shape
 =========================  ==========================================  ==============
 
 (20) has a row for every schedule of every job. `build_dual` takes the rows that are given, to
-which rows are added as a best response violates them (row generation); `DualPoint.violations`
-checks all of them at once from the best responses' payoffs. Any feasible point bounds the optimum
-from above (weak duality).
+which rows are added as best responses break them (row generation); `DualPoint.violations` checks
+all of them at once from the best responses' payoffs. Any feasible point bounds the optimum from
+above (weak duality).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
+from hindsched.errors import InputError
 from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.models.base import Best, DualProgram, Prices
+from hindsched.models.declared import Symbol
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
 from hindsched.solutions.oasis.solution import OasisSolution
 
@@ -126,66 +130,148 @@ class DualPoint:
         return found
 
 
-def build_dual(instance: OasisInstance, schedules: Sequence[Schedule]) -> pyo.ConcreteModel:
+@dataclass(kw_only=True, eq=False, repr=False)
+class OasisDual(DualProgram):
+    """(19) with the rows (20) of the schedules known so far.
+
+    Prices are scaled by capacity inside; `prices` and `point` give them per unit of the file.
+
+    Parameters
+    ----------
+    schedules : list of Schedule
+        The schedules that have a row.
+    """
+
+    SYMBOLS: ClassVar[Mapping[str, Symbol]] = {
+        "mu": Symbol("job", "utility"),
+        "p": Symbol("worker server, resource, slot", "utility a server's whole capacity"),
+        "q": Symbol("PS server, resource, slot", "utility a server's whole capacity"),
+        "eq_20": Symbol("schedule", "share of the schedule"),
+    }
+
+    instance: OasisInstance
+    schedules: list[Schedule] = field(default_factory=lambda: list[Schedule]())
+    grows: bool = True
+
+    def label(self, index: str, value: Any) -> Any:
+        """Names of jobs, servers and resources."""
+        if index == "resource":
+            return self.instance.resources[value]
+        if index == "worker server":
+            return self.instance.worker_servers[value].name
+        if index == "PS server":
+            return self.instance.ps_servers[value].name
+        return super().label(index, value)
+
+    def add(self, schedule: Schedule) -> None:
+        """Add a schedule's row of (20)."""
+        model, instance = self.model, self.instance
+        paid = []
+        for prices, use, capacity in (
+            (model.p, schedule.worker_use, instance.worker_capacity),
+            (model.q, schedule.ps_use, instance.ps_capacity),
+        ):
+            for key in np.argwhere(use > 0).tolist():
+                server, r, t = key
+                paid.append(float(use[server, r, t] / capacity[server, r]) * prices[server, r, t])
+        model.eq_20[len(self.schedules)] = (
+            model.mu[schedule.job] + pyo.quicksum(paid) >= schedule.utility
+        )
+        self.schedules.append(schedule)
+
+    def add_row(self, job: int, worth: float, use: Prices) -> None:
+        """Add the row of a schedule that a best response found."""
+        self.add(Schedule(job, worth, use["worker_capacity"], use["ps_capacity"]))
+
+    def point(self) -> DualPoint:
+        """The point at the variables' values, prices per unit of the file."""
+        arrays = []
+        for prices, capacity in (
+            (self.model.p, self.instance.worker_capacity),
+            (self.model.q, self.instance.ps_capacity),
+        ):
+            array = np.zeros((*capacity.shape, self.instance.horizon))
+            for (server, r, t), price in prices.items():
+                array[server, r, t] = max(0.0, price.value or 0.0) / capacity[server, r]
+            arrays.append(array)
+        return DualPoint(self.instance, self.payoffs(), arrays[0], arrays[1])
+
+    def payoffs(self) -> Array:
+        """Mu at the variables' values."""
+        return np.array([max(0.0, mu.value or 0.0) for mu in self.model.mu.values()], dtype=float)
+
+    def prices(self) -> dict[str, Array]:
+        """``worker_capacity`` (H, R, T) and ``ps_capacity`` (K, R, T)."""
+        point = self.point()
+        return {"worker_capacity": point.worker_prices, "ps_capacity": point.ps_prices}
+
+    def violations(self, best: Best | None = None) -> list[Violation]:
+        """Rows of (20), of all schedules, that the present point breaks, and (19)'s signs."""
+        if best is None:
+            raise InputError("best", best, "must be given: (20) has a row for every schedule")
+        return self.point().violations(best(self.prices()))
+
+
+def build_dual(
+    instance: OasisInstance,
+    formulation: str | None = None,
+    schedules: Sequence[Schedule] = (),
+) -> OasisDual:
     """Build (19) with the rows (20) of the schedules given.
 
     Parameters
     ----------
     instance : OasisInstance
         The instance.
+    formulation : str, optional
+        The family has one.
     schedules : sequence of Schedule
         Rows of (20). With all schedules of all jobs the optimum is that of the linear relaxation
         of (14); with fewer it is a lower bound on it.
 
     Returns
     -------
-    ConcreteModel
-        Variables ``mu[i]``, ``p[h, r, t]``, ``q[k, r, t]`` (only those that a row mentions; the
-        others are 0 at an optimum), objective ``eq_19``, rows ``eq_20[l]``. Prices are scaled by
-        capacity inside; read them with `dual_point`.
+    OasisDual
+        Variables ``mu[i]``, ``p[h, r, t]``, ``q[k, r, t]`` where there is capacity, objective
+        ``eq_19``, rows ``eq_20[l]``.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> build_dual(hs.generate("oasis", jobs=2, horizon=6)).schedules
+    []
     """
-    model = pyo.ConcreteModel()
-    model.schedules = list(schedules)
-    model.mu = pyo.Var(range(len(instance.jobs)), domain=pyo.NonNegativeReals)
-    costs: list[list[object]] = [[] for _ in model.schedules]
-    capacity_terms = []
-    for name, uses, capacity in (
-        ("p", [schedule.worker_use for schedule in schedules], instance.worker_capacity),
-        ("q", [schedule.ps_use for schedule in schedules], instance.ps_capacity),
-    ):
-        used = np.zeros((*capacity.shape, instance.horizon), dtype=bool)
-        for use in uses:
-            used |= use > 0
-        index = [tuple(int(i) for i in key) for key in np.argwhere(used)]
-        prices = pyo.Var(index, domain=pyo.NonNegativeReals)
-        setattr(model, name, prices)
-        capacity_terms += [prices[key] for key in index]
-        for terms, use in zip(costs, uses, strict=True):
-            for key in np.argwhere(use > 0):
-                h, r, t = (int(i) for i in key)
-                terms.append(float(use[h, r, t] / capacity[h, r]) * prices[h, r, t])
+    model = pyo.ConcreteModel(name=f"dual of {instance.name}")
+    model.mu = pyo.Var(
+        range(len(instance.jobs)), domain=pyo.NonNegativeReals, doc="(19) payoff of a job"
+    )
+    model.p = pyo.Var(
+        _cells(instance.worker_capacity, instance.horizon),
+        domain=pyo.NonNegativeReals,
+        doc="(19) price of a worker server's resource",
+    )
+    model.q = pyo.Var(
+        _cells(instance.ps_capacity, instance.horizon),
+        domain=pyo.NonNegativeReals,
+        doc="(19) price of a PS server's resource",
+    )
+    prices = pyo.quicksum(model.p.values()) + pyo.quicksum(model.q.values())
     model.eq_19 = pyo.Objective(
-        expr=pyo.quicksum(model.mu.values()) + pyo.quicksum(capacity_terms), sense=pyo.minimize
+        expr=pyo.quicksum(model.mu.values()) + prices,
+        sense=pyo.minimize,
+        doc="(19) payoffs and the worth of all capacity",
     )
     model.eq_20 = pyo.Constraint(
-        range(len(model.schedules)),
-        rule=lambda m, row: (
-            m.mu[m.schedules[row].job] + pyo.quicksum(costs[row]) >= m.schedules[row].utility
-        ),
+        pyo.NonNegativeIntegers, doc="(20) no schedule earns more than the job's payoff"
     )
-    return model
+    dual = OasisDual(
+        instance=instance, formulation=instance.check_formulation(formulation), model=model
+    )
+    for schedule in schedules:
+        dual.add(schedule)
+    return dual
 
 
-def dual_point(model: pyo.ConcreteModel, instance: OasisInstance) -> DualPoint:
-    """Read the point at the variables' values, prices per unit of the file."""
-    payoffs = np.array([max(0.0, model.mu[i].value or 0.0) for i in model.mu], dtype=float)
-    arrays = []
-    for prices, capacity in (
-        (model.p, instance.worker_capacity),
-        (model.q, instance.ps_capacity),
-    ):
-        array = np.zeros((*capacity.shape, instance.horizon))
-        for (h, r, t), price in prices.items():
-            array[h, r, t] = max(0.0, price.value or 0.0) / capacity[h, r]
-        arrays.append(array)
-    return DualPoint(instance, payoffs, arrays[0], arrays[1])
+def _cells(capacity: Array, horizon: int) -> list[tuple[int, int, int]]:
+    """(server, resource, slot from 0) with any capacity."""
+    return [(h, r, t) for h, r in np.argwhere(capacity > 0).tolist() for t in range(horizon)]

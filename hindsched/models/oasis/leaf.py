@@ -10,7 +10,7 @@ symbol           meaning                                                        
 ===============  =============================================================  ==================
 
 With the admissions and ends given, the offline program is a packing problem. Servers that hold few
-workers run patterns (`oasis_patterns`), whose linear relaxation almost decides; the others keep (4)
+workers run patterns (`patterns.py`), whose linear relaxation almost decides; the others keep (4)
 and (5) as printed. All variables are integer, so a point is a schedule on real servers, and no
 point means that no schedule keeps these promises.
 """
@@ -36,22 +36,69 @@ from hindsched.models.oasis.program import Pools
 from hindsched.solutions.oasis.solution import OasisSolution
 
 IntArray = NDArray[np.int64]
+Reals = NDArray[np.float64]
+Fits = dict[int, list[int]]
+"""How many units of a job (by position) fit on one server of each group."""
 Ends = Mapping[int, int]
 """Latest end slot by the position of each job that is admitted."""
 
 
 @dataclass(frozen=True)
 class _Role:
-    """Servers of one role, and which of them run patterns when."""
+    """Units of one role, and where they run.
 
-    variable: str
-    counts: str
+    Parameters
+    ----------
+    asked : Var
+        Units of a job in a slot: ``workers`` or ``ps``.
+    pools : Pools
+        Groups of identical servers.
+    patterns : mapping
+        Patterns by (group, slot), where there are few enough.
+    runs : Var
+        Servers of a group that run a pattern.
+    alone : Var
+        Units of a job on one server, elsewhere.
+    """
+
+    asked: pyo.Var
     pools: Pools
-    demand: NDArray[np.float64]
     patterns: PatternsBySlot
+    runs: pyo.Var
+    alone: pyo.Var
 
 
-def build_leaf(instance: OasisInstance, ends: Ends) -> Any:
+@dataclass(frozen=True)
+class Leaf:
+    """The feasibility program of a leaf.
+
+    Parameters
+    ----------
+    instance : OasisInstance
+        The instance.
+    model : ConcreteModel
+        Without an objective worth the name: any point will do.
+    jobs : list of int
+        Positions of the jobs that run.
+    worker_role, ps_role : _Role
+        Where workers and PSs run.
+    """
+
+    instance: OasisInstance
+    model: pyo.ConcreteModel
+    jobs: list[int]
+    worker_role: _Role
+    ps_role: _Role
+
+    def extract(self) -> OasisSolution:
+        """Read the schedule at the variables' values: patterns go to the servers of their group."""
+        workers = _deployed(self.instance, self.jobs, self.worker_role)
+        return OasisSolution(
+            self.instance, workers, _deployed(self.instance, self.jobs, self.ps_role)
+        )
+
+
+def build_leaf(instance: OasisInstance, ends: Ends) -> Leaf:
     """Build the feasibility program of a leaf.
 
     Parameters
@@ -60,121 +107,134 @@ def build_leaf(instance: OasisInstance, ends: Ends) -> Any:
         The instance.
     ends : mapping
         Promises: each of these jobs runs and finishes by its end; no other job runs.
-
-    Returns
-    -------
-    ConcreteModel
-        Without an objective worth the name: any point will do.
     """
-    model = pyo.ConcreteModel()
-    model.instance = instance
-    model.jobs = sorted(ends)
-    open_slots = {i: range(instance.jobs[i].arrival, ends[i] + 1) for i in model.jobs}
-    index = [(i, t) for i in model.jobs for t in open_slots[i]]
-    most = {i: instance.most_workers(instance.jobs[i]) for i in model.jobs}
-    integers = pyo.NonNegativeIntegers
-    model.workers = pyo.Var(index, domain=integers, bounds=lambda _, i, t: (0, most[i]))
-    model.ps = pyo.Var(index, domain=integers)
+    model = pyo.ConcreteModel(name=f"leaf of {instance.name}")
+    jobs = sorted(ends)
+    open_slots = {i: range(instance.jobs[i].arrival, ends[i] + 1) for i in jobs}
+    index = [(i, t) for i in jobs for t in open_slots[i]]
+    most = {i: instance.most_workers(instance.jobs[i]) for i in jobs}
+    bandwidth = {i: instance.bandwidth_of(instance.jobs[i]) for i in jobs}
     work = instance.work.tolist()
-    model.eq_2 = pyo.Constraint(
-        model.jobs,
-        rule=lambda m, i: pyo.quicksum(m.workers[i, t] for t in open_slots[i]) == work[i],
+    model.workers = pyo.Var(
+        index,
+        domain=pyo.NonNegativeIntegers,
+        bounds=lambda _, i, t: (0, most[i]),
+        doc="(12) workers of a job",
     )
-    bandwidth = {i: instance.bandwidth_of(instance.jobs[i]) for i in model.jobs}
+    model.ps = pyo.Var(index, domain=pyo.NonNegativeIntegers, doc="(13) PSs of a job")
+
+    @model.Constraint(jobs, doc="(2) exactly the work is done by the end")
+    def eq_2(m: Any, i: int) -> Any:
+        return pyo.quicksum(m.workers[i, t] for t in open_slots[i]) == work[i]
+
     served = [(i, t) for i, t in index if bandwidth[i][0] > 0]
-    model.eq_6 = pyo.Constraint(
-        served,
-        rule=lambda m, i, t: bandwidth[i][0] / bandwidth[i][1] * m.workers[i, t] <= m.ps[i, t],
+
+    @model.Constraint(served, doc="(6) the PSs have bandwidth for all workers")
+    def eq_6(m: Any, i: int, t: int) -> Any:
+        return bandwidth[i][0] / bandwidth[i][1] * m.workers[i, t] <= m.ps[i, t]
+
+    @model.Constraint(index, doc="(7) no more PSs than workers")
+    def eq_7(m: Any, i: int, t: int) -> Any:
+        return m.ps[i, t] <= m.workers[i, t]
+
+    pools, patterns, fits = _groups(
+        instance, jobs, model.workers, instance.worker_capacity, instance.worker_demand
     )
-    model.eq_7 = pyo.Constraint(index, rule=lambda m, i, t: m.ps[i, t] <= m.workers[i, t])
-    model.roles = [
-        _add_role(model, "y", "workers", instance.worker_capacity, instance.worker_demand),
-        _add_role(model, "z", "ps", instance.ps_capacity, instance.ps_demand),
-    ]
+    model.runs_y, model.runs_y_limit = add_runs(patterns, integer=True)
+    model.on_y = _alone(model.workers, pools, patterns, fits)
+    model.eq_4 = _capacity(model.on_y, instance.worker_capacity, instance.worker_demand)
+    workers = _Role(model.workers, pools, patterns, model.runs_y, model.on_y)
+    model.held_y = _held(workers)
+    pools, patterns, fits = _groups(
+        instance, jobs, model.ps, instance.ps_capacity, instance.ps_demand
+    )
+    model.runs_z, model.runs_z_limit = add_runs(patterns, integer=True)
+    model.on_z = _alone(model.ps, pools, patterns, fits)
+    model.eq_5 = _capacity(model.on_z, instance.ps_capacity, instance.ps_demand)
+    ps = _Role(model.ps, pools, patterns, model.runs_z, model.on_z)
+    model.held_z = _held(ps)
     model.eq_1 = pyo.Objective(expr=0.0 * model.workers[index[0]] if index else 0.0)
-    return model
+    return Leaf(instance, model, jobs, workers, ps)
 
 
-def _add_role(
-    model: Any,
-    variable: str,
-    counts: str,
-    capacity: NDArray[np.float64],
-    demand: NDArray[np.float64],
-) -> _Role:
-    """Add where the units of one role run, and tie the counts to it."""
-    instance: OasisInstance = model.instance
-    asked = getattr(model, counts)
+def _groups(
+    instance: OasisInstance, jobs: list[int], asked: pyo.Var, capacity: Reals, demand: Reals
+) -> tuple[Pools, PatternsBySlot, Fits]:
+    """Groups of identical servers, their patterns, and how many units of a job one server holds."""
     nothing = np.zeros((instance.horizon + 1, *capacity.shape))
     pools = Pools.of(capacity, nothing, grouped=True)
-    fits = {
-        i: how_many_fit(pools.capacity, demand[i], instance.jobs[i].chunks).tolist()
-        for i in model.jobs
+    fits: Fits = {
+        i: how_many_fit(pools.capacity, demand[i], instance.jobs[i].chunks).tolist() for i in jobs
     }
 
     def present(pool: int, slot: int) -> tuple[int, ...]:
-        return tuple(i for i in model.jobs if (i, slot) in asked and fits[i][pool] > 0)
+        return tuple(i for i in jobs if (i, slot) in asked and fits[i][pool] > 0)
 
-    patterns = patterns_by_slot(instance, pools, demand, present)
-    runs = f"runs_{variable}"
-    add_runs(model, runs, patterns, integer=True)
+    return pools, patterns_by_slot(instance, pools, demand, present), fits
+
+
+def _alone(asked: pyo.Var, pools: Pools, patterns: PatternsBySlot, fits: Fits) -> pyo.Var:
+    """Units by (job, server, slot) where a group has too many patterns."""
     group_of = {server: pool for pool, group in enumerate(pools.members) for server in group}
-    alone = [
+    index = [
         (i, server, t)
         for i, t in asked
         for server, pool in group_of.items()
         if (pool, t) not in patterns and fits[i][pool] > 0
     ]
-    units = pyo.Var(
-        alone,
+    return pyo.Var(
+        index,
         domain=pyo.NonNegativeIntegers,
         bounds=lambda _, i, server, t: (0, fits[i][group_of[server]]),
+        doc="(ours) units of a job on one server",
     )
-    setattr(model, f"on_{variable}", units)
+
+
+def _capacity(units: pyo.Var, capacity: Reals, demand: Reals) -> pyo.Constraint:
+    """(4) or (5) as printed on the servers that run no patterns."""
     terms: dict[tuple[int, int, int], list[Any]] = {}
-    held: dict[tuple[int, int], list[Any]] = {key: [] for key in asked}
-    for i, server, t in alone:
-        held[i, t].append(units[i, server, t])
+    for i, server, t in units:
         for r in np.flatnonzero(demand[i]).tolist():
             amount = float(demand[i, r] / capacity[server, r])
             terms.setdefault((server, r, t), []).append(amount * units[i, server, t])
-    rows = pyo.Constraint(list(terms), rule=lambda _, *key: pyo.quicksum(terms[key]) <= 1)
-    setattr(model, "eq_4" if variable == "y" else "eq_5", rows)
-    for (pool, t), own in patterns.items():
-        for i in own.jobs:
-            held[i, t].append(held_by_runs(model, runs, own, pool, t, i))
-    tied = pyo.Constraint(
-        list(held), rule=lambda _, i, t: asked[i, t] <= pyo.quicksum(held[i, t]) + 0.0
+    return pyo.Constraint(
+        list(terms),
+        rule=lambda _, *key: pyo.quicksum(terms[key]) <= 1,
+        doc="(4), (5) units within what a server has",
     )
-    setattr(model, f"held_{variable}", tied)
-    return _Role(variable, counts, pools, demand, patterns)
 
 
-def extract_leaf(model: Any) -> OasisSolution:
-    """Read the schedule at the variables' values: patterns go to the servers of their group."""
-    instance: OasisInstance = model.instance
-    deployed = [_deployed(model, role) for role in model.roles]
-    return OasisSolution(instance, deployed[0], deployed[1])
+def _held(role: _Role) -> pyo.Constraint:
+    """No more units than the servers hold."""
+    held: dict[tuple[int, int], list[Any]] = {key: [] for key in role.asked}
+    for (i, _, t), units in role.alone.items():
+        held[i, t].append(units)
+    for (pool, t), own in role.patterns.items():
+        for i in own.jobs:
+            held[i, t].append(held_by_runs(role.runs, own, pool, t, i))
+    return pyo.Constraint(
+        list(held),
+        rule=lambda _, i, t: role.asked[i, t] <= pyo.quicksum(held[i, t]) + 0.0,
+        doc="(ours) units that the servers hold",
+    )
 
 
-def _deployed(model: Any, role: _Role) -> dict[str, IntArray]:
+def _deployed(instance: OasisInstance, jobs: list[int], role: _Role) -> dict[str, IntArray]:
     """Units by slot and server of each job: what the counts ask for, within what is held."""
-    instance: OasisInstance = model.instance
-    asked, runs = getattr(model, role.counts), getattr(model, f"runs_{role.variable}")
-    shape = (instance.horizon, sum(len(group) for group in role.pools.members))
-    held = {i: np.zeros(shape, dtype=np.int64) for i in model.jobs}
-    for (i, server, t), units in getattr(model, f"on_{role.variable}").items():
+    shape = (instance.horizon, int(role.pools.size.sum()))
+    held = {i: np.zeros(shape, dtype=np.int64) for i in jobs}
+    for (i, server, t), units in role.alone.items():
         held[i][t - 1, server] = round(units.value)
     for (pool, t), own in role.patterns.items():
         server = iter(role.pools.members[pool])
         for number, pattern in enumerate(own.patterns):
-            for _ in range(round(runs[pool, t, number].value)):
+            for _ in range(round(role.runs[pool, t, number].value)):
                 place = next(server)
                 for i, units in zip(own.jobs, pattern, strict=True):
                     held[i][t - 1, place] = units
     for i, counts in held.items():
         for t in range(1, instance.horizon + 1):
-            wanted = round(asked[i, t].value) if (i, t) in asked else 0
+            wanted = round(role.asked[i, t].value) if (i, t) in role.asked else 0
             before = np.cumsum(counts[t - 1]) - counts[t - 1]
             counts[t - 1] = np.clip(wanted - before, 0, counts[t - 1])
     return {instance.jobs[i].name: counts for i, counts in held.items()}

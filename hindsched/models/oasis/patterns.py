@@ -13,7 +13,7 @@ and there (4) is nearly as tight anyway.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +22,9 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 from hindsched.instances.oasis.instance import OasisInstance, how_many_fit
-from hindsched.models.oasis.offline import build_offline
-from hindsched.models.oasis.program import Pools, Program
+from hindsched.models.oasis.block import Domains
+from hindsched.models.oasis.offline import OasisProgram, build_offline
+from hindsched.models.oasis.program import Pools
 
 MOST_PATTERNS = 120
 """Patterns of a group in a slot above which its packing rows are left out."""
@@ -155,37 +156,38 @@ def patterns_by_slot(
     return found
 
 
-def add_runs(model: Any, name: str, patterns: PatternsBySlot, *, integer: bool) -> None:
-    """Add how many servers of a group run each pattern in a slot: variables and their limit.
+def add_runs(patterns: PatternsBySlot, *, integer: bool) -> tuple[pyo.Var, pyo.Constraint]:
+    """How many servers of a group run each pattern in a slot: the variables and their limit.
 
-    The variables are ``name[group, slot, pattern]``, the rows ``name_limit[group, slot]``.
+    Both are unattached; the caller names them on its model, the variables first. Indices are
+    (group, slot, pattern) and (group, slot).
     """
     index = [(*key, n) for key, own in patterns.items() for n in range(len(own.patterns))]
     domain = pyo.NonNegativeIntegers if integer else pyo.NonNegativeReals
-    runs = pyo.Var(index, domain=domain)
-    setattr(model, name, runs)
+    runs = pyo.Var(index, domain=domain, doc="(ours) servers of a group that run a pattern")
 
     def limit(_: Any, pool: int, slot: int) -> Any:
         own = patterns[pool, slot]
         used = (runs[pool, slot, n] for n in range(len(own.patterns)))
         return pyo.quicksum(used) <= own.servers
 
-    setattr(model, f"{name}_limit", pyo.Constraint(list(patterns), rule=limit))
+    doc = "(ours) no more patterns than servers"
+    return runs, pyo.Constraint(list(patterns), rule=limit, doc=doc)
 
 
-def held_by_runs(model: Any, name: str, own: Patterns, pool: int, slot: int, job: int) -> Any:
+def held_by_runs(runs: pyo.Var, own: Patterns, pool: int, slot: int, job: int) -> Any:
     """Units of a job that the patterns run by a group in a slot hold."""
-    runs, place = getattr(model, name), own.jobs.index(job)
+    place = own.jobs.index(job)
     held = (p[place] * runs[pool, slot, n] for n, p in enumerate(own.patterns) if p[place])
     return pyo.quicksum(held)
 
 
-def build_ends_program(instance: OasisInstance, formulation: str | None = None) -> Any:
+def build_ends_program(instance: OasisInstance, formulation: str | None = None) -> OasisProgram:
     """Build the program that decides who is admitted and when each job ends, and nothing else.
 
     Its integers are the binaries ``u`` of admissions and ends; workers and PSs are fractional, in
     the convex hull of what each small server can hold (``packed_y``, ``packed_z``). Its optimum is
-    an upper bound, far below the relaxation's, and mostly attained: `oasis_leaf` decides whether.
+    an upper bound, far below the relaxation's, and mostly attained: `leaf.py` decides whether.
 
     Parameters
     ----------
@@ -196,36 +198,42 @@ def build_ends_program(instance: OasisInstance, formulation: str | None = None) 
 
     Returns
     -------
-    ConcreteModel
-        As from `build_offline` in the cumulative form.
+    OasisProgram
+        As from `build_offline` in the cumulative form, with an empty list ``conflicts`` for cuts.
     """
-    model = build_offline(instance, formulation, form="cumulative")
-    for job in model.job:
-        for counts in (model.job[job].y, model.job[job].z):
-            for count in counts.values():
-                count.domain = pyo.NonNegativeReals
-    program: Program = model.program
-    _add_packing(model, "y", program.worker_pools, instance.worker_demand)
-    _add_packing(model, "z", program.ps_pools, instance.ps_demand)
-    return model
+    program = build_offline(instance, formulation, form="cumulative", domains=Domains(counts=False))
+    model, parts = program.model, program.parts
+    workers = {i: model.job[i].y for i in model.job}
+    ps = {i: model.job[i].z for i in model.job}
+    patterns = _shared_slots(instance, parts.worker_pools, instance.worker_demand, workers)
+    model.runs_y, model.runs_y_limit = add_runs(patterns, integer=False)
+    model.packed_y = _packed(workers, model.runs_y, patterns)
+    patterns = _shared_slots(instance, parts.ps_pools, instance.ps_demand, ps)
+    model.runs_z, model.runs_z_limit = add_runs(patterns, integer=False)
+    model.packed_z = _packed(ps, model.runs_z, patterns)
+    model.conflicts = pyo.ConstraintList(doc="(ours) promises that no schedule keeps together")
+    return program
 
 
-def _add_packing(model: Any, variable: str, pools: Pools, demand: Array) -> None:
-    """Keep the counts of one role within the hull of the patterns."""
+def _shared_slots(
+    instance: OasisInstance, pools: Pools, demand: Array, counts: Mapping[int, pyo.Var]
+) -> PatternsBySlot:
+    """Patterns where several jobs may run; for a single one its bound says as much."""
 
     def present(pool: int, slot: int) -> tuple[int, ...]:
-        return tuple(j for j in model.job if (pool, slot) in getattr(model.job[j], variable))
+        return tuple(job for job, own in counts.items() if (pool, slot) in own)
 
-    # Where a single job may run, the bound of its variable says as much.
-    patterns = patterns_by_slot(model.program.instance, pools, demand, present, least_jobs=2)
-    name = f"runs_{variable}"
-    add_runs(model, name, patterns, integer=False)
-    rows = [(job, *key) for key, own in patterns.items() for job in own.jobs]
-    packed = pyo.Constraint(
-        rows,
-        rule=lambda m, job, pool, slot: (
-            getattr(m.job[job], variable)[pool, slot]
-            <= held_by_runs(m, name, patterns[pool, slot], pool, slot, job)
+    return patterns_by_slot(instance, pools, demand, present, least_jobs=2)
+
+
+def _packed(
+    counts: Mapping[int, pyo.Var], runs: pyo.Var, patterns: PatternsBySlot
+) -> pyo.Constraint:
+    """Keep the counts of one role within the hull of the patterns."""
+    return pyo.Constraint(
+        [(job, *key) for key, own in patterns.items() for job in own.jobs],
+        rule=lambda _, job, pool, slot: (
+            counts[job][pool, slot] <= held_by_runs(runs, patterns[pool, slot], pool, slot, job)
         ),
+        doc="(ours) counts that the servers of a group can hold",
     )
-    setattr(model, f"packed_{variable}", packed)

@@ -85,19 +85,30 @@ class ProgramJob:
 
 
 @dataclass(frozen=True)
-class Program:
-    """What `extract`, `load` and `capacity_prices` need to know of a model."""
+class Parts:
+    """What a program consists of besides its Pyomo model.
 
-    instance: OasisInstance
-    form: Form
+    Parameters
+    ----------
+    worker_pools, ps_pools : Pools
+        The servers.
+    jobs : list of ProgramJob
+        Every job of the instance, decided or open.
+    """
+
     worker_pools: Pools
     ps_pools: Pools
     jobs: list[ProgramJob]
 
+    @property
+    def open_jobs(self) -> dict[int, JobFacts]:
+        """Facts of the jobs that are still open, by position."""
+        return {job.index: job.facts for job in self.jobs if job.facts is not None}
+
 
 def plan_program(
     instance: OasisInstance, commitments: Commitments, form: Form, aggregate: bool
-) -> Program:
+) -> Parts:
     """Sort the jobs into decided and open ones, and the servers into pools."""
     fixed = OasisSolution.from_assignments(instance, commitments.assignments)
     horizon = instance.horizon
@@ -143,8 +154,8 @@ def plan_program(
         facts = job_facts(instance, job, worker_pools, ps_pools, first, done)
         jobs.append(ProgramJob(index, history, facts))
     if form == "printed":
-        return Program(instance, form, worker_pools, ps_pools, _pin(jobs, commitments))
-    return Program(instance, form, worker_pools, ps_pools, jobs)
+        jobs = _pin(jobs, commitments)
+    return Parts(worker_pools, ps_pools, jobs)
 
 
 def _pin(jobs: list[ProgramJob], commitments: Commitments) -> list[ProgramJob]:

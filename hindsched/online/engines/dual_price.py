@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hindsched.instances.base import Instance
-from hindsched.models.base import Commitments, model_module
+from hindsched.models.base import Commitments, offline_program
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.options import SolveOptions
@@ -70,7 +70,6 @@ class DualPrice(OnlineAlgorithm):
 
     def _post_prices(self, slot: int) -> None:
         """Post the capacity duals of the relaxation with everything decided so far fixed."""
-        module = model_module(self._environment.cluster.family)
         known = self._environment.cluster.with_jobs(self._seen)
         commitments = Commitments(
             now=slot,
@@ -78,15 +77,15 @@ class DualPrice(OnlineAlgorithm):
             locked=frozenset(self._rows),
             rejected=frozenset(self._rejected),
         )
-        model = module.build_offline(
+        program = offline_program(
             known, self._environment.formulation, relax=True, commitments=commitments
         )
-        result = solve_program(model, self.options, want_duals=True)
+        result = solve_program(program.model, self.options, want_duals=True)
         self._relaxations += 1
         if result.duals is None:
             self._without_duals += 1
             return
-        self._prices = self.lay_out(module.capacity_prices(model, result.duals))
+        self._prices = self.lay_out(program.capacity_prices(result.duals))
 
     def build_oracle(self, cluster: Instance, formulation: str) -> BlockOracle:
         """Oracle over the jobs of `cluster` with one linking row a server."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, family_module
-from hindsched.models.base import Commitments, model_module
+from hindsched.models.base import Commitments, model_module, offline_program
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.options import SolveOptions
@@ -71,19 +71,19 @@ class Reoptimise(OnlineAlgorithm):
         known = self._environment.cluster.with_jobs(self._seen)
         formulation = self._environment.formulation
         commitments = Commitments(now=slot, assignments=self._given, locked=frozenset(self._locked))
-        model = module.build_offline(
+        program = offline_program(
             known, formulation, commitments=commitments, **getattr(module, "ON_SERVERS", {})
         )
-        start = getattr(model, "incumbent", None) or self._extended_plan(known)
+        start = getattr(program.model, "incumbent", None) or self._extended_plan(known)
         if start is not None:
-            module.load(model, start)
-        result = solve_program(model, self.options, start=start is not None)
+            program.load(start)
+        result = solve_program(program.model, self.options, start=start is not None)
         if result.status == Status.INFEASIBLE:
             rule = "no plan serves all known jobs with what is done and given out"
             raise SolveFailed(f"reoptimise in slot {slot} of {known.name}: {rule}")
         self._counts["solves"] += 1
         self._counts["limits_reached"] += result.stopped_by == "time_limit"
-        solution = module.extract(model, known, formulation) if result.has_point else None
+        solution = program.extract() if result.has_point else None
         if solution is None:
             self._counts["solves_without_plan"] += 1
             solution = start

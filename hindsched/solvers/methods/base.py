@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hindsched.instances.base import Instance
-from hindsched.models.base import model_module
+from hindsched.models.base import offline_program
 from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.options import SolveOptions
@@ -163,18 +163,20 @@ def solve_milp(
         Further settings of the family's ``build_offline``.
     """
     started = time.perf_counter()
-    module = model_module(instance.family)
-    model = module.build_offline(instance, formulation, incumbent=incumbent, **build)
+    declared = offline_program(instance, formulation, incumbent=incumbent, **build)
     if incumbent is not None:
-        module.load(model, incumbent)
+        declared.load(incumbent)
     left = _time_left(options, started)
     program = solve_program(
-        model, options.with_time(left), start=incumbent is not None, on_progress=on_progress
+        declared.model,
+        options.with_time(left),
+        start=incumbent is not None,
+        on_progress=on_progress,
     )
     details = dict(program.details)
     solution = None
     if program.has_point:
-        solution = module.extract(model, instance, formulation)
+        solution = declared.extract()
         if solution is None:
             details["unplaced"] = program.objective
         elif broken := solution.violations():
@@ -206,10 +208,9 @@ def relaxation(
 ) -> Result:
     """Bound by the linear relaxation of the offline program; no solution, no certificate."""
     started = time.perf_counter()
-    module = model_module(instance.family)
-    model = module.build_offline(instance, formulation, relax=True)
+    declared = offline_program(instance, formulation, relax=True)
     left = _time_left(options, started)
-    program = solve_program(model, options.with_time(left), on_progress=on_progress)
+    program = solve_program(declared.model, options.with_time(left), on_progress=on_progress)
     return Result(
         instance=instance,
         formulation=formulation,

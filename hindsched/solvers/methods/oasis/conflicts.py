@@ -12,12 +12,12 @@ and the program of the ends goes on with it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pyomo.environ as pyo
 
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.models.oasis.leaf import build_leaf, extract_leaf
+from hindsched.models.oasis.leaf import build_leaf
+from hindsched.models.oasis.offline import OasisProgram
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import ProgramResult, solve_program
@@ -62,9 +62,9 @@ class Leaves:
         if not ends:
             self.solution = OasisSolution(self.instance, {}, {})
             return ProgramResult(Status.OPTIMAL, StoppedBy.GAP)
-        model = build_leaf(self.instance, ends)
+        leaf = build_leaf(self.instance, ends)
         result = solve_program(
-            model,
+            leaf.model,
             SolveOptions(
                 solver=self.options.solver,
                 time_limit=seconds,
@@ -73,7 +73,7 @@ class Leaves:
             ),
         )
         if result.has_point:
-            self.solution = extract_leaf(model)
+            self.solution = leaf.extract()
         return result
 
     def conflicts(self, ends: Ends, last: Ends, out_of_time: Callable[[], bool]) -> list[Ends]:
@@ -132,29 +132,28 @@ class Leaves:
         return ends
 
 
-def promised_ends(model: Any) -> Ends:
+def promised_ends(program: OasisProgram) -> Ends:
     """Admitted jobs and their ends at the program's present point."""
     return {
         job: end
-        for job in model.job
-        for end, chosen in model.job[job].u.items()
+        for job in program.parts.open_jobs
+        for end, chosen in program.block(job).u.items()
         if round(chosen.value or 0.0) == 1
     }
 
 
-def last_ends(model: Any) -> Ends:
+def last_ends(program: OasisProgram) -> Ends:
     """The last end of each job that has any."""
-    return {job: max(model.job[job].u) for job in model.job if len(model.job[job].u)}
+    ends = {job: program.block(job).u for job in program.parts.open_jobs}
+    return {job: max(own) for job, own in ends.items() if len(own)}
 
 
-def add_cut(model: Any, conflict: Ends) -> None:
+def add_cut(program: OasisProgram, conflict: Ends) -> None:
     """Forbid the promises of a conflict together."""
-    if not hasattr(model, "conflicts"):
-        model.conflicts = pyo.ConstraintList()
     kept = pyo.quicksum(
         chosen
         for job, latest in conflict.items()
-        for end, chosen in model.job[job].u.items()
+        for end, chosen in program.block(job).u.items()
         if end <= latest
     )
-    model.conflicts.add(kept <= len(conflict) - 1)
+    program.model.conflicts.add(kept <= len(conflict) - 1)

@@ -1,9 +1,9 @@
 """Methods of the oasis family: the generic ones, with a program of ends and leaves.
 
 Who is admitted and when each job ends is decided by a program whose other variables are fractional
-but lie in the hull of what servers can hold (`models.oasis_patterns`). Whether its promises can be
+but lie in the hull of what servers can hold (`models.oasis.patterns`). Whether its promises can be
 kept is decided on the servers as they are, by a leaf; what no leaf can keep is cut off
-(`oasis_conflicts`). If a leaf stays undecided, the printed program takes over with what is left of
+(`conflicts.py`). If a leaf stays undecided, the printed program takes over with what is left of
 the time; the smaller bound stands.
 """
 
@@ -17,7 +17,6 @@ import numpy as np
 
 from hindsched.instances.base import Instance
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.models.oasis import offline as models
 from hindsched.models.oasis.patterns import build_ends_program
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.oasis.solution import OasisSolution
@@ -60,20 +59,20 @@ def milp(
         return seconds is not None and seconds <= 0
 
     best = incumbent or insert_by_density(instance, formulation)
-    model = build_ends_program(instance, formulation)
+    ends = build_ends_program(instance, formulation)
     leaves = Leaves(instance, options)
     bound: float | None = None
     cuts = 0
     while True:
-        models.load(model, cast(OasisSolution, best))
+        ends.load(cast(OasisSolution, best))
         limit = _share(left(), SHARE_OF_ENDS)
         program = solve_program(
-            model, options.with_time(limit), start=True, on_progress=on_progress
+            ends.model, options.with_time(limit), start=True, on_progress=on_progress
         )
         bound = _smaller(bound, program.bound)
         if not program.has_point or within_gap(best.objective(), bound, options.gap):
             break
-        promised = promised_ends(model)
+        promised = promised_ends(ends)
         leaf = leaves.decide(promised, _share(left(), SHARE_OF_LEAF))
         if leaves.solution is not None and leaves.solution.is_feasible():
             best = better(best, leaves.solution) or best
@@ -86,8 +85,8 @@ def milp(
         def shrunk_enough(until: float = shrink_until) -> bool:
             return out_of_time() or time.perf_counter() > until
 
-        for conflict in leaves.conflicts(promised, last_ends(model), shrunk_enough):
-            add_cut(model, conflict)
+        for conflict in leaves.conflicts(promised, last_ends(ends), shrunk_enough):
+            add_cut(ends, conflict)
             cuts += 1
     result = Result(
         instance=instance,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hindsched.models.oasis.placing import place_slot
 from hindsched.solutions.base import Solution
+from hindsched.solutions.oasis.placing import place_slot
 from hindsched.solutions.oasis.solution import OasisSolution, run_length
 from hindsched.solvers.kernels.oasis.restricted_worker_slot import best_limited_schedule
 from hindsched.solvers.pricing.base import Response

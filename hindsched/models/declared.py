@@ -1,0 +1,317 @@
+"""A Pyomo model with a face: what its parts say, how large it is, its file, its labelled numbers.
+
+A family's program, subproblem or dual is a `Declared`: it *has* a `ConcreteModel` whose variables
+and constraints carry a sentence each (Pyomo's ``doc``, beginning with the paper's number in round
+brackets), and a table of `Symbol` that says what the indices are and in which unit the numbers
+count.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import pyomo.environ as pyo
+from pyomo.opt import ProblemFormat
+
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMATS = {".mps": ProblemFormat.mps, ".lp": ProblemFormat.cpxlp}
+"""Endings of the files that `Declared.write` knows."""
+
+
+class Symbol(NamedTuple):
+    """How a component's indices and numbers read.
+
+    Parameters
+    ----------
+    indices : str
+        Names of its own indices, joined by commas: ``"server, slot"``. The index of the job's block
+        that it stands in comes before them as ``job``. Where forms of the program differ in the
+        number of indices, the alternatives stand with ``|`` between them.
+    unit : str
+        What its value, or for a constraint its dual, counts in.
+
+    Examples
+    --------
+    >>> Symbol("server, slot", "workers").unit
+    'workers'
+    """
+
+    indices: str = ""
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Component:
+    """One variable, constraint or objective of a model, over all jobs.
+
+    Parameters
+    ----------
+    name : str
+        The component's name without its block: ``eq_4``.
+    kind : str
+        ``variable``, ``constraint`` or ``objective``.
+    doc : str
+        Its sentence.
+    indices : tuple of str
+        Names of its indices.
+    unit : str
+        What its numbers count in.
+    size : int
+        Number of its active elements.
+    integers : int
+        For a variable, how many of them must be whole.
+
+    Examples
+    --------
+    >>> Component("eq_4", "constraint", "(4) what a server has", ("server", "slot"), "", 12).size
+    12
+    """
+
+    name: str
+    kind: str
+    doc: str
+    indices: tuple[str, ...]
+    unit: str
+    size: int
+    integers: int = 0
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Declared(ABC):
+    """A Pyomo model that belongs to an instance and can say what it is.
+
+    Parameters
+    ----------
+    instance : Instance
+        What it is about.
+    formulation : str
+        Which of the family's problems.
+    model : ConcreteModel
+        The Pyomo model.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> program = hs.model(hs.generate("oasis", jobs=2, horizon=6)).program
+    >>> [part.name for part in program.components("objective")]
+    ['eq_1']
+    """
+
+    SYMBOLS: ClassVar[Mapping[str, Symbol]] = {}
+    """Indices and units by component, without the block's index."""
+    OBJECTIVE_UNIT: ClassVar[str] = ""
+    """What the objective counts in."""
+
+    instance: Instance
+    formulation: str
+    model: pyo.ConcreteModel
+    _handed_out: bool = field(default=False, init=False)
+
+    @property
+    def pyomo(self) -> pyo.ConcreteModel:
+        """The Pyomo model, to be read, changed, or given to any solver."""
+        self._handed_out = True
+        return self.model
+
+    @property
+    def was_handed_out(self) -> bool:
+        """Whether somebody has had the Pyomo model and may have changed it."""
+        return self._handed_out
+
+    @property
+    def title(self) -> str:
+        """What this is, in one line."""
+        return f"{self.instance.family}: {self.instance.name} ({self.formulation})"
+
+    def label(self, index: str, value: Any) -> Any:
+        """What an index value is called: the job's name for its position, and the like."""
+        return self.instance.jobs[value].name if index == "job" else value
+
+    def components(self, *kinds: str) -> list[Component]:
+        """The model's components by name, over all blocks: objectives, constraints, variables.
+
+        Parameters
+        ----------
+        *kinds : str
+            ``objective``, ``constraint``, ``variable``; all by default.
+        """
+        found: list[Component] = []
+        for kind in kinds or ("objective", "constraint", "variable"):
+            for name, components in _by_name(self.model, kind).items():
+                first = max(components, key=len)
+                data = [item for component in components for item in component.values()]
+                active = [item for item in data if kind == "variable" or item.active]
+                if not active:
+                    continue
+                whole = 0
+                if kind == "variable":
+                    whole = sum(not item.is_continuous() for item in active)
+                indices, unit = self.indices(first), self.symbol(name).unit
+                doc = first.doc or ""
+                found.append(Component(name, kind, doc, indices, unit, len(active), whole))
+        return found
+
+    def symbol(self, name: str) -> Symbol:
+        """Indices and unit of a component; empty for one that somebody else added."""
+        return self.SYMBOLS.get(name, Symbol())
+
+    def indices(self, component: Any) -> tuple[str, ...]:
+        """Names of a component's indices, the block's first."""
+        depth, own = len(_block_index(component)), _dimension(component)
+        for alternative in self.symbol(component.local_name).indices.split("|"):
+            names = tuple(name.strip() for name in alternative.split(",") if name.strip())
+            if len(names) == own:
+                return (*(["job"] if depth else []), *names)
+        return tuple(f"index_{position}" for position in range(depth + own))
+
+    def table(
+        self, name: str, value_of: Callable[[Any], float | None], unit: str | None = None
+    ) -> pd.Series[Any]:
+        """The numbers of one component over all blocks, labelled; the unit is in the name.
+
+        Parameters
+        ----------
+        name : str
+            A variable's or a constraint's name without its block: ``y``, ``eq_4``.
+        value_of : callable
+            The number of an element, or None to leave it out.
+        unit : str, optional
+            The numbers' unit; by default the symbol's.
+
+        Raises
+        ------
+        InputError
+            If the model has no such component.
+        """
+        import pandas as pd
+
+        components = _by_name(self.model, "variable").get(name)
+        components = components or _by_name(self.model, "constraint").get(name)
+        if not components:
+            raise InputError("component", name, "must be a variable or constraint of the model")
+        names = self.indices(max(components, key=len))
+        keys: list[tuple[Any, ...]] = []
+        values: list[float] = []
+        for component in components:
+            prefix = _block_index(component)
+            for key, item in component.items():
+                value = value_of(item)
+                if value is not None:
+                    key = () if key is None else key if isinstance(key, tuple) else (key,)
+                    whole = (*prefix, *key)
+                    labels = zip(names, whole, strict=True)
+                    keys.append(tuple(self.label(index, one) for index, one in labels))
+                    values.append(value)
+        unit = self.symbol(name).unit if unit is None else unit
+        title = f"{name} ({unit})" if unit else name
+        if not names:
+            return pd.Series(values, name=title, dtype=float)
+        index = pd.MultiIndex.from_tuples(keys, names=names)
+        return pd.Series(values, index=index, name=title, dtype=float)
+
+    def write(self, path: str | Path) -> None:
+        """Write the model as an MPS or LP file with readable names.
+
+        Parameters
+        ----------
+        path : str or Path
+            Ends in ``.mps`` or ``.lp``.
+
+        Raises
+        ------
+        InputError
+            For another ending.
+        """
+        ending = Path(path).suffix.lower()
+        if ending not in FORMATS:
+            raise InputError("output", str(path), f"must end in {' or '.join(FORMATS)}")
+        self.model.write(
+            str(path), format=FORMATS[ending], io_options={"symbolic_solver_labels": True}
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `print` shows, for JSON."""
+        parts = self.components()
+        return {
+            "family": self.instance.family,
+            "instance": self.instance.name,
+            "formulation": self.formulation,
+            "title": self.title,
+            "rows": sum(part.size for part in parts if part.kind == "constraint"),
+            "columns": sum(part.size for part in parts if part.kind == "variable"),
+            "integers": sum(part.integers for part in parts),
+            "components": [
+                {
+                    "name": part.name, "kind": part.kind, "doc": part.doc, "unit": part.unit,
+                    "indices": list(part.indices), "size": part.size, "integers": part.integers,
+                }
+                for part in parts
+            ],
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        components = self.components()
+        counts = [
+            sum(c.size for c in components if c.kind == k) for k in ("constraint", "variable")
+        ]
+        whole = sum(component.integers for component in components)
+        lines = [self.title, f"{counts[0]} rows, {counts[1]} columns, {whole} of them integer"]
+        width = max((len(component.name) for component in components), default=0)
+        for component in components:
+            unit = f" [{component.unit}]" if component.unit else ""
+            lines.append(f"  {component.name:{width}s}  {component.doc}{unit}")
+            if component.kind != "objective":
+                over = f" over {', '.join(component.indices)}" if component.indices else ""
+                lines.append(f"  {'':{width}s}  {component.size} {_counted(component)}{over}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.title}>"
+
+
+def _counted(part: Component) -> str:
+    if part.kind == "constraint":
+        return "rows"
+    return "columns" if not part.integers else f"columns, {part.integers} integer,"
+
+
+_KINDS = {"variable": pyo.Var, "constraint": pyo.Constraint, "objective": pyo.Objective}
+
+
+def _by_name(model: pyo.ConcreteModel, kind: str) -> dict[str, list[Any]]:
+    """Active components of a kind by their name without the block, blocks in order."""
+    found: dict[str, list[Any]] = {}
+    for component in _components(model, _KINDS[kind]):
+        found.setdefault(component.local_name, []).append(component)
+    return found
+
+
+def _components(model: pyo.ConcreteModel, kind: Any) -> Iterator[Any]:
+    yield from model.component_objects(kind, active=True if kind is not pyo.Var else None)
+
+
+def _block_index(component: Any) -> tuple[Any, ...]:
+    """Index of the block that a component stands in; empty on the model itself."""
+    block = component.parent_block()
+    if block.parent_block() is None:
+        return ()
+    index = block.index()
+    return index if isinstance(index, tuple) else (index,)
+
+
+def _dimension(component: Any) -> int:
+    """Number of indices; of a set of unknown dimension, that of its first element."""
+    if not component.is_indexed():
+        return 0
+    for key in component:
+        return len(key) if isinstance(key, tuple) else 1
+    return 0

@@ -1,0 +1,304 @@
+"""edgecloud (A_online, JSAC 2022): least total completion time (2) of jobs, edge and cloud.
+
+``no-migration``: a chunk stays on its worker, and in the cloud it is not interrupted; ``literal``:
+(2) as printed, where work moves and a chunk number is a lane. Prices stand on (2d), a worker trains
+one chunk a slot (a row a worker, a group of a server's workers of a type, a type, a type of a
+finite cloud), and on (7b), storage. A stretch is (first slot, last slot, height).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from heapq import heappop, heappush
+from itertools import groupby, pairwise
+from math import lcm
+from typing import Any
+
+from . import reading
+from .exact import Interval, ceiling, exactly
+from .reading import Checked, Progress, Violation, number, require, whole
+
+SENSE = "min"
+FORMULATIONS = {"no-migration": "no-migration", "literal": "literal"}
+AXES = {"worker_capacity": "worker", "group_capacity": "group", "type_capacity": "type",
+        "cloud_capacity": "type", "storage": "server"}  # fmt: skip
+UNUSED = {"parameter_servers", "cloud_parameter_servers"}
+"""Rows whose prices are taken as 0, which is valid: blocks do not pay for PSs."""
+Stretch = tuple[int, int, Any]
+Value = Callable[[int, int], int | None]
+"""``value(a, b)``: least price of a job's work in slots up to b, with storage paid up to slot a."""
+
+
+def units(instance: Mapping[str, Any], field: str) -> dict[str, Any]:
+    """How many workers or PSs of each type a server or the cloud (None: no limit) has."""
+    servers, cloud = instance["servers"], instance["cloud"]
+    reading.names([*servers, cloud], "servers")
+    given = {kind: whole(n, 0, f"cloud.{field}") for kind, n in (cloud.get(field) or {}).items()}
+    found: dict[str, Any] = {server["name"]: Counter(server.get(field, ())) for server in servers}
+    return {**found, cloud["name"]: defaultdict(lambda: None, given)}
+
+
+def chunk_slots(instance: Mapping[str, Any], job: Mapping[str, Any]) -> tuple[int, int]:
+    """(1) in whole slots, at least 1: E B / n_j of a chunk for zeta_j = 0 and for zeta_j = 1."""
+    steps = whole(job["epochs"], 1, "epochs") * whole(job["minibatches"], 1, "minibatches")
+    alone = number(job["minibatch_slots"], "m") + number(job["update_slots"], "G")
+    second = number(job["bandwidth_mbps"], "b") * number(instance["slot_seconds"], "slot_seconds")
+    talk = Fraction(16 * number(job["gradient_mb"], "q")) / second
+    return max(1, ceiling(steps * (alone + talk))), max(1, ceiling(steps * alone))
+
+
+def levels(spans: Iterable[Stretch]) -> list[Stretch]:
+    """Sum of the heights of spans, as stretches in order."""
+    steps: dict[int, Any] = defaultdict(int)
+    for first, last, height in spans:
+        steps[first] += height
+        steps[last + 1] -= height
+    found, height = [], 0
+    for slot, after in pairwise(sorted(steps)):
+        height += steps[slot]
+        found.append((slot, after - 1, height))
+    return found
+
+
+def check(instance: Mapping[str, Any], solution: Mapping[str, Any]) -> Checked:
+    """(2), and (7) where storage is limited: broken constraints, and the total completion time."""
+    literal, cloud = solution["formulation"] == "literal", instance["cloud"]["name"]
+    workers, ps = units(instance, "workers"), units(instance, "ps")
+    servers = {server["name"]: server for server in instance["servers"]}
+    listed = reading.jobs_of(solution, reading.names(instance["jobs"], "jobs"))
+    broken: list[Violation] = []
+    loads: dict[Any, list[Stretch]] = defaultdict(list)
+
+    def note(equation: str, where: str, amount: Any) -> None:
+        if amount > 0:
+            broken.append(Violation(equation, where, amount))
+
+    total = 0
+    for job in instance["jobs"]:
+        name, kind, arrival = f"job {job['name']}", job["worker_type"], job["arrival"]
+        runs: dict[int, list[Any]] = defaultdict(list)
+        holds: list[Stretch] = []
+        outside = False
+        for row in listed[job["name"]]["assignments"]:
+            slots = reading.span(row, 10**18, name)
+            first, last, at = slots[0], slots[-1], row["ps"] if "ps" in row else row["server"]
+            where, outside = f"{name}, {at}, slot {first}", outside or at != cloud
+            if "ps" in row:
+                limit, ready = ps[at][job["ps_type"]], arrival
+                loads["(2f)", f"{at}, PSs {job['ps_type']}", limit].append((first, last, 1))
+                holds.append((first, last, 1))
+            else:
+                place, limit, chunk = (
+                    f"type {kind}",
+                    workers[at][kind],
+                    whole(row["chunk"], 1, name),
+                )
+                require(chunk <= job["chunks"], f"{name}: has no chunk {chunk}")
+                if at != cloud:
+                    place, limit = f"worker {whole(row['worker'], 1, name)}", 1
+                    note("(2a)", where, int(servers[at]["workers"][row["worker"] - 1] != kind))
+                note("(2a)", where, int(limit == 0))
+                loads["(2d)", f"{at}, {place}", limit].append((first, last, 1))
+                loads["(2c)", f"{name}, chunk {chunk}", 1].append((first, last, 1))
+                runs[chunk].append((first, last, (at, place)))
+                ready = arrival + job["upload_slots"].get(at, 0)
+            note("(2i)", where, ready - first)
+        flat = sorted(run for mine in runs.values() for run in mine)
+        need = chunk_slots(instance, job)[bool(flat) and not outside]
+        done = [
+            sum(e - f + 1 for f, e, _ in mine) for mine in ([flat] if literal else runs.values())
+        ]
+        need_each = need * job["chunks"] if literal else need
+        note("(2b)", name, need * job["chunks"] - sum(min(slots, need_each) for slots in done))
+        end = max((last for _, last, _ in flat), default=arrival - 1)
+        total += end - arrival + 1
+        many = len(holds) + 1  # a run counts `many`, a PS held 1
+        both = levels([(f, e, many) for f, e, _ in flat] + holds)
+        wrong = next(((f, h % many) for f, _, h in both if h >= many and h % many != 1), (0, 1))
+        note("(2e)", f"{name}, slot {wrong[0]}", abs(wrong[1] - 1))
+        for chunk, mine in () if literal else runs.items():
+            note("no migration", f"{name}, chunk {chunk}", len({p for *_, p in mine}) - 1)
+            for before, after in pairwise(sorted(mine)) if mine[0][2][0] == cloud else ():
+                gap = after[0] - before[1] - 1
+                note("no preemption in the cloud", f"{name}, chunk {chunk}", gap)
+        for at in {at for *_, (at, _) in flat} - {cloud}:
+            homes = sum(any(at == place[0] for *_, place in mine) for mine in runs.values())
+            peak = max(h for *_, h in levels((f, e, 1) for f, e, place in flat if place[0] == at))
+            gb = number(job.get("chunk_gb") or 0, "chunk_gb") * (peak if literal else homes)
+            loads["(7b)", at, servers[at].get("storage_gb")].append((arrival, end, gb))
+    for (equation, where, limit), spans in loads.items():
+        if limit is not None:
+            over = next(((f, h) for f, _, h in levels(spans) if h > limit), (0, limit))
+            note(equation, f"{where}, slot {over[0]}", over[1] - limit)
+    return Checked(exactly(total), broken)
+
+
+def stretches(spans: Iterable[Stretch], first: int, end: int) -> list[Stretch]:
+    """Sum of spans over the slots first..end, where all of them end."""
+    return levels([(max(f, first), e, h) for f, e, h in spans if e >= first] + [(first, end, 0)])
+
+
+def charge(parts: Iterable[Stretch], last: int) -> int:
+    """Price of all slots up to `last`."""
+    return sum((min(e, last) - f + 1) * price for f, e, price in parts if f <= last)
+
+
+def cheapest(offers: Iterable[tuple[int, int]], need: int) -> int | None:
+    """Cost of the `need` cheapest of offers (cost, number); None if there are fewer."""
+    cost = 0
+    for each, count in sorted(offers):
+        cost, need = cost + each * min(count, need), need - min(count, need)
+        if not need:
+            return cost
+    return None
+
+
+def layers(ranked: Iterable[Stretch], last: int, work: int) -> list[tuple[int, int]]:
+    """(Cost, number) of a worker's first, second, ... chunk in its cheapest slots up to `last`."""
+    found: list[tuple[int, int]] = []
+    cost = filled = 0
+    for first, end, price in ranked:
+        left = min(end, last) - first + 1
+        if filled and left > 0:
+            part = min(left, work - filled)
+            cost, filled, left = cost + part * price, filled + part, left - part
+            if filled == work:
+                found.append((cost, 1))
+                cost = filled = 0
+        if left > 0:
+            found.append((work * price, left // work))
+            cost, filled = left % work * price, left % work
+    return found
+
+
+def whole_chunks(places: list[Any], sky: list[Stretch], chunks: int, work: int) -> Value:
+    """Chunks that stay, on places (workers, prices, storage), or in windows of the cloud's prices.
+
+    A worker's n chunks take its n x work cheapest slots, so that later ones cost more and the
+    cheapest are an optimum. A window's price is linear between the starts tried here.
+    """
+    ranked = [(n, sorted(p, key=lambda part: part[2]), kept) for n, p, kept in places]
+    starts = {start for f, _, _ in sky for start in (f, f - work) if start >= sky[0][0]}
+    window = [(s, charge(sky, s + work - 1) - charge(sky, s - 1)) for s in starts]
+
+    def value(a: int, b: int) -> int | None:
+        offers = [
+            (cost + charge(kept, a), count * n)
+            for n, parts, kept in ranked
+            for cost, count in layers(parts, b, work)
+        ]
+        latest = b - work + 1
+        if sky and latest >= sky[0][0]:
+            prices = [price for start, price in window if start <= latest]
+            offers.append((min(*prices, charge(sky, b) - charge(sky, latest - 1)), chunks))
+        return cheapest(offers, chunks)
+
+    return value
+
+
+def moving_work(places: list[Any], chunks: int, work: int) -> Value:
+    """(2) as printed: in every slot the cheapest D workers, and of these the cheapest D p units."""
+    points = sorted({slot for _, parts in places for f, e, _ in parts for slot in (f, e + 1)})
+    offers: list[tuple[int, int, int, int]] = []
+    for first, after in pairwise(points):
+        room = chunks
+        for price, n in sorted(
+            (p, n) for n, parts in places for f, e, p in parts if f <= first <= e
+        ):
+            offers.append((price, first, after - 1, min(n, room)))
+            room -= min(n, room)
+    return lambda _, b: cheapest(
+        [(p, n * (min(e, b) - f + 1)) for p, f, e, n in offers if n and f <= b], chunks * work
+    )
+
+
+def least(values: Sequence[Value], first: int, last: int, scale: int) -> int:
+    """Min over completions c in first..last of scale x (c - first + 1) + value(c, c), exactly.
+
+    What completes in a..b costs at least as if it completed in a and could use all slots up to b.
+    The most promising interval is halved until it is one slot, where that is exact.
+    """
+    heap: list[tuple[int, int, int, int]] = []
+    spans = [(first, last, which) for which in range(len(values))]
+    while True:
+        for a, b, which in spans:
+            price = values[which](a, b)
+            if price is not None:
+                heappush(heap, (price + scale * (a - first + 1), a, b, which))
+        require(heap, "a job has no worker")
+        best, a, b, which = heappop(heap)
+        if a == b:
+            return best
+        spans = [(a, (a + b) // 2, which), ((a + b) // 2 + 1, b, which)]
+
+
+def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Progress) -> Interval:
+    """Sum over jobs of min [time + price of what it uses], less price x capacity, exactly.
+
+    A block is one job of (2) with whole chunks; that cloud workers, PSs and storage are few is
+    left out of it, which errs outward. Slots have no last one: behind all prices they are free.
+    """
+    servers, cloud, jobs = instance["servers"], instance["cloud"]["name"], instance["jobs"]
+    count, ps = units(instance, "workers"), units(instance, "ps")
+    workers = [(s["name"], n, k) for s in servers for n, k in enumerate(s.get("workers", ()), 1)]
+    sets: dict[str, Mapping[str, Any]] = {
+        "worker_capacity": {f"{s}/{n}": 1 for s, n, _ in workers},
+        "group_capacity": Counter(f"{s}/{kind}" for s, _, kind in workers),
+        "type_capacity": Counter(kind for *_, kind in workers),
+        "cloud_capacity": count[cloud],
+        "storage": {s["name"]: s["storage_gb"] for s in servers if s.get("storage_gb") is not None},
+    }
+    total, end = Fraction(), 0
+    spans: dict[tuple[str, str], tuple[Stretch, ...]] = defaultdict(tuple)
+    prices = {name: rows for name, rows in certificate["prices"].items() if name not in UNUSED}
+    require(prices.keys() <= AXES.keys(), f"prices: unknown row sets in {list(prices)}")
+    for name, rows in list(prices.items()):
+        last = max((whole(row["to"], 1, name) for row in rows), default=0)
+        reading.within("cells", last * len(sets[name]), f"prices.{name}")
+        table = reading.price_rows(prices, name, [(AXES[name], sets[name])], last)
+        for (label,), series in table.items():
+            total -= sum(series) * number(sets[name][label], f"capacity of {label}")
+            runs = [(p, list(slots)) for p, slots in groupby(range(last + 1), series.__getitem__)]
+            spans[name, label] = tuple((slots[0], slots[-1], p) for p, slots in runs if p)
+        end = max(end, last)
+    sizes = [number(job.get("chunk_gb") or 0, "chunk_gb") for job in jobs]
+    scale = lcm(*(p.denominator for found in spans.values() for *_, p in found))
+    scale *= lcm(*(gb.denominator for gb in sizes))
+    for key, found in spans.items():
+        spans[key] = tuple((f, e, int(p * scale)) for f, e, p in found)
+    places = [
+        (s, k, spans["worker_capacity", f"{s}/{n}"] + spans["group_capacity", f"{s}/{k}"]
+         + spans["type_capacity", k]) for s, n, k in workers
+    ]  # fmt: skip
+    for done, (job, gb) in enumerate(zip(jobs, sizes, strict=True)):
+        tell(done, len(jobs), "jobs")
+        arrival, kind, chunks = (
+            whole(job["arrival"], 1, "arrival"),
+            job["worker_type"],
+            job["chunks"],
+        )
+        edge, alone = chunk_slots(instance, job)
+        ready = {at: arrival + whole(n, 0, "upload") for at, n in job["upload_slots"].items()}
+        stop = max([end, arrival, *ready.values()]) + whole(chunks, 1, "chunks") * edge
+        mine: Counter[Any] = Counter()
+        for server, worker_kind, found in places:
+            if worker_kind == kind:
+                kept = tuple((f, e, int(p * gb)) for f, e, p in spans["storage", server] if gb)
+                mine[ready[server], found, kept] += 1
+        limit, sky = count[cloud][kind], []
+        if limit != 0:
+            sky = stretches(spans["cloud_capacity", kind], ready[cloud], stop)
+        if certificate["formulation"] == "literal":
+            air = [(chunks if limit is None else limit, sky)]
+            edges = [(n, stretches(at + kept, f, stop)) for (f, at, kept), n in mine.items()]
+            values = [moving_work(edges + air, chunks, edge), moving_work(air, chunks, alone)]
+        else:
+            homes = [(n, stretches(at, f, stop), stretches(kept, arrival, stop))
+                     for (f, at, kept), n in mine.items()]  # fmt: skip
+            values = [whole_chunks(homes, sky, chunks, edge), whole_chunks([], sky, chunks, alone)]
+        if not sky or ps[cloud][job["ps_type"]] == 0:
+            values.pop()  # zeta_j = 1 takes a worker and a PS in the cloud
+        total += Fraction(least(values, arrival, stop, scale), scale)
+    return exactly(total)

@@ -1,0 +1,265 @@
+"""mlbroker (TPDS): least cost (8) of jobs in data centres whose prices fall with what all rent.
+
+``tight`` is the realised cost; ``paper`` is (8) as printed: v stays 1 for nothing once it is 1, and
+only the N nearest workers talk to the PS. Prices lambda stand on ``discount``, w_i <= H_i u (job i
+buys units at the lower price only where the fee e is paid; H = n max(N, 1) + m is the most that it
+rents in a centre, since a worker beyond N costs and never helps), and mu on ``deployment``, (8h).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from heapq import heapify, heappop, heappush
+from math import lcm
+from typing import Any
+
+from . import reading
+from .exact import Interval, ceiling, exactly
+from .reading import Checked, Progress, Violation, number, require, whole
+
+SENSE = "min"
+FORMULATIONS = {"tight": "tight", "paper": "paper"}
+COSTS = ("transfer", "resource", "deployment", "communication")
+CASES = 20_000
+"""Cases of one job's slot that are looked at; then the least bound of the open ones stands."""
+Matrix = Sequence[Sequence[Any]]
+
+
+class Market:
+    """An instance by position: (a, b, e) of (R, K), d (R, R) in C1 and C4, times their weights."""
+
+    def __init__(self, instance: Mapping[str, Any]) -> None:
+        given, records = instance.get("cost_weights", {}), instance["datacenters"]
+        w = [number(given.get(cost, 1), f"cost_weights.{cost}") for cost in COSTS]
+        self.centers, self.kinds = reading.names(records, "datacenters"), instance["resources"]
+        self.R, self.K = range(len(self.centers)), range(len(self.kinds))
+        self.tiers: list[list[tuple[Any, Any, Any]]] = []
+        for record in records:
+            self.tiers.append([])
+            for tier in (record["prices"][kind] for kind in self.kinds):
+                a, b = number(tier["unit_usd"], "unit_usd"), number(tier["discounted_usd"], "b")
+                require(b <= a, "discounted_usd must not exceed unit_usd")
+                fee = (a - b) * number(tier["threshold"], "threshold")
+                self.tiers[-1].append((w[1] * a, w[1] * b, w[1] * fee))
+        d = [[number(x, "transfer_usd_per_gb") for x in r] for r in instance["transfer_usd_per_gb"]]
+        shape = [len(row) for row in d] == [len(records)] * len(records)
+        require(shape and not any(d[r][r] for r in self.R), "transfer_usd_per_gb: shape, diagonal")
+        self.launch, self.send = w[2], [[w[0] * x for x in row] for row in d]
+        self.talk = [[w[3] * x for x in row] for row in d]
+
+    def job(self, record: Mapping[str, Any]) -> tuple[Any, ...]:
+        """P, B, c, n and m (K,), arcs (None where pinned data would leave), (t, D, N) by slot."""
+        P, pinned = number(record["capacity_gb"], "P"), {*record.get("pinned_datacenters", ())}
+        require(P > 0 and pinned <= {*self.centers}, f"capacity or pins of {record['name']}")
+        arcs = [[self.send[r][q] if r == q or self.centers[r] not in pinned else None
+                 for q in self.R] for r in self.R]  # fmt: skip
+        n, m = ([number(record[of].get(k, 0), k) for k in self.kinds] for of in ("worker", "ps"))
+        c = self.launch * number(record["deployment_usd"], "deployment_usd")
+        data = [[number(x, "data_gb") for x in row] for row in record["data_gb"]]
+        life = range(whole(record["arrival"], 1, "arrival"), record["departure"] + 1)
+        shape = [len(row) for row in data] == [len(self.R)] * len(life)
+        require(shape, f"data_gb of {record['name']}: a list a slot, a number a centre")
+        slots = [
+            (t, row, ceiling(Fraction(sum(row)) / P)) for t, row in zip(life, data, strict=True)
+        ]
+        return P, number(record["exchange_gb"], "exchange_gb"), c, n, m, arcs, slots
+
+
+def transport(supply: Sequence[Any], room: Sequence[Any], price: Matrix) -> tuple[Any, Any, Any]:
+    """(1): bring supply to rooms at least cost by successive shortest paths, in exact numbers.
+
+    Returns cost, supply that finds no room, and the flow by source. A price None is no arc.
+    """
+    flow: list[dict[int, Any]] = [{} for _ in supply]
+    users: list[set[int]] = [set() for _ in room]
+    spare, left, sinks = list(room), 0, range(len(room))
+    for origin, amount in enumerate(supply):
+        while amount:
+            length, via, back = list(price[origin]), [origin] * len(room), {}
+            queue = [j for j in sinks if users[j] and length[j] is not None]
+            while queue:  # ways back along flows; no cycle is negative, so this ends
+                j = queue.pop()
+                for i in users[j]:
+                    base = length[j] - price[i][j]
+                    for k, x in enumerate(price[i]):
+                        if x is not None and (length[k] is None or base + x < length[k]):
+                            length[k], via[k], back[i] = base + x, i, j
+                            queue += [k] if users[k] else []
+            ends = [(length[j], j) for j in sinks if spare[j] and length[j] is not None]
+            if not ends:
+                left += amount
+                break
+            forward, backward = [(via[min(ends)[1]], min(ends)[1])], []
+            while (i := forward[-1][0]) != origin:
+                backward.append((i, back[i]))
+                forward.append((via[back[i]], back[i]))
+            step = min([amount, spare[forward[0][1]], *(flow[i][j] for i, j in backward)])
+            for arcs, change in ((forward, step), (backward, -step)):
+                for i, j in arcs:
+                    flow[i][j] = flow[i].get(j, 0) + change
+                    (users[j].add if flow[i][j] else users[j].discard)(i)
+            spare[forward[0][1]] -= step
+            amount -= step
+    return sum(x * price[i][j] for i, to in enumerate(flow) for j, x in to.items()), left, flow
+
+
+def check(instance: Mapping[str, Any], solution: Mapping[str, Any]) -> Checked:
+    """Weighted C1 (1), C2 (3), C3 (5) and C4 (6); data without a worker, slots without a PS."""
+    market, paper = Market(instance), solution["formulation"] == "paper"
+    listed = reading.jobs_of(solution, reading.names(instance["jobs"], "jobs"))
+    at = {name: r for r, name in enumerate(market.centers)}
+    broken: list[Violation] = []
+    used: dict[tuple[int, int, int], Any] = defaultdict(int)
+    total = Fraction()
+    for record in instance["jobs"]:
+        name, (P, B, c, n, m, arcs, life) = f"job {record['name']}", market.job(record)
+        plan: dict[int, tuple[dict[int, int], int | None]] = {}
+        for position, row in enumerate(listed[record["name"]]["assignments"]):
+            alone = record["arrival"] + position  # rows without slots are one a slot of the life
+            for t in reading.span({"from": alone, "to": alone, **row}, record["departure"], name):
+                require(
+                    t >= record["arrival"] and t not in plan, f"{name}: slot {t} outside, twice"
+                )
+                workers = reading.counts(row["workers"], at, name)
+                require(all(y > 0 for y in workers.values()), f"{name}: negative workers")
+                plan[t] = {at[center]: y for center, y in workers.items()}, at[row["ps"]]
+        before: set[int | None] = set()
+        for t, data, needed in life:
+            y, ps = plan.get(t, ({}, None))
+            price = [[row[r] for r in y] for row in arcs]
+            cost, left, _ = transport(data, [P * count for count in y.values()], price)
+            broken += [Violation("(8a)-(8b)", f"{name}, slot {t}", left)] if left else []
+            broken += [Violation("(8f)", f"{name}, slot {t}", 1)] if ps is None else []
+            links = needed if paper else sum(y.values())
+            for talk, r in sorted((market.talk[r][ps], r) for r in y if ps is not None):
+                cost += B * talk * min(links, y[r])
+                links -= min(links, y[r])
+            present = {*y, ps} - {None}
+            total += cost + c * len(present - before)
+            before = present | before if paper else present
+            for r in (r for r in market.R if r in present):
+                for k in market.K:
+                    used[t, r, k] += n[k] * y.get(r, 0) + m[k] * (r == ps)
+    for (_, r, k), h in used.items():  # (2)
+        a, b, e = market.tiers[r][k]
+        total += min(a * h, b * h + e)
+    return Checked(exactly(total), broken)
+
+
+def placement(
+    data: list[int], room: int, needed: int, worker: Matrix, ps: list[int], arc: Matrix,
+    launch: list[int],
+) -> int:  # fmt: skip
+    """Least cost of a job's slot x `room`, in integers; less where `CASES` cases are not enough.
+
+    That is the min over the PS's place p and whole y of ps[p] + sum of worker[p][r] y_r + launch[r]
+    for the other r with y_r > 0 + transport of the data (arc, x room) to rooms `room` y. A case has
+    low <= y <= high. Its bound is a transport problem: data, and room that N workers have beside,
+    go to rooms that low pays, or to more at the price of a worker and of launch / high. Where y is
+    whole and launches are paid, that is exact; else y_r is split, the most promising case first.
+    """
+    R = range(len(data))
+    every = [*zip(data, arc, strict=True), (needed * room - sum(data), [0] * len(data))]
+    supply, ways = [x for x, _ in every if x], [way for x, way in every if x]
+    stays = [arc[r].count(None) == len(data) - 1 for r in R]
+    least = tuple(-(-x // room) if stay else 0 for x, stay in zip(data, stays, strict=True))
+    cases: list[Any] = []
+    for p in R:
+        each = [worker[p][r] + launch[r] // needed * (r != p) for r in R]
+        sent = [min(x + way[r] for r, x in enumerate(each) if way[r] is not None) for way in ways]
+        cost = room * ps[p] + sum(x * price for x, price in zip(supply, sent, strict=True))
+        cases.append((cost, p, p, least, (needed,) * len(data), None))
+    heapify(cases)
+    made = len(data)
+    while True:
+        bound, _, p, low, high, solved = heappop(cases)
+        if solved is None:
+            share = [0 if r == p or low[r] else launch[r] // max(1, high[r]) for r in R]
+            paid, more = [r for r in R if low[r]], [r for r in R if high[r] > low[r]]
+            rooms = [room * low[r] for r in paid] + [room * (high[r] - low[r]) for r in more]
+            prices = [(r, 0) for r in paid] + [(r, worker[p][r] + share[r]) for r in more]
+            price = [[None if way[r] is None else way[r] + x for r, x in prices] for way in ways]
+            cost, left, flow = transport(supply, rooms, price)
+            fixed = sum(low[r] * worker[p][r] + launch[r] * (r != p) for r in paid)
+            y = [room * x for x in low]
+            for column, x in (item for row in flow for item in row.items()):
+                y[prices[column][0]] += x * (column >= len(paid))
+            if not left:
+                case = (max(bound, cost + room * (ps[p] + fixed)), made, p, low, high, (y, share))
+                heappush(cases, case)
+        else:
+            y, share = solved
+            unpaid = [
+                (launch[r] - share[r] * (y[r] // room), r)
+                for r in R if share[r] and 0 < y[r] < room * high[r]
+            ]  # fmt: skip
+            split = [(min(y[r] % room, -y[r] % room), r) for r in R if y[r] % room] or unpaid
+            if not split or made > CASES:
+                return int(bound)
+            r = max(split)[1]
+            k = y[r] // room if y[r] % room else 0
+            lower, upper = (*low[:r], k + 1, *low[r + 1 :]), (*high[:r], k, *high[r + 1 :])
+            heappush(cases, (bound, made, p, low, upper, None))
+            heappush(cases, (bound, made + 1, p, lower, high, None))
+        made += 2
+
+
+def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Progress) -> Interval:
+    """Sum over jobs and slots of the least placement at prices, plus sum of min(0, e - lambda H).
+
+    A unit costs min(a, b + lambda). A job's presence in a centre costs mu(t) - mu(t+1): where that
+    is negative it is taken, used or not, else whoever uses the centre pays it; a launch is worth
+    c - mu(t) where that is negative. In ``paper`` C4 is left out: surplus workers talk for nothing.
+    """
+    market, tight = Market(instance), certificate["formulation"] == "tight"
+    jobs, prices, R, K = instance["jobs"], dict(certificate["prices"]), market.R, market.K
+    axes = [("datacenter", market.centers), ("job", reading.names(jobs, "jobs"))]
+    horizon = whole(instance["horizon"], 1, "horizon")
+    rows = min(len(prices.get("discount", ())), len(jobs) * len(R) * len(K))
+    reading.within("cells", horizon * max(rows, len(R)), "prices.discount")
+    mu = reading.price_rows(prices, "deployment", axes, horizon)
+    axes.insert(1, ("resource", market.kinds))
+    shares = reading.price_rows(prices, "discount", axes, horizon)
+    require(not prices, f"prices: unknown row sets in {list(prices)}")
+    none = [0] * (horizon + 1)
+    earned: dict[tuple[int, int, int], Any] = defaultdict(int)
+    total = Fraction()
+    for done, record in enumerate(jobs):
+        tell(done, len(jobs), "jobs")
+        name, (P, B, c, n, m, arcs, life) = record["name"], market.job(record)
+        moved = [mu.get((center, name), none) for center in market.centers]
+        paid = [
+            [shares.get((x, kind, name), none) for kind in market.kinds] for x in market.centers
+        ]
+        talk = [[B * x if tight else 0 for x in row] for row in market.talk]
+        ways = [[None if x is None else x * P for x in row] for row in arcs]
+        fixed = lcm(*(x.denominator for row in ways + talk for x in row if x is not None))
+        for t, data, needed in life:
+            price = [[min(market.tiers[r][k][0], market.tiers[r][k][1] + paid[r][k][t]) for k in K]
+                     for r in R]  # fmt: skip
+            keep = [moved[r][t] - (moved[r][t + 1] if t < record["departure"] else 0) for r in R]
+            worker = [sum(n[k] * price[r][k] for k in K) for r in R]
+            ps = [sum(m[k] * price[r][k] for k in K) + max(keep[r], 0) for r in R]
+            total += sum(min(keep[r], 0) + min(c - moved[r][t], 0) for r in R)
+            for r, k in ((r, k) for r in R for k in K if paid[r][k][t]):
+                earned[t, r, k] += paid[r][k][t] * (max(needed, 1) * n[k] + m[k])
+            if not needed:
+                total += min(ps)
+                continue
+            unit = lcm(P.denominator, *(x.denominator for x in data))
+            scale = lcm(fixed, *(x.denominator for x in (*worker, *ps, *keep))) << 64
+            total += Fraction(
+                placement(
+                    [int(x * unit) for x in data], int(P * unit), needed,
+                    [[int((worker[r] + talk[r][p]) * scale) for r in R] for p in R],
+                    [int(x * scale) for x in ps],
+                    [[None if x is None else int(x * scale) for x in row] for row in ways],
+                    [int(max(x, 0) * scale) for x in keep],
+                ),
+                int(P * unit) * scale,
+            )  # fmt: skip
+    for (_, r, k), share in earned.items():
+        total += min(0, market.tiers[r][k][2] - share)
+    return exactly(total)

@@ -16,7 +16,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing
 from itertools import islice
 from multiprocessing import resource_tracker
-from typing import Any
 
 from hindsched.analysis.tasks import Record, Task, failed_record, run_task
 from hindsched.errors import InputError
@@ -40,8 +39,8 @@ POLL_SECONDS = 0.05
 TAKEN_SECONDS = 5.0
 
 Finished = Generator[tuple[Task, Record]]
-InstanceData = Mapping[str, Mapping[str, Any]]
-RunTask = Callable[[Mapping[str, Any], Mapping[str, Any]], Record]
+Instances = Mapping[str, Instance]
+RunTask = Callable[[Instance, Task], Record]
 
 
 def run_tasks(
@@ -79,13 +78,13 @@ def run_tasks(
         After Ctrl-C; records that came in before it were handed to `on_record`.
     """
     check_workers(workers)
-    data = {instance.name: instance.to_dict() for instance in instances}
+    named = {instance.name: instance for instance in instances}
     if dask is not None:
-        finished = _on_dask(tasks, data, dask)
+        finished = _on_dask(tasks, named, dask)
     elif workers == 0:
-        finished = _here(tasks, data)
+        finished = _here(tasks, named)
     else:
-        finished = _local(tasks, data, workers)
+        finished = _local(tasks, named, workers)
     records: dict[str, Record] = {}
     with closing(finished):
         for task, record in finished:
@@ -103,18 +102,18 @@ def check_workers(workers: int) -> None:
         raise InputError("workers", workers, "must be at least 0")
 
 
-def _here(tasks: Sequence[Task], data: InstanceData) -> Finished:
+def _here(tasks: Sequence[Task], instances: Instances) -> Finished:
     for task in tasks:
-        yield task, run_task(data[task.instance], task.to_dict())
+        yield task, run_task(instances[task.instance], task)
 
 
-def _local(tasks: Sequence[Task], data: InstanceData, workers: int) -> Finished:
+def _local(tasks: Sequence[Task], instances: Instances, workers: int) -> Finished:
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
     missing = {task.key: task for task in tasks}
     for _ in range(BROKEN_POOLS_ALLOWED):
         try:
-            for task, record in _in_pool(list(missing.values()), data, workers):
+            for task, record in _in_pool(list(missing.values()), instances, workers):
                 del missing[task.key]
                 yield task, record
         except BrokenProcessPool:
@@ -122,13 +121,13 @@ def _local(tasks: Sequence[Task], data: InstanceData, workers: int) -> Finished:
         break
     for task in list(missing.values()):
         try:
-            yield from _in_pool([task], data, 1)
+            yield from _in_pool([task], instances, 1)
         except BrokenProcessPool as error:
             reason = str(error).split("\n", 1)[0]
             yield task, failed_record(task, f"the worker process died: {reason}")
 
 
-def _in_pool(tasks: Sequence[Task], data: InstanceData, workers: int) -> Finished:
+def _in_pool(tasks: Sequence[Task], instances: Instances, workers: int) -> Finished:
     """Yield records as they finish; `BrokenProcessPool` if a worker dies.
 
     A worker gets the instances once and then one task at a time: the pool's own queue of waiting
@@ -141,7 +140,7 @@ def _in_pool(tasks: Sequence[Task], data: InstanceData, workers: int) -> Finishe
     pool = ProcessPoolExecutor(
         max_workers=workers,
         initializer=_prepare_worker,
-        initargs=(data,),
+        initargs=(instances,),
         env=ONE_THREAD,
     )
     waiting = iter(tasks)
@@ -151,7 +150,7 @@ def _in_pool(tasks: Sequence[Task], data: InstanceData, workers: int) -> Finishe
         try:
             while True:
                 for task in islice(waiting, workers - len(running)):
-                    running[pool.submit(_in_worker, run_task, task.to_dict())] = task
+                    running[pool.submit(_in_worker, run_task, task)] = task
                 if not running:
                     break
                 done, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
@@ -186,7 +185,7 @@ def _wait_until_taken(futures: Iterable[Future[Record]]) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def _on_dask(tasks: Sequence[Task], data: InstanceData, address: str) -> Finished:
+def _on_dask(tasks: Sequence[Task], instances: Instances, address: str) -> Finished:
     try:
         from distributed import Client, as_completed
         from distributed.comm import resolve_address
@@ -202,7 +201,7 @@ def _on_dask(tasks: Sequence[Task], data: InstanceData, address: str) -> Finishe
         futures = {}
         for task in tasks:
             future = client.submit(
-                run_task, data[task.instance], task.to_dict(), retries=DASK_RETRIES, pure=False
+                run_task, instances[task.instance], task, retries=DASK_RETRIES, pure=False
             )
             futures[future] = task
         try:
@@ -216,14 +215,14 @@ def _on_dask(tasks: Sequence[Task], data: InstanceData, address: str) -> Finishe
             client.cancel(list(futures))
 
 
-_instances_of_worker: InstanceData = {}
+_instances_of_worker: Instances = {}
 """In a worker process: the instances that tasks name."""
 
 
-def _prepare_worker(data: InstanceData) -> None:
+def _prepare_worker(instances: Instances) -> None:
     """Keep the instances, leave Ctrl-C to the parent, and do not outlive it."""
     global _instances_of_worker
-    _instances_of_worker = data
+    _instances_of_worker = instances
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "setpgrp"):
         os.setpgrp()
@@ -237,5 +236,5 @@ def _prepare_worker(data: InstanceData) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _in_worker(run: RunTask, task: Mapping[str, Any]) -> Record:
-    return run(_instances_of_worker[task["instance"]], task)
+def _in_worker(run: RunTask, task: Task) -> Record:
+    return run(_instances_of_worker[task.instance], task)

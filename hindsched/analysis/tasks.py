@@ -1,4 +1,4 @@
-"""The two kinds of work of a comparison, each a pure function from data to a JSON record.
+"""The two kinds of work of a comparison, each a pure function from an instance to a JSON record.
 
 A task is an offline solve of an instance or one run of an algorithm with one seed. `run_task` needs
 nothing but its arguments, so that any process on any machine can run it, any number of times.
@@ -17,7 +17,6 @@ from hindsched.analysis.jsonable import jsonable
 from hindsched.analysis.spans import job_spans
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance, family_module
-from hindsched.instances.io import parse_instance
 from hindsched.online.registry import algorithms, build_algorithm, settings_of
 from hindsched.solutions.base import Solution
 from hindsched.solvers.options import SolveOptions
@@ -147,23 +146,13 @@ def own_settings(family: str, algorithm: str, settings: Mapping[str, Any]) -> di
     return {key: value for key, value in settings.items() if key in known}
 
 
-def run_task(instance_data: Mapping[str, Any], task_data: Mapping[str, Any]) -> Record:
-    """Run a task and return its record; an error of the run is part of the record.
-
-    Parameters
-    ----------
-    instance_data : dict
-        The instance as JSON data.
-    task_data : dict
-        `Task.to_dict`.
-    """
-    task = Task.of(task_data)
+def run_task(instance: Instance, task: Task) -> Record:
+    """Run a task and return its record; an error of the run is part of the record."""
     record: Record = {"task": task.key, **task.to_dict(), "status": "failed", "error": None}
     try:
-        instance = parse_instance(dict(instance_data))
         record |= {"family": instance.family, "sha256": instance.sha256()}
         work = _offline if task.kind == OFFLINE else _online
-        record |= work(instance, task)
+        record |= {**work(instance, task), "status": "ok"}
     except HindschedError as error:
         record |= {"error": f"{type(error).__name__}: {error}", "exit_code": error.exit_code}
     except Exception as error:
@@ -232,16 +221,16 @@ def _offline(instance: Instance, task: Task) -> Record:
     result = solve(instance, method, options=options)
     produced_by = {"method": result.method, "options": dict(result.options)}
     solution, certificate = result.solution, result.certificate
-    record: Record = {
+    summary = result.to_dict()
+    return {
         "sense": instance.sense,
-        **result.to_dict(),
+        "solve_status": summary.pop("status"),
+        **summary,
         "solution": None if solution is None else solution.to_dict(produced_by),
         "certificate": None if certificate is None else certificate.to_dict(),
         "jobs": [] if solution is None else solution.job_rows(),
         "slots": [] if solution is None else slot_rows(solution),
     }
-    record["solve_status"] = record["status"]
-    return jsonable({**record, "status": "ok"})
 
 
 def _online(instance: Instance, task: Task) -> Record:
@@ -250,17 +239,14 @@ def _online(instance: Instance, task: Task) -> Record:
     assert task.algorithm is not None
     run = simulate(instance, task.algorithm, seed=task.seed, settings=task.settings)
     produced_by = {"algorithm": task.algorithm, "options": dict(task.settings), "seed": task.seed}
-    return jsonable(
-        {
-            "sense": instance.sense,
-            **run.to_dict(),
-            "solution": run.solution.to_dict(produced_by),
-            "jobs": run.solution.job_rows(),
-            "slots": slot_rows(run.solution, run.price_path),
-            "theorem": theorem_of(instance, task.algorithm),
-            "status": "ok",
-        }
-    )
+    return {
+        "sense": instance.sense,
+        **run.to_dict(),
+        "solution": run.solution.to_dict(produced_by),
+        "jobs": run.solution.job_rows(),
+        "slots": slot_rows(run.solution, run.price_path),
+        "theorem": theorem_of(instance, task.algorithm),
+    }
 
 
 def slot_rows(

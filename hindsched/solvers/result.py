@@ -137,6 +137,11 @@ class Result:
         )
 
 
+def status_of(solution: Solution | None, otherwise: Status = Status.NO_SOLUTION) -> Status:
+    """Status that a method gives: whether a solution is optimal is found at the door."""
+    return otherwise if solution is None else Status.FEASIBLE
+
+
 def relative_gap(objective: float | None, bound: float | None) -> float | None:
     """``|bound - objective| / |bound|``; 0 when both are 0; None when one is absent."""
     if objective is None or bound is None:

@@ -24,9 +24,6 @@ class Stub:
     def __init__(self, name):
         self.name = name
 
-    def to_dict(self):
-        return {"name": self.name}
-
 
 INSTANCES = [Stub("a"), Stub("b")]
 
@@ -39,37 +36,50 @@ def tasks(count, **settings):
 
 
 def work(instance, task):
-    key = Task.of(task).key
     return {
-        "task": key,
+        "task": task.key,
         "status": "ok",
         "error": None,
-        "instance": instance["name"],
+        "instance": instance.name,
         "pid": os.getpid(),
     }
 
 
 def dies_once(instance, task):
-    marker = Path(task["settings"].get("marker", "/nonexistent/x"))
-    if task["seed"] == 1 and not marker.exists():
+    marker = Path(task.settings.get("marker", "/nonexistent/x"))
+    if task.seed == 1 and not marker.exists():
         marker.write_text("died")
         os.kill(os.getpid(), signal.SIGKILL)
     return work(instance, task)
 
 
 def dies_always(instance, task):
-    if task["seed"] == 1:
+    if task.seed == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     return work(instance, task)
 
 
 def interrupted(instance, task):
-    return {**work(instance, task), "stopped_by": "interrupted" if task["seed"] == 1 else "gap"}
+    return {**work(instance, task), "stopped_by": "interrupted" if task.seed == 1 else "gap"}
 
 
 def slow(instance, task):
-    time.sleep(60)
+    """The offline task waits until another worker is busy; the others never end."""
+    folder = Path(task.settings["folder"])
+    if task.kind == ONLINE:
+        (folder / str(os.getpid())).touch()
+        time.sleep(600)
+    while not any(folder.iterdir()):
+        time.sleep(0.01)
     return work(instance, task)
+
+
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -121,20 +131,25 @@ def test_an_interrupted_solve_can_be_kept(monkeypatch):
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
-def test_workers_do_not_outlive_an_interrupt(monkeypatch):
+def test_workers_do_not_outlive_an_interrupt(monkeypatch, tmp_path):
     """Nor do they leave an exception in one of the pool's threads."""
     monkeypatch.setattr(sweep, "run_task", slow)
-    previous = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
-    signal.alarm(3)
-    begin = time.monotonic()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            sweep.run_tasks(tasks(9), INSTANCES, workers=2)
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, previous)
-    # Without killing them it would take the tasks' 60 seconds.
-    assert time.monotonic() - begin < 40
+    todo = [
+        Task(OFFLINE, "a", settings={"folder": str(tmp_path)}),
+        *tasks(9, folder=str(tmp_path))[1:],
+    ]
+    kept = []
+
+    def interrupt(record):
+        kept.append(record["task"])
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep.run_tasks(todo, INSTANCES, workers=2, on_record=interrupt)
+    assert kept == ["a--offline"]
+    workers = [int(path.name) for path in tmp_path.iterdir()]
+    assert workers
+    assert not any(is_alive(pid) for pid in workers)
     for thread in threading.enumerate():
         if thread is not threading.main_thread() and not thread.daemon:
             thread.join(20)

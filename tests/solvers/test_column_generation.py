@@ -1,5 +1,4 @@
 import signal
-import threading
 
 import numpy as np
 import pytest
@@ -83,11 +82,18 @@ def test_time_limit_and_interrupt_keep_the_best_bound():
     late = column_generation_bound(oracle, SolveOptions(time_limit=0.0))
     assert late.stopped_by is StoppedBy.TIME_LIMIT
     assert late.bound >= 250.338
-    timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
-    timer.start()
-    cut = column_generation_bound(oracle, SolveOptions(time_limit=20.0))
-    timer.join()
-    assert cut.stopped_by in (StoppedBy.INTERRUPTED, StoppedBy.CONVERGED)
+    told = []
+
+    def interrupt_once(bound, objective, seconds, message):
+        if not told:
+            signal.raise_signal(signal.SIGINT)
+        told.append(bound)
+
+    cut = column_generation_bound(
+        oracle, SolveOptions(time_limit=600.0), on_progress=interrupt_once
+    )
+    assert cut.stopped_by is StoppedBy.INTERRUPTED
+    assert cut.bound <= told[0] * (1 + 1e-6)
     assert cut.bound >= 250.338
 
 

@@ -23,15 +23,22 @@ from hindsched.instances.base import Instance
 from hindsched.solutions.base import Solution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.lagrangian import Subgradient
-from hindsched.solvers.certificate import Certificate, certify
+from hindsched.solvers.certificate import certify
 from hindsched.solvers.interrupt import catch_interrupt
-from hindsched.solvers.methods.base import better, serve_nobody, solve_milp
+from hindsched.solvers.methods.base import (
+    better,
+    closer,
+    infeasible,
+    joined,
+    serve_nobody,
+    solve_milp,
+)
 from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
 from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import BlockOracle, build_oracle, row_layouts
+from hindsched.solvers.pricing.base import build_oracle, row_layouts
 from hindsched.solvers.program import within_gap
-from hindsched.solvers.result import Result
-from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.result import Result, status_of
+from hindsched.solvers.status import StoppedBy
 
 DEFAULT_SECONDS = 60.0
 """Time limit when the options give none."""
@@ -41,6 +48,10 @@ SHARE_BEFORE_PROGRAM, MOST_BEFORE_PROGRAM = 0.1, 2.0
 """Share of the time, and seconds at most, that prices and search get before the program."""
 ROUNDS = 15
 """Turns that bound and search take when there is no program."""
+METHOD = "prices+search"
+"""The route without a program."""
+ENDED = (StoppedBy.GAP, StoppedBy.INTERRUPTED, StoppedBy.INFEASIBLE)
+"""Why prices and search stop for good."""
 SLOW_BOUND = 2e-4
 """Relative gain of the bound in a turn below which the search gets most of the time."""
 
@@ -71,23 +82,18 @@ def solve_auto(
         Its ``method`` is the route, ``details["why"]`` says why; ``details["certified_bound"]`` is
         the bound that the certificate proves, where the solver's own bound is better.
     """
-    begin = time.perf_counter()
-    oracle = build_oracle(instance, formulation)
-    size = oracle.num_blocks * oracle.rows.size
-    small = size <= SMALL_SIZE
-    limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
     with catch_interrupt() as interrupted:
-        duel = Duel(oracle, options, limit, begin, interrupted, on_progress, incumbent)
-        if duel.bounding.is_infeasible:
-            return infeasible(instance, formulation, options, begin)
-        before = min(MOST_BEFORE_PROGRAM, SHARE_BEFORE_PROGRAM * limit)
-        duel.run(before if small else limit)
-        result = duel.result()
-        if not small or result.stopped_by in (StoppedBy.GAP, StoppedBy.INTERRUPTED):
-            return _explain_route(result, size, small)
-        left = max(0.0, limit - (time.perf_counter() - begin))
-        options = options.with_time(left)
-        return _explain_route(_with_program(result, options, on_progress, program), size, small)
+        duel = Duel(instance, formulation, options, interrupted, on_progress, incumbent)
+        size = duel.oracle.num_blocks * duel.oracle.rows.size
+        small = size <= SMALL_SIZE
+        before = min(MOST_BEFORE_PROGRAM, SHARE_BEFORE_PROGRAM * duel.limit)
+        result = duel.run(before if small else duel.limit)
+        if small and result.stopped_by not in ENDED:
+            options = options.with_time(duel.seconds_left())
+            result = _with_program(result, duel, options, program)
+        relation = "at most" if small else "above"
+        why = f"jobs x linking rows = {size}, {relation} {SMALL_SIZE}"
+        return replace(result, details={"why": why, **result.details})
 
 
 class Duel:
@@ -95,36 +101,40 @@ class Duel:
 
     Parameters
     ----------
-    oracle : BlockOracle
-        Oracle in the family's default layout.
-    options : SolveOptions
-        Gap and seed are used.
-    limit : float
-        Seconds that the whole method may take, from which the length of a turn follows.
-    begin : float
-        When the method began, by ``time.perf_counter``.
+    instance, formulation, options
+        As for every method; gap, seed and time limit are used.
     interrupted : Event
         Set by Ctrl-C.
     on_progress : callable, optional
         Listener.
     incumbent : Solution, optional
         A feasible solution to begin from.
+
+    Attributes
+    ----------
+    oracle : BlockOracle
+        Oracle in the family's default layout.
+    limit : float
+        Seconds that the whole method may take, from which the length of a turn follows.
     """
 
     def __init__(
         self,
-        oracle: BlockOracle,
+        instance: Instance,
+        formulation: str,
         options: SolveOptions,
-        limit: float,
-        begin: float,
         interrupted: Event,
-        on_progress: Progress | None,
-        incumbent: Solution | None,
+        on_progress: Progress | None = None,
+        incumbent: Solution | None = None,
     ) -> None:
-        self.oracle, self.options, self.limit, self.begin = oracle, options, limit, begin
-        self._interrupted, self._on_progress = interrupted, on_progress
-        self._incumbent = better(serve_nobody(oracle.instance, oracle.formulation), incumbent)
-        self.bounding = Subgradient(oracle)
+        self.begin = time.perf_counter()
+        self.limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
+        self.oracle = build_oracle(instance, formulation)
+        self.options, self.on_progress = options, on_progress
+        self._interrupted = interrupted
+        self._incumbent = better(serve_nobody(instance, formulation), incumbent)
+        self._incumbent_objective = None if self._incumbent is None else self._incumbent.objective()
+        self.bounding = Subgradient(self.oracle)
         self.search: NeighbourhoodSearch | None = None
         self.stopped_by = StoppedBy.TIME_LIMIT
         self._last_report = -1.0
@@ -135,15 +145,20 @@ class Duel:
         found = None if self.search is None else self.search.objective
         return self._incumbent_objective if found is None else found
 
-    def run(self, seconds: float) -> None:
-        """Take turns for `seconds`, until a closed gap or an interrupt.
+    def seconds_left(self) -> float:
+        """What is left of the method's limit."""
+        return max(0.0, self.limit - (time.perf_counter() - self.begin))
+
+    def run(self, seconds: float) -> Result:
+        """Take turns for `seconds`, until a closed gap or an interrupt, and say what is known.
 
         Building the oracles and the first solution (and compiling their kernels in a fresh
         process) does not count, but the method's limit always holds.
         """
+        if self.bounding.is_infeasible:
+            return infeasible(self.oracle.instance, self.oracle.formulation, METHOD)
         last = self.begin + self.limit
         deadline = min(last, time.perf_counter() + seconds)
-        self._incumbent_objective = None if self._incumbent is None else self._incumbent.objective()
         turn = (deadline - time.perf_counter()) / ROUNDS
         self._bound_until(min(deadline, time.perf_counter() + turn))
         self._start_search(last)
@@ -167,8 +182,9 @@ class Duel:
                 if not self.search.is_complete and self.bounding.converged:
                     break
         self._report(force=True)
+        return self._result()
 
-    def result(self) -> Result:
+    def _result(self) -> Result:
         """What is known now, solution checked and bound certified."""
         certificate = certify(self.oracle, self.bounding.best.prices)
         solution = None if self.search is None else self.search.solution()
@@ -177,15 +193,13 @@ class Duel:
         return Result(
             instance=self.oracle.instance,
             formulation=self.oracle.formulation,
-            method="prices+search",
-            status=Status.NO_SOLUTION if solution is None else Status.FEASIBLE,
+            method=METHOD,
+            status=status_of(solution),
             stopped_by=self.stopped_by,
             solution=solution,
             bound=certificate.bound,
             certificate=certificate,
-            seconds=time.perf_counter() - self.begin,
             backend="subgradient, neighbourhood search",
-            options=self.options.to_dict(),
             details={
                 "bound_iterations": self.bounding.iterations,
                 "neighbourhoods": neighbourhoods,
@@ -229,99 +243,42 @@ class Duel:
         return True
 
     def _report(self, *, force: bool = False) -> None:
-        if self._on_progress is None:
+        if self.on_progress is None:
             return
         seconds = time.perf_counter() - self.begin
         if force or seconds - self._last_report >= 0.2:
             self._last_report = seconds
             tried = 0 if self.search is None else self.search.iterations
             text = f"{self.bounding.iterations} bounds, {tried} neighbourhoods"
-            self._on_progress(self.bounding.best.bound, self.objective, seconds, text)
+            self.on_progress(self.bounding.best.bound, self.objective, seconds, text)
 
 
 def _with_program(
-    known: Result,
-    options: SolveOptions,
-    on_progress: Progress | None,
-    program: Callable[..., Result],
+    known: Result, duel: Duel, options: SolveOptions, program: Callable[..., Result]
 ) -> Result:
     """Solve the offline program from what is known and keep the better of everything."""
-    begin = time.perf_counter()
-    assert known.certificate is not None
-    report = None if on_progress is None else _shifted(on_progress, known)
     details = dict(known.details)
     try:
         solved = program(
-            known.instance, known.formulation, options, report, incumbent=known.solution
+            known.instance,
+            known.formulation,
+            options,
+            None if duel.on_progress is None else _shifted(duel.on_progress, known, duel.begin),
+            incumbent=known.solution,
         )
     except SolveFailed as error:
         return replace(known, details={**details, "program_failed": str(error)})
     details |= {f"program_{key}": value for key, value in solved.details.items()}
     details["certified_bound"] = known.bound
-    bound = _closer(known.certificate, solved.bound)
-    solution = better(solved.solution, known.solution)
-    closed = solution is not None and within_gap(solution.objective(), bound, options.gap)
-    return replace(
-        known,
-        method="prices+search+milp",
-        status=_status(solved, solution, closed),
-        stopped_by=StoppedBy.GAP if closed else solved.stopped_by,
-        solution=solution,
-        bound=bound,
-        seconds=known.seconds + time.perf_counter() - begin,
-        backend=f"{known.backend}, {solved.backend}",
-        details=details,
-    )
+    return replace(joined(known, solved), method=f"{METHOD}+milp", details=details)
 
 
-def _status(solved: Result, solution: Solution | None, closed: bool) -> Status:
-    if solution is None:
-        return solved.status
-    return Status.OPTIMAL if closed else Status.FEASIBLE
-
-
-def _closer(certificate: Certificate, bound: float | None) -> float:
-    """The bound nearer to the optimum; a program's bound may be absent."""
-    if bound is None:
-        return certificate.bound
-    pick = min if certificate.sense == "max" else max
-    return pick(certificate.bound, bound)
-
-
-def _shifted(on_progress: Progress, known: Result) -> Callable[..., None]:
+def _shifted(on_progress: Progress, known: Result, begin: float) -> Progress:
     """Listener of the program that knows what was known before it began."""
-    certificate, objective = known.certificate, known.objective
-    assert certificate is not None
+    sense, objective, before = known.instance.sense, known.objective, time.perf_counter() - begin
 
     def report(bound: float | None, found: float | None, seconds: float, text: str) -> None:
         best = objective if found is None else found
-        on_progress(_closer(certificate, bound), best, known.seconds + seconds, text)
+        on_progress(closer(sense, known.bound, bound), best, before + seconds, text)
 
     return report
-
-
-def _explain_route(result: Result, size: int, small: bool) -> Result:
-    relation = "at most" if small else "above"
-    why = f"jobs x linking rows = {size}, {relation} {SMALL_SIZE}"
-    return replace(result, details={**result.details, "why": why})
-
-
-def infeasible(
-    instance: Instance,
-    formulation: str,
-    options: SolveOptions,
-    begin: float,
-    method: str = "prices+search",
-) -> Result:
-    """Result for an instance in which a job that must be served has no schedule at all."""
-    return Result(
-        instance=instance,
-        formulation=formulation,
-        method=method,
-        status=Status.INFEASIBLE,
-        stopped_by=StoppedBy.INFEASIBLE,
-        seconds=time.perf_counter() - begin,
-        backend="pricing oracle",
-        options=options.to_dict(),
-        details={"why": "a job that must be served has no schedule"},
-    )

@@ -1,8 +1,9 @@
 """Methods that every family with blocks and linking rows has: milp, relaxation, bound, auto.
 
 A method takes an instance, a formulation, options and a listener, and returns a `Result` that
-`solvers.api.solve` checks before anybody sees it. A family starts from `generic_methods` and
-replaces or adds what differs.
+`solvers.api.solve` checks before anybody sees it. The method says why it has no solution, if it has
+none; the door says what a solution is worth, and sets time and options. A family starts from
+`generic_methods` and replaces or adds what differs.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +22,9 @@ from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.program import ProgramResult, solve_program, within_gap
-from hindsched.solvers.result import Result
-from hindsched.solvers.status import Status
+from hindsched.solvers.program import ProgramResult, solve_program
+from hindsched.solvers.result import Result, status_of
+from hindsched.solvers.status import Status, StoppedBy
 
 if TYPE_CHECKING:
     from hindsched.solvers.bounds.lagrangian import BoundResult
@@ -114,12 +116,9 @@ def _bound_by(
     options: SolveOptions,
     on_progress: Progress | None,
 ) -> Result:
-    started = time.perf_counter()
     oracle = build_oracle(instance, formulation)
     if math.isinf(oracle.bound(np.zeros(oracle.rows.size))):
-        from hindsched.solvers.methods.auto import infeasible
-
-        return infeasible(instance, formulation, options, started, method)
+        return infeasible(instance, formulation, method)
     found = engine(oracle, options, on_progress=on_progress)
     return Result(
         instance=instance,
@@ -129,9 +128,7 @@ def _bound_by(
         stopped_by=found.stopped_by,
         bound=found.bound,
         certificate=found.certificate,
-        seconds=time.perf_counter() - started,
         backend=backend,
-        options=options.to_dict(),
         details={**found.details, "iterations": found.iterations},
     )
 
@@ -183,22 +180,15 @@ def solve_milp(
             details["refused"] = str(broken[0])
             solution = None
     solution = better(solution, incumbent)
-    if solution is None:
-        status = _status_without_solution(program)
-    else:
-        gap_closed = within_gap(solution.objective(), program.bound, options.gap)
-        status = Status.OPTIMAL if gap_closed else Status.FEASIBLE
     return Result(
         instance=instance,
         formulation=formulation,
         method=method,
-        status=status,
+        status=status_of(solution, _status_without_solution(program)),
         stopped_by=program.stopped_by,
         solution=solution,
         bound=program.bound,
-        seconds=time.perf_counter() - started,
         backend=program.backend,
-        options=options.to_dict(),
         details=details,
     )
 
@@ -218,9 +208,7 @@ def relaxation(
         status=_status_without_solution(program),
         stopped_by=program.stopped_by,
         bound=program.bound,
-        seconds=time.perf_counter() - started,
         backend=program.backend,
-        options=options.to_dict(),
         details=dict(program.details),
     )
 
@@ -231,6 +219,45 @@ def better(one: Solution | None, other: Solution | None) -> Solution | None:
         return other if one is None else one
     sign = 1.0 if one.instance.sense == "max" else -1.0
     return other if sign * other.objective() > sign * one.objective() else one
+
+
+def closer(sense: str, one: float | None, other: float | None) -> float | None:
+    """The bound nearer to the optimum, of two that may be absent."""
+    pick = min if sense == "max" else max
+    return pick((bound for bound in (one, other) if bound is not None), default=None)
+
+
+def joined(known: Result, found: Result) -> Result:
+    """What two results of one problem say together.
+
+    Better solution, closer bound and better certificate stand; why it stopped is the later's.
+    """
+    solution = better(found.solution, known.solution)
+    certificate = known.certificate
+    if found.certificate is not None and found.certificate.is_better_than(certificate):
+        certificate = found.certificate
+    return replace(
+        known,
+        status=status_of(solution, found.status),
+        stopped_by=found.stopped_by,
+        solution=solution,
+        bound=closer(known.instance.sense, known.bound, found.bound),
+        certificate=certificate,
+        backend=f"{known.backend}, {found.backend}",
+    )
+
+
+def infeasible(instance: Instance, formulation: str, method: str) -> Result:
+    """Result for an instance in which a job that must be served has no schedule at all."""
+    return Result(
+        instance=instance,
+        formulation=formulation,
+        method=method,
+        status=Status.INFEASIBLE,
+        stopped_by=StoppedBy.INFEASIBLE,
+        backend="pricing oracle",
+        details={"why": "a job that must be served has no schedule"},
+    )
 
 
 def _status_without_solution(program: ProgramResult) -> Status:

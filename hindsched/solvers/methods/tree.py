@@ -14,23 +14,26 @@ new tree on the next layout goes on from the best solution, and the better certi
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from threading import Event
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
 from hindsched.solutions.base import Solution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.branch_and_bound import BranchAndBound
-from hindsched.solvers.bounds.lagrangian import Subgradient
+from hindsched.solvers.bounds.lagrangian import Subgradient, subgradient_bound
 from hindsched.solvers.bounds.node_solutions import NodeSolutions
 from hindsched.solvers.interrupt import catch_interrupt
-from hindsched.solvers.methods.auto import DEFAULT_SECONDS, Duel, infeasible
+from hindsched.solvers.methods.auto import DEFAULT_SECONDS, ENDED, Duel
+from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
 from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import BlockOracle, build_oracle, row_layouts
+from hindsched.solvers.pricing.base import BlockOracle, build_oracle
 from hindsched.solvers.pricing.rows import Vector
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.progress import LineProgress
-from hindsched.solvers.result import Result
+from hindsched.solvers.result import Result, status_of
 from hindsched.solvers.status import Status, StoppedBy
 
 SHARE_BEFORE_TREE, MOST_BEFORE_TREE = 0.1, 2.0
@@ -71,43 +74,83 @@ def solve_tree(
     InputError
         If the family cannot restrict its blocks.
     """
-    begin = time.perf_counter()
-    limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
-    layouts = tree_rows(instance.family)
-    if not layouts:
+    if not tree_rows(instance.family):
         raise InputError("method", "tree", f"family {instance.family} cannot restrict its blocks")
     with catch_interrupt() as interrupted:
-        oracle = build_oracle(instance, formulation)
-        duel = Duel(oracle, options, limit, begin, interrupted, on_progress, incumbent)
-        if duel.bounding.is_infeasible:
-            return infeasible(instance, formulation, options, begin, "tree")
-        duel.run(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * limit))
-        known = duel.result()
-        if known.stopped_by in (StoppedBy.GAP, StoppedBy.INTERRUPTED):
-            return replace(known, method="tree")
-        search = duel.search
-        known = replace(known, method="tree", details={**known.details, "nodes": 0, "leaves": 0})
-        for rows in layouts:
-            oracle = build_oracle(instance, formulation, rows=rows)
-            prices = duel.bounding.best.prices
-            if rows != row_layouts(instance.family)[0]:
-                prices = adapted_prices(oracle, duel)
-            find = None
-            if search is not None and search.is_complete:
-                find = NodeSolutions(oracle, search.oracle, search, interrupted)
-            tree = BranchAndBound(
-                oracle,
-                prices,
-                gap=options.gap,
-                incumbent=known.solution,
-                find_solution=find,
-                interrupted=interrupted,
-            )
-            tree.run(lambda: limit - (time.perf_counter() - begin), on_progress)
-            known = _with_tree(known, tree, options, begin)
-            if known.stopped_by is not StoppedBy.CONVERGED:
-                break
-        return known
+        duel = Duel(instance, formulation, options, interrupted, on_progress, incumbent)
+        known = replace(
+            duel.run(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * duel.limit)), method="tree"
+        )
+        if known.stopped_by in ENDED:
+            return known
+        search = duel.search if duel.search is not None and duel.search.is_complete else None
+        prices = duel.bounding.best.prices
+        return _grow(known, prices, options.gap, duel.seconds_left, interrupted, duel.on_progress,
+                     search)  # fmt: skip
+
+
+def _grow(
+    known: Result,
+    prices: Vector,
+    gap: float,
+    seconds_left: Callable[[], float],
+    interrupted: Event,
+    on_progress: Progress | None,
+    search: NeighbourhoodSearch | None = None,
+) -> Result:
+    """Grow a tree on one layout after the other until one closes the gap.
+
+    Parameters
+    ----------
+    known : Result
+        Where to begin; a certificate and a solution, if it has them, are kept where they are
+        better.
+    prices : ndarray
+        Prices in the family's default layout.
+    gap, seconds_left, interrupted, on_progress
+        As for `BranchAndBound`.
+    search : NeighbourhoodSearch, optional
+        Looks for solutions near the nodes.
+    """
+    instance = known.instance
+    root = build_oracle(instance, known.formulation)
+    nodes = 0
+    for rows in tree_rows(instance.family):
+        oracle, start = root, prices
+        if rows != root.layout:
+            oracle = build_oracle(instance, known.formulation, rows=rows)
+            start = _adapted(oracle, root, prices, known.objective)
+        find = None
+        if search is not None:
+            find = NodeSolutions(oracle, search.oracle, search, interrupted)
+        tree = BranchAndBound(
+            oracle,
+            start,
+            gap=gap,
+            incumbent=known.solution,
+            find_solution=find,
+            interrupted=interrupted,
+        )
+        tree.run(seconds_left, on_progress)
+        nodes += tree.nodes
+        certificate = tree.certificate()
+        if not certificate.is_better_than(known.certificate):
+            assert known.certificate is not None
+            certificate = known.certificate
+        known = replace(
+            known,
+            status=status_of(tree.incumbent),
+            stopped_by=tree.stopped_by,
+            solution=tree.incumbent,
+            bound=certificate.bound,
+            certificate=certificate,
+            backend="branch and bound on prices, highs",
+            details={**known.details, "nodes": nodes, "leaves": certificate.num_leaves or 0},
+        )
+        closed = within_gap(known.objective, known.bound, gap)
+        if closed or tree.stopped_by is not StoppedBy.CONVERGED:
+            break
+    return known
 
 
 def certify_optimum(result: Result) -> Result:
@@ -147,59 +190,41 @@ def certify_optimum(result: Result) -> Result:
     if size > SMALL_TREE:
         why = f"not grown: jobs x linking rows = {size}, above {SMALL_TREE}"
         return replace(result, details={**result.details, "tree": why})
+    started = time.perf_counter()
     limit = DEFAULT_SECONDS
     if options.time_limit is not None:
         limit = max(0.0, options.time_limit - result.seconds)
-    on_progress = LineProgress() if options.progress else None
-    grown = solve_tree(
-        result.instance, result.formulation, options.with_time(limit), on_progress,
-        incumbent=solution,
-    )  # fmt: skip
+
+    def seconds_left() -> float:
+        return max(0.0, limit - (time.perf_counter() - started))
+
+    with catch_interrupt() as interrupted:
+        oracle = build_oracle(result.instance, result.formulation)
+        if known is not None and known.layout == oracle.layout and known.num_leaves is None:
+            prices = known.prices
+        else:
+            short = options.with_time(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * limit))
+            prices = subgradient_bound(oracle, short, target=solution.objective()).prices
+        on_progress = LineProgress() if options.progress else None
+        grown = _grow(result, prices, options.gap, seconds_left, interrupted, on_progress)
     certificate = grown.certificate
-    if certificate is None or not certificate.is_better_than(known):
-        certificate = known
     assert certificate is not None
-    told = f"{grown.details.get('nodes', 0)} nodes, {grown.details.get('leaves', 0)} leaves"
-    details = {**result.details, "certified_bound": certificate.bound, "tree": told}
+    told = f"{grown.details['nodes']} nodes, {grown.details['leaves']} leaves"
     return replace(
         result,
         certificate=certificate,
-        seconds=result.seconds + grown.seconds,
-        details=details,
+        seconds=result.seconds + time.perf_counter() - started,
+        details={**result.details, "certified_bound": certificate.bound, "tree": told},
     )
 
 
-def adapted_prices(branching: BlockOracle, duel: Duel) -> Vector:
-    """Prices of the duel on servers' rows, made better there."""
-    prices = branching.prices_of(duel.oracle, duel.bounding.best.prices)
-    search = Subgradient(branching, prices)
+def _adapted(
+    branching: BlockOracle, root: BlockOracle, prices: Vector, objective: float | None
+) -> Vector:
+    """Prices of the default layout on the rows that are branched on, made better there."""
+    search = Subgradient(branching, branching.prices_of(root, prices))
     for _ in range(ROOT_ITERATIONS):
         if search.converged:
             break
-        search.step(duel.objective)
+        search.step(objective)
     return search.best.prices
-
-
-def _with_tree(known: Result, tree: BranchAndBound, options: SolveOptions, begin: float) -> Result:
-    """What is known after a tree: its certificate where that is better than the one before."""
-    grown = tree.certificate()
-    certificate = grown if grown.is_better_than(known.certificate) else known.certificate
-    assert certificate is not None
-    solution = tree.incumbent
-    closed = solution is not None and within_gap(
-        solution.objective(), certificate.bound, options.gap
-    )
-    details = dict(known.details)
-    details["nodes"] += tree.nodes
-    details["leaves"] = certificate.num_leaves or 0
-    return replace(
-        known,
-        status=Status.OPTIMAL if closed else known.status,
-        stopped_by=StoppedBy.GAP if closed else tree.stopped_by,
-        solution=solution,
-        bound=certificate.bound,
-        certificate=certificate,
-        seconds=time.perf_counter() - begin,
-        backend="branch and bound on prices, highs",
-        details=details,
-    )

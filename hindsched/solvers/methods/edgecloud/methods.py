@@ -24,17 +24,16 @@ from hindsched.models.edgecloud.relaxations import (
     relaxation_prices,
 )
 from hindsched.models.edgecloud.windows import GreedySchedule, last_slots, read_past
-from hindsched.solutions.base import Solution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificate import Certificate, certify
-from hindsched.solvers.methods.base import Method, better, solve_milp
+from hindsched.solvers.methods.base import Method, joined, solve_milp
 from hindsched.solvers.methods.edgecloud.incumbents import best_incumbent
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.pricing.edgecloud.oracle import EdgecloudOracle
 from hindsched.solvers.program import solve_program, within_gap
-from hindsched.solvers.result import Result
+from hindsched.solvers.result import Result, status_of
 from hindsched.solvers.status import Status, StoppedBy
 
 EXACT_COLUMNS = 60_000
@@ -143,10 +142,8 @@ def relaxation(
     _, certificate, details = lp_4_plus(instance, formulation, options)
     if on_progress is not None:
         on_progress(certificate.bound, None, time.perf_counter() - started, "LP (4)+")
-    return _bound_result(
-        instance, formulation, "relaxation", certificate,
-        details["unfinished"] or StoppedBy.CONVERGED, started, options, details,
-    )  # fmt: skip
+    stopped_by = details["unfinished"] or StoppedBy.CONVERGED
+    return _bound_result(instance, formulation, "relaxation", certificate, stopped_by, details)
 
 
 def bound(
@@ -176,15 +173,10 @@ def bound(
         )
     except (SolveFailed, OverflowError) as error:  # it rises for ever if nothing is feasible
         details["subgradient"] = str(error)
-        stopped_by = StoppedBy.ERROR
-        return _bound_result(
-            instance, formulation, "bound", certificate, stopped_by, started, options, details
-        )
+        return _bound_result(instance, formulation, "bound", certificate, StoppedBy.ERROR, details)
     details |= {**found.details, "iterations": found.iterations, "lp_bound": certificate.bound}
     best = found.certificate if found.certificate.is_better_than(certificate) else certificate
-    return _bound_result(
-        instance, formulation, "bound", best, found.stopped_by, started, options, details
-    )
+    return _bound_result(instance, formulation, "bound", best, found.stopped_by, details)
 
 
 def milp(
@@ -215,45 +207,22 @@ def auto(
     small = columns <= PROGRAM_COLUMNS
     share = SHARE_OF_BOUND * min(limit, DEFAULT_SECONDS) if small else limit
     proven = bound(instance, formulation, options.with_time(share), on_progress, objective)
-    details = {**proven.details, "program_columns": columns, "certified_bound": proven.bound}
-    closed = incumbent is not None and within_gap(objective, proven.bound, options.gap)
     known = replace(
         proven,
         method="lp+schedules",
-        status=_status(incumbent, closed),
-        stopped_by=StoppedBy.GAP if closed else proven.stopped_by,
+        status=status_of(incumbent),
         solution=incumbent,
-        seconds=time.perf_counter() - started,
-        options=options.to_dict(),
-        details=details,
+        details={**proven.details, "program_columns": columns, "certified_bound": proven.bound},
     )
+    closed = within_gap(objective, proven.bound, options.gap)
     if closed or not small or known.stopped_by == StoppedBy.INTERRUPTED:
         return known
     left = max(0.0, limit - (time.perf_counter() - started))
     solved = solve_milp(
         instance, formulation, options.with_time(left), on_progress, incumbent=incumbent
     )
-    bounds = [value for value in (solved.bound, proven.bound) if value is not None]
-    best = max(bounds, default=None)
-    solution = better(solved.solution, incumbent)
-    closed = solution is not None and within_gap(solution.objective(), best, options.gap)
-    return replace(
-        known,
-        method="lp+schedules+milp",
-        status=solved.status if solution is None else _status(solution, closed),
-        stopped_by=StoppedBy.GAP if closed else solved.stopped_by,
-        solution=solution,
-        bound=best,
-        seconds=time.perf_counter() - started,
-        backend=f"{proven.backend}, {solved.backend}",
-        details={**details, **{f"program_{k}": v for k, v in solved.details.items()}},
-    )
-
-
-def _status(solution: Solution | None, closed: bool) -> Status:
-    if solution is None:
-        return Status.NO_SOLUTION
-    return Status.OPTIMAL if closed else Status.FEASIBLE
+    details = {**known.details, **{f"program_{k}": v for k, v in solved.details.items()}}
+    return replace(joined(known, solved), method="lp+schedules+milp", details=details)
 
 
 def _program_columns(instance: EdgecloudInstance, formulation: str) -> int:
@@ -274,8 +243,6 @@ def _bound_result(
     method: str,
     certificate: Certificate,
     stopped_by: StoppedBy,
-    started: float,
-    options: SolveOptions,
     details: dict[str, Any],
 ) -> Result:
     return Result(
@@ -286,9 +253,7 @@ def _bound_result(
         stopped_by=stopped_by,
         bound=certificate.bound,
         certificate=certificate,
-        seconds=time.perf_counter() - started,
         backend="LP (4)+ by HiGHS" if method == "relaxation" else "LP (4)+, subgradient",
-        options=options.to_dict(),
         details=details,
     )
 

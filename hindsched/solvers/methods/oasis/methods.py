@@ -22,7 +22,14 @@ from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.methods.auto import solve_auto
-from hindsched.solvers.methods.base import Method, better, generic_methods, solve_milp
+from hindsched.solvers.methods.base import (
+    Method,
+    better,
+    closer,
+    generic_methods,
+    joined,
+    solve_milp,
+)
 from hindsched.solvers.methods.oasis.conflicts import Leaves, add_cut, last_ends, promised_ends
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.oasis.oracle import OasisOracle
@@ -69,7 +76,7 @@ def milp(
         program = solve_program(
             ends.model, options.with_time(limit), start=True, on_progress=on_progress
         )
-        bound = _smaller(bound, program.bound)
+        bound = closer("max", bound, program.bound)
         if not program.has_point or within_gap(best.objective(), bound, options.gap):
             break
         promised = promised_ends(ends)
@@ -97,20 +104,12 @@ def milp(
         solution=best,
         bound=bound,
         backend=program.backend,
-        options=options.to_dict(),
         details={**program.details, "conflict_cuts": cuts, "leaves": leaves.count},
     )
     closed = within_gap(best.objective(), bound, options.gap)
-    if not closed and program.stopped_by != StoppedBy.INTERRUPTED and not out_of_time():
-        result = _printed(result, options.with_time(left()), on_progress)
-        closed = within_gap(result.objective, result.bound, options.gap)
-    return replace(
-        result,
-        status=Status.OPTIMAL if closed else Status.FEASIBLE,
-        stopped_by=StoppedBy.GAP if closed else result.stopped_by,
-        seconds=time.perf_counter() - started,
-        options=options.to_dict(),
-    )
+    if closed or program.stopped_by == StoppedBy.INTERRUPTED or out_of_time():
+        return result
+    return _printed(result, options.with_time(left()), on_progress)
 
 
 def _printed(first: Result, options: SolveOptions, on_progress: Progress | None) -> Result:
@@ -123,16 +122,8 @@ def _printed(first: Result, options: SolveOptions, on_progress: Progress | None)
         incumbent=first.solution,
         form="printed",
     )
-    return replace(
-        second,
-        solution=better(second.solution, first.solution),
-        bound=_smaller(first.bound, second.bound),
-        details={**second.details, "ends": {**first.details, "bound": first.bound}},
-    )
-
-
-def _smaller(one: float | None, other: float | None) -> float | None:
-    return min((bound for bound in (one, other) if bound is not None), default=None)
+    details = {**second.details, "ends": {**first.details, "bound": first.bound}}
+    return replace(joined(first, second), backend=second.backend, details=details)
 
 
 def _share(seconds: float | None, share: float) -> float | None:

@@ -21,8 +21,9 @@ from hindsched.models.batchsched.dual import build_dual, dual_violations
 from hindsched.models.batchsched.incumbent import plan_rest
 from hindsched.models.batchsched.placement import build_placement
 from hindsched.online.simulator import simulate
+from hindsched.solvers.api import check_result
 from hindsched.solvers.methods.batchsched.methods import METHODS
-from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.options import DEFAULT_GAP, SolveOptions
 from hindsched.solvers.pricing.batchsched.list_schedule import as_solution, improved_list_schedule
 from hindsched.solvers.pricing.batchsched.oracle import MergedOracle, ServerOracle
 from hindsched.solvers.program import solve_program
@@ -95,7 +96,7 @@ def test_modes_and_literal_equal_the_brute_force():
 @pytest.mark.parametrize(("name", "optimum"), [("ps", 243), ("rar", 251)])
 def test_known_optima_of_the_shared_instances(name, optimum):
     instance = read(f"{DATA}batchsched-{name}-j5-s200.json")
-    result = METHODS["milp"](instance, "modes", SolveOptions(), None)
+    result = check_result(METHODS["milp"](instance, "modes", SolveOptions(), None), DEFAULT_GAP)
     assert result.status == "optimal"
     assert result.objective == optimum
     assert result.bound == pytest.approx(optimum, abs=1e-4)
@@ -105,7 +106,7 @@ def test_known_optima_of_the_shared_instances(name, optimum):
 @pytest.mark.parametrize("formulation", ["modes", "literal"])
 def test_b1_and_b2(architecture, formulation):
     instance = known_b(architecture)
-    result = METHODS["milp"](instance, formulation, SolveOptions(), None)
+    result = check_result(METHODS["milp"](instance, formulation, SolveOptions(), None), DEFAULT_GAP)
     assert (result.status, result.objective) == ("optimal", 36)
 
 

@@ -16,8 +16,9 @@ from hindsched.models.oasis import offline as models
 from hindsched.models.oasis.block import FORMS
 from hindsched.solutions.oasis.placing import place
 from hindsched.solutions.oasis.solution import OasisSolution
+from hindsched.solvers.api import check_result
 from hindsched.solvers.methods.oasis.methods import METHODS
-from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.options import DEFAULT_GAP, SolveOptions
 from hindsched.solvers.pricing.oasis.oracle import OasisOracle
 from hindsched.solvers.program import solve_program
 from tests.brute_force.oasis import capacity_binds, optimum
@@ -193,7 +194,7 @@ def test_placing_searches_where_best_fit_fails():
 
 def test_the_method_proves_a_known_optimum():
     instance = read("tests/data/instances/oasis-t10-i10-h25-s0.json")
-    result = METHODS["milp"](instance, "standard", SolveOptions(), None)
+    result = check_result(METHODS["milp"](instance, "standard", SolveOptions(), None), DEFAULT_GAP)
     assert result.status == "optimal"
     assert result.objective == pytest.approx(182.359, rel=1e-4)
     assert result.solution.violations() == []
@@ -219,7 +220,9 @@ def one_slot(worker, ps, capacities, values):
 def check_method(instance, value, cuts):
     assert optimum(instance).value == pytest.approx(value)
     nobody = OasisSolution(instance, {}, {})
-    result = METHODS["milp"](instance, "standard", SolveOptions(), None, incumbent=nobody)
+    result = check_result(
+        METHODS["milp"](instance, "standard", SolveOptions(), None, incumbent=nobody), DEFAULT_GAP
+    )
     assert result.status == "optimal"
     assert result.objective == pytest.approx(value)
     assert result.bound == pytest.approx(value)
@@ -245,7 +248,9 @@ def test_promises_that_no_schedule_keeps_are_cut_off():
 @given(oasis_instances())
 def test_the_method_proves_the_brute_forces_optimum(instance):
     nobody = OasisSolution(instance, {}, {})
-    result = METHODS["milp"](instance, "standard", EXACT, None, incumbent=nobody)
+    result = check_result(
+        METHODS["milp"](instance, "standard", EXACT, None, incumbent=nobody), DEFAULT_GAP
+    )
     best = optimum(instance).value
     assert result.status == "optimal"
     assert result.objective == pytest.approx(best, abs=1e-5)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.leaf import build_leaf
 from hindsched.models.oasis.patterns import build_ends_program, maximal_patterns
+from hindsched.solvers.api import check_result
 from hindsched.solvers.methods.oasis.methods import METHODS
-from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.options import DEFAULT_GAP, SolveOptions
 from hindsched.solvers.program import solve_program
 from hindsched.solvers.status import Status
 from tests.brute_force.oasis import optimum
@@ -57,7 +58,7 @@ def test_the_program_of_the_ends_bounds_and_the_method_attains_the_optimum(insta
     ends = solve_program(build_ends_program(instance).pyomo, EXACT)
     assert ends.objective is not None
     assert ends.objective >= best - 1e-6
-    result = METHODS["milp"](instance, "standard", EXACT, None)
+    result = check_result(METHODS["milp"](instance, "standard", EXACT, None), DEFAULT_GAP)
     assert result.status == Status.OPTIMAL
     assert result.objective == pytest.approx(best, abs=1e-5)
     assert result.solution is not None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hindsched.instances.io import families, read, schema, write
     from hindsched.instances.library import named_instance
     from hindsched.instances.traces import load_trace
+    from hindsched.online.external import External
     from hindsched.online.protocol import Decision, OnlineAlgorithm
     from hindsched.online.registry import algorithms
     from hindsched.online.simulator import simulate
@@ -37,6 +38,7 @@ _SOURCES = {
     "hindsched.instances.io": ("families", "read", "schema", "write"),
     "hindsched.instances.library": ("named_instance",),
     "hindsched.instances.traces": ("load_trace",),
+    "hindsched.online.external": ("External",),
     "hindsched.online.protocol": ("Decision", "OnlineAlgorithm"),
     "hindsched.online.registry": ("algorithms",),
     "hindsched.online.simulator": ("simulate",),
@@ -53,6 +55,7 @@ _SOURCE_OF = {name: module for module, names in _SOURCES.items() for name in nam
 
 __all__ = [
     "Decision",
+    "External",
     "HindschedError",
     "InputError",
     "OnlineAlgorithm",

@@ -139,6 +139,9 @@ class OnlineAlgorithm(ABC):
         """Further facts of the run: counters, limits reached, price paths."""
         return {}
 
+    def close(self) -> None:  # noqa: B027  (most have nothing to release)
+        """Release what the run held, processes and files; called however the run ends."""
+
     def prices(self) -> Mapping[str, Any] | None:
         """Final prices by row set, each an array of the oracle's shape, where there are any."""
         return None

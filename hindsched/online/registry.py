@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
+from hindsched.online.external import External
+from hindsched.online.own_class import load_class
 from hindsched.online.protocol import OnlineAlgorithm
 
 Factory = Callable[..., OnlineAlgorithm]
+EXEC = "exec:"
+"""What a scheduler in another process is named by: ``exec:python my_scheduler.py``."""
 LONGEST_ESTIMATE = 40
 """Characters of one declared estimate: a longer text or integer could hold the jobs to come."""
 
@@ -71,6 +76,46 @@ def check_estimates(estimates: Any, where: str = "estimates") -> None:
             raise InputError(f"{where}.{name}", f"{str(value)[:20]}...", rule)
 
 
+def find_algorithm(family: str, name: str) -> Factory:
+    """Find what builds an algorithm.
+
+    Parameters
+    ----------
+    family : str
+        The family's word.
+    name : str
+        A registered name; ``exec:command``, a scheduler in another process (`External`); or
+        ``path/to/file.py:ClassName``, a class of one's own.
+
+    Raises
+    ------
+    InputError
+        For an unknown name, a file that cannot be loaded or has no such class.
+    """
+    if name.startswith(EXEC):
+        return partial(External, name.removeprefix(EXEC))
+    path, separator, class_name = name.rpartition(".py:")
+    if separator:
+        return load_class(f"{path}.py", class_name)
+    known = algorithms(family)
+    if name not in known:
+        rule = f"must be one of {', '.join(known)}, FILE.py:CLASS or {EXEC}COMMAND"
+        raise InputError("algorithm", name, rule)
+    return known[name]
+
+
+def name_of(algorithm: OnlineAlgorithm) -> str:
+    """Name of an algorithm that is given as an object: its class and what it was set to."""
+    if isinstance(algorithm, External):
+        return repr(algorithm)
+    changed = [
+        f"{name}={getattr(algorithm, name)!r}"
+        for name, parameter in settings_of(type(algorithm)).items()
+        if hasattr(algorithm, name) and getattr(algorithm, name) != parameter.default
+    ]
+    return type(algorithm).__name__ + (f"({', '.join(changed)})" if changed else "")
+
+
 def settings_of(factory: Factory) -> dict[str, inspect.Parameter]:
     """Settings that an algorithm takes, by name."""
     return {
@@ -90,7 +135,7 @@ def build_algorithm(
     family : str
         The family's word.
     name : str
-        Name of the algorithm.
+        As for `find_algorithm`.
     settings : mapping, optional
         Settings; values given as text are converted to the setting's type.
 
@@ -99,10 +144,7 @@ def build_algorithm(
     InputError
         For an unknown algorithm or setting, or a value of the wrong type.
     """
-    known = algorithms(family)
-    if name not in known:
-        raise InputError("algorithm", name, f"must be one of {', '.join(known)}")
-    factory = known[name]
+    factory = find_algorithm(family, name)
     parameters = settings_of(factory)
     hints = _hints(factory)
     values: dict[str, Any] = {}

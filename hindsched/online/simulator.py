@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -13,7 +14,12 @@ from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, family_module
 from hindsched.online.decision_check import DecisionCheck
 from hindsched.online.protocol import Environment, OnlineAlgorithm
-from hindsched.online.registry import build_algorithm, check_estimates, declared_estimates
+from hindsched.online.registry import (
+    build_algorithm,
+    check_estimates,
+    declared_estimates,
+    name_of,
+)
 from hindsched.solutions.base import Solution
 
 SLOTS_WITHOUT_PROGRESS = 100_000
@@ -156,7 +162,8 @@ def simulate(
     instance : Instance
         The instance.
     algorithm : str or OnlineAlgorithm
-        A name known to ``hindsched list algorithms``, or an algorithm.
+        A name known to ``hindsched list algorithms``, ``path/to/file.py:ClassName``,
+        ``exec:command`` (see `External`), or an algorithm.
     seed : int
         Seed of a randomised algorithm.
     settings : mapping, optional
@@ -190,7 +197,7 @@ def simulate(
     settings = dict(settings or {})
     if engine is not None:
         settings["engine"] = engine
-    name = algorithm if isinstance(algorithm, str) else type(algorithm).__name__
+    name = algorithm if isinstance(algorithm, str) else name_of(algorithm)
     if isinstance(algorithm, str):
         algorithm = build_algorithm(instance.family, algorithm, settings)
     formulation = instance.check_formulation(formulation)
@@ -199,8 +206,19 @@ def simulate(
     environment = environment_of(
         instance, estimates, seed, formulation, in_feasible_set=algorithm.feasible_set
     )
-    shown = copy.deepcopy(environment)
+    with closing(algorithm):
+        return _run(instance, algorithm, environment, name, settings, on_slot)
 
+
+def _run(
+    instance: Instance,
+    algorithm: OnlineAlgorithm,
+    environment: Environment,
+    name: str,
+    settings: Mapping[str, Any],
+    on_slot: Callable[[int, int], None] | None,
+) -> SimulationResult:
+    """Play all slots: what arrives is shown, what is decided is checked and applied."""
     clock = time.perf_counter
     begin = clock()
     truth = family_module("online", instance.family, "dynamics").Truth(instance, environment)
@@ -212,7 +230,7 @@ def simulate(
     last_slot = max(instance.horizon, last_arrival)
 
     started = clock()
-    algorithm.start(shown)
+    algorithm.start(copy.deepcopy(environment))
     inside = clock() - started
     decision_ms: list[float] = []
     slot = 0
@@ -235,7 +253,7 @@ def simulate(
         instance=instance,
         algorithm=name,
         settings=settings,
-        seed=seed,
+        seed=environment.seed,
         solution=truth.solution(),
         in_feasible_set=environment.in_feasible_set,
         rejected=tuple(check.rejected),

@@ -1,0 +1,255 @@
+"""A scheduler in another process, in any language: JSON lines on its standard input and output.
+
+It sees the messages of ``docs/protocol.md`` and nothing else: whatever it decides, it cannot have
+looked into the future. Its decisions pass the same checks as any other's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shlex
+import signal
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import IO, Any
+
+from hindsched.errors import InputError, SolveFailed
+from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
+
+PROTOCOL = 1
+"""Version of the messages; a scheduler answers ``hello`` with the one that it speaks."""
+DEFAULT_SECONDS = 60.0
+LONGEST_ANSWER = 64_000_000
+"""Characters of one answer; a longer line is refused."""
+KEPT_LINES = 20
+SECONDS_TO_END = 2.0
+ANSWER_KEYS = {"type", "slot", "assignments", "admitted", "rejected"}
+
+
+class External(OnlineAlgorithm):
+    """Asks a program for its decisions.
+
+    Parameters
+    ----------
+    command : sequence of str or str
+        The program and its arguments; a text is split as a shell would, but no shell runs it.
+    timeout : float
+        Seconds within which each message must be answered.
+    randomised : bool
+        Whether the seed can change its decisions; comparisons then run it once a seed.
+
+    Raises
+    ------
+    InputError
+        For an empty command or a timeout that is not positive.
+    SolveFailed
+        From `start` and `step`: if the program cannot be started, does not answer in time, ends
+        early or writes what is no answer. The message names the step and the last line that the
+        program wrote on its standard error.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> mine = hs.External(["python", "my_scheduler.py"], timeout=5)
+    >>> mine.command
+    ['python', 'my_scheduler.py']
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str] | str,
+        timeout: float = DEFAULT_SECONDS,
+        randomised: bool = False,
+    ) -> None:
+        self.command = shlex.split(command) if isinstance(command, str) else list(command)
+        if not self.command or not all(isinstance(word, str) for word in self.command):
+            raise InputError("command", command, "must be a program and its arguments")
+        if not timeout > 0:
+            raise InputError("set.timeout", timeout, "must be positive")
+        self.timeout = timeout
+        self.randomised = randomised  # type: ignore[misc]
+        self._talk: _Conversation | None = None
+
+    def __repr__(self) -> str:
+        return f"exec:{shlex.join(self.command)}"
+
+    def start(self, environment: Environment) -> None:
+        """Start the program, agree on the protocol and tell it the environment."""
+        self.close()
+        self._talk = _Conversation(self.command, self.timeout)
+        hello = {"type": "hello", "protocol": PROTOCOL, "family": environment.cluster.family}
+        answer = self._talk.ask(hello, "hello", "hello")
+        if answer.get("protocol") != PROTOCOL:
+            spoken = answer.get("protocol")
+            raise self._talk.failed("hello", f"speaks protocol {spoken!r}, not {PROTOCOL}")
+        told = {
+            "type": "start",
+            "cluster": environment.cluster.to_dict(),
+            "estimates": environment.estimates,
+            "seed": environment.seed,
+            "formulation": environment.formulation,
+        }
+        self._talk.ask(told, "start", "ready")
+        self._last: dict[str, int] = {}
+
+    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+        """Send a slot's arrivals and events; read the decision."""
+        assert self._talk is not None, "start comes first"
+        ended = sorted(job for job, last in self._last.items() if last < slot)
+        for job in ended:
+            del self._last[job]
+        message = {
+            "type": "step",
+            "slot": slot,
+            "arrivals": [job.model_dump(mode="json", exclude_none=True) for job in arrivals],
+            "events": [{"type": "rows-ended", "job": job} for job in ended],
+        }
+        when = f"slot {slot}"
+        answer = self._talk.ask(message, when, "decision")
+        if unknown := sorted(set(answer) - ANSWER_KEYS):
+            raise self._talk.failed(when, f"answered with the unknown key {unknown[0]!r}")
+        if answer.get("slot", slot) != slot:
+            raise self._talk.failed(when, f"answered for slot {answer['slot']!r}")
+        assignments = answer.get("assignments", {})
+        if isinstance(assignments, Mapping):
+            self._note_ends(assignments)
+        return Decision(assignments, answer.get("admitted", ()), answer.get("rejected", ()))
+
+    def _note_ends(self, assignments: Mapping[str, Any]) -> None:
+        for job, rows in assignments.items():
+            ends = [row.get("to") for row in rows if isinstance(row, dict)] if rows else []
+            known = [end for end in ends if isinstance(end, int)]
+            if known:
+                self._last[job] = max(self._last.get(job, 0), *known)
+
+    def close(self) -> None:
+        """End the program: it is told, then terminated, then killed."""
+        if self._talk is not None:
+            self._talk.end()
+            self._talk = None
+
+
+class _Conversation:
+    """A running program, what it answers and the last lines that it complained in."""
+
+    def __init__(self, command: Sequence[str], timeout: float) -> None:
+        self.command, self.timeout = command, timeout
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                bufsize=1,
+                start_new_session=True,  # Ctrl-C reaches us alone, and we end its children with it
+            )
+        except OSError as error:
+            name = shlex.join(command)
+            raise SolveFailed(f"scheduler {name}: cannot be started: {error.strerror}") from None
+        self._answers: queue.Queue[str | None] = queue.Queue()
+        self._complaints: deque[str] = deque(maxlen=KEPT_LINES)
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        out, err = self._process.stdout, self._process.stderr
+        self._readers = [
+            threading.Thread(target=self._read_answers, args=(out,), daemon=True),
+            threading.Thread(target=self._read_complaints, args=(err,), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def _read_answers(self, stream: IO[str]) -> None:
+        while line := stream.readline(LONGEST_ANSWER + 1):
+            self._answers.put(line)
+        self._answers.put(None)
+
+    def _read_complaints(self, stream: IO[str]) -> None:
+        while line := stream.readline(1000):
+            if line.strip():
+                self._complaints.append(line.strip())
+
+    def ask(self, message: Mapping[str, Any], when: str, kind: str) -> dict[str, Any]:
+        """Send a message and return the answer of the kind that must follow."""
+        self._send(message, when)
+        try:
+            line = self._answers.get(timeout=self.timeout)
+        except queue.Empty:
+            raise self.failed(when, f"gave no answer within {self.timeout:g} s") from None
+        if line is None:
+            code = self._wait()
+            raise self.failed(when, f"ended with exit code {code} before it answered")
+        if len(line) > LONGEST_ANSWER:
+            raise self.failed(when, f"answered with more than {LONGEST_ANSWER} characters")
+        try:
+            answer = json.loads(line)
+        except (ValueError, RecursionError):
+            raise self.failed(when, f"answered {line.strip()[:60]!r}, which is no JSON") from None
+        if not isinstance(answer, dict) or answer.get("type") != kind:
+            found = answer.get("type") if isinstance(answer, dict) else answer
+            raise self.failed(when, f"answered with {str(found)[:60]!r}, not {kind!r}")
+        return answer
+
+    def _send(self, message: Mapping[str, Any], when: str) -> None:
+        """Write in a thread: a program that does not read would block us for ever."""
+        assert self._process.stdin is not None
+        text = json.dumps(message, separators=(",", ":"), allow_nan=False) + "\n"
+        broken: list[OSError] = []
+
+        def write(stream: IO[str]) -> None:
+            try:
+                stream.write(text)
+                stream.flush()
+            except OSError as error:
+                broken.append(error)
+
+        writer = threading.Thread(target=write, args=(self._process.stdin,), daemon=True)
+        writer.start()
+        writer.join(self.timeout)
+        if writer.is_alive():
+            raise self.failed(when, f"did not read the message within {self.timeout:g} s")
+        if broken:
+            raise self.failed(when, f"ended with exit code {self._wait()}")
+
+    def failed(self, when: str, what: str) -> SolveFailed:
+        """The error of one line, and the end of the program."""
+        self.end()
+        said = f"; it wrote: {self._complaints[-1]}" if self._complaints else ""
+        return SolveFailed(f"scheduler {shlex.join(self.command)}: {when}: {what}{said}")
+
+    def _wait(self) -> int | str:
+        try:
+            return self._process.wait(SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            return "unknown"
+
+    def end(self) -> None:
+        """Close its input, give it a moment, then end it and what it has started."""
+        process = self._process
+        try:
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait(0.2)
+        except (OSError, subprocess.TimeoutExpired):
+            self._signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(SECONDS_TO_END)
+        self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
+        process.wait()
+        for reader in self._readers:
+            reader.join(SECONDS_TO_END)
+
+    def _signal(self, number: int) -> None:
+        """Signal the program's whole session, where the system has such."""
+        with suppress(OSError):  # it has ended
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, number)
+            else:
+                self._process.terminate()

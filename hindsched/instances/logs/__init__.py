@@ -2,8 +2,19 @@
 
 from hindsched.instances.logs.api import FORMATS, find_format, read_log
 from hindsched.instances.logs.capacity import Capacity
+from hindsched.instances.logs.frame import read_frame
 from hindsched.instances.logs.log import Log
 from hindsched.instances.logs.notes import Note, Notes
 from hindsched.instances.logs.source import Limits
 
-__all__ = ["FORMATS", "Capacity", "Limits", "Log", "Note", "Notes", "find_format", "read_log"]
+__all__ = [
+    "FORMATS",
+    "Capacity",
+    "Limits",
+    "Log",
+    "Note",
+    "Notes",
+    "find_format",
+    "read_frame",
+    "read_log",
+]

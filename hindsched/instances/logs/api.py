@@ -101,9 +101,14 @@ def read_log(
     )
     capacity = say_capacity(gpus, servers)
     form.read(reading)
+    return finish(reading, capacity, submitted_from, submitted_to)
+
+
+def finish(reading: Reading, capacity: Capacity | None, begin: str | None, end: str | None) -> Log:
+    """Make the log from what has been read, within the user's window and capacity."""
     window = Window(
-        _window_end(clock, "submitted_from", submitted_from),
-        _window_end(clock, "submitted_to", submitted_to),
+        _window_end(reading.clock, "submitted_from", begin),
+        _window_end(reading.clock, "submitted_to", end),
     )
     log = assemble(reading, window)
     return log if capacity is None else log.with_capacity(capacity)

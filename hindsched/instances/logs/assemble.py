@@ -334,7 +334,7 @@ def _log(
         slots_per_second=NANO // unit,
         zero=zero,
         clock=reading.clock.kind or "seconds",
-        zone=reading.clock.zone,
+        zone=reading.clock.display_zone,
         rows_read=reading.rows_read,
         facts=tuple(reading.facts),
     )
@@ -356,9 +356,9 @@ def _slot_nanoseconds(*tables: Columns) -> int:
 def _note_rounding(reading: Reading) -> None:
     clock = reading.clock
     if clock.rounded:
-        most = seconds_text(clock.most_rounded)
+        most = seconds_text(clock.most_rounded) if clock.most_rounded else "0.000000001"
         rule = f"rounded to multiples of {clock.step} s as asked"
-        reading.notes.add(0, "(times)", f"{clock.rounded} times by at most {most} s", rule, "kept")
+        reading.notes.add(0, "(times)", f"{clock.rounded} times, by at most {most} s", rule, "kept")
 
 
 def _most_frequent(reading: Reading) -> str:

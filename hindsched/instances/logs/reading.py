@@ -15,6 +15,10 @@ from hindsched.instances.logs.source import Source
 from hindsched.instances.logs.times import Clock
 
 
+SPARE_LINES = 1_000_000
+"""Lines beside rows that a file may have: comments, headers, empty ones."""
+
+
 @dataclass(frozen=True)
 class Format:
     """A format of logs.
@@ -92,6 +96,13 @@ class Reading:
         if most is not None and self.rows_read > most:
             rule = f"must have at most {most} rows, which is what fits (most_rows)"
             raise InputError(self.source.name, f"{most + 1} rows or more", rule)
+
+    def check_lines(self, number: int) -> None:
+        """Refuse a file of far more lines than rows, such as one of empty lines."""
+        most = self.source.limits.most_rows
+        if most is not None and number > most + SPARE_LINES:
+            rule = f"must have at most {most + SPARE_LINES} lines (most_rows)"
+            raise InputError(self.source.name, f"{number} lines or more", rule)
 
     def choice(self, setting: str, known: tuple[str, ...]) -> str:
         """Value of a setting that is one of some words."""

@@ -34,7 +34,7 @@ FOREIGN = {
 }
 WAIT_FOR_WRITER_SECONDS = 3.0
 STALLED_SECONDS = 600.0
-EXPANSION_FROM_BYTES = 32 << 20
+EXPANSION_FROM_BYTES = 1 << 20
 """Expansion is judged once so much has come out of a compressed file."""
 
 

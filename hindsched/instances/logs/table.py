@@ -182,6 +182,7 @@ def chunks(
                 rows.append(table.line_num)
             if not cells:
                 return
+            reading.check_lines(table.line_num)
             yield _chunk(reading, rows, cells, names, wanted, len(header))
     except csv.Error as error:
         where = f"{source}, row {table.line_num}"

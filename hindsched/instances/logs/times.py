@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal, InvalidOperation
 from typing import Protocol
 from zoneinfo import ZoneInfo
@@ -39,6 +39,7 @@ STAMP = re.compile(
     r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d)(?::(\d\d)(?:[.,](\d+))?)?\s?(Z|z|UTC|[+-]\d\d(?::?\d\d)?)?",
     re.ASCII,
 )
+OFFSET = re.compile(r"[+-]\d\d(?::?\d\d)?", re.ASCII)
 SPAN = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d\d)(?:\.(\d+))?", re.ASCII)
 NOT_A_TIME = "must be a number of seconds or an ISO 8601 stamp"
 NOT_A_SPAN = "must be a number of seconds or [days-]hours:minutes:seconds"
@@ -75,6 +76,8 @@ class Clock:
     rounded: int = 0
     most_rounded: int = 0
     """Nanoseconds: the largest change by rounding."""
+    offsets: set[str] = field(default_factory=set, repr=False)
+    """Offsets that stamps had, such as ``+02:00``."""
     _first: str = ""
     _minutes: dict[tuple[str, str | None], tuple[int, int | None] | str] = field(
         default_factory=dict, repr=False
@@ -140,6 +143,13 @@ class Clock:
             else:
                 values[index] = found if match is None else self._round(found)
         return values
+
+    @property
+    def display_zone(self) -> str | None:
+        """Zone to write stamps in: the user's, or the only offset that the log has."""
+        return (
+            next(iter(self.offsets)) if self.zone is None and len(self.offsets) == 1 else self.zone
+        )
 
     def _one(self, cell: str) -> tuple[int, int | None] | str:
         match = STAMP.fullmatch(cell)
@@ -209,6 +219,7 @@ class Clock:
         if not 1700 < naive.year < 2240:
             return TOO_FAR
         if offset is not None:
+            self.offsets.add(offset)
             ahead = 0 if offset in ("Z", "z", "UTC") else _offset_minutes(offset)
             return _nanoseconds(naive - timedelta(minutes=ahead)), None
         if self._zone is None:
@@ -256,10 +267,12 @@ def find_zone(name: str) -> tzinfo:
     """A time zone by its name, or `InputError`."""
     if name.upper() in ("UTC", "Z"):
         return UTC
+    if OFFSET.fullmatch(name):
+        return timezone(timedelta(minutes=_offset_minutes(name)))
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        rule = "must be a zone of the IANA data base, such as Europe/Berlin, or UTC"
+        rule = "must be a zone of the IANA data base, such as Europe/Berlin, an offset, or UTC"
         raise InputError("time_zone", name, rule) from None
 
 

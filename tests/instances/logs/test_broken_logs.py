@@ -1,0 +1,253 @@
+"""Broken logs: each is refused in one line that names row and column (or the file's own fault)."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hindsched.errors import InputError
+from hindsched.instances.logs import Limits, find_format, read_log
+from hindsched.instances.logs.source import WAIT_FOR_WRITER_SECONDS
+
+CSV = "job,submit,start,end,gpus\na,0,0,10,4\nb,5,10,20,4\n"
+SACCT = "JobID|Submit|Start|End|AllocTRES|Elapsed\n"
+GOOD_SACCT = "1|2024-03-01T00:00:00|2024-03-01T00:00:01|2024-03-01T01:00:01|gres/gpu=1|01:00:00\n"
+SWF = "; MaxProcs: 8\n1 0 0 10 4 -1 -1 4 -1 -1 1 1 1 -1 1 1 -1 -1\n"
+BATSIM = (
+    "job_id,submission_time,requested_number_of_resources,starting_time,finish_time,"
+    "final_state,allocated_resources\n"
+)
+POD: dict[str, Any] = {
+    "kind": "Pod",
+    "metadata": {"name": "p", "creationTimestamp": "2024-01-01T00:00:00Z"},
+    "spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
+    "status": {
+        "phase": "Succeeded",
+        "conditions": [
+            {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2024-01-01T00:00:05Z"}
+        ],
+        "containerStatuses": [{"state": {"terminated": {"finishedAt": "2024-01-01T01:00:00Z"}}}],
+    },
+}
+EVENTS = "time,gpu0-0,gpu0-1\n0,0,\n10,,\n"
+JOBS = "job_id,num_gpu,submit_time,start_time,end_time,executed_time\n0,1,0,0,10,10\n"
+
+
+def cells(*rows: str) -> str:
+    return "job,submit,start,end,gpus\n" + "".join(row + "\n" for row in rows)
+
+
+def pod(**changed: Any) -> str:
+    return json.dumps({"items": [POD, {**POD, **changed}]})
+
+
+BROKEN: list[tuple[str, str, str | bytes, dict[str, Any], str]] = [
+    ("no time", "csv", cells("a,0,0,ten,4"), {}, "row 2, column end: ten: must be a number"),
+    ("later row", "csv", CSV + "c,1,x,2,1\n", {}, "row 4, column start: x"),
+    ("backwards", "csv", cells("a,0,10,3,4"), {}, "row 2, column end: -7 s after its start"),
+    ("negative GPUs", "csv", cells("a,0,0,1,-4"), {}, "row 2, column gpus: -4: must not be neg"),
+    ("words for GPUs", "csv", cells("a,0,0,1,many"), {}, "row 2, column gpus: many"),
+    ("too many GPUs", "csv", cells("a,0,0,1,99999999"), {}, "row 2, column gpus: 99999999"),
+    ("no name", "csv", cells(",0,0,1,1"), {}, "row 2, column job: (empty)"),
+    ("long name", "csv", cells("x" * 300 + ",0,0,1,1"), {}, "row 2, column job: xxx"),
+    ("invisible", "csv", cells("a\u202eb,0,0,1,1"), {}, "U+202E"),
+    ("short row", "csv", cells("a,0,0,1"), {}, "row 2, column (all): 4 cells"),
+    ("long row", "csv", cells("a,0,0,1,1,1"), {}, "row 2, column (all): 6 cells"),
+    ("open quote", "csv", CSV + 'c,"0,0,1,1\n', {}, "row 4: unexpected end of data"),
+    ("bad quote", "csv", CSV + 'c,"0"x,0,1,1\n', {}, "row 4"),
+    ("no column", "csv", "job,submit,begin,end,gpus\n", {}, "must be a table with a header"),
+    ("twice", "csv", "job,submit,start,end,gpus,end\n", {}, "end: must stand once"),
+    ("header only", "csv", "job,submit,start,end,gpus\n", {}, "no row can be judged"),
+    ("empty", "csv", "", {}, "(empty): must hold a log"),
+    ("blank", "csv", "\n\n\n", {}, "(empty): must be a table"),
+    ("unknown role", "csv", CSV, {"columns": {"begin": "start"}}, "begin=start: must name one of"),
+    ("absent column", "csv", CSV, {"columns": {"start": "began"}}, "column 'began' for start"),
+    ("mixed clocks", "csv", CSV + "c,2024-01-01T00:00:00Z,1,2,1\n", {}, "row 4, column submit"),
+    ("naive", "csv", cells("a,2024-01-01 00:00:00,2,3,1"), {}, "--time-zone must name"),
+    ("zone", "csv", CSV, {"time_zone": "Mars/Base"}, "must be a zone of the IANA data base"),
+    ("unit", "csv", CSV, {"time_unit": "weeks"}, "time_unit: weeks: must be one of s, ms"),
+    ("step", "csv", CSV, {"time_step": "-1"}, "time_step: -1: must be seconds above 0"),
+    ("too fine", "csv", cells("a,0,0.12345678912,1,1"), {}, "is finer than a nanosecond"),
+    ("too far", "csv", cells("a,0,0,9223372036854775807,1"), {}, "must lie within 285 years"),
+    (
+        "skipped hour", "csv", cells("a,2024-03-31T02:30:00,2024-03-31T04:00,2024-03-31T05:00,1"),
+        {"time_zone": "Europe/Berlin"}, "row 2, column submit: 2024-03-31T02:30:00: the clock of",
+    ),
+    ("month", "csv", cells("a,2024-13-01T00:00Z,0,1,1"), {}, "must be a date and a time of day"),
+    ("second 60", "csv", cells("a,2024-01-01T00:00:60Z,0,1,1"), {}, "seconds from 00 to 59"),
+    ("weight", "csv", "job,submit,start,end,gpus,weight\na,0,0,1,1,-2\n", {}, "column weight: -2"),
+    ("duration", "csv", "job,submit,start,end,gpus,duration\na,0,0,1,1,-5\n", {},
+     "column duration: -5: must not be negative"),
+    ("latin", "csv", CSV.encode() + b"\xff,0,0,1,1\n", {}, "row 4: byte 0xff: must be UTF-8"),
+    ("NUL", "csv", CSV + "a\0,0,0,1,1\n", {}, "row 4: (a NUL character)"),
+    ("UTF-16", "csv", CSV.encode("utf-16"), {}, "UTF-16: export it as UTF-8"),
+    ("ZIP", "csv", b"PK\x03\x04rest", {}, "a ZIP archive"),
+    ("Parquet", "csv", b"PAR1rest", {}, "a Parquet file"),
+    ("cut gzip", "csv", gzip.compress(CSV.encode() * 99)[:-20], {}, "gzip, cut off"),
+    ("damaged gzip", "csv", b"\x1f\x8b" + b"x" * 99, {}, "damaged gzip"),
+    ("damaged xz", "csv", lzma.compress(CSV.encode())[:-9] + b"123456789", {}, "damaged xz"),
+    ("cut bzip2", "csv", bz2.compress(CSV.encode())[:-9], {}, "bzip2, cut off"),
+    ("rows", "csv", CSV, {"limits": Limits(most_rows=1)}, "must have at most 1 rows"),
+    ("bytes", "csv", CSV, {"limits": Limits(most_bytes=20)}, "must unpack to at most 20 bytes"),
+    ("long line", "csv", CSV + "x" * 500, {"limits": Limits(longest_line=400)}, "row 4: 500 bytes"),
+    ("format", "cvs", CSV, {}, "format: cvs: must be one of csv, swf"),
+    ("setting", "csv", CSV, {"settings": {"delimeter": "tab"}}, "did you mean delimiter?"),
+    ("choice", "csv", CSV, {"settings": {"delimiter": "dot"}}, "delimiter: dot: must be one of"),
+    ("two capacities", "csv", CSV, {"gpus": 4, "servers": "1x4"}, "not both"),
+    ("servers", "csv", CSV, {"servers": "many"}, "servers: many: must be like 16x8"),
+    ("server twice", "csv", CSV, {"servers": "a=4,a=4"}, "must be unique"),
+    ("gpus", "csv", CSV, {"gpus": 0}, "gpus: 0: must be a whole number from 1"),
+    ("window", "csv", CSV, {"submitted_from": "2024-01-01T00:00:00Z"}, "submitted_from"),
+    ("SWF width", "swf", SWF + "2 0 0\n", {}, "row 3, column (all): 3 numbers"),
+    ("SWF wait", "swf", SWF.replace("1 0 0", "1 0 -7"), {}, "row 2, column wait: -7"),
+    ("SWF text", "swf", SWF.replace("1 0 0 10", "1 0 0 ten"), {}, "row 2, column run: ten"),
+    ("SWF header", "swf", "; MaxProcs: 8\n", {}, "no row can be judged"),
+    ("SWF unknown", "swf", SWF.replace("1 0 0", "1 0 -1"), {}, "wait unknown"),
+    ("sacct zone", "sacct", SACCT + GOOD_SACCT, {}, "row 2, column Submit: 2024-03-01T00:00:00"),
+    ("sacct id", "sacct", SACCT + GOOD_SACCT.replace("1|", "x1|", 1), {"time_zone": "UTC"},
+     "row 2, column JobID: x1: must be a job of Slurm"),
+    ("sacct name", "sacct", SACCT + GOOD_SACCT.replace("=1|", "=1|x|"), {"time_zone": "UTC"},
+     "row 2, column (all): 7 cells"),
+    ("sacct elapsed", "sacct", SACCT + GOOD_SACCT.replace("|01:", "|02:"), {"time_zone": "UTC"},
+     "row 2, column Elapsed: 02:00:00: must not exceed End - Start"),
+    ("sacct span", "sacct", SACCT + GOOD_SACCT.replace("|01:00:00", "|01:99:00"),
+     {"time_zone": "UTC"}, "row 2, column Elapsed: 01:99:00: must be [days-]hours"),
+    ("sacct header", "sacct", GOOD_SACCT, {"time_zone": "UTC"}, "with a column 'JobID' for job"),
+    ("sacct fixed", "sacct", "JobID  Submit\n-----  ------\n", {}, "sacct --parsable2"),
+    ("pods JSON", "kubernetes", '{"items": [{]}', {}, "row 1: ]}: must be JSON"),
+    ("pods cut", "kubernetes", json.dumps({"items": [POD]})[:-9], {}, "must be JSON"),
+    ("pods NaN", "kubernetes", '{"items": [NaN]}', {}, "NaN is no number"),
+    ("pods none", "kubernetes", '{"items": []}', {}, "(no record)"),
+    ("pod status", "kubernetes", pod(status=[]), {}, "pod 2, column status: []: must be an object"),
+    ("pod time", "kubernetes", pod(metadata={"name": "q", "creationTimestamp": "now"}), {},
+     "pod 2, column metadata.creationTimestamp: now"),
+    ("pod name", "kubernetes", pod(metadata={}), {}, "pod 2, column metadata.name: (empty)"),
+    ("pod GPUs", "kubernetes",
+     pod(spec={"containers": [{"resources": {"limits": {"nvidia.com/gpu": "two"}}}]}), {},
+     "pod 2, column resources.limits.nvidia.com/gpu: two"),
+    ("deep JSON", "kubernetes", "[" * 100_000, {}, "must"),
+    ("philly CSV", "philly", "timestamp,duration\n", {}, "must be the published JSON log"),
+    ("philly job", "philly", '[{"jobid": "a"}]', {}, "job 1, column (all): jobid: must have"),
+    ("philly attempts", "philly", '[{"jobid": "a", "submitted_time": "", "attempts": 3}]', {},
+     "job 1, column attempts: 3: must be a list"),
+    ("batsim set", "batsim", BATSIM + "1,0,2,0,5,OK,0-x\n", {}, "row 2, column allocated_reso"),
+    ("batsim count", "batsim", BATSIM + "1,0,2,0,5,OK,0-2\n", {}, "as many resources as the 2"),
+    ("batsim twice", "batsim", BATSIM + "1,0,2,0,5,OK,1 1\n", {}, "must name each resource once"),
+    ("batsim order", "batsim", BATSIM + "1,0,2,0,5,OK,5-1\n", {}, "must be ascending"),
+    ("no events", "elasticflow", JOBS, {}, "must have scheduling_events.csv beside it"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("form", "content", "options", "expected"),
+    [case[1:] for case in BROKEN],
+    ids=[case[0] for case in BROKEN],
+)
+def test_a_broken_log_is_one_line(
+    tmp_path: Path, form: str, content: str | bytes, options: dict[str, Any], expected: str
+) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError) as caught:
+        read_log(path, form, **options)
+    message = str(caught.value)
+    assert expected in message
+    assert "\n" not in message
+    assert "Traceback" not in message
+
+
+def test_there_are_enough_broken_logs() -> None:
+    assert len({case[0] for case in BROKEN}) == len(BROKEN) >= 40
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ("time,gpu0-0\n0,0\n0,\n", "row 3, column time: 0: must be later"),
+        ("time,gpu0-0\n0\n", "row 2: 1 cells: must have 2 cells"),
+        ("time,x\n0,0\n", "row 1: time, x: must have a column time and"),
+        ("time,gpu0-0\nnoon,0\n", "row 2, column time: noon"),
+    ],
+)
+def test_broken_events_are_one_line(tmp_path: Path, events: str, expected: str) -> None:
+    (tmp_path / "job.csv").write_text(JOBS)
+    (tmp_path / "scheduling_events.csv").write_text(events)
+    with pytest.raises(InputError) as caught:
+        read_log(tmp_path, "elasticflow")
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/dev/zero", "a device or socket: must be a file or a pipe"),
+        ("/dev/null", "a device or socket"),
+        ("/nonexistent/log", "(absent): must be a readable file"),
+        ("a\0b", "must be a readable file"),
+        ("/tmp", "a folder: must be a file or a pipe"),
+    ],
+)
+def test_what_is_no_file_is_refused(path: str, expected: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_log(path, "csv")
+    assert expected in str(caught.value)
+
+
+def test_a_pipe_without_a_writer_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert WAIT_FOR_WRITER_SECONDS < 5
+    monkeypatch.setattr("hindsched.instances.logs.source.WAIT_FOR_WRITER_SECONDS", 0.1)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match="a pipe that nobody writes to"):
+        read_log(pipe, "csv")
+
+
+def test_a_pipe_with_a_writer_is_read(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(CSV,))
+    writer.start()
+    try:
+        assert len(read_log(pipe, "csv").jobs) == 2
+    finally:
+        writer.join()
+
+
+@pytest.mark.parametrize("line", [b"\0", b"\n", b"a,0,0,10,4\n"])
+def test_a_bomb_stops_early(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "bomb.gz"
+    head = b"job,submit,start,end,gpus\n"
+    path.write_bytes(gzip.compress(head + line * (8_000_000 // len(line)), compresslevel=9))
+    assert path.stat().st_size < 100_000
+    with pytest.raises(InputError) as caught:
+        read_log(path, "csv", limits=Limits(most_rows=1_000_000))
+    assert "must unpack to" in str(caught.value) or "longest_line" in str(caught.value)
+
+
+def test_broken_rows_can_be_left_out_and_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(CSV + "c,1,x,2,1\nd,0,10,3,4\ne,1\nf,1,2,3,-1\n")
+    log = read_log(path, "csv", skip_broken=True)
+    assert log.jobs["job"].tolist() == ["a", "b"]
+    notes = log.notes.to_frame()
+    assert notes["row"].tolist() == [4, 5, 6, 7]
+    assert set(notes["done"]) == {"row left out"}
+    assert log.rows_read == 6
+
+
+def test_every_format_explains_itself() -> None:
+    for name in ("csv", "swf", "sacct", "kubernetes", "tiresias", "elasticflow", "openb", "batsim"):
+        form = find_format(name)
+        assert form.name == name
+        assert form.what
+        assert set(form.needed) <= set(form.columns)

@@ -14,7 +14,6 @@ from hindsched.instances.logs.rows import Rows
 from hindsched.instances.logs.source import Source
 from hindsched.instances.logs.times import Clock
 
-
 SPARE_LINES = 1_000_000
 """Lines beside rows that a file may have: comments, headers, empty ones."""
 

@@ -70,7 +70,8 @@ class Market:
 def transport(supply: Sequence[Any], room: Sequence[Any], price: Matrix) -> tuple[Any, Any, Any]:
     """(1): bring supply to rooms at least cost by successive shortest paths, in exact numbers.
 
-    Returns cost, supply that finds no room, and the flow by source. A price None is no arc.
+    Returns cost (least if all of it finds room), supply that finds no room, and the flow by source.
+    A price None is no arc.
     """
     flow: list[dict[int, Any]] = [{} for _ in supply]
     users: list[set[int]] = [set() for _ in room]

@@ -1,0 +1,290 @@
+"""The exact kernel on edgecloud: optima are never beaten, broken schedules are named, exactly."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import hindsched as hs
+from hindsched.kernel.__main__ import main
+from hindsched.kernel.edgecloud import bound, check
+from hindsched.kernel.reading import Refused
+from hindsched.solvers.pricing.base import build_oracle
+from tests.brute_force.edgecloud import optimum
+from tests.strategies.edgecloud import instance, job, tiny_instances
+
+DATA = Path(__file__).parents[1] / "data"
+ATTACK = DATA / "attacks" / "edgecloud-literal-short-block"
+FORMULATIONS = ("no-migration", "literal")
+TINY = settings(
+    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+EXTREME = (0, 1e-9, 1e-7, 0.1, 1 / 3, 1.0, 2.7, 1e6, 1e15)
+
+
+def exact(data):
+    """JSON data with the numbers that a file would show."""
+    return json.loads(json.dumps(data), parse_float=Fraction)
+
+
+def proven(problem, formulation, prices):
+    """The kernel's bound at prices by row set."""
+    data = exact({"formulation": formulation, "prices": prices})
+    return bound(exact(problem.to_dict()), data, lambda *_: None).low
+
+
+def random_rows(problem, draws, amounts):
+    """Random price rows in random row sets; a third of the labels, spans of slots."""
+    workers = [(s.name, n, k) for s in problem.servers for n, k in enumerate(s.workers, 1)]
+    sets = {
+        "worker_capacity": ("worker", {f"{s}/{n}" for s, n, _ in workers}),
+        "group_capacity": ("group", {f"{s}/{k}" for s, _, k in workers}),
+        "type_capacity": ("type", {k for *_, k in workers}),
+        "cloud_capacity": ("type", set(problem.cloud.workers or ())),
+        "storage": ("server", {s.name for s in problem.servers if s.storage_gb is not None}),
+    }
+    prices = {}
+    for name, (axis, labels) in sets.items():
+        rows = []
+        for label in sorted(labels):
+            slot = 1
+            while slot < 16 and draws.random() < 0.8:
+                last = slot + int(draws.integers(0, 4))
+                price = amounts[int(draws.integers(len(amounts)))] * float(draws.random())
+                rows.append({axis: label, "from": slot, "to": last, "price": price})
+                slot = last + 1 + int(draws.integers(0, 3))
+        if draws.random() < 0.6:
+            prices[name] = rows
+    return prices
+
+
+@settings(TINY, max_examples=120)
+@given(tiny_instances(max_jobs=3, finite_ps=False), st.integers(0, 10**6), st.booleans())
+def test_the_bound_never_passes_the_optimum(tiny, seed, extreme):
+    draws = np.random.default_rng(seed)
+    for formulation in FORMULATIONS:
+        best = optimum(tiny, formulation)
+        for _ in range(6):
+            prices = random_rows(tiny, draws, EXTREME if extreme else (0.3, 1.0, 3.0))
+            assert proven(tiny, formulation, prices) <= best
+
+
+@settings(TINY, max_examples=40)
+@given(tiny_instances(max_jobs=2, storage=True, finite_ps=True), st.integers(0, 10**6))
+def test_the_bound_holds_where_storage_and_ps_are_few(tiny, seed):
+    draws = np.random.default_rng(seed)
+    best = optimum(tiny)
+    for _ in range(6):
+        assert proven(tiny, "no-migration", random_rows(tiny, draws, (0.3, 1.0))) <= best
+
+
+@settings(TINY, max_examples=60)
+@given(tiny_instances(max_jobs=3, storage=True), st.integers(0, 10**6), st.booleans())
+def test_the_fast_path_agrees_on_the_safe_side(tiny, seed, extreme):
+    """Equal but for the fast path's outward rounding; by types the kernel knows each upload."""
+    draws = np.random.default_rng(seed)
+    for formulation in FORMULATIONS:
+        for layout in ("groups", "types", "servers"):
+            oracle = build_oracle(tiny, formulation, rows=layout)
+            size = 10.0 ** draws.integers(-9, 12) if extreme else 1.0
+            prices = size * draws.uniform(0, 2, oracle.rows.size)
+            prices[draws.random(oracle.rows.size) < 0.5] = 0
+            for name in ("parameter_servers", "cloud_parameter_servers"):
+                prices[oracle.rows.slices.get(name, slice(0, 0))] = 0
+            if formulation == "literal" and layout == "servers":  # the fast path sorts by group
+                continue
+            fast = oracle.bound(prices)
+            found = proven(tiny, formulation, oracle.rows.to_file(prices))
+            assert fast <= found
+            if layout != "types":
+                terms = np.abs(oracle.price_terms(prices)).sum() + abs(float(found)) + 1
+                assert float(found) - fast <= 1e-8 * terms
+
+
+def test_known_instances():
+    """36-38.44 and 35.6-37.2 of optima 40 and 38: the kernel proves what the fast path states."""
+    problem = hs.read(DATA / "instances" / "edgecloud-j5-s601.json")
+    for formulation, best in (("no-migration", 40), ("literal", 38)):
+        result = hs.solve(problem, method="bound", formulation=formulation, time_limit=20)
+        data = exact(result.certificate.to_dict())
+        found = bound(exact(problem.to_dict()), data, lambda *_: None)
+        assert found.low == found.high
+        assert result.bound <= found.low <= best
+        assert found.low > best - 2
+        schedule = hs.solve(problem, method="milp", formulation=formulation, time_limit=20).solution
+        checked = check(exact(problem.to_dict()), exact(schedule.to_dict()))
+        assert checked.objective.low == best
+        assert not checked.violations
+
+
+def test_a_short_block_of_a_small_cloud_proves_nothing_wrong(capsys):
+    files = [str(ATTACK / f"{name}.json") for name in ("instance", "solution", "certificate")]
+    assert main(files) == 2
+    assert "states more than what is proven" in capsys.readouterr().out
+    tampered = json.loads((ATTACK / "certificate.json").read_text())
+    for price in (4.0, 100.0):
+        tampered["prices"]["cloud_capacity"][0]["price"] = price
+        data = json.loads((ATTACK / "instance.json").read_text(), parse_float=Fraction)
+        assert bound(data, exact(tampered), lambda *_: None).high <= 9
+
+
+SERVERS = [{"name": "s", "workers": ["t1", "t1", "t2"], "ps": ["p"], "storage_gb": 1}]
+TWO_JOBS = instance(
+    SERVERS,
+    [
+        job("a", 2, 2, 3, 2, {"s": 1, "cloud": 4}, chunk_gb=0.25),
+        job("b", 1, 1, 2, 1, {"s": 0, "cloud": 2}, chunk_gb=0.25),
+    ],
+    {"workers": {"t1": 1}, "ps": {"p": 1}},
+)
+FEASIBLE = {
+    "a": [
+        {"chunk": 1, "server": "s", "worker": 1, "from": 3, "to": 5},
+        {"chunk": 2, "server": "cloud", "from": 6, "to": 8},
+        {"ps": "s", "from": 3, "to": 8},
+    ],
+    "b": [
+        {"chunk": 1, "server": "s", "worker": 2, "from": 3, "to": 4},
+        {"ps": "cloud", "from": 3, "to": 4},
+    ],
+}
+
+
+def judged(rows, problem=TWO_JOBS, formulation="no-migration"):
+    jobs = [{"name": name, "assignments": found} for name, found in rows.items()]
+    data = exact({"formulation": formulation, "jobs": jobs})
+    return check(exact(problem.to_dict()), data)
+
+
+def changed(name, position, **keys):
+    rows = json.loads(json.dumps(FEASIBLE))
+    rows[name][position] |= keys
+    return rows
+
+
+def test_a_feasible_schedule_has_its_objective():
+    found = judged(FEASIBLE)
+    assert not found.violations
+    assert found.objective.low == found.objective.high == (8 - 2 + 1) + (4 - 1 + 1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "equation"),
+    [
+        (changed("a", 0, worker=3), "(2a)"),
+        (changed("a", 0, to=4), "(2b)"),
+        (changed("a", 1, chunk=1, **{"from": 5, "to": 7}), "(2c)"),
+        (changed("b", 0, worker=1), "(2d)"),
+        (changed("a", 2, to=7), "(2e)"),
+        (changed("b", 1, ps="s"), "(2f)"),
+        (changed("a", 0, **{"from": 2, "to": 4}), "(2i)"),
+        (changed("a", 1, **{"from": 5, "to": 7}), "(2i)"),
+        (changed("a", 2, **{"from": 1, "to": 8}), "(2i)"),
+        ({"a": FEASIBLE["a"]}, "(2b)"),
+        (
+            {
+                **FEASIBLE,
+                "a": [*FEASIBLE["a"], {"chunk": 1, "server": "s", "worker": 2, "from": 6, "to": 6}],
+            },
+            "no migration",
+        ),
+        (
+            {
+                **FEASIBLE,
+                "a": [
+                    FEASIBLE["a"][0],
+                    {"chunk": 2, "server": "cloud", "from": 6, "to": 7},
+                    {"chunk": 2, "server": "cloud", "from": 9, "to": 9},
+                    {"ps": "s", "from": 3, "to": 9},
+                ],
+            },
+            "no preemption in the cloud",
+        ),
+    ],
+)
+def test_a_broken_schedule_is_named(rows, equation):
+    assert equation in {broken.equation for broken in judged(rows).violations}
+
+
+def test_a_finite_cloud_is_not_overbooked():
+    rows = changed("b", 0, server="cloud", **{"from": 6, "to": 7})
+    del rows["b"][0]["worker"]
+    rows["b"][1] = {"ps": "cloud", "from": 6, "to": 7}
+    assert [broken.equation for broken in judged(rows).violations] == ["(2d)"]
+
+
+@pytest.mark.parametrize(
+    ("chunk", "room", "fits"),
+    [
+        (2e-7, 0, False), (0.1, 0.2999999999, False), (1e-9, 2.9999e-9, False),
+        (0.1, 0.3, True), (1e-9, 3e-9, True), (1e15, 3e15 - 1, False), (2e-7, None, True),
+    ],
+)  # fmt: skip
+def test_storage_has_no_tolerance(chunk, room, fits):
+    """Three chunks; as floats 3 x 0.1 passes 0.3."""
+    server = {"name": "s", "workers": ["t1"] * 3} | ({} if room is None else {"storage_gb": 1})
+    problem = instance([server], [job("a", 1, 3, 1, 1, {"s": 0, "cloud": 0}, chunk_gb=chunk)])
+    data = exact(problem.to_dict())
+    if room is not None:
+        data["servers"][0]["storage_gb"] = exact(room)
+    rows = [{"chunk": n, "server": "s", "worker": n, "from": 1, "to": 1} for n in (1, 2, 3)]
+    rows.append({"ps": "cloud", "from": 1, "to": 1})
+    for formulation in FORMULATIONS:
+        jobs = [{"name": "a", "assignments": rows}]
+        found = check(data, {"formulation": formulation, "jobs": jobs})
+        assert [broken.equation for broken in found.violations] == ([] if fits else ["(7b)"])
+
+
+@pytest.mark.parametrize(
+    ("minibatch", "slots"),
+    [(0.1, 1), (1, 10), (1.0000000001, 11), (0.99999999999, 10), (1e-15, 1), (1e14, 10**15)],
+)
+def test_whole_slots_are_exact(minibatch, slots):
+    """Ten epochs of one mini-batch: one slot short is not feasible, and bounds know the length."""
+    problem = instance(
+        [{"name": "s", "workers": ["t1"]}], [job("a", 1, 1, 1, 1, {"s": 2, "cloud": 9})]
+    )
+    data = exact(problem.to_dict())
+    data["jobs"][0] |= {"epochs": 10, "minibatch_slots": exact(minibatch)}
+    for last, feasible in ((slots + 2, True), (slots + 1, False)):
+        rows = [
+            {"chunk": 1, "server": "s", "worker": 1, "from": 3, "to": last},
+            {"ps": "cloud", "from": 3, "to": last},
+        ]
+        jobs = [{"name": "a", "assignments": rows if last > 2 else []}]
+        found = check(data, {"formulation": "literal", "jobs": jobs})
+        assert (not found.violations) == feasible
+    for formulation in FORMULATIONS:
+        free = {"formulation": formulation, "prices": {}}
+        assert bound(data, free, lambda *_: None).low == slots + 2
+
+
+@pytest.mark.parametrize(
+    "prices",
+    [
+        {"worker_capacity": [{"worker": "s/9", "from": 1, "to": 1, "price": 1}]},
+        {"worker_capacity": [{"worker": "s/1", "from": 1, "to": 1, "price": -1}]},
+        {"worker_capacity": [{"worker": "s/1", "from": 1, "to": 10**9, "price": 1}]},
+        {"worker_capacity": [{"worker": "s/1", "from": 1, "to": 2, "price": 1}] * 2},
+        {"colours": []},
+    ],
+)
+def test_prices_that_are_no_prices_are_refused(prices):
+    with pytest.raises(Refused):
+        proven(TWO_JOBS, "no-migration", prices)
+
+
+def test_a_million_chunks_are_no_work():
+    problem = instance(
+        [{"name": "s", "workers": ["t1"] * 3}],
+        [job("a", 1, 10**6, 3, 1, {"s": 1, "cloud": 1})],
+        {"workers": {"t1": 0}},
+    )
+    for formulation in FORMULATIONS:
+        assert proven(problem, formulation, {}) == 1 + 3 * 333334 - 2 * (formulation == "literal")

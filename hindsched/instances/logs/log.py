@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hindsched.errors import InputError
 from hindsched.instances.logs.capacity import Capacity
 from hindsched.instances.logs.notes import Notes
-from hindsched.instances.logs.times import MISSING, NANO, find_zone, seconds_text, stamp_text
+from hindsched.instances.logs.times import NANO, find_zone, seconds_text, stamp_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,9 +130,11 @@ class Log:
         whole, rest = divmod(int(slots), self.slots_per_second)
         return whole if rest == 0 else float(seconds_text(int(slots) * self._slot_nanoseconds))
 
-    def stamp(self, slot: int | None) -> str:
-        """Time of a slot's begin as the log would write it."""
-        if slot is None or slot == MISSING:
+    def stamp(self, slot: Any) -> str:
+        """Time of a slot's begin as the log would write it; nothing for a missing one."""
+        import pandas as pd
+
+        if pd.isna(slot):
             return ""
         nanoseconds = self.zero + int(slot) * self._slot_nanoseconds
         if self.clock == "stamps":

@@ -1,0 +1,312 @@
+"""Every format on its example: the traps that it is known for, and what a reader makes of them."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from hindsched.errors import InputError
+from hindsched.instances.logs import FORMATS, Log, find_format, read_frame, read_log
+
+EXAMPLES = Path(str(files("hindsched.instances.logs") / "examples"))
+OPTIONS: dict[str, dict[str, Any]] = {"sacct": {"time_zone": "Europe/Berlin"}}
+FILES = {
+    "csv": "jobs.csv",
+    "swf": "workload.swf",
+    "sacct": "sacct.txt",
+    "kubernetes": "pods.json",
+    "tiresias": "tiresias",
+    "elasticflow": "elasticflow",
+    "openb": "pods.csv",
+    "philly": "cluster_job_log.json",
+    "batsim": "batsim_jobs.csv",
+}
+
+
+def example(form: str, name: str | None = None, **options: Any) -> Log:
+    return read_log(EXAMPLES / (name or FILES[form]), form, **{**OPTIONS.get(form, {}), **options})
+
+
+def jobs(log: Log) -> dict[str, tuple[float, float, int, float]]:
+    """(Submission, duration, GPUs, completion) of each job in seconds."""
+    rows = log.jobs.to_dict("records")
+    return {
+        row["job"]: (
+            log.seconds(row["submit"]),
+            log.seconds(row["duration"]),
+            row["gpus"],
+            log.seconds(row["completion"]),
+        )
+        for row in rows
+    }
+
+
+def rules(log: Log) -> dict[int, str]:
+    """The last rule noted of each row."""
+    return dict(log.notes.to_frame()[["row", "rule"]].itertuples(index=False))
+
+
+def why(log: Log) -> dict[str, str]:
+    return dict(log.others[["job", "why"]].itertuples(index=False))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_row_is_judged_or_said_not_to_be(form: str) -> None:
+    log = example(form)
+    assert len(log.jobs)
+    assert set(log.jobs["job"]).isdisjoint(log.others["job"])
+    assert (log.jobs["duration"] > 0).all()
+    assert (log.jobs["gpus"] > 0).all()
+    assert len(log.to_frame()) == len(log.jobs)
+    assert log.sha256
+    noted = set(log.notes.to_frame()["row"]) | set(log.schedule["row"]) | set(log.jobs["row"])
+    first = 1 if find_format(form).name in ("kubernetes", "philly") else 2
+    assert log.rows_read >= len(noted - {0}) - 2
+    assert min(noted - {0}) >= first
+
+
+def test_csv() -> None:
+    log = example("csv")
+    assert jobs(log)["train-b"] == (300, 1800, 4, 2110)
+    assert jobs(log)["eval"] == (1200, 600, 1, 4510)
+    assert log.formulation == "preemptive"
+    assert log.jobs["runs"].tolist() == [1, 1, 1, 1, 2]
+    assert rules(log)[8] == "a share of a GPU"
+    assert "still running" in why(log)["late"]
+    frame = log.to_frame()
+    assert frame["submit"].tolist()[0] == "2024-05-06T09:00:00+02:00"
+    assert frame["deadline"].tolist()[2] == "2024-05-06T09:40:00+02:00"
+    assert frame["user"].tolist() == ["ada", "bob", "cleo", "cleo", "ada"]
+
+
+def test_swf() -> None:
+    log = example("swf")
+    assert log.capacity is not None
+    assert log.capacity.gpus == 16
+    assert jobs(log)["3"] == (120, 600, 16, 2460)
+    # Swapped out: the summary is dropped, the second burst waits from the first one's end.
+    assert log.schedule.query("job == '7'")[["start", "end"]].values.tolist() == [
+        [3600, 4000],
+        [4200, 4700],
+    ]
+    assert jobs(log)["7"] == (600, 900, 4, 4700)
+    assert {"4", "5"} == set(why(log))
+    assert rules(log)[14] == "ran for no time"
+
+
+def test_swf_whose_header_says_that_submissions_are_starts() -> None:
+    log = example("swf", "starts.swf")
+    assert (log.schedule["start"] == log.jobs["submit"]).all()
+    assert "every wait is 0 by construction" in log.facts[0]
+    with pytest.raises(InputError, match="wait unknown"):
+        example("swf", "starts.swf", settings={"submits": "submits"})
+
+
+def test_sacct_steps_arrays_gangs_and_times() -> None:
+    log = example("sacct")
+    found = jobs(log)
+    assert list(found) == ["1001", "1002", "1003_1", "1003_2", "1004", "1007", "1008", "1010"]
+    assert found["1007"][2] == 3  # a heterogeneous job's parts together
+    assert found["1008"][1] == 5400  # Elapsed, without the suspension
+    assert log.jobs["completion_only"].tolist() == [False] * 6 + [True, False]
+    assert found["1010"][1] == 5 * 3600  # 23:30 to 05:30 in the night without an hour
+    notes = rules(log)
+    assert notes[3] == notes[4] == notes[6] == "a step of a job"
+    assert notes[9] == "tasks of an array that still wait"
+    assert notes[17] == "asks for no GPU"
+    assert "suspended" in notes[16]
+    assert "still running" in why(log)["1006"]
+    assert log.schedule.set_index("job")["server"].to_dict()["1002"] == ""  # split not known
+    assert log.to_frame()["end"].tolist()[-1] == "2024-03-31T05:30:00+02:00"
+
+
+@pytest.mark.parametrize(
+    ("policy", "names", "duration", "lost"),
+    [("restart", ["1004"], 10800, 1), ("resume", ["1004"], 14400, 0),
+     ("separate", ["1004", "1004#2"], 3600, 0)],
+)  # fmt: skip
+def test_sacct_requeues(policy: str, names: list[str], duration: int, lost: int) -> None:
+    log = example("sacct", settings={"requeue": policy})
+    found = {name: job for name, job in jobs(log).items() if name.startswith("1004")}
+    assert list(found) == names
+    assert found["1004"][1] == duration
+    assert (log.schedule["lost"].sum() if "lost" in log.schedule else 0) == lost
+    assert len(log.schedule[log.schedule["job"].str.startswith("1004")]) == 2
+
+
+def test_sacct_repeated_hour() -> None:
+    text = (
+        "JobID|Submit|Start|End|AllocTRES|Elapsed\n"
+        "1|2024-10-27T01:00:00|2024-10-27T02:30:00|2024-10-27T02:10:00|gres/gpu=1|00:40:00\n"
+        "2|2024-10-27T02:20:00|2024-10-27T02:20:00|2024-10-27T02:50:00|gres/gpu=1|00:30:00\n"
+    )
+    log = _read(text, "sacct", time_zone="Europe/Berlin")
+    assert jobs(log)["1"][1] == jobs(log)["2"][1] + 600 == 2400
+    done = log.notes.to_frame().set_index(["row", "column"])["done"]
+    assert done[2, "End"] == "taken as the second, for it follows what is before it"
+    assert done[2, "Start"] == done[3, "End"] == "taken as the first"
+
+
+def test_sacct_typed_gpus_count_once() -> None:
+    row = "{}|2024-03-01T00:00:00|2024-03-01T00:00:01|2024-03-01T01:00:01|{}\n"
+    text = "JobID|Submit|Start|End|AllocTRES\n" + "".join(
+        row.format(number, tres)
+        for number, tres in enumerate(
+            ("gres/gpu:a100=2,gres/gpu=2", "gres/gpu:a100=2,gres/gpu:h100=1", "gres/gpu=3"), 1
+        )
+    )
+    assert _read(text, "sacct", time_zone="UTC").jobs["gpus"].tolist() == [2, 3, 3]
+    cpus = text.replace("AllocTRES", "NCPUS").replace("gres/gpu:a100=2,gres/gpu=2", "64")
+    cpus = "\n".join(cpus.splitlines()[:2]) + "\n"
+    log = _read(cpus, "sacct", time_zone="UTC", columns={"gpus": "NCPUS"})
+    assert log.jobs["gpus"].tolist() == [64]
+
+
+@pytest.mark.parametrize("name", ["pods.json", "pods_table.csv"])
+def test_kubernetes_pods_of_one_group_are_one_gang(name: str) -> None:
+    log = example("kubernetes", name)
+    assert jobs(log)["ml/bert"] == (0, 3599, 8, 3631)  # from its last pod's start to its last end
+    held = log.schedule.query("job == 'ml/bert'")
+    assert held["start"].tolist() == [30, 32]  # the first pod holds its GPUs while it waits
+    assert held["end"].tolist() == [3630, 3631]
+
+
+def test_kubernetes_retries_init_containers_and_pods_without_gpus() -> None:
+    log = example("kubernetes")
+    assert jobs(log)["ml/retry"] == (600, 1800, 2, 3010)
+    assert log.schedule.query("lost")["row"].tolist() == [3]
+    assert jobs(log)["ml/alone"][2] == 2  # the init container asks for more
+    assert why(log)["ml/waits"].startswith("no start")
+    assert "still running" in why(log)["ml/serves"]
+    assert rules(log)[6] == "asks for no GPU"
+    assert rules(log)[9] == "must be a Pod"
+    labelled = example("kubernetes", settings={"gang": "batch.kubernetes.io/job-name"})
+    assert {"ml/bert-0", "ml/bert-1"} <= set(labelled.jobs["job"])
+
+
+def test_kubernetes_pods_that_never_all_run_are_no_gang() -> None:
+    log = example("kubernetes", "pods_table.csv")
+    row = log.jobs.set_index("job").loc["ml/queue"]
+    assert (row["gpus"], row["work"]) == (2, 600 + 840 + 600)
+    assert log.formulation == "elastic"
+
+
+def test_kubernetes_reads_a_list_lines_and_a_single_pod(tmp_path: Path) -> None:
+    import json
+
+    pods = json.loads((EXAMPLES / "pods.json").read_text())["items"][:2]
+    texts = (json.dumps(pods), "\n".join(map(json.dumps, pods)), json.dumps({"items": pods}))
+    for text in texts:
+        assert len(_read(text, "kubernetes").jobs) == 1
+    assert len(_read(json.dumps(pods[0]), "kubernetes").jobs) == 1
+
+
+def test_tiresias_without_events_is_judged_by_completions() -> None:
+    log = example("tiresias")
+    assert log.jobs["completion_only"].tolist() == [False, True, True]
+    assert jobs(log)["2"] == (100, 1800, 8, 5200)
+    assert jobs(log)["3"] == (200, 900, 2, 6000)  # its start overflowed, its duration is given
+    assert rules(log)[4] == "overflowed"
+    assert not log.is_slotwise
+    assert log.schedule["job"].tolist() == ["1", "2"]
+
+
+def test_elasticflow_follows_the_gpus() -> None:
+    log = example("elasticflow")
+    assert log.slots_per_second == 10  # one job ends at 930.5 s
+    assert log.capacity is not None
+    assert log.capacity.servers == (("0", 2), ("1", 2))
+    # Four GPUs for 240 s, then two until its end, although the round goes on to second 480.
+    assert log.jobs["work"].tolist() == [10 * (4 * 240 + 2 * 210), 12000, 3305]
+    assert jobs(log)["0"] == (0, 450, 4, 450)
+    assert log.formulation == "elastic"
+    fixed = example("tiresias", "elasticflow")
+    assert fixed.formulation == "elastic"  # the same files by the other word
+
+
+def test_openb_shares_running_pods_and_those_before_the_log() -> None:
+    log = example("openb")
+    assert list(jobs(log)) == ["pod-2", "pod-6"]
+    assert rules(log)[3] == "a share of a GPU"
+    assert "still running" in why(log)["pod-0"]
+    assert why(log)["pod-4"] == "submitted before the log begins"
+    assert why(log)["pod-5"].startswith("no start")
+    ended = example("openb", settings={"running": "end"})
+    assert jobs(ended)["pod-0"] == (0, 5000, 8, 5000)
+    waits = {item.kind: item for item in log.waits}
+    assert (waits["all"].rows, waits["all"].most) == (5, 305)
+    assert waits["a share of a GPU"].mean == 2
+
+
+def test_philly_attempts_across_the_end_of_daylight_saving() -> None:
+    log = example("philly")
+    assert jobs(log)["application_1_0001"] == (0, 4800, 2, 6000)
+    # Its second attempt begins after the first ended: in the second of the two hours from one.
+    assert log.schedule.query("job == 'application_1_0002'")[["start", "end"]].values.tolist() == [
+        [4200, 7200],
+        [9000, 12600],
+    ]
+    assert log.zone == "America/Los_Angeles"
+    assert why(log)["application_1_0003"].startswith("no start")
+    assert "still running" in why(log)["application_1_0004"]
+    by_cluster = example("philly", settings={"user": "vc"})
+    assert set(by_cluster.jobs["user"]) == {"6214e9"}
+
+
+def test_batsim_intervals_and_rejected_jobs() -> None:
+    log = example("batsim")
+    assert log.slots_per_second == 100
+    assert log.schedule["server"].tolist() == ["0", "1", "2", "3", "0", "2", "1", "2", "3"]
+    assert jobs(log)["3"] == (12.25, 10, 3, 80.5)
+    assert rules(log)[5] == "the job was rejected"
+    pooled = example("batsim", settings={"resources": "no"})
+    assert "server" not in pooled.schedule
+    assert jobs(pooled) == jobs(log)
+
+
+def test_a_window_sets_the_others_aside() -> None:
+    options = {"submitted_from": "2024-03-29T08:05:00", "submitted_to": "2024-03-29T13:00:00"}
+    log = example("sacct", **options)
+    assert list(jobs(log)) == ["1003_1", "1003_2", "1004", "1007"]
+    assert why(log)["1001"] == "submitted before the window"
+    assert why(log)["1008"] == "submitted after the window"
+    # They still hold GPUs, at times before the first judged submission.
+    assert log.others.query("job == '1001'")["start"].tolist() == [-295]
+
+
+def test_frames_are_read_as_files_are() -> None:
+    table = pd.read_csv(EXAMPLES / "jobs.csv")
+    file, frame = example("csv"), read_frame(table)
+    pd.testing.assert_frame_equal(
+        file.jobs.drop(columns="row"), frame.jobs.drop(columns="row"), check_dtype=False
+    )
+    stamps = table.copy()
+    for column in ("submit", "start", "end"):
+        stamps[column] = pd.to_datetime(stamps[column], utc=True)
+    aware = read_frame(stamps.rename(columns={"job": "JobID"}), columns={"job": "JobID"})
+    assert aware.jobs["completion"].tolist() == file.jobs["completion"].tolist()
+    spans = pd.DataFrame(
+        {"job": [7], "submit": [0.5], "start": [1], "end": [9.0], "gpus": [2.0],
+         "duration": pd.to_timedelta(["4500ms"])}
+    )  # fmt: skip
+    log = read_frame(spans)
+    assert jobs(log)["7"] == (0.5, 4.5, 2, 9)
+    with pytest.raises(InputError, match="frame, row 2, column gpus: -1"):
+        read_frame(
+            pd.DataFrame({"job": [1, 2], "submit": 0, "start": 0, "end": 1, "gpus": [1, -1]})
+        )
+    with pytest.raises(InputError, match="a frame with a column 'gpus'"):
+        read_frame(pd.DataFrame({"job": [1], "submit": 0, "start": 0, "end": 1}))
+
+
+def _read(text: str, form: str, **options: Any) -> Log:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "log")
+        path.write_text(text)
+        return read_log(path, form, **options)

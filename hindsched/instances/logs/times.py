@@ -76,8 +76,8 @@ class Clock:
     rounded: int = 0
     most_rounded: int = 0
     """Nanoseconds: the largest change by rounding."""
-    offsets: set[str] = field(default_factory=set, repr=False)
-    """Offsets that stamps had, such as ``+02:00``."""
+    offset: str | None = None
+    """Offset of the first stamp that had one, such as ``+02:00``."""
     _first: str = ""
     _minutes: dict[tuple[str, str | None], tuple[int, int | None] | str] = field(
         default_factory=dict, repr=False
@@ -146,10 +146,8 @@ class Clock:
 
     @property
     def display_zone(self) -> str | None:
-        """Zone to write stamps in: the user's, or the only offset that the log has."""
-        return (
-            next(iter(self.offsets)) if self.zone is None and len(self.offsets) == 1 else self.zone
-        )
+        """Zone to write stamps in: the user's, or the log's first offset."""
+        return self.zone or self.offset
 
     def _one(self, cell: str) -> tuple[int, int | None] | str:
         match = STAMP.fullmatch(cell)
@@ -219,7 +217,7 @@ class Clock:
         if not 1700 < naive.year < 2240:
             return TOO_FAR
         if offset is not None:
-            self.offsets.add(offset)
+            self.offset = self.offset or offset
             ahead = 0 if offset in ("Z", "z", "UTC") else _offset_minutes(offset)
             return _nanoseconds(naive - timedelta(minutes=ahead)), None
         if self._zone is None:

@@ -12,7 +12,13 @@ from hindsched.instances.library import known_instance
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.base import Commitments
-from hindsched.models.mlbroker.convex import SlotBlock, SlotProgram, big_m, build_relaxation
+from hindsched.models.mlbroker.compiled import template
+from hindsched.models.mlbroker.convex import (
+    RegularisedSlot,
+    big_m,
+    build_relaxation,
+    slot_values,
+)
 from hindsched.models.mlbroker.dual import build_dual
 from hindsched.models.mlbroker.offline import build_offline, extract, load
 from hindsched.solutions.base import build_solution
@@ -130,61 +136,119 @@ def test_k1_relaxed_bill(used):
     assert envelope == pytest.approx(100 / 30 * used, abs=1e-6)
 
 
-def test_k1_in_the_slot_block():
-    """The same bill inside the block: one job of 30 units at the only centre."""
+def test_k1_in_the_slot_program():
+    """The same bill inside the program: one job of 30 units at the only centre."""
     instance = make(1, 1, 0, [(4, 3, 10)], [{"n": 1, "P": 1, "D": [[30]]}])
     slot = SlotData.at(instance, 1)
     assert big_m(slot).tolist() == [[20]]
     assert slot.chord == pytest.approx(100 / 30)
+    program = RegularisedSlot(1, 1, 1)
     for big, answer in ((20, 100), (40, 90), (80, 70), (220, 0)):
-        block = SlotBlock(1, 1, 1)
-        block.set(slot, big=np.array([[float(big)]]))
-        problem = cp.Problem(cp.Minimize(block.static_cost()), list(block.constraints.values()))
-        assert solve_convex(problem).objective == pytest.approx(answer, abs=1e-6)
+        program.set(*slot_values(slot, np.zeros((1, 1)), big=np.array([[float(big)]])))
+        problem = cp.Problem(cp.Minimize(program.static), program.problem.constraints)
+        assert solve_convex(problem).objective == pytest.approx(answer, rel=1e-6, abs=1e-6)
+
+
+def printed(slot, before, epsilon):
+    """(10) as printed, for one slot, in workers and GB, nothing reduced: its optimal value."""
+    jobs, centers = slot.data.shape
+    big = big_m(slot)
+    bill, u1, u2 = (cp.Variable(slot.unit.shape, nonneg=True) for _ in range(3))
+    rows, cost, used = [u1 + u2 == 1], cp.sum(bill), 0.0
+    sigma = np.log1p(1 / epsilon)
+    for j in range(jobs):
+        y, s, v = (cp.Variable(centers, nonneg=True) for _ in range(3))
+        q, g = (cp.Variable((centers, centers), nonneg=True) for _ in range(2))
+        needed, allowed = slot.needed[j], np.isfinite(slot.arc[j])
+        rows += [
+            slot.capacity[j] * y >= cp.sum(q, axis=0),
+            cp.sum(q, axis=1) == slot.data[j],
+            cp.sum(s) == 1,
+            (needed + 1) * v >= y + s,
+            cp.sum(g, axis=1) == y,
+            cp.sum(g, axis=0) >= needed * s,
+            cp.multiply(~allowed, q) == 0,
+        ]
+        used += cp.reshape(y, (centers, 1), order="C") @ slot.worker[j][None]
+        used += cp.reshape(s, (centers, 1), order="C") @ slot.server[j][None]
+        cost += cp.sum(cp.multiply(np.where(allowed, slot.arc[j], 0.0), q))
+        cost += cp.sum(cp.multiply(slot.exchange[j] * slot.distance, g))
+        term = cp.rel_entr(v + epsilon, before[j] + epsilon) - v
+        cost += slot.deployment[j] / sigma * cp.sum(term)
+    rows += [
+        bill >= cp.multiply(slot.unit, used) - cp.multiply(big, u1),
+        bill >= cp.multiply(slot.discounted, used) + slot.fee - cp.multiply(big, u2),
+    ]
+    return solve_convex(cp.Problem(cp.Minimize(cost), rows)).objective
+
+
+@settings(max_examples=25, derandomize=True, deadline=None)
+@given(
+    instance=instances(centers=3, slots=1, jobs=2, workers=4, kinds=2, weights=False),
+    epsilon=st.sampled_from([0.01, 0.582, 10]),
+    data=st.data(),
+)
+def test_the_reductions_leave_the_printed_optimum(instance, epsilon, data):
+    slot = SlotData.at(instance, 1)
+    if not slot.jobs:
+        return
+    cells = st.integers(0, 4).map(lambda n: n / 4)
+    before = np.array([[data.draw(cells) for _ in range(3)] for _ in slot.jobs])
+    program = RegularisedSlot(len(slot.jobs), 3, 2)
+    program.set(*slot_values(slot, before, epsilon=epsilon))
+    found = solve_convex(program.problem).objective
+    assert found == pytest.approx(printed(slot, before, epsilon), rel=1e-5, abs=1e-5)
 
 
 @pytest.mark.parametrize("price", ["paper", "chord"])
 @pytest.mark.parametrize("switching", ["entropy", "relu"])
 def test_slot_program_is_compiled_once(price, switching):
-    first, second = (SlotData.at(generate("small", seed), 2) for seed in (0, 1))
-    block = SlotBlock(len(first.jobs), 3, 4, price)
-    program = SlotProgram(block, switching, 0.1)
+    program = RegularisedSlot(2, 3, 4, price, switching)
     assert program.problem.is_dpp()
     assert program.problem.is_dcp(dpp=True)
-    assert set(block.constraints) >= {"eq_8a", "eq_8b", "eq_8f", "eq_8g", "eq_8i", "eq_8j"}
-    if len(first.jobs) == len(second.jobs):
-        program.set(second, np.zeros(second.data.shape))
-    with pytest.raises(InputError):
-        block.set(
-            SlotData.at(generate("small", 0, jobs=1), generate("small", 0, jobs=1).jobs[0].arrival)
-        )
+    names = {name.partition("[")[0] for name in program.constraints}
+    assert names >= {"eq_8a", "eq_8b", "eq_8f", "eq_8g", "eq_8i", "eq_8j"}
+    assert template(3, 4, price, switching) is template(3, 4, price, switching)
+    slot = SlotData.at(generate("small", 0, jobs=1, horizon=1, life_slots=(1, 1)), 1)
+    with pytest.raises(InputError, match="the program is for 2"):
+        program.set(*slot_values(slot, np.zeros((1, 3)), price, switching))
 
 
-def test_conditioned_block_is_dpp_and_a_bound():
-    slot = SlotData.at(generate("small", 0), 2)
+@settings(max_examples=20, derandomize=True, deadline=None)
+@given(instance=instances(centers=3, slots=1, jobs=2, kinds=2), data=st.data())
+def test_compiled_cones_hold_what_cvxpy_holds(instance, data):
+    """At any point of CVXPY's problem the repeated template has the same cost and violations."""
+    slot = SlotData.at(instance, 1)
+    if not slot.jobs:
+        return
     jobs = len(slot.jobs)
-    block = SlotBlock(jobs, 3, 4, "chord", conditioned=True)
-    program = SlotProgram(block, "relu")
-    assert program.problem.is_dpp()
-    free = SlotBlock(jobs, 3, 4, "chord")
-    free.set(slot)
-    problem = cp.Problem(cp.Minimize(free.static_cost()), list(free.constraints.values()))
-    unconditioned = solve_convex(problem).objective
-    costs = []
-    for center in range(3):
-        program.set(slot, np.ones(slot.data.shape), ps=np.full(jobs, center))
-        costs.append(solve_convex(program.problem).objective)
-    assert min(costs) >= unconditioned - 1e-6
+    own, shared = slot_values(slot, np.full((jobs, 3), 0.25), switching="relu")
+    program = RegularisedSlot(jobs, 3, 2, switching="relu")
+    program.set(own, shared)
+    compiled = template(3, 2, "paper", "relu")
+    cones = compiled.repeat(compiled.parameters(own, shared), np.zeros(jobs, dtype=int))
+    point = np.zeros(cones.cost.size)
+    parts = {name: [getattr(job, name) for job in program.jobs] for name in
+             ("workers", "server", "present", "flow", "link", "launched")}  # fmt: skip
+    parts |= {name: [getattr(program.bill, name)] for name in ("used", "bill")}
+    for name, variables in parts.items():
+        for variable, at in zip(variables, cones.columns[name], strict=True):
+            held = np.array([data.draw(st.integers(-1, 3)) for _ in at]) / 2
+            held[at < 0] = 0.0
+            point[at[at >= 0]] = held[at >= 0]
+            variable.save_value(held.reshape(variable.shape, order="F"))
+    assert cones.cost @ point == pytest.approx(program.problem.objective.value)
+    worst = [np.max(np.abs(row.violation())) for row in program.problem.constraints]
+    worst += [-np.min(v.value) for vs in parts.values() for v in vs if v.is_nonneg()]
+    assert (cones.violation(point) <= 1e-9) == (max(worst) <= 1e-9)
 
 
 @pytest.mark.parametrize("price", ["paper", "chord"])
 @settings(max_examples=15, derandomize=True, deadline=None)
 @given(instance=instances(centers=3, slots=2, jobs=2, workers=3, kinds=2))
-def test_relaxation_from_the_blocks_equals_the_direct_one(price, instance):
-    problem, blocks = build_relaxation(instance, price)
-    found = solve_convex(problem)
+def test_relaxation_in_cvxpy_equals_the_repeated_one(price, instance):
+    found = solve_convex(build_relaxation(instance, price))
     assert found.objective == pytest.approx(relaxation_bound(instance, price), abs=1e-6)
-    assert len(blocks) == instance.horizon
     if price == "paper":
         assert found.objective == pytest.approx(solved(instance, "paper", relax=True), abs=1e-6)
 

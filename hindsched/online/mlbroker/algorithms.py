@@ -33,7 +33,6 @@ from hindsched.online.mlbroker.rounding import (
 from hindsched.online.mlbroker.theorem import theorem
 from hindsched.online.registry import Factory
 from hindsched.solvers.methods.mlbroker.convex import solve_fractional
-from hindsched.solvers.methods.mlbroker.reference import ReferencePrograms
 from hindsched.solvers.methods.mlbroker.slot import (
     Placement,
     priced_placement,
@@ -66,7 +65,8 @@ class Mlbroker(Broker):
     zero_weights : {"bernoulli", "ignore"}
         What Round1 does with jobs that need none of a resource.
     engine : {"oracle", "model"}
-        Solve (10) by a direct call to Clarabel, or through the CVXPY block.
+        Solve (10) with CVXPY's data of one job, compiled once and repeated for the live ones, or
+        with CVXPY's problem of all of them.
     """
 
     randomised = True
@@ -97,7 +97,6 @@ class Mlbroker(Broker):
         self._fractional_workers = self._needed = self._placed = 0.0
         self._repairs = 0
         self._backends: Counter[str] = Counter()
-        self._programs = ReferencePrograms()
 
     def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
         """Solve (10) after the fractional v of the slot before, and round."""
@@ -106,10 +105,10 @@ class Mlbroker(Broker):
         big = None
         if self.price == "paper":
             big = big_m(view, self.big_m_kind, self.big_m_factor)
-        solve = solve_fractional if self.engine == "oracle" else self._programs.solve
-        found = solve(
-            view, before, price=self.price, switching=self.switching, epsilon=self.epsilon, big=big
-        )
+        found = solve_fractional(
+            view, before, price=self.price, switching=self.switching, epsilon=self.epsilon,
+            big=big, engine=self.engine,
+        )  # fmt: skip
         self._v = dict(zip(view.jobs, found.present, strict=True))
         self._backends[found.backend] += 1
         self._fractional_cost += found.static + found.switching

@@ -25,6 +25,7 @@ from hindsched.analysis.figures.mlbroker.drawing import (
 from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
+from hindsched.models.mlbroker.convex import Price
 from hindsched.online.mlbroker.theorem import r1
 from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution
@@ -102,7 +103,7 @@ def _figure_5(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
 
     A third case makes launches 100 times dearer: as printed they are too small to matter.
     """
-    cases: dict[str, tuple[str, Setting]] = {
+    cases: dict[str, tuple[Price, Setting]] = {
         "big-M bill": ("paper", {}),
         "chord": ("chord", {}),
         "chord, launches x 100": ("chord", {"deployment_gb": 100}),

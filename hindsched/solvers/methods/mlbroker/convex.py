@@ -1,4 +1,4 @@
-"""Solving the per-slot program (10) and the relaxation P_f (9), directly or through CVXPY.
+"""Solving the per-slot program (10): CVXPY's compiled data handed to Clarabel, or CVXPY itself.
 
 Interior-point solvers stall on some slots. A stall is never papered over: `solve_fractional` goes
 through the stated chain `CHAIN`, logs every step past the first, reports which step answered and
@@ -8,8 +8,9 @@ raises `SolveFailed` if none did.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
 
 import clarabel
 import numpy as np
@@ -17,13 +18,14 @@ import scipy.sparse as sp
 
 from hindsched.errors import SolveFailed
 from hindsched.instances.mlbroker.slot import Floats, SlotData
-from hindsched.models.mlbroker.arrays import SlotArrays, slot_arrays
-from hindsched.models.mlbroker.convex import Price, Switching, big_m
+from hindsched.models.mlbroker.compiled import EXPONENTIAL, ZERO, ConeProgram, template
+from hindsched.models.mlbroker.convex import Price, RegularisedSlot, Switching, slot_values
+from hindsched.solvers.backends.convex import solve_convex
 
 log = logging.getLogger(__name__)
 
 SHARP = {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
-CHAIN: tuple[tuple[str, dict[str, Any]], ...] = (
+CHAIN: tuple[tuple[str, dict[str, float | bool]], ...] = (
     (
         "clarabel",
         {"max_step_fraction": 0.9, **SHARP, "iterative_refinement_enable": False},
@@ -38,6 +40,8 @@ The first step does without iterative refinement, which is 0.4 of the time. Only
 end "almost solved"; its point is checked against the constraints like every other."""
 SCALE = 1000.0
 """Largest cost coefficient handed to the solver; 1 to 10 cost it more steps and accuracy."""
+FIT = 1e-5
+"""Violation up to which a point is believed; the data are scaled to the order of 1."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +87,9 @@ def solve_fractional(
     switching: Switching = "entropy",
     epsilon: float = 0.01,
     big: Floats | None = None,
+    engine: str = "oracle",
 ) -> Fractional:
-    """Solve (10) for one slot by a direct call to Clarabel.
+    """Solve (10) for one slot.
 
     Parameters
     ----------
@@ -92,128 +97,76 @@ def solve_fractional(
         The slot.
     before : ndarray, shape (J, R)
         v of the slot before; 0 for a new job.
-    price, switching, epsilon
-        As in `SlotProgram`.
-    big : ndarray, shape (R, K), optional
-        M; symmetric and minimal if None.
+    price, switching
+        As in `RegularisedSlot`.
+    epsilon, big
+        As in `slot_values`.
+    engine : {"oracle", "model"}
+        CVXPY's data of one job, compiled once and repeated, handed to Clarabel; or the CVXPY
+        problem of all jobs.
 
     Raises
     ------
     SolveFailed
-        If no step of `CHAIN` gives a point that fits the constraints.
+        If no step of the chain gives a point that fits the constraints.
     """
     jobs, centers = slot.data.shape
     if jobs == 0:
         empty = np.zeros((0, centers))
         return Fractional(empty, empty, empty, 0.0, 0.0, 0.0, "empty")
-    if price == "chord":
-        return _by_job(slot, before, switching, epsilon)
-    arrays = slot_arrays(slot, big=big_m(slot) if big is None else big)
-    return _solve(slot, arrays, before, switching, epsilon)
-
-
-def _by_job(slot: SlotData, before: Floats, switching: Switching, epsilon: float) -> Fractional:
-    """The chord form, one job at a time."""
-    found = []
-    chord = slot.chord
-    for j in range(len(slot.jobs)):
-        alone = one_job(slot, j)
-        arrays = slot_arrays(alone, unit_price=chord)
-        found.append(_solve(alone, arrays, before[j : j + 1], switching, epsilon))
-    return Fractional(
-        workers=np.vstack([part.workers for part in found]),
-        server=np.vstack([part.server for part in found]),
-        present=np.vstack([part.present for part in found]),
-        static=sum(part.static for part in found),
-        switching=sum(part.switching for part in found),
-        objective=sum(part.objective for part in found),
-        backend=max((part.backend for part in found), key=[name for name, _ in CHAIN].index),
-    )
-
-
-def one_job(slot: SlotData, job: int) -> SlotData:
-    """The slot with one of its jobs alone."""
-    pick = slice(job, job + 1)
-    return SlotData(
-        slot.jobs[pick], slot.data[pick], slot.capacity[pick], slot.exchange[pick],
-        slot.deployment[pick], slot.worker[pick], slot.server[pick], slot.arc[pick],
-        slot.distance, slot.unit, slot.discounted, slot.fee,
-    )  # fmt: skip
-
-
-def _solve(
-    slot: SlotData, arrays: SlotArrays, before: Floats, switching: Switching, epsilon: float
-) -> Fractional:
-    jobs, centers = slot.data.shape
-    pairs = jobs * centers
-    cost = np.repeat(slot.deployment, centers)
-    size = arrays.size
-    total = size + pairs  # one more variable a pair: tau (entropy) or z (ReLU)
-    present = arrays.parts["present"]
-    linear = np.concatenate([arrays.cost, np.zeros(pairs)])
-    sigma = np.log1p(1.0 / epsilon)
-    extra = np.arange(size, total)
-    inside = np.arange(present.start, present.stop)
-    rows = [_pad(arrays.eq, total), _pad(arrays.le, total)]
-    rhs = [arrays.eq_rhs, arrays.le_rhs]
-    cones: list[Any] = [clarabel.ZeroConeT(arrays.eq_rhs.size)]
-    # v >= 0 follows from (8g), the units rented are sums: neither needs a row of its own.
-    bounded = np.r_[0 : present.start, present.stop : arrays.parts["used"].start]
-    pick = np.arange(pairs)
-    if switching == "relu":
-        linear[extra] = cost
-        rows.append(_entries(pairs, total, [(pick, inside, 1.0), (pick, extra, -1.0)]))  # (8h)
-        rhs.append(before.ravel())
-        bounded = np.r_[bounded, extra]
-    else:
-        linear[extra] = cost / sigma
-        linear[inside] -= cost / sigma
-    rows.append(_entries(bounded.size, total, [(np.arange(bounded.size), bounded, -1.0)]))
-    rhs.append(np.zeros(bounded.size))
-    cones.append(clarabel.NonnegativeConeT(sum(side.size for side in rhs[1:])))
-    if switching == "entropy":
-        # (-tau, v + eps, v_before + eps) in Kexp: tau >= (v + eps) ln((v + eps) / (before + eps))
-        rows.append(
-            _entries(3 * pairs, total, [(3 * pick, extra, 1.0), (3 * pick + 1, inside, -1.0)])
+    own, shared = slot_values(slot, before, price, switching, epsilon=epsilon, big=big)
+    if engine == "model":
+        program = _program(jobs, centers, slot.unit.shape[1], price, switching)
+        program.set(own, shared)
+        answer = solve_convex(program.problem, ignore_dpp=True)  # of all jobs at once it is large
+        if not answer.has_point:
+            raise SolveFailed(f"slot of {jobs} jobs: no step of the chain solved program (10)")
+        parts = [[job.workers.value, job.server.value, job.present.value] for job in program.jobs]
+        arrays = np.array(parts).transpose(1, 0, 2)
+        static = float(program.static.value)
+        return _fractional(
+            slot, arrays, static, before, switching, epsilon, f"cvxpy {answer.backend}"
         )
-        shift = np.zeros(3 * pairs)
-        shift[1::3] = epsilon
-        shift[2::3] = before.ravel() + epsilon
-        rhs.append(shift)
-        cones += [clarabel.ExponentialConeT()] * pairs
-    matrix = sp.csc_matrix(sp.vstack(rows, format="csc"))
-    right = np.concatenate(rhs)
-    scale = SCALE / max(1e-12, float(np.abs(linear).max()))
-    for step, (name, settings) in enumerate(CHAIN):
-        last = step == len(CHAIN) - 1
-        point = _clarabel(linear * scale, matrix, right, cones, settings, almost=last)
-        if point is not None and _fits(arrays, point):
-            if step:
-                level = logging.INFO if step == 1 else logging.WARNING  # refining is no surprise
-                note = "slot of %d jobs: %s answered where %s did not"
-                log.log(level, note, jobs, name, CHAIN[0][0])
-            return _fractional(slot, arrays, point, before, switching, epsilon, name)
-    raise SolveFailed(f"slot of {jobs} jobs: no step of the chain solved program (10)")
+    compiled = template(centers, slot.unit.shape[1], price, switching)
+    columns = compiled.parameters(own, shared)
+    # with the chord the jobs of a slot are independent
+    groups = [slice(0, jobs)] if price == "paper" else [slice(j, j + 1) for j in range(jobs)]
+    found, static, backends = [], 0.0, []
+    for group in groups:
+        chosen = columns[:, group]
+        cones = compiled.repeat(chosen, np.zeros(chosen.shape[1], dtype=np.int64))
+        point, backend = _solve(cones, chosen.shape[1])
+        arrays = np.array([cones.values(point, name) for name in ("workers", "server", "present")])
+        launch = own["launch"][group, None]
+        spread = cones.values(point, "launched")
+        if switching == "entropy":
+            spread = spread - arrays[2]
+        static += float(cones.cost @ point - (launch * spread).sum())
+        found.append(arrays)
+        backends.append(backend)
+    worst = max(backends, key=[name for name, _ in CHAIN].index)
+    every = np.concatenate(found, axis=1)
+    return _fractional(slot, every, static, before, switching, epsilon, worst)
+
+
+@lru_cache(maxsize=8)
+def _program(
+    jobs: int, centers: int, kinds: int, price: Price, switching: Switching
+) -> RegularisedSlot:
+    return RegularisedSlot(jobs, centers, kinds, price, switching)
 
 
 def _fractional(
-    slot: SlotData,
-    arrays: SlotArrays,
-    point: Floats,
-    before: Floats,
-    switching: Switching,
-    epsilon: float,
-    backend: str,
-) -> Fractional:
-    shape = slot.data.shape
-    needed = np.maximum(slot.needed, 1)[:, None]
-    present = np.maximum(point[arrays.parts["present"]].reshape(shape), 0.0)
-    static = float(arrays.cost @ point[: arrays.size])
+    slot: SlotData, arrays: Floats, static: float, before: Floats, switching: Switching,
+    epsilon: float, backend: str,
+) -> Fractional:  # fmt: skip
+    """Unscale (workers, server, present), shape (3, J, R), and price the switching."""
+    workers, server, present = np.maximum(arrays, 0.0)
     launched = float((slot.deployment[:, None] * np.maximum(present - before, 0.0)).sum())
     regular = regulariser(slot.deployment, present, before, epsilon)
     return Fractional(
-        workers=np.maximum(point[arrays.parts["workers"]].reshape(shape), 0.0) * needed,
-        server=np.maximum(point[arrays.parts["server"]].reshape(shape), 0.0),
+        workers=workers * np.maximum(slot.needed, 1)[:, None],
+        server=server,
         present=present,
         static=static,
         switching=launched,
@@ -222,22 +175,46 @@ def _fractional(
     )
 
 
+def _solve(cones: ConeProgram, jobs: int) -> tuple[Floats, str]:
+    """Go through the chain; the point and the step that answered."""
+    for step, (name, settings) in enumerate(CHAIN):
+        point = _clarabel(cones, settings, almost=step == len(CHAIN) - 1)
+        if point is not None and cones.violation(point) <= FIT:
+            if step:
+                level = logging.INFO if step == 1 else logging.WARNING  # refining is no surprise
+                note = "slot of %d jobs: %s answered where %s did not"
+                log.log(level, note, jobs, name, CHAIN[0][0])
+            return point, name
+    raise SolveFailed(f"slot of {jobs} jobs: no step of the chain solved program (10)")
+
+
 def _clarabel(
-    linear: Floats,
-    matrix: Any,
-    right: Floats,
-    cones: list[Any],
-    settings: dict[str, Any],
-    almost: bool,
+    cones: ConeProgram, settings: Mapping[str, float | bool], almost: bool
 ) -> Floats | None:
     options = clarabel.DefaultSettings()
     options.verbose = False
     options.max_threads = 1
     for key, value in settings.items():
         setattr(options, key, value)
-    size = linear.size
+    size = cones.cost.size
+    bounded = np.flatnonzero(cones.bounded)
+    bounds = sp.csc_array(
+        (-np.ones(bounded.size), (np.arange(bounded.size), bounded)), shape=(bounded.size, size)
+    )
+    equal, exponential = cones.heights[ZERO], cones.heights[EXPONENTIAL]
+    linear = cones.side.size - exponential
+    matrix = cones.matrix
+    ordered = sp.vstack([matrix[:linear], bounds, matrix[linear:]], format="csc")
+    side = np.concatenate([cones.side[:linear], np.zeros(bounded.size), cones.side[linear:]])
+    kinds = [
+        clarabel.ZeroConeT(equal),
+        clarabel.NonnegativeConeT(linear - equal + bounded.size),
+        *[clarabel.ExponentialConeT()] * (exponential // 3),
+    ]
+    scale = SCALE / max(1e-12, float(np.abs(cones.cost).max()))
+    empty = sp.csc_matrix((size, size))
     solver = clarabel.DefaultSolver(
-        sp.csc_matrix((size, size)), linear, matrix, right, cones, options
+        empty, cones.cost * scale, sp.csc_matrix(ordered), side, kinds, options
     )
     answer = solver.solve()
     status = str(answer.status)
@@ -245,26 +222,3 @@ def _clarabel(
         log.info("Clarabel ended with %s", status)
     accepted = ("Solved", "AlmostSolved") if almost else ("Solved",)
     return np.array(answer.x) if status in accepted else None
-
-
-def _fits(arrays: SlotArrays, point: Floats, tolerance: float = 1e-5) -> bool:
-    """Whether a point satisfies the rows; the data are scaled to the order of 1."""
-    x = point[: arrays.size]
-    scale = 1.0 + np.abs(arrays.le_rhs)
-    return bool(
-        np.abs(arrays.eq @ x - arrays.eq_rhs).max(initial=0.0) <= tolerance
-        and ((arrays.le @ x - arrays.le_rhs) / scale).max(initial=0.0) <= tolerance
-        and x.min(initial=0.0) >= -tolerance
-    )
-
-
-def _pad(matrix: sp.csc_array, width: int) -> sp.csc_array:
-    missing = width - matrix.shape[1]
-    return sp.hstack([matrix, sp.csc_array((matrix.shape[0], missing))], format="csc")
-
-
-def _entries(height: int, width: int, entries: list[tuple[Any, Any, float]]) -> sp.csc_array:
-    rows = np.concatenate([row for row, _, _ in entries])
-    columns = np.concatenate([column for _, column, _ in entries])
-    values = np.concatenate([np.full(len(row), value) for row, _, value in entries])
-    return sp.csc_array((values, (rows, columns)), shape=(height, width))

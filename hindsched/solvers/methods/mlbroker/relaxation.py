@@ -1,30 +1,26 @@
 """P_f (9), the offline relaxation, as linear programs handed to HiGHS.
 
-With the paper's big-M bill the slots and jobs hang together in one program. With the chord of the
-concave price (the envelope that per-constraint values of M give) they fall apart into one small
-program a job.
+The programs are the slots' own, of ``models/mlbroker/convex.py``, repeated over the horizon and
+linked by (8h). With the paper's big-M bill the slots and jobs hang together in one program. With
+the chord of the concave price (the envelope that per-constraint values of M give) they fall apart
+into one small program a job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import highspy
 import numpy as np
-import scipy.sparse as sp
 
 from hindsched.errors import SolveFailed
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import Floats, SlotData
-from hindsched.models.mlbroker.arrays import SlotArrays, slot_arrays
-from hindsched.models.mlbroker.convex import big_m
-from hindsched.solvers.methods.mlbroker.convex import one_job
+from hindsched.models.mlbroker.compiled import ZERO, ConeProgram, template
+from hindsched.models.mlbroker.convex import Price, big_m, slot_values
 
 
 def relaxation_bound(
     instance: MlbrokerInstance,
-    price: str = "chord",
+    price: Price = "chord",
     *,
     kind: str = "symmetric",
     factor: float = 1.0,
@@ -49,92 +45,51 @@ def relaxation_bound(
         If a program is not solved to optimality.
     """
     slots = [SlotData.at(instance, slot) for slot in range(1, instance.horizon + 1)]
+    compiled = template(len(instance.datacenters), len(instance.resources), price, "relu")
+    columns: list[Floats] = []
+    owners: list[tuple[str, int]] = []
+    for number, slot in enumerate(slots):
+        if not slot.jobs:
+            continue
+        nothing = np.zeros(slot.data.shape)
+        values = slot_values(slot, nothing, price, "relu", big=big_m(slot, kind, factor))
+        columns.append(compiled.parameters(*values))
+        owners += [(name, number) for name in slot.jobs]
+    if not columns:
+        return 0.0
+    parameters = np.hstack(columns)
     if price == "paper":
-        arrays = [
-            slot_arrays(slot, big=big_m(slot, kind, factor)) if slot.jobs else None
-            for slot in slots
-        ]
-        return _linked(slots, arrays, time_limit)
+        groups = [np.arange(len(owners))]
+    else:
+        names = np.array([name for name, _ in owners])
+        groups = [np.flatnonzero(names == job.name) for job in instance.jobs]
     total = 0.0
-    for job in instance.jobs:
-        life = slots[job.arrival - 1 : job.departure]
-        places = [slot.jobs.index(job.name) for slot in life]
-        own = [one_job(slot, place) for slot, place in zip(life, places, strict=True)]
-        priced = [
-            slot_arrays(alone, unit_price=slot.chord) for alone, slot in zip(own, life, strict=True)
-        ]
-        total += _linked(own, priced, time_limit)
+    for group in groups:
+        place = {owners[copy]: at for at, copy in enumerate(group)}
+        life = [owners[copy] for copy in group]
+        before = np.array([place.get((name, number - 1), -1) for name, number in life])
+        slot_of = np.unique([number for _, number in life], return_inverse=True)[1]
+        cones = compiled.repeat(parameters[:, group], slot_of, before)
+        total += _minimum(cones, time_limit)
     return total
 
 
-def _linked(
-    slots: Sequence[SlotData], arrays: Sequence[SlotArrays | None], time_limit: float | None
-) -> float:
-    """Minimum of the slots' programs linked by (8h)."""
-    costs: list[Floats] = []
-    eq_blocks, le_blocks, eq_rhs, le_rhs = [], [], [], []
-    link_rows: list[Any] = []
-    link_columns: list[Any] = []
-    link_values: list[Any] = []
-    links = offset = 0
-    before: dict[str, int] = {}
-    for slot, program in zip(slots, arrays, strict=True):
-        if program is None:
-            before = {}
-            continue
-        jobs, centers = slot.data.shape
-        pairs = jobs * centers
-        costs += [program.cost, np.repeat(slot.deployment, centers)]
-        empty = sp.csc_array((program.eq.shape[0], pairs))
-        eq_blocks.append(sp.hstack([program.eq, empty], format="csc"))
-        empty = sp.csc_array((program.le.shape[0], pairs))
-        le_blocks.append(sp.hstack([program.le, empty], format="csc"))
-        eq_rhs.append(program.eq_rhs)
-        le_rhs.append(program.le_rhs)
-        present = offset + program.parts["present"].start + np.arange(pairs)
-        launched = offset + program.size + np.arange(pairs)
-        rows = links + np.arange(pairs)
-        link_rows += [rows, rows]
-        link_columns += [present, launched]
-        link_values += [np.ones(pairs), -np.ones(pairs)]
-        now = {name: int(present[j * centers]) for j, name in enumerate(slot.jobs)}
-        for j, name in enumerate(slot.jobs):
-            if name in before:
-                link_rows.append(rows[j * centers : (j + 1) * centers])
-                link_columns.append(before[name] + np.arange(centers))
-                link_values.append(-np.ones(centers))
-        before = now
-        links += pairs
-        offset += program.size + pairs
-    if not costs:
-        return 0.0
-    linking = sp.csc_array(
-        (
-            np.concatenate(link_values),
-            (np.concatenate(link_rows), np.concatenate(link_columns)),
-        ),
-        shape=(links, offset),
-    )
-    matrix = sp.vstack([sp.block_diag(eq_blocks), sp.block_diag(le_blocks), linking], format="csc")
-    equal, less = np.concatenate(eq_rhs), np.concatenate([*le_rhs, np.zeros(links)])
-    upper = np.concatenate([equal, less])
-    lower = np.concatenate([equal, np.full(less.size, -np.inf)])
-    return _minimum(np.concatenate(costs), sp.csc_array(matrix), lower, upper, time_limit)
-
-
-def _minimum(
-    cost: Floats, matrix: sp.csc_array, lower: Floats, upper: Floats, time_limit: float | None
-) -> float:
+def _minimum(cones: ConeProgram, time_limit: float | None) -> float:
+    """A lower bound on the optimum of a linear program, equal to it but for rounding."""
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("threads", 1)
     if time_limit is not None:
         highs.setOptionValue("time_limit", float(time_limit))
-    columns = cost.size
+    columns, rows = cones.cost.size, cones.side.size
+    least = np.where(cones.bounded, 0.0, -np.inf)
+    lower, upper = cones.side.copy(), cones.side
+    lower[cones.heights[ZERO] :] = -np.inf
     highs.passModel(
-        columns, matrix.shape[0], matrix.nnz, 1, 1, 0.0, cost, np.zeros(columns),
-        np.full(columns, np.inf), lower, upper, matrix.indptr.astype(np.int32),
-        matrix.indices.astype(np.int32), matrix.data, np.zeros(columns, dtype=np.int32),
+        columns, rows, cones.matrix.nnz, 1, 1, 0.0, cones.cost, least, np.full(columns, np.inf),
+        lower, upper, cones.matrix.indptr.astype(np.int32),
+        cones.matrix.indices.astype(np.int32), cones.matrix.data,
+        np.zeros(columns, dtype=np.int32),
     )  # fmt: skip
     highs.run()
     status = highs.getModelStatus()
@@ -144,7 +99,5 @@ def _minimum(
     point = np.array(highs.getSolution().col_value)
     duals = np.array(highs.getSolution().row_dual)
     duals = np.where(np.isinf(lower), np.minimum(duals, 0.0), duals)  # rounding may leave 1e-17
-    reduced = cost - matrix.T @ duals
-    value = float(np.where(duals > 0, lower, np.where(duals < 0, upper, 0.0)) @ duals)
-    worst = float(np.minimum(reduced, 0.0) @ np.maximum(point, 0.0))
-    return value + worst
+    reduced = cones.cost - cones.matrix.T @ duals
+    return float(cones.side @ duals + np.minimum(reduced * point, 0.0).sum())

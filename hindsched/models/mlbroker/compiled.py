@@ -1,0 +1,226 @@
+"""CVXPY's own canonical data of one job's program, repeated for many jobs and slots.
+
+CVXPY canonicalises a program with Parameters once: afterwards its cone program is an affine map of
+their values. `Template` keeps that map of `RegularisedSlot` with *one* job; `Template.repeat` gives
+the cone program of any number of jobs and slots by applying the map to all of their values at
+once. What belongs to a job (variables, rows) stands once a copy, what its slot shares (the bill)
+once a slot, and every copy adds its part to the linking rows. Whatever the values hold at 0, as a
+closed connection, then leaves the program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from hindsched.errors import SolveFailed
+from hindsched.instances.mlbroker.slot import Floats, Ints
+from hindsched.models.mlbroker.convex import Price, RegularisedSlot, Switching, Values
+
+Bools = NDArray[np.bool_]
+ZERO, NONNEGATIVE, EXPONENTIAL = range(3)
+
+
+@dataclass(frozen=True)
+class ConeProgram:
+    """``min cost.x`` over ``matrix x + s = side`` with s in a product of cones.
+
+    Parameters
+    ----------
+    cost : ndarray, shape (n,)
+        Weighted USD.
+    matrix : csc_array, shape (m, n)
+        Rows of the zero cone, of the non-negative cone and of the exponential cone, in this order.
+    side : ndarray, shape (m,)
+        Right sides.
+    heights : tuple of int
+        Rows of each cone; those of the exponential cone are threes.
+    bounded : ndarray of bool, shape (n,)
+        Which x are non-negative; there are no rows for that.
+    columns : dict
+        Position of each variable's entries by name, (copies or slots, size); -1 if held at 0.
+    """
+
+    cost: Floats
+    matrix: sp.csc_array
+    side: Floats
+    heights: tuple[int, int, int]
+    bounded: Bools
+    columns: dict[str, Ints]
+
+    def values(self, point: Floats, name: str) -> Floats:
+        """A variable's values at a point, (copies or slots, size)."""
+        at = self.columns[name]
+        found: Floats = np.where(at < 0, 0.0, point[at])
+        return found
+
+    def violation(self, point: Floats) -> float:
+        """Worst violation of the linear rows and bounds, relative to 1 + the right side."""
+        linear = self.heights[ZERO] + self.heights[NONNEGATIVE]
+        off = (self.matrix @ point - self.side)[:linear]
+        off[: self.heights[ZERO]] = np.abs(off[: self.heights[ZERO]])
+        worst = (off / (1.0 + np.abs(self.side[:linear]))).max(initial=0.0)
+        return float(max(worst, -point[self.bounded].min(initial=0.0)))
+
+
+class Template:
+    """The compiled program of one job and its slot.
+
+    Parameters
+    ----------
+    program : RegularisedSlot
+        The program of one job.
+    """
+
+    def __init__(self, program: RegularisedSlot) -> None:
+        assert program.problem.is_dpp(), "every number of a slot is a Parameter"
+        for parameter in program.problem.parameters():
+            parameter.value = np.zeros(parameter.shape)
+        data, _, _ = program.problem.get_problem_data(cp.CLARABEL)
+        compiled, dims = data[cp.settings.PARAM_PROB], data["dims"]
+        height, width = data["A"].shape
+        self._first = {
+            parameter.name(): compiled.param_id_to_col[parameter.id]
+            for parameter in compiled.parameters
+        }
+        self._columns = {
+            compiled.id_to_var[key].name(): np.arange(at, at + compiled.id_to_var[key].size)
+            for key, at in compiled.var_id_to_col.items()
+        }
+        self._cost = sp.csr_array(compiled.q)[:width]
+        tensor = sp.csr_array(compiled.A)  # a row for every entry of [-A b], column by column
+        entry = np.flatnonzero(np.diff(tensor.indptr[: height * width + 1]))
+        self._row, self._column = entry % height, entry // height
+        self._entries, self._side = -tensor[entry], tensor[height * width :]
+        self._cone = np.repeat(range(3), [dims.zero, dims.nonneg, 3 * dims.exp])
+        self._own_column = np.ones(width, dtype=bool)
+        if program.bill is not None:
+            for variable in (program.bill.used, program.bill.bill):
+                self._own_column[self._columns[variable.name()]] = False
+        # a row is shared if its slot's variables stand in it, as in all rows of the bill
+        self._own_row = np.ones(height, dtype=bool)
+        self._own_row[self._row[~self._own_column[self._column]]] = False
+
+    def parameters(self, own: Values, shared: Values) -> Floats:
+        """Values of the Parameters of one slot's jobs, a column each, shape (P, J)."""
+        jobs = len(own["before"])
+        found = np.zeros((self._entries.shape[1], jobs))
+        found[-1] = 1.0  # the constant
+        for name, first in self._first.items():
+            value = own[name] if name in own else np.repeat(shared[name][None], jobs, axis=0)
+            flat = value.T.reshape(-1, jobs)  # in CVXPY's order, columns first
+            found[first : first + len(flat)] = flat
+        return found
+
+    def repeat(self, parameters: Floats, slot: Ints, before: Ints | None = None) -> ConeProgram:
+        """The cone program of many jobs in many slots.
+
+        Parameters
+        ----------
+        parameters : ndarray, shape (P, copies)
+            Columns from `parameters`, one a job in a slot.
+        slot : ndarray of int, shape (copies,)
+            The slot of each copy, ascending from 0.
+        before : ndarray of int, shape (copies,), optional
+            The copy whose v takes the place of this one's ``before``; -1 if the value stays.
+
+        Raises
+        ------
+        SolveFailed
+            If the values leave a row that nothing can satisfy.
+        """
+        every, leader = np.arange(slot.size), np.unique(slot, return_index=True)[1]
+        width = _numbers(self._own_column, np.zeros_like(self._own_column, dtype=int), slot)
+        height = _numbers(self._own_row, self._cone, slot)
+        entries = self._entries @ parameters
+        own = self._own_column[self._column]
+        parts = [
+            (height[self._row[kind]][:, copies], width[self._column[kind]][:, copies],
+             entries[kind][:, copies])
+            for kind, copies in ((own, every), (~own, leader))
+        ]  # fmt: skip
+        if before is not None:
+            later = np.flatnonzero(before >= 0)
+            first, present = self._first["before"], self._columns["present"]
+            memory = self._side[:, first : first + present.size].tocoo()
+            moved = np.repeat(-memory.data[:, None], later.size, axis=1)
+            column = width[present[memory.col]][:, before[later]]
+            parts.append((height[memory.row][:, later], column, moved))
+        cost, side = np.zeros(width.max() + 1), np.zeros(height.max() + 1)
+        cone = np.zeros(side.size, dtype=np.int64)
+        cost[width] = self._cost @ parameters
+        side[height] = self._side @ parameters
+        cone[height] = self._cone[:, None]
+        columns = {
+            name: width[at][:, every if self._own_column[at[0]] else leader].T
+            for name, at in self._columns.items()
+        }
+        row, column, value = (np.concatenate([p[i].ravel() for p in parts]) for i in range(3))
+        return _presolved(row, column, value, cost, side, cone, columns)
+
+
+def _numbers(own: Bools, key: Ints, slot: Ints) -> Ints:
+    """Place of each row (or column) of a template in the whole, shape (size, copies).
+
+    Rows of a lower `key` come first; what is not a copy's own has one place a slot.
+    """
+    numbers = np.empty((own.size, slot.size), dtype=np.int64)
+    first = 0
+    for kind in np.unique(key):
+        for mine, copy in ((False, slot), (True, np.arange(slot.size))):
+            at = np.flatnonzero((key == kind) & (own == mine))
+            numbers[at] = first + np.arange(at.size)[:, None] + at.size * copy
+            first += at.size * (int(copy.max(initial=-1)) + 1)
+    return numbers
+
+
+def _presolved(
+    row: Ints, column: Ints, value: Floats, cost: Floats, side: Floats, cone: Ints,
+    columns: dict[str, Ints],
+) -> ConeProgram:  # fmt: skip
+    """Leave out what is 0: entries, variables that an equation holds there, rows left empty."""
+    filled = value != 0.0
+    row, column, value = row[filled], column[filled], value[filled]
+    linear = cone != EXPONENTIAL
+    alone = (np.bincount(row, minlength=side.size) == 1) & (side == 0.0) & linear
+    single = alone[row]
+    free = np.ones(cost.size, dtype=bool)
+    free[column[single & (cone[row] == ZERO)]] = False
+    kept = free[column]
+    row, column, value = row[kept], column[kept], value[kept]
+    count = np.bincount(row, minlength=side.size)
+    empty = (count == 0) & linear
+    if (side[empty] < 0).any() or (side[empty & (cone == ZERO)] != 0).any():
+        raise SolveFailed("a row without variables cannot hold")
+    # rows that only say x >= 0 are bounds
+    single = ((count == 1) & (side == 0.0) & (cone == NONNEGATIVE))[row] & (value < 0.0)
+    bounded = np.zeros(cost.size, dtype=bool)
+    bounded[column[single]] = True
+    standing = ~empty
+    standing[row[single]] = False
+    kept = standing[row]
+    new_row, new_column = np.cumsum(standing) - 1, np.cumsum(free) - 1
+    shape = (int(standing.sum()), int(free.sum()))
+    matrix = sp.csc_array(
+        (value[kept], (new_row[row[kept]], new_column[column[kept]])), shape=shape
+    )
+    left = np.bincount(cone[standing], minlength=3)
+    return ConeProgram(
+        cost=cost[free],
+        matrix=matrix,
+        side=side[standing],
+        heights=(int(left[ZERO]), int(left[NONNEGATIVE]), int(left[EXPONENTIAL])),
+        bounded=bounded[free],
+        columns={name: np.where(free[at], new_column[at], -1) for name, at in columns.items()},
+    )
+
+
+@lru_cache(maxsize=32)
+def template(centers: int, kinds: int, price: Price, switching: Switching) -> Template:
+    """The compiled program of one job for R centres and K resources."""
+    return Template(RegularisedSlot(1, centers, kinds, price, switching))

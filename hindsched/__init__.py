@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hindsched.instances.library import named_instance
     from hindsched.instances.traces import load_trace
     from hindsched.online.external import External
-    from hindsched.online.protocol import Decision, OnlineAlgorithm
+    from hindsched.online.protocol import Decision, NameCard, OnlineAlgorithm
     from hindsched.online.registry import algorithms
     from hindsched.online.simulator import simulate
     from hindsched.solutions.base import build_solution, read_solution, write_solution
@@ -39,7 +39,7 @@ _SOURCES = {
     "hindsched.instances.library": ("named_instance",),
     "hindsched.instances.traces": ("load_trace",),
     "hindsched.online.external": ("External",),
-    "hindsched.online.protocol": ("Decision", "OnlineAlgorithm"),
+    "hindsched.online.protocol": ("Decision", "NameCard", "OnlineAlgorithm"),
     "hindsched.online.registry": ("algorithms",),
     "hindsched.online.simulator": ("simulate",),
     "hindsched.solutions.base": ("build_solution", "read_solution", "write_solution"),
@@ -58,6 +58,7 @@ __all__ = [
     "External",
     "HindschedError",
     "InputError",
+    "NameCard",
     "OnlineAlgorithm",
     "Refused",
     "SolveFailed",

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hindsched.analysis.comparison import Comparison, InstanceComparison
+from hindsched.analysis.plan import DEFAULT_SEEDS, Contender, plan_tasks
 from hindsched.analysis.sweep import run_tasks
-from hindsched.analysis.tasks import DEFAULT_SEEDS, plan_tasks
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 
 
 def compare(
     instances: Instance | Sequence[Instance],
-    algorithms: Sequence[str] | None = None,
+    algorithms: Sequence[Contender] | None = None,
     *,
     seeds: int = DEFAULT_SEEDS,
     first_seed: int = 0,
@@ -30,8 +30,9 @@ def compare(
     ----------
     instances : Instance or sequence of Instance
         What to compare on.
-    algorithms : sequence of str, optional
-        Names; None for all of the family.
+    algorithms : sequence of str, class or OnlineAlgorithm, optional
+        Names (also ``path/to/file.py:Class`` and ``exec:command``), classes or objects of your own;
+        None for all of the family.
     seeds : int
         Seeds of each randomised algorithm; the others run once.
     first_seed : int
@@ -84,7 +85,7 @@ def compare(
 
 
 def ratio(
-    instance: Instance, algorithms: Sequence[str] | None = None, **arguments: Any
+    instance: Instance, algorithms: Sequence[Contender] | None = None, **arguments: Any
 ) -> InstanceComparison:
     """Competitive-ratio intervals on one instance; the arguments are those of `compare`.
 

@@ -6,26 +6,29 @@ nothing but its arguments, so that any process on any machine can run it, any nu
 
 from __future__ import annotations
 
+import copy
 import re
 import traceback
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from hashlib import sha256
 from typing import Any, Self
 
 from hindsched.analysis.jsonable import jsonable
 from hindsched.analysis.spans import job_spans
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance, family_module
-from hindsched.online.registry import algorithms, build_algorithm, settings_of
+from hindsched.online.protocol import OnlineAlgorithm
+from hindsched.online.registry import build_from
 from hindsched.solutions.base import Solution
-from hindsched.solvers.options import SolveOptions
 
 Record = dict[str, Any]
 """What a finished task leaves behind: JSON data with at least ``task, kind, instance, status``."""
 
 OFFLINE, ONLINE = "offline", "online"
-DEFAULT_SEEDS = 5
+LONGEST_NAME = 60
+"""Characters of an algorithm's name that a file name keeps."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,9 @@ class Task:
         Its seed.
     settings : dict
         Settings of the algorithm, or method and options of the offline solve.
+    own : class or OnlineAlgorithm, optional
+        An algorithm that no name leads to. It travels to other processes with the task but is in no
+        file: a comparison with one cannot be resumed.
     """
 
     kind: str
@@ -51,13 +57,14 @@ class Task:
     algorithm: str | None = None
     seed: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
+    own: Callable[..., OnlineAlgorithm] | OnlineAlgorithm | None = field(default=None, repr=False)
 
     @property
     def key(self) -> str:
         """Name of the task, fit for a file name and unique within a comparison."""
         if self.kind == OFFLINE:
             return f"{file_name(self.instance)}--offline"
-        return f"{file_name(self.instance)}--{self.algorithm}--s{self.seed}"
+        return f"{file_name(self.instance)}--{_short_name(self.algorithm or '')}--s{self.seed}"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON data."""
@@ -72,78 +79,10 @@ class Task:
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Self:
         """Build from JSON data; `InputError` if it is no task."""
-        names = {item.name for item in fields(cls)}
+        names = {item.name for item in fields(cls)} - {"own"}
         if not isinstance(data, Mapping) or set(data) != names:
             raise InputError("tasks", data, f"must have the keys {', '.join(sorted(names))}")
         return cls(**data)
-
-
-def plan_tasks(
-    instances: Sequence[Instance],
-    names: Sequence[str] | None = None,
-    *,
-    seeds: int = DEFAULT_SEEDS,
-    first_seed: int = 0,
-    settings: Mapping[str, Any] | None = None,
-    offline: Mapping[str, Any] | None = None,
-) -> list[Task]:
-    """List the tasks of a comparison: offline solves first, because they take longest.
-
-    Parameters
-    ----------
-    instances : sequence of Instance
-        What to compare on; names must be unique.
-    names : sequence of str, optional
-        Algorithms; None for all of each instance's family. With several families an algorithm is
-        run where its family has it.
-    seeds : int
-        Number of seeds of each randomised algorithm; the others run once.
-    first_seed : int
-        The first seed.
-    settings : mapping, optional
-        Settings, each handed to every algorithm that has it.
-    offline : mapping, optional
-        Method and options of the offline solves.
-
-    Raises
-    ------
-    InputError
-        For an unknown algorithm, setting, method or option, or an instance name that stands
-        twice.
-    """
-    if seeds < 1:
-        raise InputError("seeds", seeds, "must be at least 1")
-    if first_seed < 0:
-        raise InputError("seed", first_seed, "must be at least 0")
-    if not instances:
-        raise InputError("instances", "(none)", "at least one instance is needed")
-    seen: set[str] = set()
-    for instance in instances:
-        name = file_name(instance.name)
-        if name in seen:
-            raise InputError("instances", instance.name, "names must be unique as file names")
-        seen.add(name)
-    names = None if names is None else list(dict.fromkeys(names))
-    families = list(dict.fromkeys(instance.family for instance in instances))
-    chosen = {family: _chosen(family, names) for family in families}
-    _check_offline(families, offline or {})
-    _check_names(names, chosen)
-    _check_settings(settings or {}, chosen)
-    tasks = [Task(OFFLINE, item.name, settings=dict(offline or {})) for item in instances]
-    for instance in instances:
-        for name in chosen[instance.family]:
-            own = own_settings(instance.family, name, settings or {})
-            algorithm = build_algorithm(instance.family, name, own)
-            count = seeds if algorithm.randomised else 1
-            for seed in range(first_seed, first_seed + count):
-                tasks.append(Task(ONLINE, instance.name, name, seed, own))
-    return tasks
-
-
-def own_settings(family: str, algorithm: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that this algorithm has."""
-    known = settings_of(algorithms(family)[algorithm])
-    return {key: value for key, value in settings.items() if key in known}
 
 
 def run_task(instance: Instance, task: Task) -> Record:
@@ -156,7 +95,7 @@ def run_task(instance: Instance, task: Task) -> Record:
     except HindschedError as error:
         record |= {"error": f"{type(error).__name__}: {error}", "exit_code": error.exit_code}
     except Exception as error:
-        record["error"] = f"{type(error).__name__}: {error}"
+        record["error"] = f"{type(error).__name__}: {error} ({_place_of(error)})"
         record["traceback"] = traceback.format_exc()
     return record if record["error"] is None else jsonable(record)
 
@@ -198,6 +137,20 @@ def file_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._+=@-]+", "_", name)
 
 
+def _short_name(algorithm: str) -> str:
+    """An algorithm's name as part of a file name; a path or a command is cut and told apart."""
+    safe = file_name(algorithm)
+    if safe == algorithm and len(safe) <= LONGEST_NAME:
+        return safe
+    return f"{safe[-LONGEST_NAME:]}-{sha256(algorithm.encode()).hexdigest()[:8]}"
+
+
+def _place_of(error: BaseException) -> str:
+    """File and line in which an exception arose."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{frame.filename}, line {frame.lineno}"
+
+
 def theorem_of(instance: Instance, algorithm: str) -> dict[str, Any] | None:
     """What the paper's theorem promises of this algorithm on this instance, if it is its own.
 
@@ -237,11 +190,18 @@ def _online(instance: Instance, task: Task) -> Record:
     from hindsched.online.simulator import simulate
 
     assert task.algorithm is not None
-    run = simulate(instance, task.algorithm, seed=task.seed, settings=task.settings)
+    if isinstance(task.own, OnlineAlgorithm):
+        algorithm: str | OnlineAlgorithm = copy.deepcopy(task.own)
+    elif task.own is not None:
+        algorithm = build_from(task.own, task.algorithm, task.settings)
+    else:
+        algorithm = task.algorithm
+    run = simulate(instance, algorithm, seed=task.seed, settings=task.settings)
     produced_by = {"algorithm": task.algorithm, "options": dict(task.settings), "seed": task.seed}
     return {
         "sense": instance.sense,
         **run.to_dict(),
+        "algorithm": task.algorithm,
         "solution": run.solution.to_dict(produced_by),
         "jobs": run.solution.job_rows(),
         "slots": slot_rows(run.solution, run.price_path),
@@ -288,40 +248,3 @@ def slot_rows(
         }
         for slot, resource in keys
     ]
-
-
-def _chosen(family: str, names: Sequence[str] | None) -> list[str]:
-    known = algorithms(family)
-    return list(known) if names is None else [name for name in names if name in known]
-
-
-def _check_offline(families: Sequence[str], offline: Mapping[str, Any]) -> None:
-    from hindsched.solvers.api import methods
-
-    options = dict(offline)
-    method = options.pop("method", "auto")
-    SolveOptions.of(**options)
-    for family in families:
-        known = methods(family)
-        if method not in known:
-            raise InputError("method", method, f"must be one of {', '.join(known)}")
-
-
-def _check_names(names: Sequence[str] | None, chosen: Mapping[str, Sequence[str]]) -> None:
-    for name in names or ():
-        if not any(name in found for found in chosen.values()):
-            known = dict.fromkeys(word for family in chosen for word in algorithms(family))
-            raise InputError("algorithm", name, f"must be one of {', '.join(known)}")
-
-
-def _check_settings(settings: Mapping[str, Any], chosen: Mapping[str, Sequence[str]]) -> None:
-    known = dict.fromkeys(
-        name
-        for family, names in chosen.items()
-        for algorithm in names
-        for name in settings_of(algorithms(family)[algorithm])
-    )
-    for key, value in settings.items():
-        if key not in known:
-            allowed = ", ".join(known) or "none"
-            raise InputError(f"set.{key}", value, f"the algorithms have the settings: {allowed}")

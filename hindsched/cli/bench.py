@@ -205,8 +205,8 @@ def _create(
     offline: Mapping[str, Any],
     given: Mapping[str, Any],
 ) -> ResultStore:
+    from hindsched.analysis.plan import plan_tasks
     from hindsched.analysis.store import ResultStore
-    from hindsched.analysis.tasks import plan_tasks
 
     tasks = plan_tasks(
         instances, algorithm, seeds=seeds, first_seed=seed, settings=settings, offline=offline
@@ -261,13 +261,13 @@ def _split(
     family: str, algorithm: Sequence[str] | None, settings: Mapping[str, str]
 ) -> dict[str, str]:
     """The settings that at least one of the algorithms has; the others belong to the trace."""
-    from hindsched.analysis.tasks import own_settings
-    from hindsched.online.registry import algorithms
+    from hindsched.analysis.plan import own_settings
+    from hindsched.online.registry import algorithms, is_registered_name
 
     known = algorithms(family)
     found: dict[str, str] = {}
     for name in known if algorithm is None else algorithm:
-        if name in known:
+        if name in known or not is_registered_name(name):
             found |= own_settings(family, name, settings)
     return found
 

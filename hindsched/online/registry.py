@@ -104,6 +104,11 @@ def find_algorithm(family: str, name: str) -> Factory:
     return known[name]
 
 
+def is_registered_name(name: str) -> bool:
+    """Whether a name is meant as a family's own, and not a command or a file's class."""
+    return not name.startswith(EXEC) and ".py:" not in name
+
+
 def name_of(algorithm: OnlineAlgorithm) -> str:
     """Name of an algorithm that is given as an object: its class and what it was set to."""
     if isinstance(algorithm, External):
@@ -144,7 +149,13 @@ def build_algorithm(
     InputError
         For an unknown algorithm or setting, or a value of the wrong type.
     """
-    factory = find_algorithm(family, name)
+    return build_from(find_algorithm(family, name), name, settings)
+
+
+def build_from(
+    factory: Factory, name: str, settings: Mapping[str, Any] | None = None
+) -> OnlineAlgorithm:
+    """Build an algorithm from its settings; `InputError` as for `build_algorithm`."""
     parameters = settings_of(factory)
     hints = _hints(factory)
     values: dict[str, Any] = {}

@@ -6,10 +6,10 @@ from html.parser import HTMLParser
 import pytest
 
 import hindsched as hs
+from hindsched.analysis.plan import plan_tasks
 from hindsched.analysis.report.html import render_report, write_report
 from hindsched.analysis.store import ResultStore, check_folder
 from hindsched.analysis.sweep import run_tasks
-from hindsched.analysis.tasks import plan_tasks
 from hindsched.errors import InputError
 from hindsched.solutions.base import read_solution
 

@@ -1,0 +1,110 @@
+"""Algorithms of one's own in comparisons: classes, objects, files and commands, in any process."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import hindsched as hs
+from hindsched.analysis.plan import plan_tasks
+from hindsched.analysis.sweep import run_tasks
+from hindsched.errors import InputError
+
+DOCS = Path(__file__).parents[2] / "docs"
+INSTANCE = hs.generate("oasis", preset="small", seed=1)
+QUICK = {"method": "bound", "time_limit": 0.2, "progress": False}
+
+
+class Refuses(hs.OnlineAlgorithm):
+    def __init__(self, every: int = 1):
+        self.every = every
+
+    def start(self, environment):
+        self.seen = 0
+
+    def step(self, slot, arrivals):
+        self.seen += len(arrivals)
+        return hs.Decision(rejected=[job.name for job in arrivals[:: self.every]])
+
+
+class Breaks(Refuses):
+    def step(self, slot, arrivals):
+        return 1 / 0
+
+
+def names(comparison):
+    return [row.algorithm for row in comparison.instances[0].algorithms]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_classes_and_objects_in_a_comparison(workers):
+    found = hs.compare(
+        INSTANCE, ["oasis", Refuses, Refuses(every=2), Breaks], workers=workers, **QUICK
+    )
+    assert names(found) == ["oasis", "Refuses", "Refuses(every=2)", "Breaks"]
+    [item] = found.instances
+    assert item.algorithm("Refuses").ratio.is_infinite
+    [error] = item.algorithm("Breaks").errors
+    assert re.search(r"ZeroDivisionError: .*test_own_algorithms\.py, line \d+", error)
+    assert item.algorithm("oasis").ratio.exists
+
+
+def test_on_a_dask_cluster():
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None, processes=True
+    ) as cluster:
+        tasks = plan_tasks([INSTANCE], [Refuses], offline={"method": "bound", "time_limit": 0.2})
+        records = run_tasks(tasks, [INSTANCE], dask=cluster.scheduler_address)
+    assert [record["error"] for record in records] == [None, None]
+
+
+def test_a_file_and_a_command(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import hindsched as hs\n"
+        "class Idle(hs.OnlineAlgorithm):\n"
+        "    def start(self, environment): pass\n"
+        "    def step(self, slot, arrivals): return hs.Decision()\n"
+    )
+    example = DOCS.parent / "examples" / "schedulers" / "one_at_a_time.py"
+    chosen = [f"{file}:Idle", f"exec:{sys.executable} {example}", "exec:/no/such/program"]
+    found = hs.compare(INSTANCE, chosen, workers=2, **QUICK)
+    assert names(found) == chosen
+    idle, other, absent = found.instances[0].algorithms
+    assert idle.ratio.is_infinite
+    assert other.ratio.exists
+    assert "cannot be started" in absent.errors[0]
+
+
+def test_an_object_keeps_nothing_from_run_to_run():
+    mine = Refuses()
+    hs.compare([INSTANCE, hs.generate("oasis", preset="small", seed=2)], [mine], **QUICK)
+    assert not hasattr(mine, "seen")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ([3], "must be a name, or a class or object"),
+        ([dict], "must be a name, or a class or object"),
+        ([Refuses, Refuses], "stands twice"),
+        ([Refuses(), Refuses()], "stands twice"),
+        (["nope"], "must be one of oasis"),
+    ],
+)
+def test_what_is_no_algorithm_is_found_before_anything_runs(chosen, message):
+    with pytest.raises(InputError, match=message):
+        hs.compare(INSTANCE, chosen, **QUICK)
+
+
+def test_the_page_runs(capsys):
+    page = (DOCS / "own_algorithm.md").read_text()
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, names)
+    printed = capsys.readouterr().out
+    assert "ShortUploads(longest=12)" in printed
+    assert "LinearPrices" in printed
+    assert len(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0].splitlines()) <= 33

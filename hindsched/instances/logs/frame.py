@@ -60,7 +60,7 @@ def frame_reading(
         format=FORMAT,
         source=Source(Path(NAME), Limits()),
         clock=Clock(time_zone, time_unit, time_step),
-        notes=Notes(NAME),
+        notes=Notes(NAME, hint=""),
         columns=resolve_columns(FORMAT, said),
         needed={*needed, *said},
         settings={},

@@ -18,7 +18,6 @@ MOST_EXAMPLES = 100
 """Notes kept of each kind; the others are counted."""
 LONGEST_VALUE = 80
 LEFT_OUT = "row left out"
-HINT = " (--skip-broken leaves such rows out)"
 
 
 @dataclass(frozen=True)
@@ -56,10 +55,13 @@ class Notes:
         The log, in errors.
     skip_broken : bool
         Leave broken rows out and note them, instead of refusing the log.
+    hint : str
+        How the user can have them left out.
     """
 
     source: str
     skip_broken: bool = False
+    hint: str = " (--skip-broken leaves such rows out)"
     _kept: dict[tuple[str, str, str], list[Note]] = field(default_factory=dict, repr=False)
     _counts: dict[tuple[str, str, str], int] = field(default_factory=dict, repr=False)
 
@@ -93,7 +95,7 @@ class Notes:
         """Refuse the log for one cell, or note that its row is left out."""
         if not self.skip_broken:
             where = f"{self.source}, {word} {row}, column {column}"
-            raise InputError(where, value if str(value) else "(empty)", rule + HINT)
+            raise InputError(where, value if str(value) else "(empty)", rule + self.hint)
         self.add(row, column, value, rule, LEFT_OUT)
 
     def summary(self) -> list[dict[str, Any]]:

@@ -113,6 +113,7 @@ class Source:
     path: Path
     limits: Limits
     _digest: Any = field(default_factory=hashlib.sha256, repr=False)
+    _was_read: bool = field(default=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -121,8 +122,8 @@ class Source:
 
     @property
     def sha256(self) -> str:
-        """Hash of the bytes read so far, as they are stored."""
-        return str(self._digest.hexdigest())
+        """Hash of the bytes read so far, as they are stored; empty if nothing was read."""
+        return str(self._digest.hexdigest()) if self._was_read else ""
 
     def lines(self) -> Iterator[str]:
         """Lines of text without their ends; line n of the file is the n-th.
@@ -208,6 +209,7 @@ class Source:
             block = self._first_of_pipe(descriptor) if is_pipe else os.read(descriptor, BLOCK)
             while block:
                 self._digest.update(block)
+                self._was_read = True
                 yield block
                 block = os.read(descriptor, BLOCK)
         except OSError as error:

@@ -1,0 +1,186 @@
+"""Instances from what others logged: the judged jobs of a `Log`, or a frame of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hindsched.errors import InputError
+from hindsched.instances.gang.instance import POOL, GangInstance, gang_data
+from hindsched.instances.logs.api import finish, say_capacity
+from hindsched.instances.logs.capacity import Capacity
+from hindsched.instances.logs.frame import frame_chunk, frame_reading
+from hindsched.instances.logs.log import FORMULATIONS, Log
+from hindsched.instances.logs.times import MISSING
+
+ELASTIC = FORMULATIONS[-1]
+NEEDED = ("job", "submit", "duration", "gpus")
+
+
+def gang(
+    frame: pd.DataFrame,
+    gpus: int | None = None,
+    *,
+    servers: Any = None,
+    placement: str = POOL,
+    columns: Mapping[str, str] | None = None,
+    name: str = "frame",
+    time_zone: str | None = None,
+    time_unit: str = "s",
+    time_step: str | None = None,
+) -> GangInstance:
+    """Make an instance from a frame of jobs.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A row a job: ``job, submit, duration, gpus`` and, if there, ``weight, deadline, user``.
+        Times may be numbers, texts, datetimes or timedeltas.
+    gpus : int
+        GPUs of the cluster, one pool.
+    servers : str or pairs, optional
+        Servers instead: ``"16x8"``, ``"a=8,b=4"`` or (name, GPUs) pairs.
+    placement : {"pool", "consolidated"}
+        Whether any free GPUs do, or a job stands on one server (or whole ones and a remainder).
+    columns : mapping, optional
+        The frame's column for a role, such as ``{"job": "JobID"}``.
+    name : str
+        Name of the instance.
+    time_zone, time_unit, time_step
+        As in `read_log`.
+
+    Raises
+    ------
+    InputError
+        For a row that breaks a rule, counted from 1, or a job that stands twice.
+
+    Examples
+    --------
+    >>> import pandas as pd, hindsched as hs
+    >>> jobs = pd.DataFrame({"job": ["a", "b"], "submit": [0, 5], "duration": [60, 30], "gpus": 2})
+    >>> hs.gang(jobs, gpus=2).total_gpus
+    2
+    """
+    reading = frame_reading(frame, NEEDED, columns, time_zone, time_unit, time_step)
+    capacity = say_capacity(gpus, servers)
+    if capacity is None:
+        raise InputError("gpus", "(absent)", "either gpus or servers must be given")
+    chunk = frame_chunk(reading, frame)
+    names = chunk.names("job")
+    twice = np.flatnonzero(np.array(pd.Series(names).duplicated()))
+    if twice.size:
+        rule = "must stand once: a row a job"
+        chunk.refuse(int(twice[0]), reading.columns["job"], names[int(twice[0])], rule)
+    submit, duration = chunk.times("submit")[0], chunk.spans("duration")
+    for role, times in (("submit", submit), ("duration", duration)):
+        for index in np.flatnonzero(times == MISSING).tolist():
+            chunk.refuse(index, reading.columns[role], "", "must be given")
+    reading.rows.add(
+        ~chunk.broken,
+        job=names,
+        row=chunk.rows,
+        submit=submit,
+        start=submit,  # of no meaning: only the jobs are used
+        end=submit + np.maximum(duration, 1),
+        thousandths=chunk.thousandths("gpus"),
+        duration=duration,
+        deadline=chunk.times("deadline")[0] if chunk.has("deadline") else None,
+        weight=chunk.weights("weight") if chunk.has("weight") else None,
+        user=chunk.texts("user") if chunk.has("user") else None,
+    )
+    log = finish(reading, capacity, None, None)
+    if (aside := log.notes.to_frame()).size:
+        first = aside.iloc[0]
+        raise InputError(f"frame, row {first['row']}, column {first['column']}", first["value"],
+                         f"must be a job that can be scheduled: {first['rule']}")  # fmt: skip
+    return instance_of_log(log, name=name, placement=placement)
+
+
+def instance_of_log(
+    log: Log, *, name: str | None = None, placement: str = POOL, formulation: str | None = None
+) -> GangInstance:
+    """Make the instance whose jobs are those of a log that can be judged.
+
+    Parameters
+    ----------
+    log : Log
+        The log; somebody must have said its capacity.
+    name : str, optional
+        Name of the instance, by default that of the file.
+    placement : {"pool", "consolidated"}
+        Whether any free GPUs do.
+    formulation : str, optional
+        How freely its jobs are judged, by default as freely as the log treated them. A job whose
+        width changed is known by its GPU-seconds only: it becomes that many seconds on one GPU.
+
+    Raises
+    ------
+    InputError
+        If nobody has said the capacity, or a job is wider than it.
+    """
+    capacity = log.need_capacity()
+    kind = log.formulation if formulation is None else formulation.partition(",")[0]
+    jobs = log.jobs
+    wide = jobs["gpus"].to_numpy() > capacity.gpus
+    if wide.any():
+        row = jobs[wide].iloc[0]
+        where = f"{log.source}, row {row['row']}, column gpus"
+        raise InputError(where, int(row["gpus"]), f"there are only {capacity.gpus} GPUs")
+    resized = (jobs["work"] != jobs["duration"] * jobs["gpus"]).to_numpy()
+    if resized.any() and kind != ELASTIC:
+        row = jobs[resized].iloc[0]
+        where = f"{log.source}, row {row['row']}, job {row['job']}"
+        raise InputError(where, kind, f"its width changed: only {ELASTIC} judges it")
+    records = list(_records(log, resized))
+    data = gang_data(
+        (log.source if name is None else name)[:200],
+        records,
+        slot_seconds=log.slot_seconds,
+        placement=placement,
+        provenance={
+            "log": log.source,
+            "log_format": log.format,
+            "log_sha256": log.sha256,
+            "second_0": log.stamp(0),
+            "gpus_said_by": capacity.said_by,
+        },
+        **_cluster(capacity),
+    )
+    return GangInstance.parse(data)
+
+
+def _cluster(capacity: Capacity) -> dict[str, Any]:
+    if not capacity.servers:
+        return {"gpus": capacity.gpus}
+    return {"servers": [{"name": name, "gpus": gpus} for name, gpus in capacity.servers]}
+
+
+def _records(log: Log, resized: Any) -> Any:
+    jobs = log.jobs
+    columns: dict[str, list[Any]] = {
+        "name": jobs["job"].tolist(),
+        "submit": [log.seconds(slot) for slot in jobs["submit"]],
+        "duration": [
+            log.seconds(work if changed else duration)
+            for work, duration, changed in zip(jobs["work"], jobs["duration"], resized, strict=True)
+        ],
+        "gpus": [1 if c else int(g) for c, g in zip(resized, jobs["gpus"], strict=True)],
+    }
+    if "weight" in jobs:
+        columns["weight"] = [int(w) if w == int(w) else w for w in jobs["weight"].tolist()]
+    if "deadline" in jobs:
+        due, none = jobs["deadline"].to_list(), jobs["deadline"].isna().to_list()
+        # A deadline before second 0 is missed as surely as one at 0.
+        columns["deadline"] = [
+            None if absent else log.seconds(max(0, slot))
+            for slot, absent in zip(due, none, strict=True)
+        ]
+    if "user" in jobs:
+        columns["user"] = [user or None for user in jobs["user"].tolist()]
+    optional = {"deadline", "user"}
+    for values in zip(*columns.values(), strict=True):
+        record = dict(zip(columns, values, strict=True))
+        yield {k: v for k, v in record.items() if v is not None or k not in optional}

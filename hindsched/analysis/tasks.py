@@ -234,8 +234,8 @@ def slot_rows(
         used[key] = used.get(key, 0.0) + float(row["used"])
     prices = {(row["slot"], row["resource"]): float(row["price"]) for row in price_path}
     active: Counter[int] = Counter()
-    for rows in solution.assignments().values():
-        for span in job_spans(rows):
+    for spans in job_spans(solution).values():
+        for span in spans:
             active.update(range(span.first, span.last + 1))
     keys = sorted({*used, *(key for key, price in prices.items() if price)})
     return [

@@ -118,6 +118,18 @@ class Solution(ABC):
         Plots and utilisation come from these.
         """
 
+    @abstractmethod
+    def places(self) -> list[tuple[str, str]]:
+        """Server and resource of every capacity that jobs may use, in the instance's order."""
+
+    def run_of(self, row: Assignment) -> tuple[int, int, float]:
+        """First slot, last slot and workers of a row in the file's form; 0 where it has none.
+
+        Here that of rows with ``from``, ``to`` and ``workers`` by server; a family whose rows are
+        others says so itself.
+        """
+        return row["from"], row["to"], float(sum(row["workers"].values()))
+
     def is_feasible(self) -> bool:
         """Whether nothing is violated."""
         return not self.violations()

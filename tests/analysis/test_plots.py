@@ -11,6 +11,8 @@ from hindsched.analysis.plots.style import PALETTE, RC
 from hindsched.analysis.plots.utilisation import utilisation
 from hindsched.analysis.spans import Span, job_spans
 from hindsched.errors import InputError
+from hindsched.instances.base import FAMILIES
+from hindsched.online.registry import algorithms
 from hindsched.solutions.base import build_solution
 
 PNG = b"\x89PNG"
@@ -82,19 +84,42 @@ def test_a_file_of_an_unknown_kind(solution, tmp_path):
 
 
 def test_spans_merge_rows_by_worker_count():
-    rows = [
-        {"from": 1, "to": 3, "workers": {"a": 2}, "ps": {"p": 1}},
-        {"from": 3, "to": 4, "workers": {"b": 1}, "ps": {}},
-        {"from": 7, "to": 7, "workers": {"a": 1}, "ps": {}},
-    ]
-    assert job_spans(rows) == [Span(1, 2, 2), Span(3, 3, 3), Span(4, 4, 1), Span(7, 7, 1)]
-    chunks = [
-        {"chunk": 1, "server": "e1", "worker": 1, "from": 2, "to": 4},
-        {"chunk": 2, "server": "e1", "worker": 2, "from": 3, "to": 4},
-        {"ps": "e1", "from": 2, "to": 9},
-    ]
-    assert job_spans(chunks) == [Span(2, 2, 1), Span(3, 4, 2)]
-    assert job_spans([{"slot": 5, "workers": {"r1": 4}, "ps": "r1"}]) == [Span(5, 5, 4)]
+    rows = {
+        "oasis": [
+            {"from": 1, "to": 3, "workers": {"a": 2}, "ps": {"p": 1}},
+            {"from": 3, "to": 4, "workers": {"b": 1}, "ps": {}},
+            {"from": 7, "to": 7, "workers": {"a": 1}, "ps": {}},
+        ],
+        "edgecloud": [
+            {"chunk": 1, "server": "e1", "worker": 1, "from": 2, "to": 4},
+            {"chunk": 2, "server": "e1", "worker": 2, "from": 3, "to": 4},
+            {"ps": "e1", "from": 2, "to": 9},
+        ],
+        "mlbroker": [{"from": 5, "to": 5, "workers": {"r1": 4}, "ps": "r1"}],
+    }
+    spans = {}
+    for family, own in rows.items():
+        solution = build_solution(hs.generate(family, "small"), {})
+        solution.assignments = lambda own=own: {"j": own}
+        spans[family] = job_spans(solution)["j"]
+    assert spans == {
+        "oasis": [Span(1, 2, 2), Span(3, 3, 3), Span(4, 4, 1), Span(7, 7, 1)],
+        "edgecloud": [Span(2, 2, 1), Span(3, 4, 2)],
+        "mlbroker": [Span(5, 5, 4)],
+    }
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_names_what_can_be_used(family):
+    instance = hs.generate(family, "small")
+    simulated = hs.simulate(instance, next(iter(algorithms(family)))).solution
+    places = set(simulated.places())
+    assert places
+    used = {(row["server"], row["resource"]) for row in simulated.usage_rows()}
+    assert used
+    assert {server for server, _ in used - places} <= {"cloud"}
+    spans = job_spans(simulated)
+    assert all(spans[row["job"]] for row in simulated.job_rows() if row["completion"] is not None)
 
 
 def test_bars_stand_where_the_job_runs(instance):
@@ -147,9 +172,7 @@ def test_an_interactive_gantt(solution):
     pytest.importorskip("plotly", reason="hindsched[plotly] is not installed")
     figure = hs.plot.gantt(solution, interactive=True)
     assert sum(figure.data[0].x) == sum(
-        span.last - span.first + 1
-        for rows in solution.assignments().values()
-        for span in job_spans(rows)
+        span.last - span.first + 1 for spans in job_spans(solution).values() for span in spans
     )
 
 

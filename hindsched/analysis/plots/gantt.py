@@ -37,9 +37,8 @@ def plot_gantt(solution: Solution, ax: Axes | None = None, *, interactive: bool 
         A bar per job, the darker the more workers are at work; a thin line from arrival to
         completion; jobs that are not served have grey names.
     """
-    jobs = [
-        (row, job_spans(solution.assignments().get(row["job"], ()))) for row in solution.job_rows()
-    ]
+    found = job_spans(solution)
+    jobs = [(row, found.get(row["job"], [])) for row in solution.job_rows()]
     if interactive:
         return _plotly(solution, jobs)
     import matplotlib as mpl

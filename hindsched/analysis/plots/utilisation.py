@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from hindsched.analysis.plots.style import SEQUENTIAL, common_look, new_axes, whole_slots
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance
 from hindsched.solutions.base import Solution
 
 if TYPE_CHECKING:
@@ -80,20 +79,15 @@ def utilisation(
     share : ndarray, shape (servers, slots)
         From slot 1 to the horizon or the last slot used, whichever is later.
     """
-    rows = solution.usage_rows()
-    if not rows:
-        rows = [
-            {"slot": 1, "server": server, "resource": name, "used": 0.0, "capacity": 1.0}
-            for server, name in _capacities(solution.instance)
-        ]
-    by_resource: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        by_resource.setdefault(str(row["resource"]), []).append(row)
-    last = max([solution.instance.horizon, *(int(row["slot"]) for row in rows)])
-    if resource is not None and resource not in by_resource:
-        raise InputError("resource", resource, f"must be one of {', '.join(by_resource)}")
-    names = list(by_resource) if resource is None else [resource]
-    tables = {name: _share(solution.instance, name, by_resource[name], last) for name in names}
+    used: dict[str, list[dict[str, Any]]] = {name: [] for _, name in solution.places()}
+    for row in solution.usage_rows():
+        used.setdefault(str(row["resource"]), []).append(row)
+    slots = [int(row["slot"]) for rows in used.values() for row in rows]
+    last = max([solution.instance.horizon, *slots])
+    if resource is not None and resource not in used:
+        raise InputError("resource", resource, f"must be one of {', '.join(used)}")
+    names = list(used) if resource is None else [resource]
+    tables = {name: _share(solution, name, used[name], last) for name in names}
     if not tables:
         raise InputError("solution", solution.instance.name, "must use a resource")
     fullest = max(tables, key=lambda name: float(np.mean(tables[name][1])))
@@ -101,12 +95,10 @@ def utilisation(
 
 
 def _share(
-    instance: Instance, resource: str, rows: list[dict[str, Any]], last: int
+    solution: Solution, resource: str, rows: list[dict[str, Any]], last: int
 ) -> tuple[list[str], NDArray[np.float64]]:
-    servers = [server for server, name in _capacities(instance) if name == resource]
-    servers += [str(row["server"]) for row in rows]
-    order = {name: place for place, name in enumerate(_names(instance))}
-    servers = sorted(dict.fromkeys(servers), key=lambda name: order.get(name, len(order)))
+    idle = [server for server, name in solution.places() if name == resource]
+    servers = list(dict.fromkeys([*idle, *(str(row["server"]) for row in rows)]))
     place = {server: index for index, server in enumerate(servers)}
     share = np.zeros((len(servers), last))
     for row in rows:
@@ -114,25 +106,3 @@ def _share(
         if capacity:
             share[place[str(row["server"])], int(row["slot"]) - 1] = row["used"] / capacity
     return servers, share
-
-
-def _names(instance: Instance) -> list[str]:
-    """Names of all that an instance lists, in its order."""
-    found: list[str] = []
-    for field in type(instance).model_fields:
-        value = getattr(instance, field)
-        if isinstance(value, tuple):
-            found += [str(item.name) for item in value if hasattr(item, "name")]
-    return found
-
-
-def _capacities(instance: Instance) -> list[tuple[str, str]]:
-    """(server, resource) wherever a server states a positive capacity; idle servers count too."""
-    found: list[tuple[str, str]] = []
-    for field in type(instance).model_fields:
-        value = getattr(instance, field)
-        for item in value if isinstance(value, tuple) else ():
-            capacity = getattr(item, "capacity", None)
-            if isinstance(capacity, dict):
-                found += [(item.name, name) for name, amount in capacity.items() if amount > 0]
-    return found

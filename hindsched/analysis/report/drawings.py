@@ -21,8 +21,8 @@ ROWS_DRAWN = 100
 
 def gantt_svg(solution: Solution) -> str:
     """Draw when each job runs; the darker a bar, the more workers are at work."""
-    rows = solution.assignments()
-    jobs = [(row, job_spans(rows.get(row["job"], ()))) for row in solution.job_rows()]
+    found = job_spans(solution)
+    jobs = [(row, found.get(row["job"], [])) for row in solution.job_rows()]
     ends = [span.last for _, spans in jobs for span in spans]
     last = max([solution.instance.horizon, *ends])
     most = max((span.workers for _, spans in jobs for span in spans), default=1.0)

@@ -320,6 +320,13 @@ class AstraeaSolution(WindowSolution[AstraeaRow]):
             )
         return table
 
+    def places(self) -> list[tuple[str, str]]:
+        """Servers, each with the types of workers and PSs that it has."""
+        instance = self.instance
+        types = (*instance.worker_types, *instance.ps_types)
+        counts = np.concatenate([instance.worker_count, instance.ps_count], axis=1)
+        return [(instance.servers[s].name, types[k]) for s, k in np.argwhere(counts > 0)]
+
     def usage_rows(self) -> list[dict[str, Any]]:
         """Use and capacity per slot, server and type, where something is used."""
         instance = self.instance

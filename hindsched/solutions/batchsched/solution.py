@@ -201,6 +201,11 @@ class BatchschedSolution(WindowSolution[BatchschedRow]):
             )
         return table
 
+    def places(self) -> list[tuple[str, str]]:
+        """Servers, each with the resources that it has."""
+        servers = self.instance.servers
+        return [(s.name, name) for s in servers for name, amount in s.capacity.items() if amount]
+
     def usage_rows(self) -> list[dict[str, Any]]:
         """Use and capacity per slot, server and resource, where something is used."""
         instance = self.instance

@@ -427,6 +427,14 @@ class EdgecloudSolution(Solution):
             )
         return rows
 
+    def places(self) -> list[tuple[str, str]]:
+        """Edge servers, each with the types of workers that it has; the cloud stands where used."""
+        return [(self.instance.servers[s].name, kind) for s, kind in self.instance.groups]
+
+    def run_of(self, row: Assignment) -> tuple[int, int, float]:
+        """One worker a chunk; a row of a PS has none."""
+        return row["from"], row["to"], float("chunk" in row)
+
     def usage_rows(self) -> list[dict[str, Any]]:
         """Workers in use per slot, server and type; the cloud's capacity is None if unlimited."""
         runs, instance = self.runs, self.instance

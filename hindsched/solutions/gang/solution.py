@@ -241,6 +241,15 @@ class GangSolution(Solution):
         np.add.at(used, place, np.concatenate([rows.gpus, -rows.gpus]))
         return times, np.cumsum(used)
 
+    def places(self) -> list[tuple[str, str]]:
+        """The cluster as a whole."""
+        return [("cluster", "gpu")]
+
+    def run_of(self, row: Assignment) -> tuple[int, int, float]:
+        """GPUs stand for workers."""
+        gpus = row["gpus"] if "gpus" in row else sum(row["servers"].values())
+        return row["from"], row["to"], float(gpus)
+
     def usage_rows(self) -> list[dict[str, Any]]:
         """GPUs in use per slot, the cluster as a whole."""
         times, used = self.usage_steps()

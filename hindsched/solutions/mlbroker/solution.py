@@ -300,6 +300,11 @@ class MlbrokerSolution(Solution):
             )
         return rows
 
+    def places(self) -> list[tuple[str, str]]:
+        """Data centres, each with all resources."""
+        centers, names = self.instance.datacenters, self.instance.resources
+        return [(center.name, name) for center in centers for name in names]
+
     def usage_rows(self) -> list[dict[str, Any]]:
         """Units rented per slot, centre and resource.
 

@@ -243,6 +243,11 @@ class OasisSolution(Solution):
             )
         return rows
 
+    def places(self) -> list[tuple[str, str]]:
+        """Servers of workers, then of PSs, each with the resources that it has."""
+        servers = (*self.instance.worker_servers, *self.instance.ps_servers)
+        return [(s.name, name) for s in servers for name, amount in s.capacity.items() if amount]
+
     def usage_rows(self) -> list[dict[str, Any]]:
         """Use and capacity where anything is used; ``role`` is ``worker`` or ``ps``."""
         instance = self.instance

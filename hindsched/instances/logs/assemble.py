@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from hindsched.errors import InputError
 from hindsched.instances.logs.log import FORMULATIONS, Log, Waits
+from hindsched.instances.logs.profiles import profile_of
 from hindsched.instances.logs.reading import Reading
 from hindsched.instances.logs.reruns import mark_reruns
 from hindsched.instances.logs.times import MISSING, NANO, Ints, seconds_text
@@ -210,15 +211,11 @@ def _jobs(reading: Reading, rows: Columns) -> Columns:
     return _where(jobs, np.lexsort((jobs["row"], jobs["submit"])))
 
 
-Span = tuple[int, int, int]
-"""Begin and end in nanoseconds, and GPUs."""
-
-
 def _merge(jobs: Columns, index: int, rows: Columns, members: Ints) -> None:
     """What a job of several rows is, from its profile: how many GPUs it held when."""
     if "lost" in rows and not rows["lost"][members].all():
         members = members[~rows["lost"][members]]
-    profile = _profile(_gangs(rows, members))
+    profile = profile_of(rows, members)
     widths = {width for _, _, width in profile}
     jobs["completion"][index] = profile[-1][1]
     jobs["gpus"][index] = max(widths)
@@ -238,36 +235,6 @@ def _merge(jobs: Columns, index: int, rows: Columns, members: Ints) -> None:
         jobs["paused"][index] = sum(of_part.values())
 
 
-def _gangs(rows: Columns, members: Ints) -> list[Span]:
-    """Span of each row, or of each gang where the rows say which of them run together."""
-    spans = [tuple(int(rows[name][k]) for name in ("start", "end", "gpus")) for k in members]
-    if "part" not in rows:
-        return spans  # type: ignore[return-value]
-    parts: dict[int, list[Any]] = {}
-    for k, span in zip(members, spans, strict=True):
-        parts.setdefault(int(rows["part"][k]), []).append(span)
-    return [
-        (max(b for b, _, _ in gang), max(e for _, e, _ in gang), sum(g for _, _, g in gang))
-        for gang in parts.values()
-    ]
-
-
-def _profile(spans: list[Span]) -> list[Span]:
-    """GPUs held over time: maximal intervals of one width, without those of none."""
-    changes: dict[int, int] = {}
-    for begin, end, gpus in spans:
-        changes[begin] = changes.get(begin, 0) + gpus
-        changes[end] = changes.get(end, 0) - gpus
-    profile: list[Span] = []
-    width, since = 0, 0
-    for moment in sorted(changes):
-        if changes[moment]:
-            if width:
-                profile.append((since, moment, width))
-            width, since = width + changes[moment], moment
-    return profile
-
-
 def _log(
     reading: Reading, names: Any, jobs: Columns, rows: Columns, others: Columns, why: NDArray
 ) -> Log:
@@ -280,11 +247,7 @@ def _log(
         raise InputError(reading.source.name, f"slots of {seconds_text(unit)} s", rule)
 
     def slots(times: Ints) -> Any:
-        if not (times == MISSING).any():
-            return (times - zero) // unit
-        known = pd.array((times - zero) // unit, dtype="Int64")
-        known[times == MISSING] = pd.NA
-        return known
+        return _spans(np.where(times == MISSING, MISSING, times - zero), unit)
 
     duration = jobs["duration"] // unit
     work = duration * jobs["gpus"]
@@ -297,6 +260,7 @@ def _log(
         "duration": duration,
         "gpus": jobs["gpus"],
         "work": work,
+        "ran": _spans(jobs["ran"], unit),
         "runs": jobs["runs"],
         "completion": slots(jobs["completion"]),
         "completion_only": jobs["completion_only"],
@@ -311,7 +275,7 @@ def _log(
         "end": slots(held["end"]),
         "gpus": held["gpus"],
     }
-    schedule |= {name: held[name] for name in ("server", "lost") if name in held}
+    schedule |= {name: held[name] for name in ("server", "lost", "part") if name in held}
     aside = {
         "row": others["row"],
         "job": others["job"],
@@ -337,14 +301,24 @@ def _log(
         zone=reading.clock.display_zone,
         rows_read=reading.rows_read,
         facts=tuple(reading.facts),
+        gpus_a_server=reading.gpus_a_server,
     )
+
+
+def _spans(times: Ints, unit: int) -> Any:
+    """Nanoseconds as slots; missing ones are NA."""
+    if not (times == MISSING).any():
+        return times // unit
+    known = pd.array(times // unit, dtype="Int64")
+    known[times == MISSING] = pd.NA
+    return known
 
 
 def _slot_nanoseconds(*tables: Columns) -> int:
     """The largest power of ten nanoseconds, at most a second, that divides every time."""
     unit = NANO
     for table in tables:
-        for name in ("submit", "start", "end", "completion", "duration", "deadline"):
+        for name in ("submit", "start", "end", "completion", "duration", "ran", "deadline"):
             times = table.get(name)
             if times is not None:
                 times = times[times != MISSING]

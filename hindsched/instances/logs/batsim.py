@@ -21,6 +21,7 @@ MOST_RESOURCES = 1_000_000
 def read(reading: Reading) -> None:
     """Read the table of jobs."""
     per_resource = reading.choice("resources", ("yes", "no")) == "yes"
+    reading.gpus_a_server = 1 if per_resource else None
     what = "Batsim's jobs.csv with a header"
     for chunk in chunks(reading, reading.source.lines(), what=what):
         _add(reading, chunk, per_resource=per_resource)

@@ -60,13 +60,13 @@ class Log:
         Hash of the file as it is stored; empty for a frame.
     jobs : DataFrame
         A row a job that can be judged, by submission: ``row, job, submit, duration, gpus, work``
-        (GPU-slots), ``runs`` (times that it was started), ``completion`` (end of its last run),
-        ``completion_only`` (its runs within start and end are not known) and, where the log has
-        them, ``weight, deadline, user``.
+        (GPU-slots), ``ran`` (slots in which it ran, if known), ``runs`` (times that it was
+        started), ``completion`` (end of its last run), ``completion_only`` (its runs within start
+        and end are not known) and, where the log has them, ``weight, deadline, user``.
     schedule : DataFrame
-        What held GPUs when: ``row, job, start, end, gpus`` and, where known, ``server`` and
-        ``lost`` (the work of this run was thrown away). Several rows a job: runs, or parts on
-        different servers.
+        What held GPUs when: ``row, job, start, end, gpus`` and, where known, ``server``, ``lost``
+        (the work of this run was thrown away) and ``part`` (rows of a job with the same one are a
+        gang). Several rows a job: runs, or parts on different servers.
     others : DataFrame
         Jobs that cannot be judged, with the reason: ``row, job, submit, start, end, gpus, why``.
         They held GPUs from ``start`` (None: since before the log) to ``end`` (None: till after).
@@ -90,6 +90,8 @@ class Log:
         Time from submission to start of all rows that have both, also of those not judged.
     facts : tuple of str
         What the log's header says that a judgement should repeat.
+    gpus_a_server : int, optional
+        GPUs of every server that the log names, where its format says so.
     """
 
     format: str
@@ -108,6 +110,7 @@ class Log:
     rows_read: int
     waits: tuple[Waits, ...] = ()
     facts: tuple[str, ...] = ()
+    gpus_a_server: int | None = None
 
     def __repr__(self) -> str:
         return (

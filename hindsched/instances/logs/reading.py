@@ -84,6 +84,7 @@ class Reading:
     reruns: str = ""
     """What several runs of a job are, one of `reruns.RERUNS`; empty where the rows say it."""
     capacity: Capacity | None = None
+    gpus_a_server: int | None = None
     facts: list[str] = field(default_factory=list)
     said: set[str] = field(default_factory=set)
     """Roles that the user named a column for."""

@@ -178,7 +178,8 @@ def _over_servers(
     if len(named) < len(held):
         number = len(held) - len(named)
         skipped.append(f"each server: of {number} runs the log does not say what each one held")
-    number, listed, unknown = 0, [], 0
+    number, unknown = 0, 0
+    listed: list[Breach] = []
     for name, rows in named.groupby("server", sort=True):
         room = log.gpus_a_server or capacity.of_server(str(name))
         if room is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hindsched.errors import InputError
-from hindsched.instances.base import FAMILIES, FORMAT, Instance, check_family, family_module
+from hindsched.instances.base import FORMAT, Instance, check_family, families_on, family_module
 
 DEEPEST = 64
 """Levels of nesting that a file may have; ours have fewer than ten, beside free provenance."""
@@ -145,7 +145,7 @@ def schema(family: str) -> dict[str, Any]:
 
 def families() -> tuple[str, ...]:
     """The families' words."""
-    return FAMILIES
+    return families_on("instances", "instance")
 
 
 def _reason(error: Exception) -> str:

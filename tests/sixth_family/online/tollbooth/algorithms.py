@@ -1,0 +1,51 @@
+"""First come, first served; and posted prices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hindsched.instances.base import Instance
+from hindsched.online.engines.primal_dual import PrimalDual
+from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
+
+
+class FirstCome(OnlineAlgorithm):
+    """The earliest booth for every car."""
+
+    def start(self, environment: Environment) -> None:
+        self._cluster = environment.cluster
+        self._free = np.full(environment.cluster.horizon + 1, environment.cluster.booths)
+
+    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+        rows = {}
+        for job in arrivals:
+            for first in self._cluster.starts(job):
+                held = slice(first, first + job.length)
+                if (self._free[held] > 0).all():
+                    self._free[held] -= 1
+                    last = first + job.length - 1
+                    rows[job.name] = [{"from": first, "to": last, "workers": {"booth": 1}}]
+                    break
+        return Decision(rows)
+
+
+class Posted(PrimalDual):
+    """A price that rises with what is taken."""
+
+    def price_function(self, environment: Environment, rows: Any) -> Any:
+        return lambda index, used: used / rows.capacity[index]
+
+
+ALGORITHMS = {"tollbooth": Posted, "first-come": FirstCome}
+
+
+def declared_estimates(instance: Instance) -> dict[str, Any]:
+    """Nothing is declared."""
+    return {}
+
+
+def theorem(instance: Instance) -> dict[str, Any]:
+    """Nothing is promised."""
+    return {"kind": "none", "value": None, "assumptions": []}

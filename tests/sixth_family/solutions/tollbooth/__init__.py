@@ -1,0 +1,1 @@
+"""The toll booths on this floor."""

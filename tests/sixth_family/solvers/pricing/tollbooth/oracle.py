@@ -1,0 +1,57 @@
+"""The best slot of a car at prices on the booths."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from hindsched.solutions.base import Assignment, Solution
+from hindsched.solvers.pricing.base import BlockOracle, Response
+from hindsched.solvers.pricing.rows import Rows, RowSet, Vector
+
+ORACLE_ROWS = ("servers",)
+
+
+class TollboothOracle(BlockOracle):
+    """Rows: booths by slot."""
+
+    sense: ClassVar[Literal["max", "min"]] = "max"
+    layout = "servers"
+    optional = True
+
+    def __init__(self, instance: Any, formulation: str) -> None:
+        self.instance, self.formulation = instance, formulation
+        axes = (("server", ("booth",)), ("slot", tuple(range(1, instance.horizon + 1))))
+        capacity = np.full((1, instance.horizon), float(instance.booths))
+        self.rows = Rows([RowSet("booths", axes, capacity)])
+
+    def best_response(
+        self, block: int, prices: Vector, residual: Vector | None = None
+    ) -> Response | None:
+        job = self.instance.jobs[block]
+        found = [self._response(job, start, prices) for start in self.instance.starts(job)]
+        if residual is not None:
+            found = [one for one in found if (residual[one.rows] >= 1).all()]
+        return max(found, key=lambda one: one.value, default=None)
+
+    def _response(self, job: Any, start: int, prices: Vector) -> Response:
+        rows = np.arange(start - 1, start - 1 + job.length)
+        value = job.toll - float(prices[rows].sum())
+        return Response(value, float(job.toll), rows, np.ones(job.length), start)
+
+    def assignments(self, block: int, response: Response) -> list[Assignment]:
+        last = response.plan + self.instance.jobs[block].length - 1
+        return [{"from": response.plan, "to": last, "workers": {"booth": 1}}]
+
+    def use_of(self, solution: Solution) -> list[Response | None]:
+        start, nothing = solution.start, np.zeros(self.rows.size)
+        return [
+            self._response(job, start[job.name], nothing) if job.name in start else None
+            for job in self.instance.jobs
+        ]
+
+
+def build(instance: Any, formulation: str, rows: str) -> TollboothOracle:
+    """Build the oracle; there is one layout."""
+    return TollboothOracle(instance, formulation)

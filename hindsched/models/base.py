@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Self
 
@@ -30,7 +30,10 @@ from numpy.typing import NDArray
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module, has_module
 from hindsched.models.declared import Declared
-from hindsched.solutions.base import Assignments, Solution, Violation
+from hindsched.solutions.base import Solution, Violation
+from hindsched.solutions.commitments import Commitments
+
+__all__ = ["Commitments"]
 
 Array = NDArray[np.float64]
 Prices = Mapping[str, Array]
@@ -42,37 +45,6 @@ Forms = Mapping[str, tuple[str, ...]]
 """Forms by formulation, the default first in both."""
 PRINTED = "printed"
 """The one word, in all families, for the program as the paper prints it."""
-
-
-@dataclass(frozen=True)
-class Commitments:
-    """What an online scheduler can no longer change when it plans again.
-
-    Parameters
-    ----------
-    now : int
-        First slot still open. What ran before it is history, also for a job that had none.
-    assignments : mapping
-        Rows by job in the solution file's form: history before `now` and, for locked jobs, the
-        promise from `now` on. A job that is not locked is open from `now` on.
-    locked : frozenset of str
-        Jobs whose later rows must stay.
-    rejected : frozenset of str
-        Jobs refused for good.
-    """
-
-    now: int = 1
-    assignments: Assignments = field(default_factory=lambda: dict[str, list[dict[str, object]]]())
-    locked: frozenset[str] = frozenset()
-    rejected: frozenset[str] = frozenset()
-
-    def history(self, job: str) -> list[dict[str, object]]:
-        """Rows of `job` cut to the slots before `now`."""
-        rows: list[dict[str, object]] = []
-        for row in self.assignments.get(job, ()):
-            if row["from"] < self.now:
-                rows.append({**row, "to": min(row["to"], self.now - 1)})
-        return rows
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -23,52 +23,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
-from hindsched.instances.base import Instance
 from hindsched.instances.modes import Modes, units
-from hindsched.models.base import Commitments
-from hindsched.solutions.base import Assignment
+from hindsched.models.declared import Symbol
+from hindsched.solutions.window_placing import WindowCluster, hosts, num_ps
 from hindsched.solutions.window_row import WindowRow
 
 Key = tuple[int, int, int]
 """Server, resource, slot."""
+Span = tuple[int, int, int]
+"""Worker type, duration, slot."""
 Keep = Callable[[tuple[int, int, int, int, int], int, int, int], bool]
-Reals = NDArray[np.float64]
-AnyRow = TypeVar("AnyRow", bound=WindowRow)
-
-
-class WindowCluster(Protocol):
-    """What the block must know of a cluster.
-
-    Attributes
-    ----------
-    server_capacity : ndarray, shape (servers, resources)
-        Capacities.
-    worker_demand, ps_demand : ndarray, shapes (worker types, resources) and (PS types, resources)
-        What one worker and one PS of a type take.
-    worker_bandwidth, ps_bandwidth : ndarray, shapes (worker types,) and (PS types,)
-        Bandwidths.
-    has_ps : bool
-        Whether jobs need PSs at all.
-    """
-
-    @property
-    def server_capacity(self) -> Reals: ...  # noqa: D102
-    @property
-    def worker_demand(self) -> Reals: ...  # noqa: D102
-    @property
-    def ps_demand(self) -> Reals: ...  # noqa: D102
-    @property
-    def worker_bandwidth(self) -> Reals: ...  # noqa: D102
-    @property
-    def ps_bandwidth(self) -> Reals: ...  # noqa: D102
-    @property
-    def has_ps(self) -> bool: ...  # noqa: D102
 
 
 class Window(NamedTuple):
@@ -80,6 +50,31 @@ class Window(NamedTuple):
     ps_type: int
     workers: NDArray[np.int64]
     ps: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class BlockNumbers:
+    """How a family's paper numbers the two constraints of the block.
+
+    Parameters
+    ----------
+    within, within_doc : str
+        No worker outside the chosen window.
+    split, split_doc : str
+        The workers beside no PS.
+    """
+
+    within: str
+    within_doc: str
+    split: str
+    split_doc: str
+
+
+WINDOW_SYMBOLS = {
+    "u": Symbol("mode, slot, host, on host", "jobs"),
+    "y": Symbol("worker type, duration, slot, server", "workers"),
+}
+"""Indices and units of the block's variables."""
 
 
 @dataclass
@@ -99,57 +94,6 @@ class JobColumns:
     table: Modes
     u: list[tuple[int, int, int, int]] = field(default_factory=list)
     y: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
-
-
-def fixed_rows(
-    instance: Instance,
-    commitments: Commitments,
-    read_row: Callable[[Any, str, Assignment], AnyRow],
-) -> dict[str, tuple[AnyRow, ...]]:
-    """Rows of the jobs that can no longer change: locked, or begun before `now`.
-
-    Parameters
-    ----------
-    instance : Instance
-        The instance.
-    commitments : Commitments
-        What was decided.
-    read_row : callable
-        How the family reads a row of the solution file.
-    """
-    found: dict[str, tuple[AnyRow, ...]] = {}
-    for job in instance.jobs:
-        rows = [
-            read_row(instance, job.name, row) for row in commitments.assignments.get(job.name, ())
-        ]
-        begun = any(row.first < commitments.now for row in rows)
-        if rows and (begun or job.name in commitments.locked):
-            found[job.name] = tuple(sorted(rows, key=lambda row: row.first))
-    return found
-
-
-def num_ps(cluster: WindowCluster, m: int, p: int, elsewhere: int) -> int:
-    """Least number of PSs on one host whose bandwidth covers the workers elsewhere, (2i)."""
-    ratio = cluster.worker_bandwidth[m] / cluster.ps_bandwidth[p]
-    return max(1, int(np.ceil(elsewhere * ratio - 1e-9)))
-
-
-def hosts(
-    cluster: WindowCluster, free: NDArray[np.float64], m: int, p: int, q: int, count: int
-) -> list[tuple[int, int]]:
-    """(host, workers on it) that fit `free`, shape (servers, resources)."""
-    worker = cluster.worker_demand[m]
-    room = np.minimum(units(free, worker[None])[:, 0], count)
-    slack = 1e-9 * (1 + np.abs(free))
-    found: list[tuple[int, int]] = []
-    for n in range(len(free)):
-        for g in (count,) if q else range(int(min(room[n], count - 1)) + 1):
-            need = g * worker
-            if cluster.has_ps:
-                need = need + num_ps(cluster, m, p, count - g) * cluster.ps_demand[p]
-            if np.all(need <= free[n] + slack[n]):
-                found.append((n, g))
-    return found
 
 
 def job_columns(
@@ -204,28 +148,112 @@ def job_columns(
     return columns
 
 
-def add_job(
-    block: Any,
-    cluster: WindowCluster,
-    columns: JobColumns,
-    relax: bool,
-    names: tuple[str, str] = ("eq_2k", "eq_13c"),
-) -> None:
-    """Fill a block: columns, the split of workers, and ``block.use`` by (server, resource, slot).
+@dataclass(frozen=True)
+class WindowBlock:
+    """A job's Pyomo block and what the rest of a program needs to know of it.
 
-    ``block.use`` maps `Key` to a list of (amount, variable); ``block.completion`` is the linear
-    expression of t + L and ``block.chosen`` that of sum u. `names` are those of the two constraint
-    lists by the family's equation numbers: no worker outside the chosen window, and the number of
-    workers beside no PS.
+    Parameters
+    ----------
+    block : pyomo Block
+        With variables ``u`` and ``y``.
+    columns : JobColumns
+        What they stand for.
+    use : dict
+        By (server, resource, slot): (amount, variable) of whatever uses it.
+    completion, chosen : expression
+        t + L of the chosen column, and the sum of u.
+    """
+
+    block: Any
+    columns: JobColumns
+    use: dict[Key, list[tuple[float, Any]]]
+    completion: Any
+    chosen: Any
+
+    def read(self, cluster: WindowCluster) -> Window | None:
+        """Row of the schedule at the variables' values, or None if the job is not scheduled."""
+        table = self.columns.table.tuples()
+        for index in self.columns.u:
+            value = self.block.u[index].value
+            if value is None or value < 0.5:
+                continue
+            k, t, n, g = index
+            m, p, q, count, length = table[k]
+            workers = np.zeros(len(cluster.server_capacity), dtype=np.int64)
+            ps = np.zeros_like(workers)
+            if n >= 0:
+                workers[n] += g
+                if cluster.has_ps:
+                    ps[n] = num_ps(cluster, m, p, count - g)
+            if not q:
+                for h in range(len(workers)):
+                    if (m, length, t, h) in self.columns.y:
+                        workers[h] += round(self.block.y[m, length, t, h].value or 0.0)
+            ps_type = p if cluster.has_ps else -1
+            return Window(t, t + length - 1, m, ps_type, workers, ps)
+        return None
+
+    def write(self, cluster: WindowCluster, row: WindowRow | None) -> None:
+        """Set the variables to a row's schedule, as far as the columns can express it.
+
+        A row over several servers whose host has spare PSs, or one whose number of workers is not
+        the least for its duration, is expressed by a column that uses no more; without such a
+        column the variables are left without values.
+        """
+        for index in self.columns.u:
+            self.block.u[index].value = 0
+        for cell in self.columns.y:
+            self.block.y[cell].value = 0
+        if row is None:
+            return
+        found = _matching_column(self.columns, cluster, row)
+        if found is None:
+            for index in self.columns.u:
+                self.block.u[index].value = None
+            return
+        index, beside = found
+        self.block.u[index].value = 1
+        k, t = index[0], index[1]
+        m, _, q, _, length = self.columns.table.tuples()[k]
+        if not q:
+            for h in np.flatnonzero(beside):
+                self.block.y[m, length, t, int(h)].value = int(beside[h])
+
+
+def add_job(
+    block: Any, cluster: WindowCluster, columns: JobColumns, relax: bool, numbers: BlockNumbers
+) -> WindowBlock:
+    """Fill a Pyomo block with a job's columns and the split of its workers.
+
+    Parameters
+    ----------
+    block : pyomo Block
+        Receives ``u``, ``y`` and two constraints.
+    cluster : WindowCluster
+        The cluster.
+    columns : JobColumns
+        The columns.
+    relax : bool
+        Drop integrality.
+    numbers : BlockNumbers
+        The family's names of the two constraints.
     """
     table = columns.table.tuples()
-    domain = pyo.UnitInterval if relax else pyo.Binary
     whole = pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
-    block.u = pyo.Var(columns.u, domain=domain)
-    block.y = pyo.Var(list(columns.y), domain=whole, bounds=lambda _, *index: (0, columns.y[index]))
+    block.u = pyo.Var(
+        columns.u,
+        domain=pyo.UnitInterval if relax else pyo.Binary,
+        doc="(ours) a mode starts in a slot on a PS host that holds so many of its workers",
+    )
+    block.y = pyo.Var(
+        list(columns.y),
+        domain=whole,
+        bounds=lambda _, *index: (0, columns.y[index]),
+        doc="(ours) workers on a server beside no PS, in a window",
+    )
     use: dict[Key, list[tuple[float, Any]]] = defaultdict(list)
-    spread: dict[tuple[int, int, int], list[Any]] = defaultdict(list)
-    fits: dict[tuple[int, int, int, int], list[Any]] = defaultdict(list)
+    spread: dict[Span, list[Any]] = defaultdict(list)
+    fits: dict[Span, dict[int, list[Any]]] = defaultdict(dict)
     for k, t, n, g in columns.u:
         m, p, q, count, length = table[k]
         variable = block.u[k, t, n, g]
@@ -236,30 +264,37 @@ def add_job(
             _add_use(use, need, n, t, length, variable)
         if not q:
             spread[m, length, t].append((count - g) * variable)
-            fits[m, length, t, count].append(variable)
-    sums: dict[tuple[int, int, int], list[Any]] = defaultdict(list)
-    links: dict[tuple[int, int, int], list[tuple[int, Any]]] = defaultdict(list)
-    for (m, length, t, count), variables in fits.items():
-        links[m, length, t].append((count, pyo.quicksum(variables)))
-    outside = pyo.ConstraintList(doc="no worker of a window that is not chosen")
-    beside = pyo.ConstraintList(doc="workers beside no PS")
-    setattr(block, names[0], outside)
-    setattr(block, names[1], beside)
-    for (m, length, t, h), most in columns.y.items():
-        variable = block.y[m, length, t, h]
+            fits[m, length, t].setdefault(count, []).append(variable)
+    chosen = {
+        span: [(count, pyo.quicksum(variables)) for count, variables in own.items()]
+        for span, own in fits.items()
+    }
+    beside: dict[Span, list[Any]] = defaultdict(list)
+    for (m, length, t, h), variable in block.y.items():
         _add_use(use, cluster.worker_demand[m], h, t, length, variable)
-        sums[m, length, t].append(variable)
-        outside.add(
-            variable <= pyo.quicksum(min(most, count) * w for count, w in links[m, length, t])
-        )
-    for index, terms in spread.items():
-        beside.add(pyo.quicksum(sums[index]) == pyo.quicksum(terms))
-    block.use = dict(use)
-    block.chosen = pyo.quicksum(block.u[index] for index in columns.u)
-    block.completion = pyo.quicksum(
-        float(index[1] + table[index[0]][4]) * block.u[index] for index in columns.u
+        beside[m, length, t].append(variable)
+
+    def within(b: Any, m: int, length: int, t: int, h: int) -> Any:
+        most = columns.y[m, length, t, h]
+        room = pyo.quicksum(min(most, count) * picked for count, picked in chosen[m, length, t])
+        return b.y[m, length, t, h] <= room
+
+    def split(_: Any, m: int, length: int, t: int) -> Any:
+        return pyo.quicksum(beside[m, length, t]) == pyo.quicksum(spread[m, length, t])
+
+    block.add_component(
+        numbers.within, pyo.Constraint(list(columns.y), rule=within, doc=numbers.within_doc)
     )
-    block.columns = columns
+    block.add_component(
+        numbers.split, pyo.Constraint(list(spread), rule=split, doc=numbers.split_doc)
+    )
+    return WindowBlock(
+        block,
+        columns,
+        dict(use),
+        pyo.quicksum(float(i[1] + table[i[0]][4]) * block.u[i] for i in columns.u),
+        pyo.quicksum(block.u[index] for index in columns.u),
+    )
 
 
 def _add_use(
@@ -273,58 +308,6 @@ def _add_use(
     for r in np.flatnonzero(need):
         for slot in range(start, start + length):
             use[server, int(r), slot].append((float(need[r]), variable))
-
-
-def read_block(block: Any, cluster: WindowCluster) -> Window | None:
-    """Row of the schedule at the variables' values, or None if the job is not scheduled."""
-    table = block.columns.table.tuples()
-    for index in block.columns.u:
-        value = block.u[index].value
-        if value is None or value < 0.5:
-            continue
-        k, t, n, g = index
-        m, p, q, count, length = table[k]
-        workers = np.zeros(len(cluster.server_capacity), dtype=np.int64)
-        ps = np.zeros_like(workers)
-        if n >= 0:
-            workers[n] += g
-            if cluster.has_ps:
-                ps[n] = num_ps(cluster, m, p, count - g)
-        if not q:
-            for h in range(len(workers)):
-                if (m, length, t, h) in block.columns.y:
-                    workers[h] += round(block.y[m, length, t, h].value or 0.0)
-        ps_type = p if cluster.has_ps else -1
-        return Window(t, t + length - 1, m, ps_type, workers, ps)
-    return None
-
-
-def write_block(block: Any, cluster: WindowCluster, row: WindowRow | None) -> None:
-    """Set the variables to a row's schedule, as far as the block's columns can express it.
-
-    A row over several servers whose host has spare PSs, or one whose number of workers is not the
-    least for its duration, is expressed by a column that uses no more; without such a column the
-    variables are left without values.
-    """
-    columns: JobColumns = block.columns
-    for index in columns.u:
-        block.u[index].value = 0
-    for cell in columns.y:
-        block.y[cell].value = 0
-    if row is None:
-        return
-    found = _matching_column(columns, cluster, row)
-    if found is None:
-        for index in columns.u:
-            block.u[index].value = None
-        return
-    index, beside = found
-    block.u[index].value = 1
-    k, t = index[0], index[1]
-    m, _, q, _, length = columns.table.tuples()[k]
-    if not q:
-        for h in np.flatnonzero(beside):
-            block.y[m, length, t, int(h)].value = int(beside[h])
 
 
 def _matching_column(

@@ -18,7 +18,7 @@ from hindsched.instances.io import read
 from hindsched.models.base import Commitments
 from hindsched.models.batchsched import offline as models
 from hindsched.models.batchsched.dual import build_dual, dual_violations
-from hindsched.models.batchsched.incumbent import plan_rest
+from hindsched.solutions.batchsched.plan import plan_rest
 from hindsched.models.batchsched.placement import build_placement
 from hindsched.online.simulator import simulate
 from hindsched.solvers.api import check_result
@@ -39,8 +39,8 @@ def solved(instance, formulation="modes", **build):
     model = models.build_offline(instance, formulation, **build)
     start = "incumbent" in build and not build.get("relax")
     if start:
-        models.load(model, build["incumbent"])
-    result = solve_program(model, SolveOptions(gap=1e-7), start=start)
+        model.load(build["incumbent"])
+    result = solve_program(model.pyomo, SolveOptions(gap=1e-7), start=start)
     assert result.has_point
     return model, result
 
@@ -55,7 +55,7 @@ def test_modes_and_literal_equal_the_brute_force():
         schedule = as_solution(instance, improved_list_schedule(instance, insertions=10))
         model, result = solved(instance, incumbent=schedule)
         assert result.objective == pytest.approx(best, abs=1e-6)
-        solution = models.extract(model, instance)
+        solution = model.extract()
         assert solution.violations() == []
         assert solution.objective() == pytest.approx(best, abs=1e-6)
         _, relaxed = solved(instance, relax=True)
@@ -63,7 +63,7 @@ def test_modes_and_literal_equal_the_brute_force():
         if len(literal) < 50 and model.slots <= 7:
             model, result = solved(instance, "literal", incumbent=solution)
             assert result.objective == pytest.approx(best, abs=1e-6)
-            solution = models.extract(model, instance, "literal")
+            solution = model.extract()
             assert solution.violations() == []
             assert solution.objective() == pytest.approx(best, abs=1e-6)
             _, loose = solved(instance, "literal", relax=True, incumbent=solution)
@@ -125,7 +125,12 @@ def test_a_light_job_does_not_stretch_the_program(architecture, light):
 @pytest.mark.parametrize("architecture", [PARAMETER_SERVER, RING_ALLREDUCE])
 def test_every_equation_number_is_a_component(architecture):
     model = models.build_offline(known_b(architecture), "literal")
-    names = {component.name for component in model.component_objects(pyo.Constraint)}
+    names = {c.name.split("_")[1] for c in model.pyomo.component_objects(pyo.Constraint)}
+    names = {f"eq_{number}" for number in names}
+    for part in model.components("constraint", "variable"):
+        number = part.name.split("_")[1] if part.kind == "constraint" else "2"
+        assert part.doc.startswith(f"({number}")
+        assert not any(index.startswith("index") for index in part.indices)
     shared = {"eq_2a", "eq_2b", "eq_2f", "eq_2g", "eq_2j"}
     with_ps = {"eq_2c", "eq_2d", "eq_2e", "eq_2h", "eq_2i"}
     assert names == shared | (with_ps if architecture == PARAMETER_SERVER else {"eq_15a", "eq_15b"})
@@ -143,7 +148,7 @@ def test_linking_rows_are_named_by_the_architectures_numbers(architecture, offli
     subproblem = models.build_subproblem(instance, 0)
     for slots in (5, 6):  # filled twice
         free = np.ones((*instance.server_capacity.shape, slots))
-        models.set_subproblem(subproblem, {"capacity": free}, {"capacity": free})
+        subproblem.set({"capacity": free}, {"capacity": free})
     for model, expected in (
         (models.build_offline(instance), offline),
         (models.build_max_weight(instance, 5), round_),
@@ -151,7 +156,7 @@ def test_linking_rows_are_named_by_the_architectures_numbers(architecture, offli
     ):
         names = {
             component.name
-            for component in model.component_objects(pyo.Constraint, descend_into=False)
+            for component in model.pyomo.component_objects(pyo.Constraint, descend_into=False)
         }
         assert names == expected
 
@@ -163,12 +168,12 @@ def test_a_solution_can_be_loaded_and_read_back():
         assert plan.violations() == []
         for formulation in instance.formulations:
             model = models.build_offline(instance, formulation, incumbent=plan)
-            models.load(model, plan)
-            again = models.extract(model, instance, formulation)
+            model.load(plan)
+            again = model.extract()
             assert again.objective() == plan.objective()
             broken = [
                 row.name
-                for row in model.component_data_objects(pyo.Constraint)
+                for row in model.pyomo.component_data_objects(pyo.Constraint)
                 if row.uslack() < -1e-6 or row.lslack() < -1e-6
             ]
             assert broken == []
@@ -188,19 +193,17 @@ def test_reduction_keeps_the_optimum():
 def test_max_weight_equals_the_brute_force(instance):
     for last in (1, 3):
         best = brute_force.best_subset(instance, last)
-        result = solve_program(models.build_max_weight(instance, last))
+        result = solve_program(models.build_max_weight(instance, last).pyomo)
         assert result.objective == pytest.approx(best, abs=1e-6)
-        dual = build_dual(instance, last)
-        bound = solve_program(dual)
+        dual = build_dual(instance, last=last)
+        bound = solve_program(dual.pyomo)
         assert bound.objective >= best - 1e-6  # weak duality
-        relaxed = solve_program(models.build_max_weight(instance, last, relax=True))
+        relaxed = solve_program(models.build_max_weight(instance, last, relax=True).pyomo)
         assert bound.objective <= relaxed.objective + 1e-6  # (8) is the tighter relaxation
-        shape = (*instance.server_capacity.shape, last)
-        prices = np.zeros(shape)
-        for h, r, t in dual.delta:
-            prices[h, r, t - 1] = dual.delta[h, r, t].value
-        payoffs = {job.name: dual.u[j].value for j, job in enumerate(instance.jobs)}
-        assert dual_violations(instance, last, prices, payoffs) == []
+        prices = dual.prices()["capacity"]
+        names = [job.name for job in instance.jobs]
+        payoffs = dict(zip(names, dual.payoffs().tolist(), strict=True))
+        assert dual.violations() == []
         if any(value > 1e-6 for value in payoffs.values()):
             cut = {name: value - 1e-3 for name, value in payoffs.items() if value > 1e-6}
             assert dual_violations(instance, last, prices, {**payoffs, **cut})
@@ -233,7 +236,7 @@ def test_commitments_keep_what_has_begun():
         model, result = solved(
             instance, formulation, commitments=Commitments(now=3, assignments=rows)
         )
-        solution = models.extract(model, instance, formulation)
+        solution = model.extract()
         assert solution.assignments()["j0"] == rows["j0"]
         assert min(solution.rows[name][0].first for name in ("j1", "j2")) >= 3
         assert solution.violations() == []

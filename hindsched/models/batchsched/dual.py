@@ -12,6 +12,8 @@ enumerated, so this is for small clusters.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
@@ -20,7 +22,11 @@ from numpy.typing import NDArray
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.modes import units
-from hindsched.models.windows import hosts, num_ps
+from hindsched.models.base import Best, DualProgram
+from hindsched.models.batchsched.symbols import index_label
+from hindsched.models.declared import Symbol
+from hindsched.solutions.base import Violation
+from hindsched.solutions.window_placing import hosts, num_ps
 
 Array = NDArray[np.float64]
 
@@ -52,29 +58,116 @@ def schedules(
                     yield start, length, use
 
 
-def build_dual(instance: BatchschedInstance, last: int) -> pyo.ConcreteModel:
-    """Build (9)/(18): least payoffs plus prices x capacity over slots 1 .. `last`."""
-    model = pyo.ConcreteModel()
+@dataclass(kw_only=True, eq=False, repr=False)
+class BatchschedDual(DualProgram):
+    """(9)/(18): least payoffs plus prices x capacity over slots 1 .. `last`.
+
+    It bounds the round problem (7)/(16), not the offline one.
+
+    Parameters
+    ----------
+    last : int
+        Last slot.
+    """
+
+    SYMBOLS: ClassVar[Mapping[str, Symbol]] = {
+        "u": Symbol("job", "weight"),
+        "delta": Symbol("server, resource, slot", "weight a unit"),
+        "eq_9a": Symbol("job, schedule", "share of the schedule"),
+        "eq_18a": Symbol("job, schedule", "share of the schedule"),
+    }
+    OBJECTIVE_UNIT = "weight"
+
+    instance: BatchschedInstance
+    last: int
+
+    def label(self, index: str, value: Any) -> Any:
+        """Names of jobs, servers and resources."""
+        found = index_label(self.instance, index, value)
+        return super().label(index, value) if found is None else found
+
+    def prices(self) -> dict[str, Array]:
+        """``capacity``: delta, shape (H, R, last)."""
+        array = np.zeros((*self.instance.server_capacity.shape, self.last))
+        for (h, r, t), price in self.model.delta.items():
+            array[h, r, t - 1] = max(0.0, price.value or 0.0)
+        return {"capacity": array}
+
+    def payoffs(self) -> Array:
+        """U at the variables' values."""
+        return np.array([max(0.0, u.value or 0.0) for u in self.model.u.values()], dtype=float)
+
+    def violations(self, best: Best | None = None) -> list[Violation]:
+        """Rows of (9)/(18) that the present point breaks, over all schedules; `best` is not used."""
+        names = [job.name for job in self.instance.jobs]
+        payoffs = dict(zip(names, self.payoffs().tolist(), strict=True))
+        return dual_violations(self.instance, self.last, self.prices()["capacity"], payoffs)
+
+
+def build_dual(
+    instance: BatchschedInstance, formulation: str | None = None, *, last: int | None = None
+) -> BatchschedDual:
+    """Build (9)/(18), one row a schedule.
+
+    Parameters
+    ----------
+    instance : BatchschedInstance
+        The batch; arrivals do not matter.
+    formulation : str, optional
+        Both have this dual.
+    last : int, optional
+        Last slot; by default the horizon.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> build_dual(hs.generate("batchsched", jobs=1), last=2).last
+    2
+    """
+    last = instance.horizon if last is None else last
+    number = 9 if instance.has_ps else 18
+    model = pyo.ConcreteModel(name=f"dual of {instance.name}")
     H, R = range(len(instance.servers)), range(len(instance.resources))
     jobs = range(len(instance.jobs))
-    model.u = pyo.Var(jobs, within=pyo.NonNegativeReals, initialize=0)
-    model.delta = pyo.Var(H, R, range(1, last + 1), within=pyo.NonNegativeReals, initialize=0)
-    model.eq_9a = pyo.ConstraintList()
-    for j in jobs:
-        for start, length, use in schedules(instance, instance.jobs[j], last):
-            paid = pyo.quicksum(
-                float(use[h, r]) * model.delta[int(h), int(r), t]
-                for h, r in np.argwhere(use > 0)
-                for t in range(start, start + length)
-            )
-            model.eq_9a.add(model.u[j] + paid >= float(instance.jobs[j].weight))
+    model.u = pyo.Var(
+        jobs, within=pyo.NonNegativeReals, initialize=0, doc=f"({number}) payoff of a job"
+    )
+    model.delta = pyo.Var(
+        H,
+        R,
+        range(1, last + 1),
+        within=pyo.NonNegativeReals,
+        initialize=0,
+        doc=f"({number}) price of a server's resource",
+    )
+    rows = [
+        (j, start, length, use)
+        for j in jobs
+        for start, length, use in schedules(instance, instance.jobs[j], last)
+    ]
+
+    def earns_no_more(m: Any, j: int, row: int) -> Any:
+        _, start, length, use = rows[row]
+        paid = pyo.quicksum(
+            float(use[h, r]) * m.delta[h, r, t]
+            for h, r in np.argwhere(use > 0).tolist()
+            for t in range(start, start + length)
+        )
+        return m.u[j] + paid >= float(instance.jobs[j].weight)
+
+    index = [(j, row) for row, (j, *_) in enumerate(rows)]
+    doc = f"({number}a) no schedule earns more than the job's payoff"
+    model.add_component(f"eq_{number}a", pyo.Constraint(index, rule=earns_no_more, doc=doc))
     worth = pyo.quicksum(
         float(instance.server_capacity[h, r]) * model.delta[h, r, t] for h, r, t in model.delta
     )
     model.objective = pyo.Objective(
-        expr=pyo.quicksum(model.u[j] for j in jobs) + worth, sense=pyo.minimize
+        expr=pyo.quicksum(model.u[j] for j in jobs) + worth,
+        sense=pyo.minimize,
+        doc=f"({number}) payoffs and the worth of all capacity",
     )
-    return model
+    formulation = instance.check_formulation(formulation)
+    return BatchschedDual(instance=instance, formulation=formulation, model=model, last=last)
 
 
 def dual_violations(
@@ -83,7 +176,7 @@ def dual_violations(
     prices: Array,
     payoffs: Mapping[str, float],
     tolerance: float = 1e-6,
-) -> list[str]:
+) -> list[Violation]:
     """Constraints of (9)/(18) that prices and payoffs break.
 
     Parameters
@@ -93,16 +186,21 @@ def dual_violations(
     payoffs : mapping
         u by job name.
     """
-    found = [f"(9b) price {index}" for index in np.argwhere(prices < -tolerance).tolist()]
+    number = 9 if instance.has_ps else 18
+    found = [
+        Violation(f"({number}b)", f"price {index}", -float(prices[tuple(index)]))
+        for index in np.argwhere(prices < -tolerance).tolist()
+    ]
     for job in instance.jobs:
         payoff = payoffs[job.name]
         if payoff < -tolerance:
-            found.append(f"(9b) job {job.name}")
+            found.append(Violation(f"({number}b)", f"job {job.name}", -payoff))
         for start, length, use in schedules(instance, job, last):
             window = prices[:, :, start - 1 : start - 1 + length].sum(axis=2)
             missing = float(job.weight) - float((window * use).sum()) - payoff
             if missing > tolerance:
-                found.append(f"(9a) job {job.name}, start {start}: by {missing:.6g}")
+                where = f"job {job.name}, start {start}"
+                found.append(Violation(f"({number}a)", where, missing))
                 break
     return found
 

@@ -1,9 +1,16 @@
-"""The programs of batchsched in Pyomo: (2)/(15), (7)/(16) and the subproblem (12)/(20).
+"""The programs of batchsched in Pyomo: (2)/(15) and the round problem (7)/(16).
 
-``modes`` (default) consists of the blocks of `window_block`; ``literal`` is the printed program
-(`literal.py`). Both have the same optimum. The slots that the program spans follow from a
-feasible schedule (`incumbent`, else a list schedule made here): in an optimal schedule no job
-completes later than ``cmin_j + (UB - sum w cmin) / w_j``.
+``modes`` consists of the blocks of `windows.py`; ``printed`` is the printed program (`printed.py`).
+Both have the same optimum. The slots that a program spans follow from a feasible schedule (the
+incumbent): in an optimal schedule no job completes later than
+``cmin_j + (UB - sum w cmin) / w_j``.
+
+=======================  =====================================================================
+``objective``            (2)/(15): total weighted completion time; (7)/(16): total weight
+``eq_2a``, ``eq_7a``     every job runs once; in a round at most once
+``eq_2h``, ``eq_15b``    what all jobs use of a server's resource in a slot
+``job[j].eq_2k``, ``eq_13c``  the block
+=======================  =====================================================================
 """
 
 from __future__ import annotations
@@ -11,6 +18,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -21,41 +29,104 @@ from numpy.typing import NDArray
 from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes
-from hindsched.models.base import Commitments
-from hindsched.models.batchsched.incumbent import plan_rest
-from hindsched.models.batchsched.literal import (
-    build_literal,
-    extract_literal,
-    literal_prices,
-    load_literal,
+from hindsched.models.base import PRINTED, Commitments, Duals, OfflineProgram, choose_form
+from hindsched.models.batchsched.printed import (
+    Ranges,
+    add_printed,
+    load_printed,
+    read_printed,
 )
-from hindsched.models.batchsched.reduction import ColumnReduction
-from hindsched.models.windows import (
-    add_job,
-    fixed_rows,
-    job_columns,
-    read_block,
-    write_block,
-)
+from hindsched.models.batchsched.subproblem import BLOCK, build_subproblem
+from hindsched.models.batchsched.symbols import SYMBOLS, index_label
+from hindsched.models.windows import Keep, WindowBlock, add_job, job_columns
+from hindsched.solutions.batchsched.plan import plan_rest
 from hindsched.solutions.batchsched.solution import (
     BatchschedRow,
     BatchschedSolution,
     read_row,
     row_use,
 )
+from hindsched.solutions.window_placing import fixed_rows
+
+__all__ = ["FORMS", "BatchschedProgram", "build_max_weight", "build_offline", "build_subproblem"]
 
 Array = NDArray[np.float64]
+FORMS: dict[str, tuple[str, ...]] = {"modes": ("modes", PRINTED), "literal": (PRINTED,)}
+"""``literal`` is an older word for the printed form of the same problem."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BatchschedProgram(OfflineProgram):
+    """The offline program (2)/(15), or a round's (7)/(16).
+
+    Parameters
+    ----------
+    fixed : dict
+        Rows of the jobs that can no longer change.
+    slots : int
+        Last slot of the program.
+    jobs : list of int
+        Positions of the open jobs.
+    blocks : dict
+        Blocks of the open jobs by position, in the ``modes`` form.
+    incumbent : BatchschedSolution, optional
+        The schedule from which the time limit follows.
+    """
+
+    SYMBOLS = SYMBOLS
+    OBJECTIVE_UNIT = "weighted slots"
+
+    instance: BatchschedInstance
+    fixed: dict[str, tuple[BatchschedRow, ...]]
+    slots: int
+    jobs: list[int]
+    blocks: dict[int, WindowBlock] = field(default_factory=lambda: dict[int, WindowBlock]())
+    incumbent: BatchschedSolution | None = None
+
+    def label(self, index: str, value: Any) -> Any:
+        """Names of jobs, servers, resources and types."""
+        found = index_label(self.instance, index, value)
+        return super().label(index, value) if found is None else found
+
+    def extract(self) -> BatchschedSolution:
+        """Solution at the variables' present values."""
+        rows = dict(self.fixed)
+        if self.form == PRINTED:
+            found = read_printed(self.model, self.instance, self.jobs, self.slots)
+            rows |= {name: (row,) for name, row in found.items()}
+        for j, block in self.blocks.items():
+            window = block.read(self.instance)
+            if window is not None:
+                rows[self.instance.jobs[j].name] = (BatchschedRow(*window),)
+        return BatchschedSolution(self.instance, rows, self.formulation)
+
+    def load(self, solution: BatchschedSolution) -> None:
+        """Set the variables from a solution: a start for the solver."""
+        if self.form == PRINTED:
+            load_printed(self.model, self.jobs, solution)
+        for j, block in self.blocks.items():
+            rows = solution.rows.get(self.instance.jobs[j].name, ())
+            block.write(self.instance, rows[0] if len(rows) == 1 else None)
+
+    def capacity_prices(self, duals: Duals) -> dict[str, Array]:
+        """Duals of (2h)/(15b) as prices ``capacity``, shape (H, R, slots of the program)."""
+        array = np.zeros((*self.instance.server_capacity.shape, self.slots))
+        rows = self.model.eq_2h if self.instance.has_ps else self.model.eq_15b
+        for (h, r, t), row in rows.items():
+            array[h, r, t - 1] = max(0.0, -duals.get(row, 0.0))
+        return {"capacity": array}
 
 
 def build_offline(
     instance: BatchschedInstance,
     formulation: str | None = None,
     *,
+    form: str | None = None,
     relax: bool = False,
     commitments: Commitments | None = None,
     incumbent: BatchschedSolution | None = None,
-    reduction: ColumnReduction | None = None,
-) -> pyo.ConcreteModel:
+    keep: Mapping[int, Keep] | None = None,
+) -> BatchschedProgram:
     """Build the offline program.
 
     Parameters
@@ -63,20 +134,35 @@ def build_offline(
     instance : BatchschedInstance
         The instance.
     formulation : str, optional
-        ``modes`` or ``literal``.
+        ``modes``, or ``literal``, an older word for its printed form.
+    form : str, optional
+        ``modes`` (default) or ``printed``.
     relax : bool
         The linear relaxation.
     commitments : Commitments, optional
         What can no longer be changed: a job with a row that begins before `now`, or a locked one,
         keeps its rows; the others start from `now` on.
     incumbent : BatchschedSolution, optional
-        A feasible solution, from which the time limit follows.
-    reduction : ColumnReduction, optional
-        Columns to leave out of the mode-based form because no schedule better than the incumbent
-        contains them. The program's bound is then one on the optimum only up to the incumbent's
-        objective, which the incumbent itself attains.
+        A feasible solution, from which the time limit follows; by default a list schedule.
+    keep : mapping, optional
+        By job, which columns of the ``modes`` form are worth having: the others are left out
+        because no schedule better than the incumbent contains them. The program's bound is then
+        one on the optimum only up to the incumbent's objective, which the incumbent itself attains.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> program = build_offline(hs.generate("batchsched", jobs=2), form="printed")
+    >>> program.formulation, program.form
+    ('modes', 'printed')
     """
-    formulation = instance.check_formulation(formulation)
+    known = None if formulation is None else instance.check_formulation(formulation)
+    formulation, form = choose_form(FORMS, known, form)
+    form = form or FORMS[formulation][0]
+    again = partial(
+        build_offline, instance, formulation, form=form, relax=relax, commitments=commitments,
+        incumbent=incumbent, keep=keep,
+    )  # fmt: skip
     commitments = commitments or Commitments()
     fixed = fixed_rows(instance, commitments, read_row)
     if incumbent is None:
@@ -87,39 +173,57 @@ def build_offline(
         + [math.floor(latest[job.name] + 1e-9) - 1 for job in instance.jobs if job.name in latest],
         default=1,
     )
-    model = pyo.ConcreteModel()
-    model.fixed = fixed
-    model.slots = slots
-    model.instance = instance
-    model.incumbent = incumbent
-    if formulation == "literal":
-        build_literal(model, instance, commitments, fixed, slots, relax)
-        return model
-    open_jobs = [j for j, job in enumerate(instance.jobs) if job.name not in fixed]
-    model.job = pyo.Block(open_jobs)
-    model.eq_2a = pyo.Constraint(pyo.Any)
-    cost = [
-        float(job.weight) * _fixed_completion(fixed[job.name])
+    jobs = [j for j, job in enumerate(instance.jobs) if job.name not in fixed]
+    free = _free(instance, fixed, slots)
+    model = pyo.ConcreteModel(name=instance.name)
+    blocks: dict[int, WindowBlock] = {}
+    decided = sum(
+        float(job.weight) * (fixed[job.name][-1].last + 1)
         for job in instance.jobs
         if job.name in fixed
-    ]
-    for j in open_jobs:
-        job = instance.jobs[j]
-        earliest = max(job.arrival, commitments.now)
-        keep = None if reduction is None else partial(reduction.keep, j)
-        table = modes(instance, job)
-        columns = job_columns(instance, table, earliest, slots, latest[job.name], keep)
-        add_job(model.job[j], instance, columns, relax)
-        model.eq_2a[j] = model.job[j].chosen == 1
-        cost.append(float(job.weight) * model.job[j].completion)
-    _link(model, instance, open_jobs, _free(instance, fixed, slots))
-    model.objective = pyo.Objective(expr=pyo.quicksum(cost), sense=pyo.minimize)
-    return model
+    )
+    if form == PRINTED:
+        sets = Ranges.of(instance, jobs, slots)
+        cost = add_printed(model, instance, sets, commitments.now, free, relax)
+    else:
+        model.job = pyo.Block(jobs)
+        for j in jobs:
+            job = instance.jobs[j]
+            columns = job_columns(
+                instance, modes(instance, job), max(job.arrival, commitments.now), slots,
+                latest[job.name], None if keep is None else keep[j],
+            )  # fmt: skip
+            blocks[j] = add_job(model.job[j], instance, columns, relax, BLOCK)
+        cost = _link(model, instance, blocks, free)
+    model.objective = pyo.Objective(
+        expr=cost + decided,
+        sense=pyo.minimize,
+        doc=f"({2 if instance.has_ps else 15}) total weighted completion time",
+    )
+    return BatchschedProgram(
+        instance=instance, formulation=formulation, form=form, relaxed=relax, model=model,
+        again=again, fixed=fixed, slots=slots, jobs=jobs, blocks=blocks, incumbent=incumbent,
+    )  # fmt: skip
+
+
+def _link(
+    model: Any, instance: BatchschedInstance, blocks: Mapping[int, WindowBlock], free: Array
+) -> Any:
+    """Add (2a) and the capacities; return the weighted completion times of the open jobs."""
+
+    @model.Constraint(list(blocks), doc="(2a) every job runs once")
+    def eq_2a(_: Any, j: int) -> Any:
+        return blocks[j].chosen == 1
+
+    _add_capacity(model, instance, blocks, free)
+    return pyo.quicksum(
+        float(instance.jobs[j].weight) * block.completion for j, block in blocks.items()
+    )
 
 
 def build_max_weight(
     instance: BatchschedInstance, last: int, *, relax: bool = False
-) -> pyo.ConcreteModel:
+) -> BatchschedProgram:
     """Build the maximum weighted schedule problem (7)/(16) on an empty cluster.
 
     Parameters
@@ -129,146 +233,56 @@ def build_max_weight(
     last : int
         Last slot that may be used: tau - 1 for (7b) as printed, tau with tight slots.
     relax : bool
-        The linear relaxation; that of (8), over whole schedules, is tighter (`batchsched_duals`).
+        The linear relaxation; that of (8), over whole schedules, is tighter (`dual.py`).
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> build_max_weight(hs.generate("batchsched", jobs=2), 5).slots
+    5
     """
-    model = pyo.ConcreteModel()
     jobs = list(range(len(instance.jobs)))
-    model.instance, model.fixed, model.slots = instance, {}, last
+    model = pyo.ConcreteModel(name=f"round of {instance.name}")
     model.job = pyo.Block(jobs)
-    model.eq_7a = pyo.Constraint(pyo.Any)
-    gain = []
+    blocks: dict[int, WindowBlock] = {}
     for j in jobs:
         columns = job_columns(instance, modes(instance, instance.jobs[j]), 1, last, last + 1)
-        add_job(model.job[j], instance, columns, relax)
-        if columns.u:
-            model.eq_7a[j] = model.job[j].chosen <= 1
-            gain.append(float(instance.jobs[j].weight) * model.job[j].chosen)
-    _link(model, instance, jobs, _free(instance, {}, max(last, 0)))
-    model.objective = pyo.Objective(expr=pyo.quicksum(gain), sense=pyo.maximize)
-    return model
+        blocks[j] = add_job(model.job[j], instance, columns, relax, BLOCK)
+    possible = [j for j in jobs if blocks[j].columns.u]
 
+    @model.Constraint(possible, doc="(7a) a job runs at most once")
+    def eq_7a(_: Any, j: int) -> Any:
+        return blocks[j].chosen <= 1
 
-def build_subproblem(
-    instance: BatchschedInstance, job: str | int, formulation: str | None = None
-) -> pyo.ConcreteModel:
-    """Build subproblem (12)/(20) of one job: the same block with prices and what is left.
-
-    The slots are those of the prices given to `set_subproblem`, which fills the model.
-    """
-    position = instance.job_index(job) if isinstance(job, str) else job
-    model = pyo.ConcreteModel()
-    model.instance, model.position, model.fixed = instance, position, {}
-    model.formulation = instance.check_formulation(formulation)
-    return model
-
-
-def set_subproblem(
-    model: pyo.ConcreteModel,
-    prices: Mapping[str, Array],
-    residual: Mapping[str, Array] | None = None,
-) -> None:
-    """Set prices and residual capacities, both ``capacity`` of shape (H, R, T).
-
-    The block and its mutable prices and capacities are built at the first call; a later call with
-    the same number of slots only changes the parameters.
-    """
-    instance: BatchschedInstance = model.instance
-    price = prices["capacity"]
-    slots = price.shape[2]
-    free = np.repeat(instance.server_capacity[:, :, None], slots, axis=2)
-    if residual is not None:
-        free = residual["capacity"]
-    if getattr(model, "slots", None) != slots:
-        names = ("eq_2h", "eq_12a") if instance.has_ps else ("eq_15b", "eq_20a")
-        for name in ("objective", *names, "job", "price", "room"):
-            model.del_component(name)
-        _fill_subproblem(model, slots)
-    for h, r, t in model.cells:
-        model.price[h, r, t] = float(price[h, r, t - 1])
-        model.room[h, r, t] = float(free[h, r, t - 1])
-
-
-def _fill_subproblem(model: pyo.ConcreteModel, slots: int) -> None:
-    instance: BatchschedInstance = model.instance
-    position: int = model.position
-    job = instance.jobs[position]
-    columns = job_columns(instance, modes(instance, job), job.arrival, slots, slots + 1)
-    model.slots = slots
-    model.job = pyo.Block([position])
-    block = model.job[position]
-    add_job(block, instance, columns, False)
-    model.cells = sorted(block.use)
-    model.price = pyo.Param(model.cells, mutable=True, initialize=0.0, within=pyo.Reals)
-    model.room = pyo.Param(model.cells, mutable=True, initialize=0.0, within=pyo.Reals)
-    once = pyo.Constraint(expr=block.chosen == 1 if columns.u else pyo.Constraint.Infeasible)
-    setattr(model, "eq_12a" if instance.has_ps else "eq_20a", once)
-    capacity = _add_capacity(model)
-    paid = []
-    for cell in model.cells:
-        used = pyo.quicksum(amount * variable for amount, variable in block.use[cell])
-        capacity[cell] = used <= model.room[cell]
-        paid.append(model.price[cell] * used)
+    _add_capacity(model, instance, blocks, _free(instance, {}, max(last, 0)))
     model.objective = pyo.Objective(
-        expr=float(job.weight) * block.completion + pyo.quicksum(paid), sense=pyo.minimize
+        expr=pyo.quicksum(float(instance.jobs[j].weight) * blocks[j].chosen for j in possible),
+        sense=pyo.maximize,
+        doc=f"({7 if instance.has_ps else 16}) total weight of the jobs that end in time",
     )
+    return BatchschedProgram(
+        instance=instance, formulation=instance.formulations[0], form="modes", relaxed=relax,
+        model=model, again=partial(build_max_weight, instance, last), fixed={}, slots=last,
+        jobs=jobs, blocks=blocks,
+    )  # fmt: skip
 
 
-def extract(
-    model: pyo.ConcreteModel, instance: BatchschedInstance, formulation: str | None = None
-) -> BatchschedSolution | None:
-    """Solution at the variables' present values."""
-    if hasattr(model, "x"):
-        return extract_literal(model, instance)
-    rows: dict[str, Any] = dict(model.fixed)
-    for j in model.job:
-        row = read_block(model.job[j], instance)
-        if row is not None:
-            rows[instance.jobs[j].name] = (BatchschedRow(*row),)
-    return BatchschedSolution(instance, rows, formulation)
-
-
-def load(model: pyo.ConcreteModel, solution: BatchschedSolution) -> None:
-    """Set the variables from a solution: a start for the solver."""
-    if hasattr(model, "x"):
-        load_literal(model, solution)
-        return
-    instance: BatchschedInstance = model.instance
-    for j in model.job:
-        rows = solution.rows.get(instance.jobs[j].name, ())
-        write_block(model.job[j], instance, rows[0] if len(rows) == 1 else None)
-
-
-def capacity_prices(model: pyo.ConcreteModel, duals: Mapping[Any, float]) -> dict[str, Array]:
-    """Duals of (2h)/(15b) as prices ``capacity``, shape (H, R, slots of the model)."""
-    instance: BatchschedInstance = model.instance
-    array = np.zeros((*instance.server_capacity.shape, model.slots))
-    if hasattr(model, "x"):
-        return {"capacity": literal_prices(model, duals, array)}
-    capacity = model.eq_2h if instance.has_ps else model.eq_15b
-    for (h, r, t), row in capacity.items():
-        array[h, r, t - 1] = max(0.0, -duals.get(row, 0.0))
-    return {"capacity": array}
-
-
-def _link(
-    model: pyo.ConcreteModel, instance: BatchschedInstance, jobs: list[int], free: Array
+def _add_capacity(
+    model: Any, instance: BatchschedInstance, blocks: Mapping[int, WindowBlock], free: Array
 ) -> None:
-    """Add (2h)/(15b): what all jobs use of a server's resource in a slot."""
-    use: dict[tuple[int, int, int], list[tuple[float, Any]]] = defaultdict(list)
-    for j in jobs:
-        for key, terms in model.job[j].use.items():
-            use[key] += terms
-    capacity = _add_capacity(model)
-    for h, r, t in sorted(use):
-        used = pyo.quicksum(amount * variable for amount, variable in use[h, r, t])
-        capacity[h, r, t] = used <= float(free[t - 1, h, r])
-
-
-def _add_capacity(model: pyo.ConcreteModel) -> pyo.Constraint:
-    """Rows by (server, resource, slot), named by the architecture's number."""
-    capacity = pyo.Constraint(pyo.Any)
-    setattr(model, "eq_2h" if model.instance.has_ps else "eq_15b", capacity)
-    return capacity
+    """(2h)/(15b): what all jobs use of a server's resource in a slot."""
+    use: dict[tuple[int, int, int], list[Any]] = defaultdict(list)
+    for block in blocks.values():
+        for key, terms in block.use.items():
+            use[key] += [amount * variable for amount, variable in terms]
+    right = free.tolist()
+    number = "2h" if instance.has_ps else "15b"
+    rows = pyo.Constraint(
+        sorted(use),
+        rule=lambda _, h, r, t: pyo.quicksum(use[h, r, t]) <= right[t - 1][h][r],
+        doc=f"({number}) what runs fits on its server",
+    )
+    model.add_component(f"eq_{number}", rows)
 
 
 def _free(
@@ -279,10 +293,6 @@ def _free(
         for row in rows:
             free[row.first - 1 : row.last] -= row_use(instance, row)
     return free
-
-
-def _fixed_completion(rows: tuple[BatchschedRow, ...]) -> int:
-    return rows[-1].last + 1
 
 
 def _latest_completions(

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance
-from hindsched.models.batchsched.reduction import ColumnReduction
+from hindsched.models.base import PRINTED
+from hindsched.models.batchsched.offline import FORMS
 from hindsched.solutions.base import Solution
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.methods.auto import solve_auto
 from hindsched.solvers.methods.base import Method, generic_methods, solve_milp
+from hindsched.solvers.methods.batchsched.reduction import ColumnReduction
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.batchsched.list_schedule import (
     as_solution,
@@ -72,8 +75,10 @@ def reduced_program(
     begin = time.perf_counter()
     if incumbent is None:
         incumbent = find_incumbent(instance, formulation)
-    if formulation == "modes" and incumbent is not None and instance.jobs:
-        build["reduction"] = reduction(instance, incumbent, options)
+    printed = PRINTED in (build.get("form"), FORMS[formulation][0])
+    if not printed and incumbent is not None and instance.jobs:
+        kept = reduction(instance, incumbent, options)
+        build["keep"] = {j: partial(kept.keep, j) for j in range(len(instance.jobs))}
     if options.solver == "highs":
         options = replace(options, solver_options={**HIGHS_OPTIONS, **options.solver_options})
     left = options.time_limit

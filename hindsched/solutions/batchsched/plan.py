@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.modes import units
-from hindsched.models.base import Commitments
-from hindsched.models.windows import fixed_rows, hosts, num_ps
 from hindsched.solutions.batchsched.solution import (
     BatchschedRow,
     BatchschedSolution,
     read_row,
     row_use,
 )
+from hindsched.solutions.commitments import Commitments
+from hindsched.solutions.window_placing import fixed_rows, hosts, num_ps
 
 FixedRows = dict[str, tuple[BatchschedRow, ...]]
 

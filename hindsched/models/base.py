@@ -61,6 +61,8 @@ class OfflineProgram(Declared):
         Whether integrality is dropped.
     again : callable
         Builds the program anew; keywords change what it was built with.
+    incumbent : Solution, optional
+        The schedule from which the program's time limit follows, and a start.
 
     Examples
     --------
@@ -74,6 +76,7 @@ class OfflineProgram(Declared):
     form: str
     relaxed: bool
     again: Callable[..., Any]
+    incumbent: Any = None
 
     @property
     def title(self) -> str:

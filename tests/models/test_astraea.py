@@ -38,9 +38,9 @@ def fixed(examples):
 def solved(instance, formulation):
     """Optimum of a form, its point checked and its objective recomputed."""
     model = models.build_offline(instance, formulation)
-    result = solve_program(model, EXACT)
+    result = solve_program(model.pyomo, EXACT)
     assert result.has_point
-    solution = models.extract(model, instance, formulation)
+    solution = model.extract()
     assert solution.violations() == []
     assert solution.objective() == pytest.approx(result.objective, abs=1e-5)
     return solution.objective()
@@ -80,10 +80,10 @@ def test_literal_equals_modes_on_50_instances():
         best = optimum(instance, must_complete=must)
         for writing in ("modes", "literal"):
             model = models.build_offline(instance, f"{obligation},{writing}")
-            result = solve_program(model, EXACT)
+            result = solve_program(model.pyomo, EXACT)
             assert result.has_point == (best is not None)
             if best is not None:
-                solution = models.extract(model, instance)
+                solution = model.extract()
                 assert solution.violations() == []
                 assert solution.objective() == pytest.approx(best.value, abs=1e-5)
         compared.append(best is not None)
@@ -100,11 +100,11 @@ def test_a_loaded_solution_satisfies_both_forms(instance, writing):
     best = optimum(instance)
     solution = AstraeaSolution.from_assignments(instance, best.assignments)
     model = models.build_offline(instance, f"optional,{writing}")
-    models.load(model, solution)
-    assert pyo.value(model.eq_3) == pytest.approx(best.value, abs=1e-9)
-    for row in model.component_data_objects(pyo.Constraint, active=True):
+    model.load(solution)
+    assert pyo.value(model.pyomo.eq_3) == pytest.approx(best.value, abs=1e-9)
+    for row in model.pyomo.component_data_objects(pyo.Constraint, active=True):
         assert row.slack() >= -1e-9, row.name
-    again = models.extract(model, instance)
+    again = model.extract()
     assert again.objective() == pytest.approx(best.value)
 
 
@@ -115,18 +115,11 @@ def test_relaxations_from_tight_to_loose_and_the_dual(instance):
     primal = build_primal(instance)
     schedules = solve_program(primal, EXACT).objective if len(primal.o) else 0.0
     dual = build_dual(instance)
-    value = solve_program(dual, EXACT).objective
+    value = solve_program(dual.pyomo, EXACT).objective
     assert schedules == pytest.approx(value, abs=1e-6)
-    prices = {
-        name: np.array([variable[index].value for index in variable]).reshape(
-            *count.shape, instance.horizon
-        )
-        for name, variable, count in (
-            ("worker_capacity", dual.eta_w, instance.worker_count),
-            ("ps_capacity", dual.eta_p, instance.ps_count),
-        )
-    }
-    payoffs = {job.name: dual.mu[j].value for j, job in enumerate(instance.jobs)}
+    prices = dual.prices()
+    payoffs = dict(zip([job.name for job in instance.jobs], dual.payoffs(), strict=True))
+    assert dual.violations() == []
     assert dual_violation(instance, prices, payoffs) <= 1e-6
     assert dual_objective(instance, prices, payoffs) == pytest.approx(value, abs=1e-6)
     oracle = build_oracle(instance, rows="servers")
@@ -134,9 +127,9 @@ def test_relaxations_from_tight_to_loose_and_the_dual(instance):
     bounds = [best, schedules]
     for writing in ("modes", "literal"):
         relaxed = models.build_offline(instance, f"optional,{writing}", relax=True)
-        linear = solve_program(relaxed, EXACT, want_duals=True)
+        linear = solve_program(relaxed.pyomo, EXACT, want_duals=True)
         bounds.append(linear.objective)
-        posted = oracle.rows.pack(models.capacity_prices(relaxed, linear.duals))
+        posted = oracle.rows.pack(relaxed.capacity_prices(linear.duals))
         assert oracle.bound(posted) >= best - 1e-6
     assert bounds == pytest.approx(sorted(bounds), abs=1e-6)
 
@@ -168,8 +161,8 @@ def test_commitments_are_kept(instance):
     values = []
     for writing in ("modes", "literal"):
         model = models.build_offline(instance, f"optional,{writing}", commitments=commitments)
-        result = solve_program(model, EXACT)
-        solution = models.extract(model, instance)
+        result = solve_program(model.pyomo, EXACT)
+        solution = model.extract()
         assert solution.violations() == []
         assert solution.objective() == pytest.approx(result.objective, abs=1e-5)
         values.append(result.objective)
@@ -264,16 +257,16 @@ def test_known_optimum_in_both_forms():
 def test_worked_example_round_problem_and_offline_optimum():
     example = worked_example()
     values = []
-    for writing in ("modes", "literal"):
-        model = models.build_round(example, 4, writing)
-        values.append(solve_program(model, EXACT).objective)
-        solution = models.extract(model, models.round_instance(example, 4))
+    for form in ("modes", "printed"):
+        model = models.build_round(example, 4, form)
+        values.append(solve_program(model.pyomo, EXACT).objective)
+        solution = model.extract()
         assert solution.completion("j22") is None
     assert values == pytest.approx([286, 286], abs=1e-5)  # 96 + 94 + 96
     # 96 + 94 + 96 + 40: j22 on 2 workers of one server for 30 slots
     assert solved(worked_example(horizon=40), "optional,modes") == pytest.approx(326, abs=1e-5)
     must = models.build_offline(worked_example(horizon=40), "must-complete,modes")
-    assert solve_program(must, EXACT).objective == pytest.approx(326, abs=1e-5)
+    assert solve_program(must.pyomo, EXACT).objective == pytest.approx(326, abs=1e-5)
 
 
 def test_psp_trap_of_3i_is_infeasible():
@@ -289,5 +282,5 @@ def test_psp_trap_of_3i_is_infeasible():
     solution = AstraeaSolution.from_assignments(instance, {"j12": [rows]})
     assert [broken.constraint for broken in solution.violations()] == ["(3i)"]
     model = models.build_offline(instance)
-    solve_program(model, EXACT)
-    assert models.extract(model, instance).rows["j12"][0].num_workers <= 2
+    solve_program(model.pyomo, EXACT)
+    assert model.extract().rows["j12"][0].num_workers <= 2

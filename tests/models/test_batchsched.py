@@ -18,9 +18,9 @@ from hindsched.instances.io import read
 from hindsched.models.base import Commitments
 from hindsched.models.batchsched import offline as models
 from hindsched.models.batchsched.dual import build_dual, dual_violations
-from hindsched.solutions.batchsched.plan import plan_rest
 from hindsched.models.batchsched.placement import build_placement
 from hindsched.online.simulator import simulate
+from hindsched.solutions.batchsched.plan import plan_rest
 from hindsched.solvers.api import check_result
 from hindsched.solvers.methods.batchsched.methods import METHODS
 from hindsched.solvers.options import DEFAULT_GAP, SolveOptions

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
@@ -17,9 +18,13 @@ from numpy.typing import NDArray
 
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes
-from hindsched.models.astraea.offline import UnitCluster
-from hindsched.models.windows import hosts, num_ps
+from hindsched.models.astraea.cluster import UnitCluster, index_label
+from hindsched.models.astraea.printed import REVENUE
+from hindsched.models.base import Best, DualProgram
+from hindsched.models.declared import Symbol
 from hindsched.solutions.astraea.solution import AstraeaRow
+from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
+from hindsched.solutions.window_placing import hosts, num_ps
 
 Array = NDArray[np.float64]
 
@@ -78,29 +83,96 @@ def build_primal(instance: AstraeaInstance) -> pyo.ConcreteModel:
     return model
 
 
-def build_dual(instance: AstraeaInstance) -> pyo.ConcreteModel:
-    """Build the dual (6), one row (6a) a schedule."""
-    model = pyo.ConcreteModel()
+@dataclass(kw_only=True, eq=False, repr=False)
+class AstraeaDual(DualProgram):
+    """The dual (6), one row (6a) a schedule."""
+
+    SYMBOLS: ClassVar[Mapping[str, Symbol]] = {
+        "mu": Symbol("job", REVENUE),
+        "eta_w": Symbol("server, worker type, slot", f"{REVENUE} a worker"),
+        "eta_p": Symbol("server, PS type, slot", f"{REVENUE} a PS"),
+        "eq_6a": Symbol("job, schedule", "share of the schedule"),
+    }
+    OBJECTIVE_UNIT = REVENUE
+
+    instance: AstraeaInstance
+
+    def label(self, index: str, value: Any) -> Any:
+        """Names of jobs, servers and types."""
+        found = index_label(self.instance, index, value)
+        return super().label(index, value) if found is None else found
+
+    def prices(self) -> dict[str, Array]:
+        """Eta: ``worker_capacity`` (S, W, T) and ``ps_capacity`` (S, P, T)."""
+        instance = self.instance
+        return {
+            name: np.array([max(0.0, eta.value or 0.0) for eta in variable.values()]).reshape(
+                *count.shape, instance.horizon
+            )
+            for name, variable, count in (
+                ("worker_capacity", self.model.eta_w, instance.worker_count),
+                ("ps_capacity", self.model.eta_p, instance.ps_count),
+            )
+        }
+
+    def payoffs(self) -> Array:
+        """Mu at the variables' values."""
+        return np.array([max(0.0, mu.value or 0.0) for mu in self.model.mu.values()], dtype=float)
+
+    def violations(self, best: Best | None = None) -> list[Violation]:
+        """The worst breach of (6a) over all schedules by the present point; `best` is not used."""
+        names = [job.name for job in self.instance.jobs]
+        payoffs = dict(zip(names, self.payoffs().tolist(), strict=True))
+        worst = dual_violation(self.instance, self.prices(), payoffs)
+        scale = max([1.0, *payoffs.values()])
+        if worst <= FEASIBILITY_TOLERANCE * scale:
+            return []
+        return [Violation("(6a)", "the worst schedule", worst)]
+
+
+def build_dual(instance: AstraeaInstance, formulation: str | None = None) -> AstraeaDual:
+    """Build the dual (6), one row (6a) a schedule.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> build_dual(hs.generate("astraea", jobs=1, horizon=4)).payoffs().shape
+    (1,)
+    """
+    model = pyo.ConcreteModel(name=f"dual of {instance.name}")
     T = range(1, instance.horizon + 1)
     S = range(len(instance.servers))
-    model.mu = pyo.Var(range(len(instance.jobs)), domain=pyo.NonNegativeReals)
-    model.eta_w = pyo.Var(S, range(len(instance.worker_types)), T, domain=pyo.NonNegativeReals)
-    model.eta_p = pyo.Var(S, range(len(instance.ps_types)), T, domain=pyo.NonNegativeReals)
-    model.eq_6a = pyo.ConstraintList()
-    for j, job in enumerate(instance.jobs):
-        for row in schedules(instance, job):
-            paid = [
-                amount * (model.eta_w if role == "w" else model.eta_p)[s, kind, t]
-                for (role, s, kind, t), amount in _use(row)
-            ]
-            model.eq_6a.add(model.mu[j] + pyo.quicksum(paid) >= instance.revenue(job, row.last))
+    W, P = range(len(instance.worker_types)), range(len(instance.ps_types))
+    positive = pyo.NonNegativeReals
+    model.mu = pyo.Var(range(len(instance.jobs)), domain=positive, doc="(6) payoff of a job")
+    model.eta_w = pyo.Var(S, W, T, domain=positive, doc="(6) price of a worker")
+    model.eta_p = pyo.Var(S, P, T, domain=positive, doc="(6) price of a PS")
+    rows = [(j, row) for j, job in enumerate(instance.jobs) for row in schedules(instance, job)]
+
+    @model.Constraint(
+        [(j, number) for number, (j, _) in enumerate(rows)],
+        doc="(6a) no schedule earns more than the job's payoff",
+    )
+    def eq_6a(m: Any, j: int, number: int) -> Any:
+        row = rows[number][1]
+        paid = [
+            amount * (m.eta_w if role == "w" else m.eta_p)[s, kind, t]
+            for (role, s, kind, t), amount in _use(row)
+        ]
+        return m.mu[j] + pyo.quicksum(paid) >= instance.revenue(instance.jobs[j], row.last)
+
     price = pyo.quicksum(
         int(instance.worker_count[s, k]) * variable for (s, k, _), variable in model.eta_w.items()
     ) + pyo.quicksum(
         int(instance.ps_count[s, k]) * variable for (s, k, _), variable in model.eta_p.items()
     )
-    model.eq_6 = pyo.Objective(expr=pyo.quicksum(model.mu.values()) + price, sense=pyo.minimize)
-    return model
+    model.eq_6 = pyo.Objective(
+        expr=pyo.quicksum(model.mu.values()) + price,
+        sense=pyo.minimize,
+        doc="(6) payoffs and the worth of all capacity",
+    )
+    formulation = instance.check_formulation(formulation)
+    return AstraeaDual(instance=instance, formulation=formulation, model=model)
 
 
 def dual_violation(

@@ -1,4 +1,4 @@
-"""Problem (3) of astraea as printed, one constraint component a number, linearised exactly.
+"""Problem (3) of astraea as printed, one rule a sentence, numbered, and linearised exactly.
 
 ======================  ========================================================================
 ``y[j, s, w, t]``       workers of type w on server s in slot t     ``z[j, s, p, t]``  PSs
@@ -17,7 +17,7 @@ with a PS only (as printed every server needs PSs).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,32 +26,121 @@ from numpy.typing import NDArray
 
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.astraea.modes import durations, most_workers
+from hindsched.models.declared import Symbol
 from hindsched.solutions.astraea.solution import AstraeaRow, AstraeaSolution
 
 Array = NDArray[np.float64]
-NUMBERS = ("3a", "3b", "3c", "3d", "3e", "3f", "3g", "3h", "3i", "3j", "3k", "3l", "3m", "3n")
+Pace = tuple[int, int, int, int, int]
+"""Job, worker type, PS type, zeta, number of workers."""
+REVENUE = "revenue"
+PRINTED_SYMBOLS = {
+    "o": Symbol("job", "jobs"),
+    "zeta": Symbol("job", "jobs"),
+    "begin": Symbol("job, slot", "jobs"),
+    "end": Symbol("job, slot", "jobs"),
+    "run": Symbol("job, slot", "jobs"),
+    "on": Symbol("job, server", "servers"),
+    "hosts": Symbol("job, server", "servers"),
+    "pace": Symbol("job, worker type, PS type, one server, workers", "jobs"),
+    "z": Symbol("job, server, PS type, slot", "PSs"),
+    "eq_3a": Symbol("worker type, slot | worker or PS type, slot", f"{REVENUE} a worker"),
+    "eq_3b": Symbol("PS type, slot", f"{REVENUE} a PS"),
+    "eq_3e": Symbol("job, slot", f"{REVENUE} a worker"),
+    "eq_3f": Symbol("job, server, worker type, slot, side", f"{REVENUE} a worker"),
+    "eq_3g": Symbol("job, slot", f"{REVENUE} a PS"),
+    "eq_3h": Symbol("job, server, PS type, slot, side", f"{REVENUE} a PS"),
+    "eq_3i_z": Symbol("job, server, PS type, slot", f"{REVENUE} a PS"),
+    "eq_3j": Symbol("job"),
+    "eq_3j_several": Symbol("job"),
+    "eq_3j_o": Symbol("job"),
+    "eq_3j_on": Symbol("job, server"),
+    "eq_3j_y": Symbol("job, server, worker type, slot"),
+    "eq_3j_z": Symbol("job, server, PS type, slot"),
+    "eq_3k_one": Symbol("job"),
+    "eq_3k_zeta": Symbol("job"),
+    "eq_3k_y": Symbol("job, worker type, slot"),
+    "eq_3k_all": Symbol("job, worker type, slot"),
+    "eq_3k_z": Symbol("job, PS type, slot"),
+    "eq_3l_y": Symbol("job, server, worker type, slot"),
+    "eq_3l_z": Symbol("job, server, PS type, slot"),
+    "eq_3m": Symbol("job"),
+    "eq_3m_run": Symbol("job, slot"),
+    "eq_3n": Symbol("job"),
+    "eq_4a": Symbol("job | "),
+}
+"""Indices and units of the components that the form of modes does not have, or has otherwise."""
 
 
-def build_literal(
-    model: pyo.ConcreteModel,
+@dataclass(frozen=True)
+class Ranges:
+    """Index ranges and largest values of a printed program.
+
+    Parameters
+    ----------
+    jobs : list of int
+        The open jobs.
+    S, W, P, T : range
+        Servers, worker types, PS types, slots.
+    most_y, most_z : dict
+        Most workers and PSs of a type on a server.
+    length : dict
+        Durations by worker type, PS type, zeta and number of workers less 1.
+    paces : dict
+        What each job may select, in order.
+    """
+
+    jobs: list[int]
+    S: range
+    W: range
+    P: range
+    T: range
+    most_y: dict[tuple[int, int, int], int]
+    most_z: dict[tuple[int, int, int], int]
+    length: dict[int, NDArray[np.int64]]
+    paces: dict[int, list[Pace]]
+
+    @classmethod
+    def of(cls, instance: AstraeaInstance, jobs: list[int]) -> Ranges:
+        """Read them from an instance."""
+        S, W, P = (range(n) for n in (*instance.worker_count.shape, len(instance.ps_types)))
+        most_y = {
+            (j, s, w): min(instance.jobs[j].chunks, int(instance.worker_count[s, w]))
+            for j in jobs
+            for s in S
+            for w in W
+        }
+        most_z = {(j, s, p): int(instance.ps_count[s, p]) for j in jobs for s in S for p in P}
+        length = {j: durations(instance, instance.jobs[j]) for j in jobs}
+        paces = {
+            j: [
+                (j, w, p, q, n + 1)
+                for w, p, q, n in np.argwhere(length[j] <= instance.horizon).tolist()
+            ]
+            for j in jobs
+        }
+        slots = range(1, instance.horizon + 1)
+        return cls(jobs, S, W, P, slots, most_y, most_z, length, paces)
+
+
+def add_printed(
+    model: Any,
     instance: AstraeaInstance,
-    jobs: list[int],
+    sets: Ranges,
     now: int,
     free: Array,
     must: bool,
     relax: bool,
-    settled: float,
-) -> None:
-    """Fill `model` with the printed program.
+) -> Any:
+    """Fill `model` with the printed program but for its objective, whose open part is returned.
 
     Parameters
     ----------
     model : ConcreteModel
-        With ``instance`` and ``slots``.
+        An empty model.
     instance : AstraeaInstance
         The instance.
-    jobs : list of int
-        Jobs that are still open.
+    sets : Ranges
+        Index ranges.
     now : int
         First slot still open.
     free : ndarray, shape (slots, S, W + P)
@@ -60,186 +149,249 @@ def build_literal(
         Whether every job must complete, as (3k) reads literally.
     relax : bool
         The linear relaxation.
-    settled : float
-        Revenue of fixed rows.
     """
-    S, W, P = (range(n) for n in (*instance.worker_count.shape, len(instance.ps_types)))
-    T = range(1, instance.horizon + 1)
+    _variables(model, sets, relax)
+    _window(model, instance, sets, now, must)
+    _counts(model, instance, sets)
+    _hosts(model, instance, sets)
+    _one_server(model, sets)
+    _work(model, instance, sets)
+    _capacities(model, instance, sets, free)
+    return pyo.quicksum(
+        instance.revenue(instance.jobs[j], t) * model.end[j, t]
+        for j in sets.jobs
+        for t in sets.T
+        if t > instance.jobs[j].arrival
+    )
+
+
+def _variables(model: Any, sets: Ranges, relax: bool) -> None:
+    jobs, S, T = sets.jobs, sets.S, sets.T
     binary = pyo.UnitInterval if relax else pyo.Binary
     whole = pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
-    most_y = {
-        (j, s, w): min(instance.jobs[j].chunks, int(instance.worker_count[s, w]))
-        for j in jobs for s in S for w in W
-    }  # fmt: skip
-    most_z = {(j, s, p): int(instance.ps_count[s, p]) for j in jobs for s in S for p in P}
-    model.o = pyo.Var(jobs, domain=binary)
-    model.y = pyo.Var(jobs, S, W, T, domain=whole, bounds=lambda _, *i: (0, most_y[i[:3]]))
-    model.z = pyo.Var(jobs, S, P, T, domain=whole, bounds=lambda _, *i: (0, most_z[i[:3]]))
-    model.zeta = pyo.Var(jobs, domain=binary)
-    model.begin = pyo.Var(jobs, T, domain=binary)
-    model.end = pyo.Var(jobs, T, domain=binary)
-    model.run = pyo.Var(jobs, T, domain=binary)
-    model.on = pyo.Var(jobs, S, domain=binary)
-    model.hosts = pyo.Var(jobs, S, domain=binary)
-    length = {j: durations(instance, instance.jobs[j]) for j in jobs}
-    model.pace = pyo.Var(
-        [(j, *index) for j in jobs for index in _paces(length[j], instance.horizon)],
-        domain=binary,
-    )
-    model.eq_4a = pyo.ConstraintList()
-    for number in NUMBERS:
-        setattr(model, f"eq_{number}", pyo.ConstraintList())
-    for j in jobs:
-        if must:
-            model.eq_4a.add(model.o[j] == 1)
-        _window(model, instance, j, now)
-        _placement(model, instance, j, most_y, most_z)
-        _work(model, instance, j, length[j])
-    _capacities(model, instance, jobs, free)
-    revenue = [
-        instance.revenue(instance.jobs[j], t) * model.end[j, t]
-        for j in jobs for t in range(instance.jobs[j].arrival + 1, instance.horizon + 1)
-    ]  # fmt: skip
-    model.eq_3 = pyo.Objective(expr=settled + pyo.quicksum(revenue), sense=pyo.maximize)
+    paces = [pace for j in jobs for pace in sets.paces[j]]
+    model.o = pyo.Var(jobs, domain=binary, doc="(4a) the job is scheduled")
+    model.y = pyo.Var(
+        jobs, S, sets.W, T, domain=whole, bounds=lambda _, *i: (0, sets.most_y[i[:3]]),
+        doc="(3) workers of a type on a server",
+    )  # fmt: skip
+    model.z = pyo.Var(
+        jobs, S, sets.P, T, domain=whole, bounds=lambda _, *i: (0, sets.most_z[i[:3]]),
+        doc="(3) PSs of a type on a server",
+    )  # fmt: skip
+    model.zeta = pyo.Var(jobs, domain=binary, doc="(3j) everything stands on one server")
+    model.begin = pyo.Var(jobs, T, domain=binary, doc="(3n) the job begins in this slot")
+    model.end = pyo.Var(jobs, T, domain=binary, doc="(3m) the job ends in this slot")
+    model.run = pyo.Var(jobs, T, domain=binary, doc="(3) the job runs in this slot")
+    model.on = pyo.Var(jobs, S, domain=binary, doc="(3j) the server holds anything of the job")
+    model.hosts = pyo.Var(jobs, S, domain=binary, doc="(3i) the server holds a PS of the job")
+    model.pace = pyo.Var(paces, domain=binary, doc="(3k) types, zeta and number of workers")
 
 
-def _paces(length: NDArray[np.int64], slots: int) -> list[tuple[int, int, int, int]]:
-    """(worker type, PS type, zeta, N) that can end within the slots."""
-    return [(w, p, q, n + 1) for w, p, q, n in np.argwhere(length <= slots).tolist()]
+def _window(model: Any, instance: AstraeaInstance, sets: Ranges, now: int, must: bool) -> None:
+    """(3m), (3n), and run; nothing before the arrival (3l); o (4a)."""
+    jobs, T = sets.jobs, sets.T
+    early = [(j, t) for j in jobs for t in T if t < max(instance.jobs[j].arrival + 1, now)]
+
+    @model.Constraint(jobs if must else [], doc="(4a) every job is scheduled")
+    def eq_4a(m: Any, j: int) -> Any:
+        return m.o[j] == 1
+
+    @model.Constraint(jobs, doc="(3n) a scheduled job begins once")
+    def eq_3n(m: Any, j: int) -> Any:
+        return pyo.quicksum(m.begin[j, t] for t in T) == m.o[j]
+
+    @model.Constraint(jobs, doc="(3m) a scheduled job ends once")
+    def eq_3m(m: Any, j: int) -> Any:
+        return pyo.quicksum(m.end[j, t] for t in T) == m.o[j]
+
+    @model.Constraint(jobs, T, doc="(3m) it runs from its begin to its end")
+    def eq_3m_run(m: Any, j: int, t: int) -> Any:
+        begun = pyo.quicksum(m.begin[j, u] for u in range(1, t + 1))
+        return m.run[j, t] == begun - pyo.quicksum(m.end[j, u] for u in range(1, t))
+
+    @model.Constraint(early, doc="(3l) no begin before the arrival")
+    def eq_3l(m: Any, j: int, t: int) -> Any:
+        return m.begin[j, t] == 0
 
 
-def _window(model: Any, instance: AstraeaInstance, j: int, now: int) -> None:
-    """(3m), (3n), and run; nothing before the arrival (3l)."""
-    T = range(1, instance.horizon + 1)
-    model.eq_3n.add(pyo.quicksum(model.begin[j, t] for t in T) == model.o[j])
-    model.eq_3m.add(pyo.quicksum(model.end[j, t] for t in T) == model.o[j])
-    for t in T:
-        begun = pyo.quicksum(model.begin[j, u] for u in range(1, t + 1))
-        ended = pyo.quicksum(model.end[j, u] for u in range(1, t))
-        model.eq_3m.add(model.run[j, t] == begun - ended)
-        if t < max(instance.jobs[j].arrival + 1, now):
-            model.eq_3l.add(model.begin[j, t] == 0)
+def _counts(model: Any, instance: AstraeaInstance, sets: Ranges) -> None:
+    """(3e)-(3h), (3l): how many workers and PSs run, unchanged from begin to end."""
+    jobs, S, W, P, T = sets.jobs, sets.S, sets.W, sets.P, sets.T
+    sides = (1, -1)
+
+    @model.Constraint(jobs, T, doc="(3e) no more workers than chunks")
+    def eq_3e(m: Any, j: int, t: int) -> Any:
+        workers = pyo.quicksum(m.y[j, s, w, t] for s in S for w in W)
+        return workers <= instance.jobs[j].chunks
+
+    @model.Constraint(jobs, T, doc="(3g) a running job has a PS")
+    def eq_3g(m: Any, j: int, t: int) -> Any:
+        return pyo.quicksum(m.z[j, s, p, t] for s in S for p in P) >= m.run[j, t]
+
+    @model.Constraint(jobs, S, W, T, doc="(3l) workers only while the job runs")
+    def eq_3l_y(m: Any, j: int, s: int, w: int, t: int) -> Any:
+        return m.y[j, s, w, t] <= sets.most_y[j, s, w] * m.run[j, t]
+
+    @model.Constraint(jobs, S, P, T, doc="(3l) PSs only while the job runs")
+    def eq_3l_z(m: Any, j: int, s: int, p: int, t: int) -> Any:
+        return m.z[j, s, p, t] <= sets.most_z[j, s, p] * m.run[j, t]
+
+    def still(m: Any, j: int, t: int) -> Any:
+        return 2 - m.run[j, t] - m.run[j, t + 1]
+
+    @model.Constraint(jobs, S, W, T[:-1], sides, doc="(3f) workers do not change on the way")
+    def eq_3f(m: Any, j: int, s: int, w: int, t: int, side: int) -> Any:
+        change = m.y[j, s, w, t] - m.y[j, s, w, t + 1]
+        return side * change <= sets.most_y[j, s, w] * still(m, j, t)
+
+    @model.Constraint(jobs, S, P, T[:-1], sides, doc="(3h) PSs do not change on the way")
+    def eq_3h(m: Any, j: int, s: int, p: int, t: int, side: int) -> Any:
+        change = m.z[j, s, p, t] - m.z[j, s, p, t + 1]
+        return side * change <= sets.most_z[j, s, p] * still(m, j, t)
 
 
-def _placement(
-    model: Any,
-    instance: AstraeaInstance,
-    j: int,
-    most_y: Mapping[tuple[int, int, int], int],
-    most_z: Mapping[tuple[int, int, int], int],
-) -> None:
-    """(3e)-(3j), (3l) of one job."""
-    S, W, P = (range(n) for n in (*instance.worker_count.shape, len(instance.ps_types)))
-    T = range(1, instance.horizon + 1)
-    b_w, b_p = instance.worker_bandwidth, instance.ps_bandwidth
-    chunks = instance.jobs[j].chunks
-    y, z, run, on, hosts = model.y, model.z, model.run, model.on, model.hosts
-    for t in T:
-        model.eq_3e.add(pyo.quicksum(y[j, s, w, t] for s in S for w in W) <= chunks)
-        model.eq_3g.add(pyo.quicksum(z[j, s, p, t] for s in S for p in P) >= run[j, t])
-        for s in S:
-            for w in W:
-                model.eq_3l.add(y[j, s, w, t] <= most_y[j, s, w] * run[j, t])
-                model.eq_3j.add(y[j, s, w, t] <= most_y[j, s, w] * on[j, s])
-            for p in P:
-                model.eq_3l.add(z[j, s, p, t] <= most_z[j, s, p] * run[j, t])
-                model.eq_3j.add(z[j, s, p, t] <= most_z[j, s, p] * on[j, s])
-                model.eq_3i.add(z[j, s, p, t] <= most_z[j, s, p] * hosts[j, s])
-            sent = [float(b_w[w]) * y[j, h, w, t] for h in S if h != s for w in W]
-            received = pyo.quicksum(float(b_p[p]) * z[j, s, p, t] for p in P)
-            most = most_workers(instance, instance.jobs[j]) * float(b_w.max())
-            model.eq_3i.add(pyo.quicksum(sent) <= received + most * (1 - hosts[j, s]))
-            if t < instance.horizon:
-                still = 2 - run[j, t] - run[j, t + 1]
-                for w in W:
-                    _equal(model.eq_3f, y[j, s, w, t], y[j, s, w, t + 1], most_y[j, s, w] * still)
-                for p in P:
-                    _equal(model.eq_3h, z[j, s, p, t], z[j, s, p, t + 1], most_z[j, s, p] * still)
-    # (3j): zeta = 1 iff exactly one server holds anything.
-    for s in S:
-        held = [y[j, s, w, t] for w in W for t in T] + [z[j, s, p, t] for p in P for t in T]
-        model.eq_3j.add(on[j, s] <= pyo.quicksum(held))
-    used = pyo.quicksum(on[j, s] for s in S)
-    model.eq_3j.add(used <= 1 + (len(S) - 1) * (1 - model.zeta[j]))
-    model.eq_3j.add(used >= 2 * model.o[j] - model.zeta[j])
-    model.eq_3j.add(model.zeta[j] <= model.o[j])
+def _hosts(model: Any, instance: AstraeaInstance, sets: Ranges) -> None:
+    """(3i), for the servers that hold a PS."""
+    jobs, S, W, P, T = sets.jobs, sets.S, sets.W, sets.P, sets.T
+    worker_mbps, ps_mbps = instance.worker_bandwidth.tolist(), instance.ps_bandwidth.tolist()
+
+    @model.Constraint(jobs, S, P, T, doc="(3i) which servers hold a PS")
+    def eq_3i_z(m: Any, j: int, s: int, p: int, t: int) -> Any:
+        return m.z[j, s, p, t] <= sets.most_z[j, s, p] * m.hosts[j, s]
+
+    @model.Constraint(jobs, S, T, doc="(3i) a host's PSs have bandwidth for the workers elsewhere")
+    def eq_3i(m: Any, j: int, s: int, t: int) -> Any:
+        sent = pyo.quicksum(worker_mbps[w] * m.y[j, h, w, t] for h in S if h != s for w in W)
+        received = pyo.quicksum(ps_mbps[p] * m.z[j, s, p, t] for p in P)
+        most = most_workers(instance, instance.jobs[j]) * max(worker_mbps)
+        return sent <= received + most * (1 - m.hosts[j, s])
 
 
-def _equal(rows: Any, one: Any, other: Any, slack: Any) -> None:
-    rows.add(one - other <= slack)
-    rows.add(other - one <= slack)
+def _one_server(model: Any, sets: Ranges) -> None:
+    """(3j): zeta = 1 iff exactly one server holds anything."""
+    jobs, S, W, P, T = sets.jobs, sets.S, sets.W, sets.P, sets.T
+
+    @model.Constraint(jobs, S, W, T, doc="(3j) a worker's server is used")
+    def eq_3j_y(m: Any, j: int, s: int, w: int, t: int) -> Any:
+        return m.y[j, s, w, t] <= sets.most_y[j, s, w] * m.on[j, s]
+
+    @model.Constraint(jobs, S, P, T, doc="(3j) a PS's server is used")
+    def eq_3j_z(m: Any, j: int, s: int, p: int, t: int) -> Any:
+        return m.z[j, s, p, t] <= sets.most_z[j, s, p] * m.on[j, s]
+
+    @model.Constraint(jobs, S, doc="(3j) a used server holds something")
+    def eq_3j_on(m: Any, j: int, s: int) -> Any:
+        held = [m.y[j, s, w, t] for w in W for t in T] + [m.z[j, s, p, t] for p in P for t in T]
+        return m.on[j, s] <= pyo.quicksum(held)
+
+    @model.Constraint(jobs, doc="(3j) zeta = 1: one server at most is used")
+    def eq_3j(m: Any, j: int) -> Any:
+        used = pyo.quicksum(m.on[j, s] for s in S)
+        return used <= 1 + (len(S) - 1) * (1 - m.zeta[j])
+
+    @model.Constraint(jobs, doc="(3j) zeta = 0: several servers are used")
+    def eq_3j_several(m: Any, j: int) -> Any:
+        return pyo.quicksum(m.on[j, s] for s in S) >= 2 * m.o[j] - m.zeta[j]
+
+    @model.Constraint(jobs, doc="(3j) only a scheduled job stands anywhere")
+    def eq_3j_o(m: Any, j: int) -> Any:
+        return m.zeta[j] <= m.o[j]
 
 
-def _work(model: Any, instance: AstraeaInstance, j: int, length: NDArray[np.int64]) -> None:
+def _work(model: Any, instance: AstraeaInstance, sets: Ranges) -> None:
     """(3k): one pace; its types, zeta and N are those of y and z; its duration passes."""
-    S, W, P = (range(n) for n in (*instance.worker_count.shape, len(instance.ps_types)))
-    T = range(1, instance.horizon + 1)
-    chunks = most_workers(instance, instance.jobs[j])
-    mine = _paces(length, instance.horizon)
-    pace, run = model.pace, model.run
-    model.eq_3k.add(pyo.quicksum(pace[(j, *i)] for i in mine) == model.o[j])
-    model.eq_3k.add(pyo.quicksum(pace[(j, *i)] for i in mine if i[2] == 1) == model.zeta[j])
-    least = pyo.quicksum(int(length[i[0], i[1], i[2], i[3] - 1]) * pace[(j, *i)] for i in mine)
-    model.eq_3k.add(pyo.quicksum(run[j, t] for t in T) >= least)
-    for t in T:
-        for w in W:
-            count = pyo.quicksum(i[3] * pace[(j, *i)] for i in mine if i[0] == w)
-            there = pyo.quicksum(model.y[j, s, w, t] for s in S)
-            model.eq_3k.add(there <= count)
-            model.eq_3k.add(there >= count - chunks * (1 - run[j, t]))
-        for p in P:
-            total = int(instance.ps_count[:, p].sum())
-            chosen = pyo.quicksum(pace[(j, *i)] for i in mine if i[1] == p)
-            model.eq_3k.add(pyo.quicksum(model.z[j, s, p, t] for s in S) <= total * chosen)
+    jobs, S, W, P, T = sets.jobs, sets.S, sets.W, sets.P, sets.T
+    paces, length = sets.paces, sets.length
+    most = {j: most_workers(instance, instance.jobs[j]) for j in jobs}
+    total_ps = instance.ps_count.sum(axis=0).tolist()
+
+    @model.Constraint(jobs, doc="(3k) a scheduled job has one pace")
+    def eq_3k_one(m: Any, j: int) -> Any:
+        return pyo.quicksum(m.pace[i] for i in paces[j]) == m.o[j]
+
+    @model.Constraint(jobs, doc="(3k) the pace is that of one server, or of several")
+    def eq_3k_zeta(m: Any, j: int) -> Any:
+        return pyo.quicksum(m.pace[i] for i in paces[j] if i[3] == 1) == m.zeta[j]
+
+    @model.Constraint(jobs, doc="(3k) the job runs as long as its pace asks for")
+    def eq_3k(m: Any, j: int) -> Any:
+        least = (int(length[j][i[1], i[2], i[3], i[4] - 1]) * m.pace[i] for i in paces[j])
+        return pyo.quicksum(m.run[j, t] for t in T) >= pyo.quicksum(least)
+
+    count = {
+        (j, w): pyo.quicksum(i[4] * model.pace[i] for i in paces[j] if i[1] == w)
+        for j in jobs
+        for w in W
+    }
+
+    @model.Constraint(jobs, W, T, doc="(3k) no more workers than the pace has")
+    def eq_3k_y(m: Any, j: int, w: int, t: int) -> Any:
+        return pyo.quicksum(m.y[j, s, w, t] for s in S) <= count[j, w]
+
+    @model.Constraint(jobs, W, T, doc="(3k) all workers of the pace while the job runs")
+    def eq_3k_all(m: Any, j: int, w: int, t: int) -> Any:
+        there = pyo.quicksum(m.y[j, s, w, t] for s in S)
+        return there >= count[j, w] - most[j] * (1 - m.run[j, t])
+
+    @model.Constraint(jobs, P, T, doc="(3k) PSs of the pace's type only")
+    def eq_3k_z(m: Any, j: int, p: int, t: int) -> Any:
+        chosen = pyo.quicksum(m.pace[i] for i in paces[j] if i[2] == p)
+        return pyo.quicksum(m.z[j, s, p, t] for s in S) <= int(total_ps[p]) * chosen
 
 
-def _capacities(model: Any, instance: AstraeaInstance, jobs: list[int], free: Array) -> None:
-    """(3a)-(3d), with what fixed rows take off the right sides."""
-    S, split = range(len(instance.servers)), len(instance.worker_types)
-    model.capacity_rows = {}
-    for r in range(free.shape[2]):
-        if r < split:
-            variable, k, shared, own = model.y, r, model.eq_3a, model.eq_3c
-            quota = int(instance.worker_quota[:, k].sum())
-            count = int(instance.worker_count[:, k].sum())
-        else:
-            variable, k, shared, own = model.z, r - split, model.eq_3b, model.eq_3d
-            quota = int(instance.ps_quota[:, k].sum())
-            count = int(instance.ps_count[:, k].sum())
-        for t in range(1, instance.horizon + 1) if jobs else ():
-            use = {s: [variable[j, s, k, t] for j in jobs] for s in S}
-            everything = [item for items in use.values() for item in items]
-            taken = count - float(free[t - 1, :, r].sum())
-            # (3a), (3b): moving the others' use to the left, every tenant has the same row.
-            shared.add(pyo.quicksum(everything) <= quota - taken)
-            for s in S:
-                row = own.add(pyo.quicksum(use[s]) <= float(free[t - 1, s, r]))
-                model.capacity_rows[s, r, t] = row
+def _capacities(model: Any, instance: AstraeaInstance, sets: Ranges, free: Array) -> None:
+    """(3a)-(3d), with what fixed rows take off the right sides.
+
+    In (3a), (3b) the others' use is moved to the left: every tenant then has the same row.
+    """
+    jobs, S, W, P = sets.jobs, sets.S, sets.W, sets.P
+    T = sets.T if jobs else range(0)
+    split = len(W)
+    left = free.tolist()
+    taken = (np.concatenate([instance.worker_count, instance.ps_count], axis=1) - free).sum(axis=1)
+    quota = np.concatenate([instance.worker_quota, instance.ps_quota], axis=1).sum(axis=0)
+    shared = (quota - taken).tolist()
+
+    @model.Constraint(W, T, doc="(3a) workers within the quotas of all tenants")
+    def eq_3a(m: Any, w: int, t: int) -> Any:
+        return pyo.quicksum(m.y[j, s, w, t] for j in jobs for s in S) <= shared[t - 1][w]
+
+    @model.Constraint(P, T, doc="(3b) PSs within the quotas of all tenants")
+    def eq_3b(m: Any, p: int, t: int) -> Any:
+        return pyo.quicksum(m.z[j, s, p, t] for j in jobs for s in S) <= shared[t - 1][split + p]
+
+    @model.Constraint(S, W, T, doc="(3c) workers of a server")
+    def eq_3c(m: Any, s: int, w: int, t: int) -> Any:
+        return pyo.quicksum(m.y[j, s, w, t] for j in jobs) <= left[t - 1][s][w]
+
+    @model.Constraint(S, P, T, doc="(3d) PSs of a server")
+    def eq_3d(m: Any, s: int, p: int, t: int) -> Any:
+        return pyo.quicksum(m.z[j, s, p, t] for j in jobs) <= left[t - 1][s][split + p]
 
 
-def extract_literal(
-    model: pyo.ConcreteModel, instance: AstraeaInstance, formulation: str | None
-) -> AstraeaSolution:
-    """Solution at the variables' values."""
-    rows: dict[str, Any] = dict(model.fixed)
+def read_printed(model: Any, instance: AstraeaInstance) -> dict[str, AstraeaRow]:
+    """Rows of the scheduled open jobs at the variables' values."""
+    rows: dict[str, AstraeaRow] = {}
     S = range(len(instance.servers))
     for j in model.o:
         slots = [t for t in range(1, instance.horizon + 1) if (model.run[j, t].value or 0) > 0.5]
         if not slots:
             continue
-        (w, p) = max(
-            ((item.value or 0.0, index[1], index[2])
-             for index, item in model.pace.items() if index[0] == j)
-        )[1:]  # fmt: skip
+        _, w, p = max(
+            (item.value or 0.0, index[1], index[2])
+            for index, item in model.pace.items()
+            if index[0] == j
+        )
         workers = np.array([round(model.y[j, s, w, slots[0]].value) for s in S])
         ps = np.array([round(model.z[j, s, p, slots[0]].value) for s in S])
-        rows[instance.jobs[j].name] = (AstraeaRow(slots[0], slots[-1], w, p, workers, ps),)
-    return AstraeaSolution(instance, rows, formulation)
+        rows[instance.jobs[j].name] = AstraeaRow(slots[0], slots[-1], w, p, workers, ps)
+    return rows
 
 
-def load_literal(model: pyo.ConcreteModel, solution: AstraeaSolution) -> None:
+def load_printed(model: Any, solution: AstraeaSolution) -> None:
     """Set every variable from a feasible solution."""
-    instance: AstraeaInstance = model.instance
+    instance = solution.instance
     for variable in model.component_data_objects(pyo.Var):
         variable.set_value(0, skip_validation=True)
     for j in model.o:
@@ -263,16 +415,3 @@ def load_literal(model: pyo.ConcreteModel, solution: AstraeaSolution) -> None:
                 model.run[j, t].value = 1
                 model.y[j, s, row.worker_type, t].value = count
                 model.z[j, s, row.ps_type, t].value = ps
-
-
-def literal_prices(
-    model: pyo.ConcreteModel, duals: Mapping[Any, float], workers: Array, ps: Array
-) -> None:
-    """Write duals of (3c) and (3d) into arrays of shapes (S, W, T) and (S, P, T)."""
-    split = workers.shape[1]
-    for (s, r, t), row in model.capacity_rows.items():
-        price = max(0.0, duals.get(row, 0.0))
-        if r < split:
-            workers[s, r, t - 1] = price
-        else:
-            ps[s, r - split, t - 1] = price

@@ -98,7 +98,7 @@ class BatchschedDual(DualProgram):
         return np.array([max(0.0, u.value or 0.0) for u in self.model.u.values()], dtype=float)
 
     def violations(self, best: Best | None = None) -> list[Violation]:
-        """Rows of (9)/(18) that the present point breaks, over all schedules; `best` is not used."""
+        """Rows of (9)/(18) that the present point breaks, over all schedules."""
         names = [job.name for job in self.instance.jobs]
         payoffs = dict(zip(names, self.payoffs().tolist(), strict=True))
         return dual_violations(self.instance, self.last, self.prices()["capacity"], payoffs)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -69,8 +69,6 @@ class BatchschedProgram(OfflineProgram):
         Positions of the open jobs.
     blocks : dict
         Blocks of the open jobs by position, in the ``modes`` form.
-    incumbent : BatchschedSolution, optional
-        The schedule from which the time limit follows.
     """
 
     SYMBOLS = SYMBOLS
@@ -81,7 +79,6 @@ class BatchschedProgram(OfflineProgram):
     slots: int
     jobs: list[int]
     blocks: dict[int, WindowBlock] = field(default_factory=lambda: dict[int, WindowBlock]())
-    incumbent: BatchschedSolution | None = None
 
     def label(self, index: str, value: Any) -> Any:
         """Names of jobs, servers, resources and types."""
@@ -90,7 +87,7 @@ class BatchschedProgram(OfflineProgram):
 
     def extract(self) -> BatchschedSolution:
         """Solution at the variables' present values."""
-        rows = dict(self.fixed)
+        rows: dict[str, Sequence[BatchschedRow]] = {**self.fixed}
         if self.form == PRINTED:
             found = read_printed(self.model, self.instance, self.jobs, self.slots)
             rows |= {name: (row,) for name, row in found.items()}

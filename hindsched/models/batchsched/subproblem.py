@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +70,7 @@ class BatchschedSubproblem(Subproblem):
 
     def extract(self) -> BatchschedSolution:
         """The job's schedule at the variables' values."""
-        rows: dict[str, tuple[BatchschedRow, ...]] = {}
+        rows: dict[str, Sequence[BatchschedRow]] = {}
         window = self.block.read(self.instance)
         if window is not None:
             rows[self.instance.jobs[self.position].name] = (BatchschedRow(*window),)

@@ -33,6 +33,6 @@ def index_label(instance: BatchschedInstance, index: str, value: Any) -> Any:
         return instance.resources[value]
     if index == "worker type":
         return instance.worker_types[value].name
-    if index == "PS type" and instance.has_ps:
+    if index == "PS type" and instance.ps_types is not None:
         return instance.ps_types[value].name
     return None

@@ -181,7 +181,7 @@ class ModelRound(TenantRound):
             return None
         local = job.model_copy(update={"arrival": 0})
         alone = instance.with_fields(horizon=self.slots, jobs=(local,))
-        model = models.build_subproblem(alone, 0, values=values)
+        program = models.build_subproblem(alone, 0, values=values)
         split, servers = len(instance.worker_types), len(instance.servers)
         price = np.repeat(self.ledger.prices().T[None], servers, axis=0)
         tenant = instance.tenant_index[job.tenant]
@@ -189,8 +189,7 @@ class ModelRound(TenantRound):
         if not shared:
             parts = (self.unused_workers[:, tenant], self.unused_ps[:, tenant])
             quota = np.concatenate(parts, axis=1).astype(float)
-        models.set_subproblem(
-            model,
+        program.set(
             {"worker_capacity": price[:, :split], "ps_capacity": price[:, split:]},
             {
                 "worker_capacity": self.free_workers.transpose(1, 2, 0).astype(float),
@@ -198,14 +197,12 @@ class ModelRound(TenantRound):
             },
             quota,
         )
-        result = solve_program(model, EXACT)
+        result = solve_program(program.model, EXACT)
         if result.status == Status.INFEASIBLE:
             return None
         if result.status != Status.OPTIMAL:
             raise SolveFailed(f"subproblem of {job.name}: {result.status}")
-        solution = models.extract(model, alone)
-        assert solution is not None
-        row = solution.rows[job.name][0]
+        row = program.extract().rows[job.name][0]
         free_of_charge = self.offer_of(row, 0.0)
         paid = self.ledger.prices(row.first, row.last) @ free_of_charge.demand
         return replace(free_of_charge, cost=float(paid.sum()))

@@ -74,7 +74,7 @@ class Reoptimise(OnlineAlgorithm):
         program = offline_program(
             known, formulation, commitments=commitments, **getattr(module, "ON_SERVERS", {})
         )
-        start = getattr(program.model, "incumbent", None) or self._extended_plan(known)
+        start = program.incumbent or self._extended_plan(known)
         if start is not None:
             program.load(start)
         result = solve_program(program.model, self.options, start=start is not None)

@@ -1,0 +1,95 @@
+"""What astraea's block is built on: a cluster of unit demands, revenues, symbols and names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from numpy.typing import NDArray
+
+from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
+from hindsched.models.astraea.printed import PRINTED_SYMBOLS, REVENUE
+from hindsched.models.declared import Symbol
+from hindsched.models.windows import WINDOW_SYMBOLS, BlockNumbers, WindowBlock
+
+Array = NDArray[np.float64]
+BLOCK = BlockNumbers(
+    "eq_3l",
+    "(3l) no worker of a window that is not chosen",
+    "eq_3i",
+    "(3i) the chosen mode's workers beside no PS",
+)
+SYMBOLS: Mapping[str, Symbol] = {
+    **PRINTED_SYMBOLS,
+    "u": WINDOW_SYMBOLS["u"],
+    "y": Symbol("worker type, duration, slot, server | job, server, worker type, slot", "workers"),
+    "eq_3c": Symbol("server, worker type, slot", f"{REVENUE} a worker"),
+    "eq_3d": Symbol("server, PS type, slot", f"{REVENUE} a PS"),
+    "eq_3i": Symbol("worker type, duration, slot | job, server, slot", f"{REVENUE} a worker"),
+    "eq_3k": Symbol("job", REVENUE),
+    "eq_3l": Symbol("worker type, duration, slot, server | job, slot", f"{REVENUE} a worker"),
+    "eq_9a": Symbol("server, worker or PS type, slot", f"{REVENUE} a worker or PS"),
+}
+
+
+@dataclass(frozen=True)
+class UnitCluster:
+    """Servers whose resources are counts of workers and PSs by type; a `WindowCluster`."""
+
+    server_capacity: Array
+    worker_demand: Array
+    ps_demand: Array
+    worker_bandwidth: Array
+    ps_bandwidth: Array
+    has_ps: bool = True
+
+    @classmethod
+    def of(cls, instance: AstraeaInstance) -> UnitCluster:
+        """Build the cluster of an instance."""
+        units = np.eye(len(instance.worker_types) + len(instance.ps_types))
+        split = len(instance.worker_types)
+        return cls(
+            np.concatenate([instance.worker_count, instance.ps_count], axis=1).astype(float),
+            units[:split],
+            units[split:],
+            instance.worker_bandwidth,
+            instance.ps_bandwidth,
+        )
+
+
+def index_label(instance: AstraeaInstance, index: str, value: Any) -> Any:
+    """Name behind an index value; None where the value is its own name."""
+    kinds = [*instance.worker_types, *instance.ps_types]
+    if index == "server":
+        return instance.servers[value].name
+    if index == "worker type":
+        return instance.worker_types[value]
+    if index == "PS type":
+        return instance.ps_types[value]
+    return kinds[value] if index == "worker or PS type" else None
+
+
+def last_worthwhile_slot(instance: AstraeaInstance, job: AstraeaJob) -> int:
+    """Last slot at which completing the job earns something; 0 if none."""
+    for slot in range(instance.horizon, job.arrival, -1):
+        if instance.revenue(job, slot) > 0:
+            return slot
+    return 0
+
+
+def revenue_of(
+    block: WindowBlock, instance: AstraeaInstance, job: AstraeaJob, values: Array | None = None
+) -> Any:
+    """``sum f(t + d - 1) u``, or with given values by slot in place of f."""
+    table = block.columns.table.tuples()
+    if values is None:
+        values = np.zeros(instance.horizon + 1)
+        for slot in range(job.arrival + 1, instance.horizon + 1):
+            values[slot] = instance.revenue(job, slot)
+    return pyo.quicksum(
+        float(values[index[1] + table[index[0]][4] - 1]) * block.block.u[index]
+        for index in block.columns.u
+    )

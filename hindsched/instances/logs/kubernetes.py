@@ -45,6 +45,7 @@ def read(reading: Reading) -> None:
     lines, mark = peek(reading.source.lines())
     if mark in ("{", "["):
         reading.row_word = "pod"
+        reading.refuse_columns("JSON of kubectl")
         reading.columns = {role: JSON_NAMES[role] for role in reading.columns}
         pods = _pods(reading, lines)
         while rows := list(islice(pods, CHUNK_ROWS)):

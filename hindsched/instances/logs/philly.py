@@ -29,6 +29,7 @@ def read(reading: Reading) -> None:
     """Read the list of jobs."""
     reading.row_word = "job"
     by = reading.choice("user", ("user", "vc"))
+    reading.refuse_columns("the JSON log")
     lines, mark = peek(reading.source.lines())
     if mark not in ("[", "{"):
         rule = "must be the published JSON log; the derived CSV file has no start times"

@@ -104,6 +104,11 @@ class Reading:
             rule = f"must have at most {most + SPARE_LINES} lines (most_rows)"
             raise InputError(self.source.name, f"{number} lines or more", rule)
 
+    def refuse_columns(self, what: str) -> None:
+        """Refuse columns that the user named where there are none."""
+        if self.said:
+            raise InputError("column", ", ".join(sorted(self.said)), f"{what} has no columns")
+
     def choice(self, setting: str, known: tuple[str, ...]) -> str:
         """Value of a setting that is one of some words."""
         value = self.settings[setting]

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from hindsched.errors import InputError
 from hindsched.instances.logs.capacity import pool
 from hindsched.instances.logs.reading import Format, Reading
 from hindsched.instances.logs.table import CHUNK_ROWS, Chunk
@@ -33,6 +34,9 @@ UNFINISHED, LAST_BURSTS = 2, (3, 4)
 
 def read(reading: Reading) -> None:
     """Read the header, then the jobs."""
+    for role, column in reading.columns.items():
+        if column not in FIELDS:
+            raise InputError("column", f"{role}={column}", f"must be one of {', '.join(FIELDS)}")
     header: dict[str, str] = {}
     submits = reading.choice("submits", ("header", "submits", "starts"))
     lines = _numbered(reading.source.lines(), header)

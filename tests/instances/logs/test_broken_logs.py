@@ -108,6 +108,8 @@ BROKEN: list[tuple[str, str, str | bytes, dict[str, Any], str]] = [
     ("window", "csv", CSV, {"submitted_from": "2024-01-01T00:00:00Z"}, "submitted_from"),
     ("SWF width", "swf", SWF + "2 0 0\n", {}, "row 3, column (all): 3 numbers"),
     ("SWF wait", "swf", SWF.replace("1 0 0", "1 0 -7"), {}, "row 2, column wait: -7"),
+    ("SWF column", "swf", SWF, {"columns": {"gpus": "procs"}}, "gpus=procs: must be one of job"),
+    ("JSON column", "kubernetes", pod(), {"columns": {"gpus": "gpus"}}, "kubectl has no columns"),
     ("SWF text", "swf", SWF.replace("1 0 0 10", "1 0 0 ten"), {}, "row 2, column run: ten"),
     ("SWF header", "swf", "; MaxProcs: 8\n", {}, "no row can be judged"),
     ("SWF unknown", "swf", SWF.replace("1 0 0", "1 0 -1"), {}, "wait unknown"),

@@ -1,1 +1,0 @@
-"""Audits: anybody's schedule judged."""

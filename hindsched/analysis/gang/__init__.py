@@ -1,0 +1,1 @@
+"""Audits: anybody's schedule of rigid jobs judged."""

@@ -7,8 +7,9 @@ placement is and what work is.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from hindsched.online.protocol import Environment
 from hindsched.solutions.base import Assignment
@@ -36,8 +37,28 @@ class Placement:
         return sum(self.workers.values())
 
 
+Gangs = Literal["drawn", "half", "ideal"]
+"""How wide the gangs of rivals with a fixed number of workers are: requested in the file or else
+drawn, half of the most that the job can use, or the most."""
+
+
+def gang_width(gangs: Gangs, drawn: Callable[[], int], most: int) -> int:
+    """Workers of a fixed gang, at most `most`."""
+    if gangs == "drawn":
+        return min(drawn(), most)
+    return most if gangs == "ideal" else -(-most // 2)
+
+
 class Cluster(ABC):
-    """Free capacity, placement and progress; a baseline books on it and never elsewhere."""
+    """Free capacity, placement and progress; a baseline books on it and never elsewhere.
+
+    Attributes
+    ----------
+    gangs : {"drawn", "half", "ideal"}
+        Width of fixed gangs, set by the baseline.
+    """
+
+    gangs: Gangs = "drawn"
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
@@ -79,8 +100,12 @@ class Cluster(ABC):
         """Most workers the job can use at once on the empty cluster."""
 
     @abstractmethod
+    def drawn_workers(self, job: Any) -> int:
+        """Gang size requested in the file, or else drawn by (seed, job name)."""
+
     def fixed_workers(self, job: Any) -> int:
-        """Fixed gang size: requested, or drawn from (seed, job name)."""
+        """Fixed gang size, by the cluster's `gangs`."""
+        return gang_width(self.gangs, lambda: self.drawn_workers(job), self.max_workers(job))
 
     @abstractmethod
     def dominant_share(self, job: Any, workers: int) -> float:

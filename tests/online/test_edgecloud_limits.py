@@ -21,8 +21,8 @@ LIMITED = tiny_instances(
 )
 
 
-def runs_well(tiny, name):
-    result = simulate(tiny, name)
+def runs_well(tiny, name, **settings):
+    result = simulate(tiny, name, settings=settings)
     assert result.violations == []
     assert all(result.solution.completion(one.name) is not None for one in tiny.jobs)
     return result
@@ -169,7 +169,7 @@ def test_gangs_reserve_storage_on_arrival(name):
         job("j0", 1, 3, 2, 2, up, chunk_gb=1, requested_workers=2),
         job("j1", 1, 3, 2, 2, up, chunk_gb=1, requested_workers=3),
     ]
-    result = runs_well(instance(servers, jobs), name)
+    result = runs_well(instance(servers, jobs), name, gangs="drawn", cloud=False)
     runs = result.solution.runs
     used = {(int(j), int(w)) for j, w in zip(runs.job, runs.place, strict=True)}
     assert used == {(0, 2), (0, 0), (1, 1)}

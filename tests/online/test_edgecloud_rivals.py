@@ -17,6 +17,9 @@ TINY = settings(
 PAIR = [{"name": "a", "workers": ["t1", "t1"], "ps": ["p", "p"]}]
 UP = {"a": 0, "cloud": 50}
 
+AS_DRAWN = {"gangs": "drawn", "cloud": False}
+"""Gangs as requested, which do not leave for the cloud."""
+
 
 def gang_jobs():
     """Two workers: a gang of 2 with 8 slots of work, then gangs of 1 and 2 that are shorter."""
@@ -35,7 +38,7 @@ def spans(result, name):
 def test_srtf_by_hand():
     """long runs in 1; short (2 left) beats long (3 left) in 2; pair (1 left) ties short in 3 and
     waits, because short came first; long resumes last."""
-    result = simulate(instance(PAIR, gang_jobs()), "srtf")
+    result = simulate(instance(PAIR, gang_jobs()), "srtf", settings=AS_DRAWN)
     assert spans(result, "short") == [(2, 3)]
     assert spans(result, "pair") == [(4, 4)]
     assert spans(result, "long") == [(1, 1), (5, 7)]
@@ -45,7 +48,9 @@ def test_srtf_by_hand():
 
 def test_tiresias_l_by_hand():
     """Limit 2 worker-slots: long falls to the second queue after slot 1, short after slot 3."""
-    result = simulate(instance(PAIR, gang_jobs()), "tiresias-l", settings={"limits_s": [2.0]})
+    result = simulate(
+        instance(PAIR, gang_jobs()), "tiresias-l", settings={"limits_s": [2.0], **AS_DRAWN}
+    )
     assert spans(result, "long") == [(1, 1), (5, 7)]
     assert spans(result, "short") == [(2, 3)]
     assert spans(result, "pair") == [(4, 4)]
@@ -54,8 +59,9 @@ def test_tiresias_l_by_hand():
 def test_tiresias_l_promotes_who_waited():
     jobs = [job("first", 1, 1, 9, 9, UP), job("second", 2, 1, 9, 9, UP)]
     one = [{"name": "a", "workers": ["t1"], "ps": ["p"]}]
-    plain = simulate(instance(one, jobs), "tiresias-l", settings={"limits_s": [3.0]})
-    fair = simulate(instance(one, jobs), "tiresias-l", settings={"limits_s": [3.0], "promote": 1.0})
+    plain = simulate(instance(one, jobs), "tiresias-l", settings={"limits_s": [3.0], **AS_DRAWN})
+    settings = {"limits_s": [3.0], "promote": 1.0, **AS_DRAWN}
+    fair = simulate(instance(one, jobs), "tiresias-l", settings=settings)
     assert spans(plain, "first")[0] == (1, 3)
     assert spans(plain, "second")[0] == (4, 6)
     assert fair.solution.preemptions.sum() >= plain.solution.preemptions.sum()
@@ -81,7 +87,7 @@ def test_all_cloud_takes_upload_plus_work(tiny):
 def test_gangs_are_all_or_nothing(tiny):
     """In every slot a job of the edge runs on its whole gang or on nothing."""
     for name in ("srtf", "tiresias-l"):
-        result = simulate(tiny, name)
+        result = simulate(tiny, name, settings=AS_DRAWN)
         assert result.violations == []
         runs = result.solution.runs
         for j, one in enumerate(tiny.jobs):
@@ -105,7 +111,7 @@ def test_srtf_serves_the_shortest_first(tiny):
             for one in tiny.jobs
         ],
     )  # fmt: skip
-    runs = simulate(alone, "srtf").solution.runs
+    runs = simulate(alone, "srtf", settings=AS_DRAWN).solution.runs
     left = (alone.chunks * alone.edge_slots).astype(int)
     ready = alone.arrivals + alone.upload[:, 0]
     owner = {}
@@ -153,3 +159,20 @@ def test_batchsche_never_preempts(tiny):
     for interval in result.report["intervals"]:
         assert interval["first_slot"] > interval["horizon"]
     assert all(starts[one.name] > one.arrival for one in tiny.jobs)
+
+
+def test_gangs_are_as_wide_as_they_can_be_unless_drawn():
+    """Four chunks, three workers, two requested: widths 3, 2 and 2."""
+    three = [{"name": "a", "workers": ["t1"] * 3, "ps": ["p"]}]
+    tiny = instance(three, [job("j", 1, 4, 3, 2, {"a": 0, "cloud": 60}, requested_workers=2)])
+    for gangs, width in (("ideal", 3), ("half", 2), ("drawn", 2)):
+        runs = simulate(tiny, "srtf", settings={"gangs": gangs}).solution.runs
+        assert len(set(runs.place.tolist())) == width
+
+
+def test_batchsche_chooses_how_many_workers():
+    """Alone and with time to spare it takes all workers at once: elastic, whatever is requested."""
+    three = [{"name": "a", "workers": ["t1"] * 3, "ps": ["p"]}]
+    tiny = instance(three, [job("j", 1, 3, 3, 2, {"a": 0, "cloud": 60}, requested_workers=1)])
+    result = simulate(tiny, "batchsche")
+    assert len(set(result.solution.runs.place.tolist())) == 3

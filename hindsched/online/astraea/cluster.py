@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import most_workers, ps_needed
 from hindsched.instances.astraea.shares import private_units
-from hindsched.online.dynamics import GangCluster, Placement
+from hindsched.online.dynamics import GangCluster, Placement, gang_width
 from hindsched.online.protocol import Environment, draws
 from hindsched.solutions.astraea.solution import AstraeaRow, row_progress, write_row
 from hindsched.solutions.base import Assignment
@@ -76,13 +76,11 @@ class AstraeaCluster(GangCluster):
         return self._gangs[job.name]
 
     def _choose(self, job: AstraeaJob) -> tuple[int, int, int]:
-        wanted = job.requested_workers
-        if wanted is None:
-            most = min(MOST_FIXED_WORKERS, job.chunks)
-            wanted = 1 + int(draws(self.environment.seed, job.name, "workers").random() * most)
+        most = most_workers(self.instance, job)
+        wanted = gang_width(self.gangs, lambda: self.drawn_workers(job), most)
         times = self.instance.minibatch_times(job)[:, :, 0]
         empty = Room(self.instance.worker_count, self.instance.ps_count)
-        for count in range(min(wanted, most_workers(self.instance, job)), 0, -1):
+        for count in range(wanted, 0, -1):
             for pair in np.argsort(times, axis=None, kind="stable"):
                 w, p = (int(k) for k in np.unravel_index(pair, times.shape))
                 if self._first_fit(empty, w, p, count) is not None:
@@ -187,8 +185,15 @@ class AstraeaCluster(GangCluster):
         """Size of the gang on the empty cluster; 0 if the job fits nowhere."""
         return self.gang(job)[2]
 
+    def drawn_workers(self, job: AstraeaJob) -> int:
+        """Requested in the file, else drawn from 1..min(30, chunks) by (seed, job name)."""
+        if job.requested_workers is not None:
+            return job.requested_workers
+        most = min(MOST_FIXED_WORKERS, job.chunks)
+        return 1 + int(draws(self.environment.seed, job.name, "workers").random() * most)
+
     def fixed_workers(self, job: AstraeaJob) -> int:
-        """Requested in the file, else drawn, as far as the empty cluster holds them."""
+        """Size of the gang, as far as the empty cluster holds it."""
         return self.gang(job)[2]
 
     def dominant_share(self, job: AstraeaJob, workers: int) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hindsched.online.dynamics import Gangs
 from hindsched.online.protocol import Decision
 from hindsched.online.rivals.elastic import EventDriven
 
@@ -21,10 +22,18 @@ class GandivaFair(EventDriven):
     previous place if that is free, else by first fit, blind to locality, and its pass grows by
     gang x stride. A new job begins at the smallest pass of the present jobs. Jobs are paused and
     moved at no cost and keep their progress. A tenant without a quota is asked last.
+
+    Parameters
+    ----------
+    gangs : {"drawn", "half", "ideal"}
+        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
     feasible_set = False
-    randomised = True
+
+    def __init__(self, gangs: Gangs = "ideal") -> None:
+        self.gangs = gangs
+        self.randomised = gangs == "drawn"  # type: ignore[misc]
 
     def start(self, environment: Any) -> None:
         """Begin with an empty cluster."""

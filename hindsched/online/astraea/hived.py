@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hindsched.online.dynamics import Placement
+from hindsched.online.dynamics import Gangs, Placement
 from hindsched.online.rivals.elastic import EventDriven
 
 
@@ -22,10 +22,18 @@ class Hived(EventDriven):
     tenant's servers waits in no queue. All other jobs, in the order of arrival,
     run opportunistically on whatever is idle, in their previous place if that is free. A preempted
     job keeps its progress; an opportunistic job moves home when its turn comes.
+
+    Parameters
+    ----------
+    gangs : {"drawn", "half", "ideal"}
+        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
     feasible_set = False
-    randomised = True
+
+    def __init__(self, gangs: Gangs = "ideal") -> None:
+        self.gangs = gangs
+        self.randomised = gangs == "drawn"  # type: ignore[misc]
 
     def start(self, environment: Any) -> None:
         """Begin with an empty cluster."""

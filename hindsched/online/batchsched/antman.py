@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any, Literal
 
 from hindsched.errors import InputError
-from hindsched.online.dynamics import Placement
+from hindsched.online.dynamics import Gangs, Placement
 from hindsched.online.protocol import Decision, Environment, draws
 from hindsched.online.rivals.elastic import EventDriven
 
@@ -34,6 +34,8 @@ class AntMan(EventDriven):
         Share of guaranteed jobs among those that are drawn.
     patience : int
         Slots that a guaranteed job waits in the queue.
+    gangs : {"drawn", "half", "ideal"}
+        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
     feasible_set = False
@@ -44,7 +46,9 @@ class AntMan(EventDriven):
         guaranteed: float = 0.5,
         patience: int = 10,
         rule: Literal["draw", "weight"] = "draw",
+        gangs: Gangs = "ideal",
     ) -> None:
+        self.gangs = gangs
         if not 0 <= guaranteed <= 1:
             raise InputError("set.guaranteed", guaranteed, "must be in 0..1")
         if patience < 0:

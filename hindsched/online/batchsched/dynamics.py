@@ -234,7 +234,7 @@ class BatchschedCluster(GangCluster):
         self.ideal_types(job)
         return self._most[job.name]
 
-    def fixed_workers(self, job: BatchschedJob) -> int:
+    def drawn_workers(self, job: BatchschedJob) -> int:
         """Requested in the file, else drawn from 1..min(30, most workers) by (seed, job name)."""
         most = self.max_workers(job)
         if job.requested_workers is not None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hindsched.errors import InputError
+from hindsched.online.dynamics import Gangs
 from hindsched.online.protocol import Decision, Environment
 from hindsched.online.rivals.elastic import EventDriven
 
@@ -28,12 +29,15 @@ class Tiresias(EventDriven):
     restore_slots : int
         Slots that a job which has run before holds its gang in vain when it resumes or moves; 0
         for free preemption.
+    gangs : {"drawn", "half", "ideal"}
+        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
     feasible_set = False
-    randomised = True
 
-    def __init__(self, restore_slots: int = 0) -> None:
+    def __init__(self, restore_slots: int = 0, gangs: Gangs = "ideal") -> None:
+        self.gangs = gangs
+        self.randomised = gangs == "drawn"  # type: ignore[misc]
         if restore_slots < 0:
             raise InputError("set.restore_slots", restore_slots, "must be at least 0")
         self.restore_slots = restore_slots
@@ -106,12 +110,18 @@ class TiresiasL(Tiresias):
         many times as long as it has run; 0 for never.
     restore_slots : int
         As in `Tiresias`.
+    gangs : {"drawn", "half", "ideal"}
+        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
     def __init__(
-        self, limits: Sequence[float] = (0.9,), promotion: float = 0.0, restore_slots: int = 0
+        self,
+        limits: Sequence[float] = (0.9,),
+        promotion: float = 0.0,
+        restore_slots: int = 0,
+        gangs: Gangs = "ideal",
     ) -> None:
-        super().__init__(restore_slots)
+        super().__init__(restore_slots, gangs)
         if sorted(limits) != list(limits) or any(limit <= 0 for limit in limits):
             raise InputError("set.limits", list(limits), "must be positive and ascending")
         if promotion < 0:

@@ -3,8 +3,8 @@
 Geometric batches with work-conserving sub-rounds (`online/engines/batching.py`). In a sub-round
 each job takes the cheapest window at exponential prices on the edge workers of its type, or the
 cloud, which is a server of infinite capacity and costs nothing; equal costs go by the earlier end,
-then to the edge. A job asks for ``min(chunks, requested workers)`` workers at once, each of which
-trains whole chunks one after the other, so that nothing is preempted and nothing moves.
+then to the edge. Jobs are elastic, as in that algorithm: the number of workers is part of the
+window, and each of them trains whole chunks in turn, so that nothing is preempted or moves.
 
 Beyond the paper: a cloud whose workers are numbered is priced like the edge's; a window needs a
 parameter server (PS) that is free throughout; and a job uses no server whose storage is full. Under
@@ -35,9 +35,6 @@ from hindsched.online.engines.batching import (
 )
 from hindsched.online.protocol import Decision, Environment
 from hindsched.solutions.base import Assignment
-
-PRICE_BASE = 2.0
-"""The price of a full type is 1: a worker-slot is then worth what it earns."""
 
 Column = tuple[bool, str]
 """In the cloud or not, and worker type."""
@@ -80,10 +77,18 @@ class EdgeCloudRound(BatchRound):
         What the servers store.
     now : int
         The slot in which the batch is planned.
+    price_base : float
+        What a full worker type's price is the base's power of, less 1.
     """
 
     def __init__(
-        self, cluster: EdgecloudInstance, base: int, slots: int, storage: StorageLedger, now: int
+        self,
+        cluster: EdgecloudInstance,
+        base: int,
+        slots: int,
+        storage: StorageLedger,
+        now: int,
+        price_base: float,
     ) -> None:
         self.cluster, self.base, self.slots = cluster, base, slots
         self.storage, self.now = storage, now
@@ -93,7 +98,7 @@ class EdgeCloudRound(BatchRound):
         counts |= {(True, kind): n for kind, n in (cluster.cloud.workers or {}).items() if n}
         self.columns = list(counts)
         capacity = np.array(list(counts.values()), dtype=float)
-        self.ledger = ExponentialLedger(capacity, slots, PRICE_BASE)
+        self.ledger = ExponentialLedger(capacity, slots, price_base)
         self.busy = {column: np.zeros((n, slots), dtype=bool) for column, n in counts.items()}
         here = {**cluster.ps_counts}
         for kind, n in (cluster.cloud.ps or {}).items():
@@ -135,9 +140,17 @@ class EdgeCloudRound(BatchRound):
             return None
         servers = [self.cluster.worker_list[w][0] for w in workers]
         ready = np.array([self._ready(job, self.cluster.servers[s].name) for s in servers])
-        size = min(job.chunks, job.requested_workers or job.chunks, len(workers))
         work = job.chunk_slots(self.cluster.slot_seconds, in_cloud=False)
-        return self._cheapest(job, (False, job.worker_type), ready, size, work, False)
+        column = (False, job.worker_type)
+        most = min(job.chunks, len(workers))
+        sizes = sorted({-(-job.chunks // waves) for waves in range(1, job.chunks + 1)})
+        found = [
+            offer
+            for size in sizes
+            if size <= most
+            and (offer := self._cheapest(job, column, ready, size, work, False)) is not None
+        ]
+        return min(found, key=lambda offer: (round(offer.cost, 9), offer.last), default=None)
 
     def _cheapest(
         self, job: EdgecloudJob, column: Column, ready: NDArray[np.int64], size: int, work: int,
@@ -260,12 +273,19 @@ class BatchSche(GeometricBatches):
     ----------
     first_horizon : int
         tau_1, the end of the first batch.
+    price_base : float, optional
+        Above 1; None for the published ``2 tau H R F + 1``, in which R = 1 (workers) and F = 1 (a
+        job is worth its work). With 2 the price of a full type is 1: a worker-slot is then worth
+        what it earns.
     """
 
-    def __init__(self, first_horizon: int = 1) -> None:
+    def __init__(self, first_horizon: int = 1, price_base: float | None = None) -> None:
         if first_horizon < 1:
             raise InputError("set.first_horizon", first_horizon, "must be at least 1")
+        if price_base is not None and not price_base > 1:
+            raise InputError("set.price_base", price_base, "must be above 1")
         super().__init__(None, first_horizon)
+        self.price_base = price_base
 
     def start(self, environment: Environment) -> None:
         """Begin with no jobs."""
@@ -296,7 +316,8 @@ class BatchSche(GeometricBatches):
                 detail = "no server has had room since it arrived, and the cloud has no worker"
                 raise Refused("(7b)", f"job {job.name}", detail)
         storage, base = self._storage, self.round_base
-        current = EdgeCloudRound(self.cluster, base, horizon, storage, self._now)
+        price_base = self.price_base or 2.0 * horizon * len(self.cluster.servers) + 1.0
+        current = EdgeCloudRound(self.cluster, base, horizon, storage, self._now, price_base)
         seconds = self.cluster.slot_seconds
         values = [float(j.chunks * j.chunk_slots(seconds, in_cloud=False)) for j in jobs]
         admitted = post_prices(current, jobs, values)

@@ -1,7 +1,7 @@
 """Gangs of edge workers, suspended and resumed as a whole: what SRTF and Tiresias-L share.
 
-A job asks for ``min(chunks, requested workers)`` workers of its type (fewer only if the edge has
-fewer) and runs on all of them or not at all; its work is spread over them evenly. At every event -
+A job has as many workers of its type as it can use (or half of them, or the number requested), and
+runs on all of them or not at all; its work is spread over them evenly. At every event -
 an arrival, an upload that ends, a completion - the jobs are served again in order of priority. A
 job that runs keeps its workers if they are not given to a job before it; one that resumes takes
 the first free ones whose server has its data, so that its work may move, which problem (2) without
@@ -23,6 +23,7 @@ from typing import Any
 
 from hindsched.errors import Refused
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
+from hindsched.online.dynamics import Gangs, gang_width
 from hindsched.online.edgecloud.cloud_site import CloudSite
 from hindsched.online.edgecloud.ps import ParameterServers, place_name
 from hindsched.online.edgecloud.storage import StorageLedger
@@ -74,12 +75,14 @@ class GangScheduler(OnlineAlgorithm):
     cloud : bool
         Send a job that finds no free gang when its data arrives to the cloud as a whole. Without,
         only jobs whose type has no edge worker go there.
+    gangs : {"drawn", "half", "ideal"}
+        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
     feasible_set = False
 
-    def __init__(self, cloud: bool = False) -> None:
-        self.cloud = cloud
+    def __init__(self, cloud: bool = True, gangs: Gangs = "ideal") -> None:
+        self.cloud, self.gangs = cloud, gangs
 
     @abstractmethod
     def priority(self, gang: Gang) -> tuple[float, ...]:
@@ -94,7 +97,7 @@ class GangScheduler(OnlineAlgorithm):
         cluster = environment.cluster
         assert isinstance(cluster, EdgecloudInstance)
         self.cluster = cluster
-        self.gangs: dict[str, Gang] = {}
+        self.present: dict[str, Gang] = {}
         self._since = 0
         self._events: set[int] = set()
         self._ps: ParameterServers[str] = ParameterServers(cluster)
@@ -121,7 +124,8 @@ class GangScheduler(OnlineAlgorithm):
     def _arrive(self, slot: int, job: EdgecloudJob) -> None:
         """Make a gang of a job, or send it to the cloud if the edge has nothing for it."""
         qualified = self.cluster.workers_by_type.get(job.worker_type, ())
-        size = min(job.chunks, job.requested_workers or job.chunks, len(qualified))
+        most = min(job.chunks, len(qualified))
+        size = gang_width(self.gangs, lambda: job.requested_workers or job.chunks, most)
         gang = Gang(job, size, 0)
         if self._storage.limited and job.chunk_gb:
             self._storage.forget_before(slot)
@@ -133,7 +137,7 @@ class GangScheduler(OnlineAlgorithm):
             self._site.add(slot, job)
             return
         gang.left = job.chunks * job.chunk_slots(self.cluster.slot_seconds, in_cloud=False)
-        self.gangs[job.name] = gang
+        self.present[job.name] = gang
         for w in qualified:
             server = self.cluster.servers[self.cluster.worker_list[w][0]]
             self._events.add(slot + job.upload_slots[server.name])
@@ -157,7 +161,7 @@ class GangScheduler(OnlineAlgorithm):
         """Take off what has been done since the last event; end what is done."""
         passed = slot - self._since
         self._since = slot
-        for name, gang in list(self.gangs.items()):
+        for name, gang in list(self.present.items()):
             if gang.workers:
                 gang.left -= passed * gang.size
                 gang.attained += passed * gang.size
@@ -165,7 +169,7 @@ class GangScheduler(OnlineAlgorithm):
                 if gang.left <= 0:
                     self._stop(slot, gang, rows)
                     self._storage.end(name, slot - 1)
-                    del self.gangs[name]
+                    del self.present[name]
             else:
                 gang.waited += passed
 
@@ -176,10 +180,10 @@ class GangScheduler(OnlineAlgorithm):
         self._ps.give_back(gang.job.name)
 
     def _serve(self, slot: int, rows: dict[str, list[Assignment]]) -> None:
-        order = sorted(self.gangs.values(), key=lambda g: (*self.priority(g), g.job.arrival))
+        order = sorted(self.present.values(), key=lambda g: (*self.priority(g), g.job.arrival))
         taken: set[int] = set()
         chosen: list[tuple[Gang, list[int]]] = []
-        in_cloud = [kind for name, (kind, _) in self._ps.held.items() if name not in self.gangs]
+        in_cloud = [kind for name, (kind, _) in self._ps.held.items() if name not in self.present]
         servers = {
             kind: self._ps.count(kind) - in_cloud.count(kind)
             for kind in {gang.job.ps_type for gang in order}
@@ -203,7 +207,7 @@ class GangScheduler(OnlineAlgorithm):
             if not workers and self._may_leave(slot, gang):
                 self._site.add(slot, gang.job)
                 self._storage.end(gang.job.name, 0)
-                del self.gangs[gang.job.name]
+                del self.present[gang.job.name]
             elif gang.workers:
                 self._events.add(slot + gang.remaining_slots)
                 change = self.next_change(gang)

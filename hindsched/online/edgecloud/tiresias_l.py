@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from hindsched.errors import InputError
+from hindsched.online.dynamics import Gangs
 from hindsched.online.edgecloud.gang_scheduling import Gang, GangScheduler
 from hindsched.online.protocol import Environment
 
@@ -20,7 +21,7 @@ class TiresiasL(GangScheduler):
     promote : float, optional
         A suspended job that has waited `promote` times as long as it has run starts over in the
         first queue; None for never.
-    cloud : bool
+    cloud, gangs
         As for every gang scheduler.
     """
 
@@ -28,9 +29,10 @@ class TiresiasL(GangScheduler):
         self,
         limits_s: list[float] | None = None,
         promote: float | None = None,
-        cloud: bool = False,
+        cloud: bool = True,
+        gangs: Gangs = "ideal",
     ) -> None:
-        super().__init__(cloud)
+        super().__init__(cloud, gangs)
         self.limits_s = [3250.0] if limits_s is None else limits_s
         if any(not 0 < limit < math.inf for limit in self.limits_s) or (
             sorted(self.limits_s) != self.limits_s

@@ -7,6 +7,7 @@ chunk program of Algorithm 2. Prices are those of `oasis_prices`.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -165,7 +166,7 @@ ALGORITHMS: dict[str, Factory] = {
     "oasis-chunk": OasisChunk,
     "dual-price": DualPrice,
     "reoptimise": Reoptimise,
-    "fifo": Fifo,
+    "fifo": partial(Fifo, gangs="drawn"),
     "drf": Drf,
     "rrh": Rrh,
     "dorm": Dorm,

@@ -192,7 +192,7 @@ class OasisCluster(Cluster):
             self._most[job.name] = self.instance.most_workers(job)
         return self._most[job.name]
 
-    def fixed_workers(self, job: OasisJob) -> int:
+    def drawn_workers(self, job: OasisJob) -> int:
         """Draw from 1..min(30, most workers) by (seed, job name)."""
         most = min(MOST_FIXED_WORKERS, self.max_workers(job))
         return 1 + int(draws(self.environment.seed, job.name, "workers").random() * most)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from hindsched.errors import InputError
-from hindsched.online.dynamics import Placement
+from hindsched.online.dynamics import Gangs, Placement
 from hindsched.online.protocol import Environment
 from hindsched.online.rivals.elastic import WORK_TOLERANCE, EventDriven
 
@@ -25,11 +25,13 @@ class Rrh(EventDriven):
     ----------
     threshold : float
         Admission threshold, in units of utility.
+    gangs : {"drawn", "half", "ideal"}
+        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
-    randomised = True
-
-    def __init__(self, threshold: float = 0.0) -> None:
+    def __init__(self, threshold: float = 0.0, gangs: Gangs = "ideal") -> None:
+        self.gangs = gangs
+        self.randomised = gangs == "drawn"  # type: ignore[misc]
         if math.isnan(threshold):
             raise InputError("set.threshold", threshold, "must be a number")
         self.threshold = threshold

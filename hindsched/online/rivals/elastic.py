@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 from hindsched.instances.base import family_module
-from hindsched.online.dynamics import Cluster, Placement
+from hindsched.online.dynamics import Cluster, Gangs, Placement
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
 
 WORK_TOLERANCE = 1e-9
@@ -19,11 +19,14 @@ class EventDriven(OnlineAlgorithm):
     job and slot, and drops finished jobs. Jobs are kept in the order of arrival.
     """
 
+    gangs: Gangs = "ideal"
+
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
         dynamics = family_module("online", environment.cluster.family, "dynamics")
         self.environment = environment
         self.cluster: Cluster = dynamics.build_cluster(environment)
+        self.cluster.gangs = self.gangs
         self.jobs: dict[str, Any] = {}
         self.remaining: dict[str, float] = {}
         self.held: dict[str, Placement] = {}

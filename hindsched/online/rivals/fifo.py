@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from hindsched.online.dynamics import Gangs
 from hindsched.online.rivals.elastic import EventDriven
 
 
 class Fifo(EventDriven):
     """First in, first out.
 
-    A job has a fixed number of workers (requested in the file, else drawn once from its seed and
-    name), starts when every earlier job has started and its workers fit, and runs without pause
-    until its work is done. Nobody overtakes the head of the queue.
+    A job has a fixed number of workers, starts when every earlier job has started and its workers
+    fit, and runs without pause until its work is done. Nobody overtakes the head of the queue.
+
+    Parameters
+    ----------
+    gangs : {"drawn", "half", "ideal"}
+        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
-    randomised = True
+    def __init__(self, gangs: Gangs = "ideal") -> None:
+        self.gangs = gangs
+        self.randomised = gangs == "drawn"  # type: ignore[misc]
 
     def reallocate(self) -> None:
         """Start waiting jobs in the order of arrival until the head of the queue does not fit."""

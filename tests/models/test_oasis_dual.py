@@ -10,11 +10,11 @@ from hindsched.instances.io import read
 from hindsched.models.oasis.dual import DualPoint, build_dual, schedules_of
 from hindsched.models.oasis.slot import SlotProgram
 from hindsched.solutions.oasis.solution import OasisSolution
-from hindsched.solvers.kernels.oasis.worker_slot_numpy import slot_costs, unit_prices
 from hindsched.solvers.pricing.oasis.oracle import OasisOracle
 from hindsched.solvers.program import solve_program
 from tests.brute_force.oasis import optimum
 from tests.strategies.oasis import oasis_instances
+from tests.worker_slot_numpy import slot_costs, unit_prices
 
 
 def best_payoffs(oracle, prices):

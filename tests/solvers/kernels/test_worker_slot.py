@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hindsched.solvers.kernels.oasis import worker_slot, worker_slot_numpy
+from hindsched.solvers.kernels.oasis import worker_slot
+from tests import worker_slot_numpy
 
 
 def made_up(seed: int):
@@ -39,29 +40,26 @@ def made_up(seed: int):
 
 def by_kernel(data, limited: bool, floor: float = -np.inf):
     horizon = data["utilities"].size - 1
-    workers = np.zeros(horizon + 1, dtype=np.int64)
-    value, end = worker_slot.best_schedule(
-        data["worker_prices"],
-        data["ps_prices"],
-        data["worker_residual"],
-        data["ps_residual"],
-        limited,
-        data["worker_room"],
-        data["ps_room"],
-        data["worker_demand"],
-        data["ps_demand"],
-        data["needed"],
-        data["steps"],
-        data["total"],
-        data["utilities"],
-        data["arrival"],
-        floor,
+    workers, ps = (
+        worker_slot.Side(
+            data[f"{role}_prices"],
+            data[f"{role}_residual"],
+            limited,
+            data[f"{role}_room"],
+            data[f"{role}_demand"],
+        )
+        for role in ("worker", "ps")
+    )
+    names = ("needed", "steps", "total", "utilities", "arrival")
+    task = worker_slot.Task(*(data[name] for name in names))
+    scratch = worker_slot.Scratch(
         np.empty((horizon + 1, data["total"] + 1)),
         np.empty((horizon + 1, data["needed"].size)),
         np.empty((horizon + 1, 2), dtype=np.int64),
-        workers,
+        np.zeros(horizon + 1, dtype=np.int64),
     )
-    return value, end, workers
+    value, end = worker_slot.best_schedule(workers, ps, task, floor, scratch)
+    return value, end, scratch.workers
 
 
 def by_numpy(data, limited: bool):

@@ -9,59 +9,49 @@ Leaving out others loses nothing: dropping idle workers and PSs keeps a schedule
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
+from hindsched.arrays import Ints
 from hindsched.solvers.kernels.limited_servers import fill_limited, limited_prefix
 from hindsched.solvers.kernels.placement import NOTHING
 
 
+class Range(NamedTuple):
+    """Least and most units, by slot or by slot and server."""
+
+    low: Ints
+    high: Ints
+
+
 @njit(cache=True, nogil=True)
-def unit_prices(prices, demand, t, price_of):
+def unit_prices(side, t, price_of):
     """Price of one unit on every server in slot index `t`."""
     for h in range(price_of.shape[0]):
         total = 0.0
-        for r in range(demand.shape[0]):
-            if demand[r] > 0.0:
-                total += prices[h, r, t] * demand[r]
+        for r in range(side.demand.shape[0]):
+            if side.demand[r] > 0.0:
+                total += side.prices[h, r, t] * side.demand[r]
         price_of[h] = total
 
 
 @njit(cache=True, nogil=True)
 def best_limited_schedule(
-    worker_prices,
-    ps_prices,
-    worker_room,
-    ps_room,
-    worker_demand,
-    ps_demand,
-    needed,
-    total,
-    utilities,
-    arrival,
-    first_end,
-    last_end,
-    slot_low,
-    slot_high,
-    worker_low,
-    worker_high,
-    ps_low,
-    ps_high,
-    worker_counts,
-    ps_counts,
+    workers, ps, task, first_end, last_end, in_slot, on_worker, on_ps, worker_counts, ps_counts
 ):
     """Find the best schedule of one job within limits.
 
     Parameters
     ----------
-    worker_prices, ps_prices, worker_room, ps_room, worker_demand, ps_demand, needed, total, \
-utilities, arrival
-        As in ``worker_slot.best_schedule``.
+    workers, ps, task
+        As in ``worker_slot.best_schedule``, at full capacity.
     first_end, last_end : int
         The completion slot lies between them, both inclusive and in 1..T.
-    slot_low, slot_high : int array, shape (T,)
+    in_slot : Range, shape (T,)
         Limits on the workers of each slot.
-    worker_low, worker_high, ps_low, ps_high : int array, shape (T, H), (T, K)
+    on_worker, on_ps : Range, shape (T, H), (T, K)
         Limits on the workers and PSs on each server in each slot.
     worker_counts, ps_counts : int array, shape (T, H), (T, K)
         Receive the schedule.
@@ -73,28 +63,29 @@ utilities, arrival
     end : int
         Completion slot, 0 if there is none.
     """
+    needed, _, total, utilities, arrival = task
     most = needed.shape[0] - 1
     width = total + 1
     table = np.full((last_end + 1, width), np.inf)
     costs = np.full((last_end + 1, most + 1), np.inf)
-    worker_price = np.empty(worker_room.shape[0])
-    ps_price = np.empty(ps_room.shape[0])
+    worker_price = np.empty(workers.room.shape[0])
+    ps_price = np.empty(ps.room.shape[0])
     ps_cost = np.empty(needed[most] + 1)
-    worker_most = np.minimum(worker_room, worker_high)
-    ps_most = np.minimum(ps_room, ps_high)
+    worker_most = np.minimum(workers.room, on_worker.high)
+    ps_most = np.minimum(ps.room, on_ps.high)
     best, end = -np.inf, 0
     table[arrival - 1, 0] = 0.0
     reached = 0
     for t in range(arrival, last_end + 1):
         cost, old, new = costs[t], table[t - 1], table[t]
-        unit_prices(worker_prices, worker_demand, t - 1, worker_price)
-        unit_prices(ps_prices, ps_demand, t - 1, ps_price)
+        unit_prices(workers, t - 1, worker_price)
+        unit_prices(ps, t - 1, ps_price)
         order = np.argsort(worker_price, kind="mergesort")
-        limited_prefix(NOTHING, worker_low[t - 1], worker_most[t - 1], worker_price, order, cost)
+        limited_prefix(NOTHING, on_worker.low[t - 1], worker_most[t - 1], worker_price, order, cost)
         order = np.argsort(ps_price, kind="mergesort")
-        limited_prefix(NOTHING, ps_low[t - 1], ps_most[t - 1], ps_price, order, ps_cost)
+        limited_prefix(NOTHING, on_ps.low[t - 1], ps_most[t - 1], ps_price, order, ps_cost)
         for n in range(most + 1):
-            if slot_low[t - 1] <= n <= slot_high[t - 1]:
+            if in_slot.low[t - 1] <= n <= in_slot.high[t - 1]:
                 cost[n] += ps_cost[needed[n]]
             else:
                 cost[n] = np.inf
@@ -126,15 +117,15 @@ utilities, arrival
             if table[t - 1, s - n] + costs[t, n] < value:
                 value = table[t - 1, s - n] + costs[t, n]
                 chosen = n
-        unit_prices(worker_prices, worker_demand, t - 1, worker_price)
-        unit_prices(ps_prices, ps_demand, t - 1, ps_price)
+        unit_prices(workers, t - 1, worker_price)
+        unit_prices(ps, t - 1, ps_price)
         order = np.argsort(worker_price, kind="mergesort")
         fill_limited(
-            NOTHING, worker_low[t - 1], worker_most[t - 1], order, chosen, worker_counts[t - 1]
+            NOTHING, on_worker.low[t - 1], worker_most[t - 1], order, chosen, worker_counts[t - 1]
         )
         order = np.argsort(ps_price, kind="mergesort")
         fill_limited(
-            NOTHING, ps_low[t - 1], ps_most[t - 1], order, needed[chosen], ps_counts[t - 1]
+            NOTHING, on_ps.low[t - 1], ps_most[t - 1], order, needed[chosen], ps_counts[t - 1]
         )
         s -= chosen
     return best, end

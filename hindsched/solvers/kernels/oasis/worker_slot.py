@@ -15,33 +15,130 @@ states too far from `total` to be finished in time are a head.
 
 Ties: cheaper servers first, equal prices in the order of the servers; the earliest end among equal
 payoffs; then, from the last slot to the first, the fewest workers among equal costs. The plain
-numpy twin is ``worker_slot_numpy.py``.
+numpy twin stands with the tests: ``tests/worker_slot_numpy.py``.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+
+from hindsched.arrays import Floats, Ints
 
 TOLERANCE = 1e-9
 
 
+class Side(NamedTuple):
+    """The servers of workers, or of PSs, as one job meets them.
+
+    Parameters
+    ----------
+    prices : ndarray, shape (H, R, T)
+        Prices of the capacity rows.
+    residual : ndarray, shape (H, R, T)
+        What is left of the capacities; read only if `limited`.
+    limited : bool
+        Whether the residual limits how many fit.
+    room : ndarray of int, shape (H,)
+        How many units fit on an empty server (or group of servers).
+    demand : ndarray, shape (R,)
+        Demand of one unit.
+    """
+
+    prices: Floats
+    residual: Floats
+    limited: bool
+    room: Ints
+    demand: Floats
+
+
+class Task(NamedTuple):
+    """What a job has to do, and what it is worth.
+
+    Parameters
+    ----------
+    needed : ndarray of int, shape (N + 1,)
+        PSs needed for 0..N workers.
+    steps : ndarray of int, shape (N + 1,)
+        Progress of 0..N workers in a slot; never falls.
+    total : int
+        Progress to reach.
+    utilities : ndarray, shape (T + 1,)
+        Utility by completion slot, never rising from `arrival` on.
+    arrival : int
+        First slot.
+    """
+
+    needed: Ints
+    steps: Ints
+    total: int
+    utilities: Floats
+    arrival: int
+
+
+class Scratch(NamedTuple):
+    """Work arrays of `best_schedule`; the last one receives the number of workers by slot.
+
+    Shapes (T + 1, >= total + 1), (T + 1, >= N + 1), (T + 1, 2) and (T + 1,).
+    """
+
+    table: Floats
+    costs: Floats
+    windows: Ints
+    workers: Ints
+
+
+class Jobs(NamedTuple):
+    """Many jobs at full capacity: the fields of `Side` and `Task` with a leading job axis, padded.
+
+    `most` is N by job.
+    """
+
+    worker_room: Ints
+    ps_room: Ints
+    worker_demand: Floats
+    ps_demand: Floats
+    needed: Ints
+    most: Ints
+    total: Ints
+    utilities: Floats
+    arrival: Ints
+
+
+class Listing(NamedTuple):
+    """Servers with room, cheapest unit first: index, unit price and how many units fit."""
+
+    order: Ints
+    price: Floats
+    room: Ints
+
+
 @njit(cache=True, nogil=True)
-def sort_servers(prices, room, residual, limited, demand, t, most, order, price_of, room_of):
+def empty_listing(workers, ps):
+    """Room for the servers of either side."""
+    width = max(workers.room.shape[0], ps.room.shape[0])
+    return Listing(np.empty(width, np.int64), np.empty(width), np.empty(width, np.int64))
+
+
+@njit(cache=True, nogil=True)
+def sort_servers(side, t, most, listing):
     """List the servers with room in slot index `t`, cheapest unit first, ties by index.
 
-    Returns the number listed. `order`, `price_of` and `room_of` receive index, unit price and
-    how many units fit.
+    Returns the number listed; of a server at most `most` units count.
     """
+    order, price_of, room_of = listing
+    demand = side.demand
     listed = 0
-    for h in range(room.shape[0]):
-        units = room[h]
+    for h in range(side.room.shape[0]):
+        units = side.room[h]
         if units <= 0:
             continue
-        if limited:
+        if side.limited:
             for r in range(demand.shape[0]):
                 if demand[r] > 0.0:
-                    fits = np.floor(residual[h, r, t] / demand[r] + TOLERANCE)
+                    fits = np.floor(side.residual[h, r, t] / demand[r] + TOLERANCE)
                     if fits < units:
                         units = int(fits)
             if units <= 0:
@@ -49,7 +146,7 @@ def sort_servers(prices, room, residual, limited, demand, t, most, order, price_
         price = 0.0
         for r in range(demand.shape[0]):
             if demand[r] > 0.0:
-                price += prices[h, r, t] * demand[r]
+                price += side.prices[h, r, t] * demand[r]
         if units > most:
             units = most
         j = listed
@@ -66,127 +163,47 @@ def sort_servers(prices, room, residual, limited, demand, t, most, order, price_
 
 
 @njit(cache=True, nogil=True)
-def prefix_costs(listed, price_of, room_of, most, cost):
+def prefix_costs(listed, listing, most, cost):
     """Fill ``cost[n]``: price of the `n` cheapest units. Returns the most units there are."""
     cost[0] = 0.0
     n = 0
     for j in range(listed):
-        for _ in range(room_of[j]):
+        for _ in range(listing.room[j]):
             if n == most:
                 return n
-            cost[n + 1] = cost[n] + price_of[j]
+            cost[n + 1] = cost[n] + listing.price[j]
             n += 1
     return n
 
 
 @njit(cache=True, nogil=True)
-def slot_costs(
-    worker_prices,
-    ps_prices,
-    worker_residual,
-    ps_residual,
-    limited,
-    worker_room,
-    ps_room,
-    worker_demand,
-    ps_demand,
-    needed,
-    t,
-    order,
-    price_of,
-    room_of,
-    worker_cost,
-    ps_cost,
-    cost,
-):
+def slot_costs(workers, ps, needed, t, listing, worker_cost, ps_cost, cost):
     """Fill ``cost[n]``: cheapest cost of `n` workers with their PSs; returns the largest n."""
     most = needed.shape[0] - 1
-    listed = sort_servers(
-        worker_prices,
-        worker_room,
-        worker_residual,
-        limited,
-        worker_demand,
-        t,
-        most,
-        order,
-        price_of,
-        room_of,
-    )
-    workers = prefix_costs(listed, price_of, room_of, most, worker_cost)
-    if needed[workers] > 0:
-        listed = sort_servers(
-            ps_prices,
-            ps_room,
-            ps_residual,
-            limited,
-            ps_demand,
-            t,
-            needed[workers],
-            order,
-            price_of,
-            room_of,
-        )
-    else:
-        listed = 0
-    servers = prefix_costs(listed, price_of, room_of, needed[workers], ps_cost)
-    while workers > 0 and needed[workers] > servers:
-        workers -= 1
-    for n in range(workers + 1):
+    listed = sort_servers(workers, t, most, listing)
+    able = prefix_costs(listed, listing, most, worker_cost)
+    listed = sort_servers(ps, t, needed[able], listing) if needed[able] > 0 else 0
+    servers = prefix_costs(listed, listing, needed[able], ps_cost)
+    while able > 0 and needed[able] > servers:
+        able -= 1
+    for n in range(able + 1):
         cost[n] = worker_cost[n] + ps_cost[needed[n]]
-    return workers
+    return able
 
 
 @njit(cache=True, nogil=True)
-def best_schedule(
-    worker_prices,
-    ps_prices,
-    worker_residual,
-    ps_residual,
-    limited,
-    worker_room,
-    ps_room,
-    worker_demand,
-    ps_demand,
-    needed,
-    steps,
-    total,
-    utilities,
-    arrival,
-    floor,
-    table,
-    costs,
-    windows,
-    workers,
-):
+def best_schedule(workers, ps, task, floor, scratch):
     """Find the best schedule of one job.
 
     Parameters
     ----------
-    worker_prices, ps_prices : float array, shape (H, R, T), (K, R, T)
-        Prices of the capacity rows.
-    worker_residual, ps_residual : float array, the same shapes
-        What is left of the capacities; read only if `limited`.
-    limited : bool
-        Whether the residual limits how many fit.
-    worker_room, ps_room : int array, shape (H,), (K,)
-        How many fit on an empty server (or group of servers).
-    worker_demand, ps_demand : float array, shape (R,)
-        Demand of one worker or PS.
-    needed : int array, shape (N + 1,)
-        PSs needed for 0..N workers.
-    steps : int array, shape (N + 1,)
-        Progress of 0..N workers in a slot; never falls.
-    total : int
-        Progress to reach.
-    utilities : float array, shape (T + 1,)
-        Utility by completion slot, never rising from `arrival` on.
-    arrival : int
-        First slot.
+    workers, ps : Side
+        Where its workers and PSs may run.
+    task : Task
+        The job.
     floor : float
         Only a schedule with a payoff above it is wanted; -inf for any.
-    table, costs, windows : work arrays, shape (T + 1, >= total + 1), (T + 1, >= N + 1), (T + 1, 2)
-    workers : int array, shape (T + 1,)
+    scratch : Scratch
         Receives the number of workers by slot.
 
     Returns
@@ -196,17 +213,15 @@ def best_schedule(
     end : int
         Completion slot, 0 if there is none.
     """
-    horizon = utilities.shape[0] - 1
+    needed, steps, total, utilities, arrival = task
+    table, costs, windows, chosen = scratch
     most = needed.shape[0] - 1
-    width = max(worker_room.shape[0], ps_room.shape[0])
-    order = np.empty(width, np.int64)
-    price_of = np.empty(width)
-    room_of = np.empty(width, np.int64)
+    listing = empty_listing(workers, ps)
     worker_cost = np.empty(most + 1)
     ps_cost = np.empty(needed[most] + 1)
 
     best, end = floor, 0
-    last = horizon
+    last = utilities.shape[0] - 1
     while last >= arrival and utilities[last] <= best:
         last -= 1
     windows[arrival - 1, 0] = 0
@@ -217,25 +232,7 @@ def best_schedule(
         if utilities[t] <= best:
             break
         cost = costs[t]
-        n_max = slot_costs(
-            worker_prices,
-            ps_prices,
-            worker_residual,
-            ps_residual,
-            limited,
-            worker_room,
-            ps_room,
-            worker_demand,
-            ps_demand,
-            needed,
-            t - 1,
-            order,
-            price_of,
-            room_of,
-            worker_cost,
-            ps_cost,
-            cost,
-        )
+        n_max = slot_costs(workers, ps, needed, t - 1, listing, worker_cost, ps_cost, cost)
         cost[n_max + 1 :] = np.inf
         old, new = table[t - 1], table[t]
         old_lo, old_hi = windows[t - 1, 0], windows[t - 1, 1]
@@ -259,7 +256,7 @@ def best_schedule(
         t += 1
     if end == 0:
         return -np.inf, 0
-    trace_back(table, costs, windows, steps, total, arrival, end, workers)
+    trace_back(table, costs, windows, steps, total, arrival, end, chosen)
     return best, end
 
 
@@ -303,179 +300,103 @@ def trace_back(table, costs, windows, steps, total, arrival, end, workers):
 
 
 @njit(cache=True, nogil=True)
-def place_schedule(
-    worker_prices,
-    ps_prices,
-    worker_residual,
-    ps_residual,
-    limited,
-    worker_room,
-    ps_room,
-    worker_demand,
-    ps_demand,
-    needed,
-    workers,
-    first,
-    last,
-    slots,
-    servers,
-    counts,
-):
+def place_schedule(workers, ps, needed, chosen, first, last, entries):
     """Write the placements of a schedule: worker entries first, then PS entries.
 
-    Returns the number of worker entries and of all entries.
+    Parameters
+    ----------
+    workers, ps, needed
+        As in `best_schedule`.
+    chosen : ndarray of int, shape (T + 1,)
+        Workers by slot.
+    first, last : int
+        First and last slot, 1-based.
+    entries : ndarray of int, shape (3, entries)
+        Receives slot, server and count of each placement.
+
+    Returns
+    -------
+    int, int
+        Number of worker entries, and of all entries.
     """
-    width = max(worker_room.shape[0], ps_room.shape[0])
-    order = np.empty(width, np.int64)
-    price_of = np.empty(width)
-    room_of = np.empty(width, np.int64)
-    entries = 0
+    listing = empty_listing(workers, ps)
+    stop = 0
     for t in range(first, last + 1):
-        if workers[t] > 0:
-            listed = sort_servers(
-                worker_prices,
-                worker_room,
-                worker_residual,
-                limited,
-                worker_demand,
-                t - 1,
-                workers[t],
-                order,
-                price_of,
-                room_of,
-            )
-            entries = fill_cheapest(
-                listed, order, room_of, workers[t], t, slots, servers, counts, entries
-            )
-    worker_entries = entries
+        if chosen[t] > 0:
+            listed = sort_servers(workers, t - 1, chosen[t], listing)
+            stop = fill_cheapest(listed, listing, chosen[t], t, entries, stop)
+    split = stop
     for t in range(first, last + 1):
-        if workers[t] > 0 and needed[workers[t]] > 0:
-            wanted = needed[workers[t]]
-            listed = sort_servers(
-                ps_prices,
-                ps_room,
-                ps_residual,
-                limited,
-                ps_demand,
-                t - 1,
-                wanted,
-                order,
-                price_of,
-                room_of,
-            )
-            entries = fill_cheapest(
-                listed, order, room_of, wanted, t, slots, servers, counts, entries
-            )
-    return worker_entries, entries
+        wanted = needed[chosen[t]]
+        if chosen[t] > 0 and wanted > 0:
+            listed = sort_servers(ps, t - 1, wanted, listing)
+            stop = fill_cheapest(listed, listing, wanted, t, entries, stop)
+    return split, stop
 
 
 @njit(cache=True, nogil=True)
-def fill_cheapest(listed, order, room_of, wanted, t, slots, servers, counts, entries):
+def fill_cheapest(listed, listing, wanted, t, entries, stop):
     """Put `wanted` units on the listed servers in their order; returns the number of entries."""
     for j in range(listed):
-        units = min(room_of[j], wanted)
+        units = min(listing.room[j], wanted)
         if units > 0:
-            slots[entries] = t
-            servers[entries] = order[j]
-            counts[entries] = units
-            entries += 1
+            entries[0, stop] = t
+            entries[1, stop] = listing.order[j]
+            entries[2, stop] = units
+            stop += 1
             wanted -= units
         if wanted == 0:
             break
-    return entries
+    return stop
 
 
 @njit(cache=True, nogil=True)
-def best_schedules(
-    worker_prices,
-    ps_prices,
-    worker_room,
-    ps_room,
-    worker_demand,
-    ps_demand,
-    needed,
-    most,
-    total,
-    utilities,
-    arrival,
-    jobs,
-    values,
-    worker_use,
-    ps_use,
-    chosen,
-):
+def best_schedules(worker_prices, ps_prices, jobs, values, worker_use, ps_use):
     """Best responses of many jobs at full capacity, with staying out at 0.
 
-    Arrays are those of `best_schedule` with a leading job axis, padded; ``most`` is N by job.
-    For each job in `jobs` its value is written and its use added to `worker_use` and `ps_use`,
-    shape (H, R, T), (K, R, T), or, if `chosen` has rows, its workers by slot written there.
+    Parameters
+    ----------
+    worker_prices, ps_prices : ndarray, shape (H, R, T), (K, R, T)
+        Prices of the capacity rows.
+    jobs : Jobs
+        The jobs.
+    values : ndarray, shape (J,)
+        Receives each job's value.
+    worker_use, ps_use : ndarray, shape (H, R, T), (K, R, T)
+        Receive the use of all.
     """
-    horizon = utilities.shape[1] - 1
+    horizon = jobs.utilities.shape[1] - 1
+    widest = jobs.needed.shape[1]
     largest = 0
-    for j in jobs:
-        largest = max(largest, total[j])
-    widest = needed.shape[1]
-    table = np.empty((horizon + 1, largest + 1))
-    costs = np.empty((horizon + 1, widest))
-    windows = np.empty((horizon + 1, 2), np.int64)
-    workers = np.zeros(horizon + 1, np.int64)
+    for j in range(values.shape[0]):
+        largest = max(largest, jobs.total[j])
+    scratch = Scratch(
+        np.empty((horizon + 1, largest + 1)),
+        np.empty((horizon + 1, widest)),
+        np.empty((horizon + 1, 2), np.int64),
+        np.zeros(horizon + 1, np.int64),
+    )
     steps = np.arange(widest)
-    size = horizon * (worker_room.shape[1] + ps_room.shape[1])
-    slots = np.empty(size, np.int64)
-    servers = np.empty(size, np.int64)
-    counts = np.empty(size, np.int64)
-    for j in jobs:
-        n = most[j] + 1
-        value, end = best_schedule(
-            worker_prices,
-            ps_prices,
-            worker_prices,
-            ps_prices,
-            False,
-            worker_room[j],
-            ps_room[j],
-            worker_demand[j],
-            ps_demand[j],
-            needed[j, :n],
-            steps[:n],
-            total[j],
-            utilities[j],
-            arrival[j],
-            0.0,
-            table,
-            costs,
-            windows,
-            workers,
-        )
+    size = horizon * (jobs.worker_room.shape[1] + jobs.ps_room.shape[1])
+    entries = np.empty((3, size), np.int64)
+    for j in range(values.shape[0]):
+        n = jobs.most[j] + 1
+        worker_demand, ps_demand = jobs.worker_demand[j], jobs.ps_demand[j]
+        workers = Side(worker_prices, worker_prices, False, jobs.worker_room[j], worker_demand)
+        ps = Side(ps_prices, ps_prices, False, jobs.ps_room[j], ps_demand)
+        needed, arrival = jobs.needed[j, :n], jobs.arrival[j]
+        task = Task(needed, steps[:n], jobs.total[j], jobs.utilities[j], arrival)
+        value, end = best_schedule(workers, ps, task, 0.0, scratch)
+        values[j] = 0.0
         if end == 0:
-            values[j] = 0.0
             continue
         values[j] = value
-        worker_entries, entries = place_schedule(
-            worker_prices,
-            ps_prices,
-            worker_prices,
-            ps_prices,
-            False,
-            worker_room[j],
-            ps_room[j],
-            worker_demand[j],
-            ps_demand[j],
-            needed[j, :n],
-            workers,
-            arrival[j],
-            end,
-            slots,
-            servers,
-            counts,
-        )
-        for e in range(entries):
-            t, h, k = slots[e] - 1, servers[e], counts[e]
-            if e < worker_entries:
-                for r in range(worker_demand.shape[1]):
-                    worker_use[h, r, t] += k * worker_demand[j, r]
+        split, stop = place_schedule(workers, ps, needed, scratch.workers, arrival, end, entries)
+        for e in range(stop):
+            t, h, k = entries[0, e] - 1, entries[1, e], entries[2, e]
+            if e < split:
+                for r in range(worker_demand.shape[0]):
+                    worker_use[h, r, t] += k * worker_demand[r]
             else:
-                for r in range(ps_demand.shape[1]):
-                    ps_use[h, r, t] += k * ps_demand[j, r]
-        if chosen.shape[0] > 0:
-            chosen[j, :] = workers
+                for r in range(ps_demand.shape[0]):
+                    ps_use[h, r, t] += k * ps_demand[r]

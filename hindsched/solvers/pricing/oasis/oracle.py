@@ -18,8 +18,8 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.oasis.instance import (
     FLOOR_TOLERANCE,
@@ -30,6 +30,10 @@ from hindsched.instances.oasis.instance import (
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.oasis.solution import OasisSolution, run_length
 from hindsched.solvers.kernels.oasis.worker_slot import (
+    Jobs,
+    Scratch,
+    Side,
+    Task,
     best_schedule,
     best_schedules,
     place_schedule,
@@ -47,7 +51,6 @@ from hindsched.solvers.pricing.rows import Rows, RowSet, Vector
 
 ORACLE_ROWS = ("groups", "servers", "patterns")
 TREE_ROWS = ("patterns", "servers")
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -69,49 +72,32 @@ class OasisPlan:
 
 @dataclass(frozen=True)
 class _Block:
-    """A job as the kernels read it; arrays as in `worker_slot.best_schedule`."""
+    """A job as the kernels read it; arrays as in `worker_slot`."""
 
-    worker_room: IntArray
-    ps_room: IntArray
-    worker_demand: Vector
-    ps_demand: Vector
-    needed: IntArray
-    total: int
-    utilities: Vector
-    arrival: int
+    worker_room: Ints
+    ps_room: Ints
+    worker_demand: Floats
+    ps_demand: Floats
+    task: Task
     chunk_slots: float
     chunk_total: int
 
     @cached_property
-    def steps(self) -> IntArray:
-        """Worker-slots of 0..N workers."""
-        return np.arange(self.needed.size)
+    def chunk_task(self) -> Task:
+        """The same by Algorithm 2: whole chunks that 0..N workers train in a slot."""
+        chunks = np.arange(self.task.needed.size) / self.chunk_slots
+        steps = np.floor(chunks + FLOOR_TOLERANCE).astype(np.int64)
+        return self.task._replace(steps=steps, total=self.chunk_total)
 
-    @cached_property
-    def chunk_steps(self) -> IntArray:
-        """Whole chunks that 0..N workers train in a slot."""
-        chunks = np.arange(self.needed.size) / self.chunk_slots
-        return np.floor(chunks + FLOOR_TOLERANCE).astype(np.int64)
-
-
-@dataclass
-class _Workspace:
-    """Work arrays of the kernel, grown as needed and used by one call at a time."""
-
-    table: Vector
-    costs: Vector
-    windows: IntArray
-    workers: IntArray
-    entries: IntArray
-
-    @classmethod
-    def of(cls, horizon: int, total: int, workers: int, servers: int) -> _Workspace:
-        return cls(
-            np.empty((horizon + 1, total + 1)),
-            np.empty((horizon + 1, workers + 1)),
-            np.empty((horizon + 1, 2), dtype=np.int64),
-            np.zeros(horizon + 1, dtype=np.int64),
-            np.empty((3, horizon * servers), dtype=np.int64),
+    def sides(
+        self, prices: tuple[Floats, Floats], residual: tuple[Floats, Floats] | None = None
+    ) -> tuple[Side, Side]:
+        """The servers of workers and of PSs at these prices, full or with what is left."""
+        left = prices if residual is None else residual
+        limited = residual is not None
+        return (
+            Side(prices[0], left[0], limited, self.worker_room, self.worker_demand),
+            Side(prices[1], left[1], limited, self.ps_room, self.ps_demand),
         )
 
 
@@ -179,7 +165,9 @@ class OasisOracle(BlockOracle):
         self._shapes = tuple(row_set.shape for row_set in sets)
         self._split = self._shapes[0][0] * self._shapes[0][1] * self._shapes[0][2]
         self._blocks: dict[int, _Block] = {}
-        self._workspace = _Workspace.of(horizon, 0, 0, 0)
+        self._scratch = self._scratch_for(0, 0)
+        places = self._shapes[0][0] + self._shapes[1][0]
+        self._entries = np.empty((3, horizon * places), dtype=np.int64)
 
     def block(self, index: int) -> _Block:
         """The job as the kernels read it."""
@@ -205,10 +193,13 @@ class OasisOracle(BlockOracle):
             ps_room=ps_room,
             worker_demand=worker,
             ps_demand=ps,
-            needed=needed[: most + 1],
-            total=instance.work_of(job),
-            utilities=instance.utilities(job),
-            arrival=job.arrival,
+            task=Task(
+                needed[: most + 1],
+                np.arange(most + 1),
+                instance.work_of(job),
+                instance.utilities(job),
+                job.arrival,
+            ),
             chunk_slots=job.minibatches * instance.minibatch_time(job),
             chunk_total=job.epochs * job.chunks,
         )
@@ -232,13 +223,13 @@ class OasisOracle(BlockOracle):
             there is none.
         """
         job = self.block(block)
-        return self._solve(job, job.steps, job.total, prices, residual, above)
+        return self._solve(job, job.task, prices, residual, above)
 
     def restricted_response(self, block: int, prices: Vector, limits: Limits) -> Response | None:
         """Exact best schedule of a job within limits, at full capacity."""
         _check_prices(prices)
         job = self.block(block)
-        found = best_within(job, *self._views(prices), limits)
+        found = best_within(*job.sides(self._views(prices)), job.task, limits)
         if found is None:
             return None
         value, end, workers, ps = found
@@ -271,7 +262,7 @@ class OasisOracle(BlockOracle):
         that of `best_response`.
         """
         job = self.block(block)
-        return self._solve(job, job.chunk_steps, job.chunk_total, prices, residual, above)
+        return self._solve(job, job.chunk_task, prices, residual, above)
 
     def _views(self, flat: Vector) -> tuple[Vector, Vector]:
         return (
@@ -280,78 +271,46 @@ class OasisOracle(BlockOracle):
         )
 
     def _solve(
-        self,
-        job: _Block,
-        steps: IntArray,
-        total: int,
-        prices: Vector,
-        residual: Vector | None,
-        above: float,
+        self, job: _Block, task: Task, prices: Vector, residual: Vector | None, above: float
     ) -> Response | None:
         _check_prices(prices)
-        work = self._room_for(total, job.needed.size)
-        worker_prices, ps_prices = self._views(prices)
-        left = prices if residual is None else residual
-        worker_residual, ps_residual = self._views(left)
-        limited = residual is not None
-        shared = (
-            worker_prices,
-            ps_prices,
-            worker_residual,
-            ps_residual,
-            limited,
-            job.worker_room,
-            job.ps_room,
-            job.worker_demand,
-            job.ps_demand,
-            job.needed,
-        )
-        value, end = best_schedule(
-            *shared,
-            steps,
-            total,
-            job.utilities,
-            job.arrival,
-            above,
-            work.table,
-            work.costs,
-            work.windows,
-            work.workers,
-        )
+        left = None if residual is None else self._views(residual)
+        workers, ps = job.sides(self._views(prices), left)
+        scratch = self._scratch_for(task.total, task.needed.size)
+        value, end = best_schedule(workers, ps, task, above, scratch)
         if end == 0:
             return None
         split, stop = place_schedule(
-            *shared,
-            work.workers,
-            job.arrival,
-            end,
-            work.entries[0],
-            work.entries[1],
-            work.entries[2],
+            workers, ps, task.needed, scratch.workers, task.arrival, end, self._entries
         )
-        entries = work.entries[:, :stop].copy()
+        entries = self._entries[:, :stop].copy()
         plan = OasisPlan(end, Placements(*entries[:, :split]), Placements(*entries[:, split:]))
         return self._response(job, float(value), plan)
 
-    def _room_for(self, total: int, workers: int) -> _Workspace:
-        work = self._workspace
-        if work.table.shape[1] <= total or work.costs.shape[1] < workers or not work.entries.size:
-            self._workspace = _Workspace.of(
-                self.instance.horizon,
-                max(total, work.table.shape[1] - 1),
-                max(workers, work.costs.shape[1]),
-                self._shapes[0][0] + self._shapes[1][0],
+    def _scratch_for(self, total: int, workers: int) -> Scratch:
+        """Work arrays of the kernel, grown as needed and used by one call at a time."""
+        known = getattr(self, "_scratch", None)
+        if known is None or known.table.shape[1] <= total or known.costs.shape[1] < workers:
+            slots = self.instance.horizon + 1
+            if known is not None:
+                total = max(total, known.table.shape[1] - 1)
+                workers = max(workers, known.costs.shape[1])
+            self._scratch = Scratch(
+                np.empty((slots, total + 1)),
+                np.empty((slots, workers)),
+                np.empty((slots, 2), dtype=np.int64),
+                np.zeros(slots, dtype=np.int64),
             )
-        return self._workspace
+        return self._scratch
 
     def _response(self, job: _Block, value: float, plan: OasisPlan) -> Response:
-        return Response(value, float(job.utilities[plan.end]), *self._use_of(job, plan), plan)
+        return Response(value, float(job.task.utilities[plan.end]), *self._use_of(job, plan), plan)
 
-    def use_of_plan(self, block: int, plan: OasisPlan) -> tuple[IntArray, Vector]:
+    def use_of_plan(self, block: int, plan: OasisPlan) -> tuple[Ints, Vector]:
         """Flat rows that a job's schedule uses, and how much of each."""
         return self._use_of(self.block(block), plan)
 
-    def _use_of(self, job: _Block, plan: OasisPlan) -> tuple[IntArray, Vector]:
+    def _use_of(self, job: _Block, plan: OasisPlan) -> tuple[Ints, Vector]:
         worker_rows, worker_amounts = self._use(plan.workers, job.worker_demand, 0)
         ps_rows, ps_amounts = self._use(plan.ps, job.ps_demand, self._split)
         return (
@@ -359,7 +318,7 @@ class OasisOracle(BlockOracle):
             np.concatenate([worker_amounts, ps_amounts]),
         )
 
-    def _use(self, placed: Placements, demand: Vector, offset: int) -> tuple[IntArray, Vector]:
+    def _use(self, placed: Placements, demand: Vector, offset: int) -> tuple[Ints, Vector]:
         """Flat rows that placements use, and how much."""
         used = np.flatnonzero(demand)
         _, num_resources, horizon = self._shapes[0]
@@ -387,36 +346,36 @@ class OasisOracle(BlockOracle):
     def block_values(self, prices: Vector) -> tuple[Vector, Vector]:
         """Values of all jobs and their total use at `prices`, in one compiled call."""
         _check_prices(prices)
-        packed = self._packed
         values = np.zeros(self.num_blocks)
         use = np.zeros(self.rows.size)
-        worker_prices, ps_prices = self._views(np.ascontiguousarray(prices))
-        worker_use, ps_use = self._views(use)
-        jobs = np.arange(self.num_blocks)
-        nothing = np.zeros((0, 0), dtype=np.int64)
-        best_schedules(worker_prices, ps_prices, *packed, jobs, values, worker_use, ps_use, nothing)
+        views = self._views(np.ascontiguousarray(prices))
+        best_schedules(*views, self._packed, values, *self._views(use))
         return values, use
 
     @cached_property
-    def _packed(self) -> tuple[Any, ...]:
-        """All jobs, padded, in the order that `best_schedules` takes them."""
+    def _packed(self) -> Jobs:
+        """All jobs, padded."""
         blocks = [self.block(index) for index in range(self.num_blocks)]
-        widest = max((block.needed.size for block in blocks), default=1)
+        tasks = [block.task for block in blocks]
+        widest = max((task.needed.size for task in tasks), default=1)
         num_resources, horizon = self._shapes[0][1:]
         needed = np.zeros((len(blocks), widest), dtype=np.int64)
-        for index, block in enumerate(blocks):
-            needed[index, : block.needed.size] = block.needed
-        count = len(blocks)
-        return (
-            _stack([block.worker_room for block in blocks], (count, self._shapes[0][0])),
-            _stack([block.ps_room for block in blocks], (count, self._shapes[1][0])),
-            _stack([block.worker_demand for block in blocks], (count, num_resources)),
-            _stack([block.ps_demand for block in blocks], (count, num_resources)),
-            needed,
-            np.array([block.needed.size - 1 for block in blocks], dtype=np.int64),
-            np.array([block.total for block in blocks], dtype=np.int64),
-            _stack([block.utilities for block in blocks], (count, horizon + 1)),
-            np.array([block.arrival for block in blocks], dtype=np.int64),
+        for index, task in enumerate(tasks):
+            needed[index, : task.needed.size] = task.needed
+
+        def stacked(arrays: list[Any], width: int, kind: type = float) -> Any:
+            return np.array(arrays, dtype=kind).reshape(len(blocks), width)
+
+        return Jobs(
+            worker_room=stacked([b.worker_room for b in blocks], self._shapes[0][0], np.int64),
+            ps_room=stacked([b.ps_room for b in blocks], self._shapes[1][0], np.int64),
+            worker_demand=stacked([b.worker_demand for b in blocks], num_resources),
+            ps_demand=stacked([b.ps_demand for b in blocks], num_resources),
+            needed=needed,
+            most=np.array([task.needed.size - 1 for task in tasks], dtype=np.int64),
+            total=np.array([task.total for task in tasks], dtype=np.int64),
+            utilities=stacked([task.utilities for task in tasks], horizon + 1),
+            arrival=np.array([task.arrival for task in tasks], dtype=np.int64),
         )
 
     def use_of(self, solution: Solution) -> list[Response | None]:
@@ -449,10 +408,6 @@ class OasisOracle(BlockOracle):
                 ps_prices[self.ps_groups.member].ravel(),
             ]
         )
-
-
-def _stack(arrays: list[Any], shape: tuple[int, int]) -> Any:
-    return np.array(arrays).reshape(shape) if arrays else np.zeros(shape)
 
 
 def _check_prices(prices: Vector) -> None:

@@ -139,11 +139,11 @@ class PatternOracle(BlockOracle):
             ("worker_units", instance.worker_capacity, instance.worker_demand,
              self.groups.worker_groups, self.groups.rows.sets[0],
              [block.worker_room for block in blocks],
-             [block.needed.size - 1 for block in blocks]),
+             [block.task.needed.size - 1 for block in blocks]),
             ("ps_units", instance.ps_capacity, instance.ps_demand,
              self.groups.ps_groups, self.groups.rows.sets[1],
              [block.ps_room for block in blocks],
-             [int(block.needed[-1]) for block in blocks]),
+             [int(block.task.needed[-1]) for block in blocks]),
         ):  # fmt: skip
             each = np.array(rooms).reshape(len(blocks), groups.size.size).T // groups.size[:, None]
             most = np.minimum(each, np.array(uses, dtype=np.int64))
@@ -190,9 +190,9 @@ class PatternOracle(BlockOracle):
             return self._dearest(self._unit_blocks[block - jobs], self.rows.unpack(prices))
         arrays = self.rows.unpack(prices)
         job = self.groups.block(block)
-        paid = [self._unit_prices(side, block, arrays) for side in self._sides]
+        paid = [self._unit_prices(side, block, arrays)[:, None] for side in self._sides]
         single = replace(job, worker_demand=np.ones(1), ps_demand=np.ones(1))
-        found = best_within(single, paid[0][:, None], paid[1][:, None], limits)
+        found = best_within(*single.sides((paid[0], paid[1])), job.task, limits)
         if found is None:
             return None
         value, end, workers, ps = found
@@ -208,7 +208,7 @@ class PatternOracle(BlockOracle):
         return total
 
     def _response(self, job: int, value: float, plan: OasisPlan) -> Response:
-        utility = float(self.groups.block(job).utilities[plan.end])
+        utility = float(self.groups.block(job).task.utilities[plan.end])
         rows, amounts = self.groups.use_of_plan(job, plan)
         parts, counts = [rows], [amounts]
         for side, placed in zip(self._sides, (plan.workers, plan.ps), strict=True):

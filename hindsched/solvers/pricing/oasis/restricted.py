@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Ints
 from hindsched.solutions.base import Solution
 from hindsched.solutions.oasis.placing import place_slot
 from hindsched.solutions.oasis.solution import OasisSolution, run_length
-from hindsched.solvers.kernels.oasis.restricted_worker_slot import best_limited_schedule
+from hindsched.solvers.kernels.oasis.restricted_worker_slot import Range, best_limited_schedule
+from hindsched.solvers.kernels.oasis.worker_slot import Side, Task
 from hindsched.solvers.pricing.base import Response
 from hindsched.solvers.pricing.decisions import (
     COMPLETES,
@@ -30,9 +31,8 @@ from hindsched.solvers.pricing.rows import Rows, Vector
 
 if TYPE_CHECKING:
     from hindsched.solvers.pricing.oasis.groups import Placements
-    from hindsched.solvers.pricing.oasis.oracle import OasisOracle, OasisPlan, _Block
+    from hindsched.solvers.pricing.oasis.oracle import OasisOracle, OasisPlan
 
-IntArray = NDArray[np.int64]
 IN_SLOT, WORKERS, PS = "slot_workers", "workers", "ps"
 
 
@@ -64,52 +64,43 @@ def plan_features(plan: OasisPlan) -> dict[Feature, int]:
 
 
 def best_within(
-    job: _Block, worker_prices: Vector, ps_prices: Vector, limits: Limits
-) -> tuple[float, int, IntArray, IntArray] | None:
-    """Best schedule of a job within limits.
+    workers: Side, ps: Side, task: Task, limits: Limits
+) -> tuple[float, int, Ints, Ints] | None:
+    """Best schedule of a job within limits, at full capacity.
 
     Returns
     -------
     value, end, workers, ps : float, int, ndarray, ndarray
         With counts of shape (T, servers or groups); None if there is no schedule.
     """
-    horizon = job.utilities.size - 1
+    horizon = task.utilities.size - 1
     first_end, last_end = window_of(limits, COMPLETES)
-    first_end, last_end = max(first_end, job.arrival), min(last_end, horizon)
-    slots = _Range(horizon)
-    workers = _Range(horizon, job.worker_room.size)
-    ps = _Range(horizon, job.ps_room.size)
+    first_end, last_end = max(first_end, task.arrival), min(last_end, horizon)
+    shapes = {IN_SLOT: (horizon,), WORKERS: (horizon, workers.room.size)}
+    shapes[PS] = (horizon, ps.room.size)
+    ranges = {
+        name: Range(np.zeros(shape, dtype=np.int64), np.full(shape, NEVER, dtype=np.int64))
+        for name, shape in shapes.items()
+    }
     for feature, (low, high) in limits.items():
         if low > high:
             return None
         if feature.name == COMPLETION:
             continue
-        limited = {IN_SLOT: slots, WORKERS: workers, PS: ps}[feature.name]
-        limited.low[feature.index[::-1]] = low
-        limited.high[feature.index[::-1]] = high
+        ranges[feature.name].low[feature.index[::-1]] = low
+        ranges[feature.name].high[feature.index[::-1]] = high
         if low:  # something must run in this slot
             slot = feature.index[-1] + 1
             first_end = max(first_end, slot)
-            if slot < job.arrival:
+            if slot < task.arrival:
                 return None
     if first_end > last_end:
         return None
-    placed_workers, placed_ps = np.zeros_like(workers.low), np.zeros_like(ps.low)
+    placed = [np.zeros_like(ranges[name].low) for name in (WORKERS, PS)]
     value, end = best_limited_schedule(
-        worker_prices, ps_prices, job.worker_room, job.ps_room, job.worker_demand, job.ps_demand,
-        job.needed, job.total, job.utilities, job.arrival, first_end, last_end,
-        slots.low, slots.high, workers.low, workers.high, ps.low, ps.high,
-        placed_workers, placed_ps,
-    )  # fmt: skip
-    return (float(value), int(end), placed_workers, placed_ps) if end else None
-
-
-class _Range:
-    """Limits on counts by slot, or by slot and server."""
-
-    def __init__(self, *shape: int) -> None:
-        self.low = np.zeros(shape, dtype=np.int64)
-        self.high = np.full(shape, NEVER, dtype=np.int64)
+        workers, ps, task, first_end, last_end, *ranges.values(), *placed
+    )
+    return (float(value), int(end), placed[0], placed[1]) if end else None
 
 
 def place_on_servers(oracle: OasisOracle, responses: Sequence[Response | None]) -> Solution | None:
@@ -144,10 +135,10 @@ def place_on_servers(oracle: OasisOracle, responses: Sequence[Response | None]) 
 def _place_all(
     demand: Vector,
     capacity: Vector,
-    member: IntArray,
+    member: Ints,
     placements: Sequence[Placements],
     horizon: int,
-) -> IntArray | None:
+) -> Ints | None:
     """Counts by job, slot and server, shape (J, T, servers)."""
     groups = int(member.max(initial=-1)) + 1
     wanted = np.array([placed.matrix(horizon, groups) for placed in placements])

@@ -110,7 +110,7 @@ def find_breaches(log: Log) -> Breaches:
         The log; somebody must have said its capacity.
     """
     capacity = log.need_capacity()
-    held = _held(log)
+    held = held_rows(log)
     listed: list[Breach] = []
     counts: dict[str, int] = {}
     unchecked: list[str] = []
@@ -134,7 +134,7 @@ def find_breaches(log: Log) -> Breaches:
 KINDS = ("capacity", "server", "before submission", "too short")
 
 
-def _held(log: Log) -> pd.DataFrame:
+def held_rows(log: Log) -> pd.DataFrame:
     """What held GPUs from when to when: rows of judged jobs that are known, and of all others."""
     hidden = set(log.jobs["job"][log.jobs["completion_only"]])
     known = log.schedule if not hidden else log.schedule[~log.schedule["job"].isin(hidden)]
@@ -157,8 +157,8 @@ def _held(log: Log) -> pd.DataFrame:
 
 def _over_capacity(log: Log, held: pd.DataFrame, gpus: int) -> tuple[int, tuple[int, list[Breach]]]:
     start, end, width = (held[name].to_numpy() for name in ("start", "end", "gpus"))
-    moments, used = _use(start, end, width)
-    spans = _spans_over(moments, used, gpus)
+    moments, used = use_over_time(start, end, width)
+    spans = spans_over(moments, used, gpus)
     listed = [
         _breach(log, held, "capacity", "the cluster", begin, until, most, gpus)
         for begin, until, most in spans[:MOST_LISTED]
@@ -186,7 +186,7 @@ def _over_servers(
             unknown += 1
             continue
         columns = (rows[column].to_numpy() for column in ("start", "end", "gpus"))
-        spans = _spans_over(*_use(*columns), room)
+        spans = spans_over(*use_over_time(*columns), room)
         number += len(spans)
         listed += [
             _breach(log, rows, "server", f"server {name}", begin, until, most, room)
@@ -197,7 +197,7 @@ def _over_servers(
     return (number, listed), skipped
 
 
-def _use(start: Ints, end: Ints, width: Ints) -> tuple[Ints, Ints]:
+def use_over_time(start: Ints, end: Ints, width: Ints) -> tuple[Ints, Ints]:
     """Moments at which the number of GPUs held changes, and the number from then on."""
     moments, where = np.unique(np.concatenate([start, end]), return_inverse=True)
     change = np.zeros(len(moments), dtype=np.int64)
@@ -206,7 +206,7 @@ def _use(start: Ints, end: Ints, width: Ints) -> tuple[Ints, Ints]:
     return moments, np.cumsum(change)
 
 
-def _spans_over(moments: Ints, used: Ints, room: int) -> list[tuple[int, int, int]]:
+def spans_over(moments: Ints, used: Ints, room: int) -> list[tuple[int, int, int]]:
     """(Begin, end, most GPUs) of each maximal time with more than `room` GPUs held."""
     over = np.r_[False, used > room, False]
     begin, end = np.flatnonzero(over[1:] & ~over[:-1]), np.flatnonzero(over[:-1] & ~over[1:])

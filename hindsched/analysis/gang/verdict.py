@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
+SAME = 1e-9
+"""Relative difference below which a value that meets its bound is called optimal."""
 WORDS = {
     "mean-jct": ("mean JCT", "weighted mean JCT"),
     "makespan": ("makespan", "makespan"),
@@ -67,14 +71,15 @@ class Verdict:
         text = f"{whose}'s {self.word} is {seconds(self.value)} s"
         if self.lower is None:
             return f"{text}; no bound on the best possible is known."
-        between = f"the best possible lies between {seconds(self.lower)}"
+        least = seconds(self.lower, -1)
         if self.upper is None or low is None:
-            return f"{text}; {between} s and it: you are within {factor(high)} of optimal."
-        if high is not None and factor(high) == "1":
-            return f"{text}: that is optimal (the bound is {seconds(self.lower)} s)."
+            between = f"the best possible lies between {least} s and it"
+            return f"{text}; {between}: you are within {factor(high, 1)} of optimal."
+        if self.lower >= self.value * (1 - SAME):
+            return f"{text}: that is optimal (no schedule can be below {least} s)."
         return (
-            f"{text}; {between} and {seconds(self.upper)} s: "
-            f"you are within [{factor(low)}, {factor(high)}] of optimal."
+            f"{text}; the best possible lies between {least} and {seconds(self.upper, 1)} s: "
+            f"you are within [{factor(low, -1)}, {factor(high, 1)}] of optimal."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,17 +94,24 @@ class Verdict:
         }
 
 
-def seconds(value: float) -> str:
-    """Seconds for people: whole from a thousand on, else four digits."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+def seconds(value: float, outward: int = 0) -> str:
+    """Seconds for people, four digits at least; rounded down (-1), up (1) or to the nearest."""
+    places = 0 if abs(value) >= 1000 else max(0, 3 - int(math.log10(max(abs(value), 1e-3))))
+    return f"{_rounded(value, places, outward):,.{places}f}"
 
 
-def factor(value: float | None) -> str:
-    """A ratio for people: three decimals."""
+def factor(value: float | None, outward: int = 0) -> str:
+    """A ratio for people: three decimals, rounded down (-1), up (1) or to the nearest."""
     if value is None:
         return "an unknown factor"
-    text = f"{value:.3f}" if value < 100 else f"{value:.4g}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{_rounded(value, 3, outward):,.3f}"
+
+
+def _rounded(value: float, places: int, outward: int) -> float:
+    """Rounded to so many places; outward, so that what is said of a proven end stays true."""
+    scaled = Decimal(repr(value)).scaleb(places)
+    modes = {-1: ROUND_FLOOR, 0: ROUND_HALF_EVEN, 1: ROUND_CEILING}
+    return float(scaled.to_integral_value(modes[outward]).scaleb(-places))
 
 
 def _count(value: float | None) -> str:

@@ -1,0 +1,113 @@
+"""``audit``: the one door to judging somebody else's schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hindsched.instances.base import family_module
+from hindsched.instances.logs import Limits, Log, read_frame, read_log
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FAMILY = "gang"
+"""The family whose jobs logs hold."""
+
+
+def audit(
+    log: Log | str | Path | pd.DataFrame,
+    format: str = "csv",  # noqa: A002
+    *,
+    gpus: int | None = None,
+    servers: Any = None,
+    objective: str = "mean-jct",
+    formulation: str | None = None,
+    policies: Sequence[str] | None = None,
+    time_limit: float = 60.0,
+    columns: Mapping[str, str] | None = None,
+    time_zone: str | None = None,
+    time_unit: str = "s",
+    time_step: str | None = None,
+    submitted_from: str | None = None,
+    submitted_to: str | None = None,
+    skip_broken: bool = False,
+    limits: Limits | None = None,
+    settings: Mapping[str, Any] | None = None,
+    say: Any = None,
+) -> Any:
+    """Judge the schedule that a log, a file or a frame holds.
+
+    Parameters
+    ----------
+    log : Log, path or DataFrame
+        A log that was read, a file of `format`, or a frame with the columns
+        ``job, submit, start, end, gpus``.
+    format : str
+        Format of a file.
+    gpus, servers
+        The capacity, where the log does not say it.
+    objective : {"mean-jct", "makespan", "deadlines-met"}
+        What counts.
+    formulation : {"non-preemptive", "preemptive", "elastic"}, optional
+        How freely the best possible may schedule; by default as freely as the log's scheduler did.
+    policies : sequence of str, optional
+        Policies to replay on the same jobs: all if None.
+    time_limit : float
+        Seconds for the bound and the search together.
+    columns, time_zone, time_unit, time_step, submitted_from, submitted_to
+        How to read, as in `read_log`.
+    skip_broken, limits, settings
+        As in `read_log`.
+    say : callable, optional
+        Is told in words what is being done.
+
+    Returns
+    -------
+    Audit
+        ``sentence()``, ``is_possible``, ``breaches``, ``to_frame()``, ``write(folder)``, ...
+
+    Raises
+    ------
+    InputError
+        For a log that cannot be read or judged.
+
+    Examples
+    --------
+    >>> import pandas as pd, hindsched as hs
+    >>> log = pd.DataFrame({"job": ["a", "b"], "submit": 0, "start": [0, 60], "end": [60, 90]})
+    >>> log["gpus"] = 2
+    >>> hs.audit(log, gpus=2).is_possible
+    True
+    """  # fmt: skip
+    how: dict[str, Any] = {
+        "columns": columns,
+        "gpus": gpus,
+        "servers": servers,
+        "time_zone": time_zone,
+        "time_unit": time_unit,
+        "time_step": time_step,
+        "submitted_from": submitted_from,
+        "submitted_to": submitted_to,
+        "skip_broken": skip_broken,
+    }
+    if isinstance(log, str | Path):
+        log = read_log(log, format, limits=limits, settings=settings, **how)
+    elif not isinstance(log, Log):
+        log = read_frame(log, **how)
+    elif gpus is not None or servers is not None:
+        from hindsched.instances.logs.api import say_capacity
+
+        said = say_capacity(gpus, servers)
+        assert said is not None
+        log = log.with_capacity(said)
+    module = family_module("analysis", FAMILY, "audit")
+    return module.audit_log(
+        log,
+        objective=objective,
+        formulation=formulation,
+        policies=policies,
+        time_limit=time_limit,
+        say=say,
+    )

@@ -1,0 +1,98 @@
+"""An audit as a folder: files that somebody else can check, tables, pictures and a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from hindsched.analysis.gang.page import render_page
+from hindsched.analysis.gang.pictures import plot_jobs, plot_policies, plot_use
+from hindsched.analysis.jsonable import jsonable
+from hindsched.analysis.plots.style import save
+from hindsched.errors import InputError
+from hindsched.instances.io import write, write_json, write_text
+from hindsched.solutions.base import write_solution
+from hindsched.solvers.certificate import write_certificate
+
+if TYPE_CHECKING:
+    from hindsched.analysis.gang.audit import Audit
+
+INSTANCE, LOGGED, BEST, CERTIFICATE = (
+    "instance.json", "logged.json", "best.json", "certificate.json",
+)  # fmt: skip
+FORMULA_MARKS = ("=", "+", "-", "@", "\t")
+
+
+def write_folder(audit: Audit, folder: str | Path) -> list[Path]:
+    """Write everything; return the files in the order of their importance.
+
+    Files: ``audit.html`` (the page), ``audit.json`` (what ``--json`` prints), ``instance.json``,
+    ``certificate.json``, ``best.json`` (best schedule found), ``logged.json`` (the log's schedule,
+    where every run is known), tables ``jobs.csv, schedulers.csv, notes.csv, breaches.csv``
+    and pictures ``use.png, schedulers.png, jobs.png``.
+    """
+    place = Path(folder)
+    if place.exists() and not place.is_dir():
+        raise InputError("output", str(folder), "must be a folder")
+    write(audit.instance, place / INSTANCE)
+    written = [place / INSTANCE]
+    if audit.certificate is not None:
+        write_certificate(audit.certificate, place / CERTIFICATE)
+        written.append(place / CERTIFICATE)
+    for name, schedule in ((BEST, audit.best), (LOGGED, audit.schedule)):
+        if schedule is not None and schedule.solution is not None:
+            write_solution(schedule.solution, place / name, {"scheduler": schedule.name})
+            written.append(place / name)
+    tables = {
+        "jobs.csv": audit.jobs(),
+        "schedulers.csv": audit.to_frame(),
+        "notes.csv": audit.log.notes.to_frame(),
+        "breaches.csv": audit.breaches.to_frame(),
+    }
+    for name, table in tables.items():
+        write_text(quoted(table).to_csv(index=False), place / name)
+        written.append(place / name)
+    for name, axes in (
+        ("schedulers.png", plot_policies(audit)),
+        ("use.png", plot_use(audit) if audit.schedule.used is not None else None),
+        ("jobs.png", plot_jobs(audit, audit.schedule)),
+    ):
+        if axes is not None:
+            save(axes.figure, place / name)
+            written.append(place / name)
+    write_json(jsonable(audit.to_dict()), place / "audit.json")
+    write_text(render_page(audit, check_commands(audit, place)), place / "audit.html")
+    return [place / "audit.html", place / "audit.json", *written]
+
+
+def check_commands(audit: Audit, place: Path) -> list[str]:
+    """Commands by which somebody else checks the bound and the best schedule."""
+    if audit.certificate is None or audit.best is None or audit.best.solution is None:
+        return []
+    instance, best, certificate = (place / name for name in (INSTANCE, BEST, CERTIFICATE))
+    return [
+        f"hindsched verify {instance} {best} --prices {certificate}",
+        f"python -m hindsched.kernel {instance} {best} {certificate}",
+    ]
+
+
+def quoted(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with texts that a spreadsheet would take for formulas in quotation marks."""
+    texts = [name for name in table if table[name].dtype == object or table[name].dtype == "str"]
+    return table.assign(**{str(name): [_plain(value) for value in table[name]] for name in texts})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(FORMULA_MARKS) and not _is_number(value):
+        return f"'{value}"
+    return value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

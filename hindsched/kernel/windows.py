@@ -6,10 +6,10 @@ one PS host: every solution becomes one of these, job by job, using no more and 
 
 - One host: a second server with PSs is not needed, as (2i) and (3i) hold for each by itself.
 - N workers lose to fewer that take as long; a PS type to another one that takes no longer, needs
-  no more of any resource and has no less bandwidth; q = 0 needs two workers in Ring-AllReduce.
+  no more of any resource and has no less bandwidth; a mode needs a host that holds its PSs.
 
-Prices are those of servers, or of all servers merged into one: there no window can hold more than
-sum_h floor(c_h / w) workers, or fewer PSs than the best host for a mode needs.
+Prices are those of servers, or of all servers merged into one: there a window holds N workers and
+the fewest PSs with which any host could serve them.
 """
 
 from __future__ import annotations
@@ -18,105 +18,118 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from itertools import accumulate, pairwise
 from math import lcm
-from operator import itemgetter, le
+from operator import le
 from typing import Any, NamedTuple
 
+from . import reading, trees
 from .exact import Interval, ceiling, exactly, total
-from .reading import (
-    Checked,
-    Progress,
-    Violation,
-    counts,
-    jobs_of,
-    note,
-    price_rows,
-    require,
-    span,
-    within,
-)
-from .trees import NEVER, Limits, cheapest_units, keeps_outside, priced_by, prove
+from .reading import Checked, Progress, Violation, note, require
+from .trees import NEVER, Limits
 
 Amounts = tuple[Any, ...]
 FINEST = 10**31
+"""Costs are rounded outward to multiples of 1/FINEST, or finer."""
 ROW_KEYS = {"from", "to", "worker_type", "workers", "ps_type", "ps", "payment"}
 
 
 class Mode(NamedTuple):
-    """A way to run a job; see the module."""
+    """A way to run a job; `units` is the fewest PSs that a host of its needs."""
 
+    length: int
     w: str
-    p: str | None
+    p: Any
     q: int
     n: int
-    length: int
+    units: int
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a family says of a job."""
+    """What a family says of a job: slots of a mini-batch by (w, p, q, N), cost by last slot.
+
+    The cost never falls; a revenue's cost is its negative.
+    """
 
     name: str
     first: int
     chunks: int
     minibatches: int
     time: Callable[[str, Any, int, int], Any]
-    """Slots of a mini-batch by (w, p, q, N)."""
     cost: Callable[[int], Interval]
-    """Cost of the last slot, which never falls; of a revenue its negative."""
+
+    def length(self, w: str, p: Any, q: int, n: int) -> int:
+        """Least L with L N / time >= mini-batches."""
+        time = self.time(w, p, q, n)
+        return max(1, -(-self.minibatches * time.numerator // (time.denominator * n)))
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a family says of its cluster."""
+    """What a family says of its cluster.
+
+    Amounts of every resource by server; amounts and bandwidth by worker and PS type; the last slot
+    of a hard horizon; row sets in the order of the resources, each with an axis and its labels; -1
+    where costs are the negatives of revenues; and the numbers of its equations.
+    """
 
     servers: Mapping[str, Amounts]
-    """Amount of every resource."""
     workers: Mapping[str, tuple[Amounts, Any]]
-    """By type: amount of every resource, and bandwidth."""
     ps: Mapping[Any, tuple[Amounts, Any]]
     last: int | None
-    """Last slot of a hard horizon."""
     rows: Mapping[str, tuple[str, Sequence[str]]]
-    """Row sets, in the order of the resources: axis and its labels."""
     must_complete: bool
     sign: int
-    """-1 where costs are revenues' negatives."""
     equations: Mapping[str, str]
 
-    @property
-    def labels(self) -> list[tuple[str, str]]:
-        """Row set and label of every resource."""
-        return [(name, label) for name, (_, labels) in self.rows.items() for label in labels]
+    @cached_property
+    def hosts(self) -> dict[tuple[str, Any], set[tuple[int, int]]]:
+        """Workers of type w and PSs of type p that servers hold, each alone."""
+        every = set(self.servers.values())
+        types = [(w, p) for w in self.workers for p in self.ps]
+        return {
+            (w, p): {(fit(c, self.workers[w][0]), fit(c, self.ps[p][0])) for c in every}
+            for w, p in types
+        }
 
     def needed(self, w: str, p: Any, elsewhere: int) -> int:
-        """(2i), (3i): PSs of the host for so many workers elsewhere, at least one."""
-        return max(1, ceiling(elsewhere * Fraction(self.workers[w][1]) / self.ps[p][1]))
+        """(2i), (3i): PSs of a host for so many workers elsewhere, at least one."""
+        sent, received = self.workers[w][1], self.ps[p][1]
+        top, bottom = sent.numerator * received.denominator, sent.denominator * received.numerator
+        return int(max(1, -(-elsewhere * top // bottom)))
 
     def modes(self, job: Job) -> Iterator[Mode]:
         """Modes that no other one beats; see the module."""
         for w, (demand, _) in self.workers.items():
             rooms = [fit(capacity, demand) for capacity in self.servers.values()]
             for q, room in ((1, max(rooms)), (0, sum(rooms))):
-                every = range(1, min(job.chunks, room) + 1)
-                lengths = {p: [max(1, ceiling(Fraction(job.minibatches) * job.time(w, p, q, n) / n))
-                               for n in every] for p in self.ps or [None]}  # fmt: skip
+                # Ring-AllReduce on several servers has two workers at least
+                every = range(1 if self.ps or q else 2, min(job.chunks, room) + 1)
+                lengths = {p: [job.length(w, p, q, n) for n in every] for p in self.ps or [None]}
                 for p, own in lengths.items():
-                    better = [lengths[other] for other in self.ps if self._replaces(other, str(p))]
+                    better = [lengths[other] for other in self.ps if self._replaces(other, p)]
                     least = NEVER
-                    for n, length in zip(every, own, strict=True):
-                        if length < least and (self.ps or q or n > 1):
+                    for at, (n, length) in enumerate(zip(every, own, strict=True)):
+                        if length < least:
                             least = length
-                            if all(others[n - 1] > length for others in better):
-                                yield Mode(w, p, q, n, length)
+                            units = self._least_ps(w, p, q, n) if self.ps else 0
+                            if units is not None and all(o[at] > length for o in better):
+                                yield Mode(length, w, p, q, n, units)
 
-    def _replaces(self, other: str, p: str) -> bool:
+    def _least_ps(self, w: str, p: Any, q: int, n: int) -> int | None:
+        """Fewest PSs with which a server serves N workers, at most N - 1 of them its own if not q."""
+        most = [(min(n - 1 + q, room), places) for room, places in self.hosts[w, p]]
+        units = [(self.needed(w, p, n - g), places) for g, places in most if g == n or not q]
+        return min((need for need, places in units if need <= places), default=None)
+
+    def _replaces(self, other: Any, p: Any) -> bool:
         """Whether a PS type is never worse than p for the same duration."""
         (less, wide), (demand, bandwidth) = self.ps[other], self.ps[p]
-        same = less == demand and list(self.ps).index(other) >= list(self.ps).index(p)
-        return not same and wide >= bandwidth and all(map(le, less, demand))
+        order = list(self.ps)
+        after = less == demand and order.index(other) >= order.index(p)
+        return not after and wide >= bandwidth and all(map(le, less, demand))
 
 
 def fit(capacity: Amounts, demand: Amounts) -> int:
@@ -127,42 +140,46 @@ def fit(capacity: Amounts, demand: Amounts) -> int:
 def check(cluster: Cluster, jobs: Sequence[Job], solution: Mapping[str, Any]) -> Checked:
     """Check every rule of a window and the capacities, add up the costs."""
     broken, costs, rule = list[Violation](), [], cluster.equations
-    used = {
-        (h, r): Counter[int]() for h, sizes in cluster.servers.items() for r in range(len(sizes))
-    }
-    given = jobs_of(solution, [job.name for job in jobs])
+    labels = [label for _, known in cluster.rows.values() for label in known]
+    used = {(h, r): Counter[int]() for h in cluster.servers for r in range(len(labels))}
+    given = reading.jobs_of(solution, [job.name for job in jobs])
     for job in jobs:
         here, done, rows = f"job {job.name}", Fraction(), []
         for row in given[job.name]["assignments"]:
             require(set(row) <= ROW_KEYS, f"{here}: unknown key in a row")
-            slots = span(row, NEVER, here)
+            slots = reading.span(row, NEVER, here)
             w = row.get("worker_type", next(iter(cluster.workers)))
-            p = row.get("ps_type", next(iter(cluster.ps or [None])))
-            y, z = (counts(row.get(key, {}), cluster.servers, here) for key in ("workers", "ps"))
-            n, (demand, sent) = sum(y.values()), cluster.workers[w]
-            size, received = cluster.ps[p] if p in cluster.ps else ((0,) * len(demand), 0)
+            p = row.get("ps_type", next(iter(cluster.ps), None))
+            y, z = (
+                reading.counts(row.get(k, {}), cluster.servers, here) for k in ("workers", "ps")
+            )
+            (demand, sent), (size, received) = cluster.workers[w], cluster.ps.get(p, ((), 0))
+            n, size = sum(y.values()), size or (0,) * len(demand)
             rows.append((slots.start, slots.stop, w, p, y, z))
-            note(broken, rule["arrival"], here, job.first - slots.start)
-            note(broken, rule["horizon"], here, slots.stop - 1 - (cluster.last or NEVER))
-            note(broken, rule["chunks"], here, n - job.chunks)
-            note(broken, rule["no worker"], here, 1 - n)
-            note(broken, rule["no PS"], here, bool(cluster.ps) - sum(z.values()))
-            note(broken, rule["no PS"], here, sum(z.values()) if not cluster.ps else 0)
+            for name, excess in (
+                ("arrival", job.first - slots.start),
+                ("horizon", slots.stop - 1 - (cluster.last or NEVER)),
+                ("chunks", n - job.chunks),
+                ("no worker", 1 - n),
+                ("no PS", 1 - sum(z.values()) if cluster.ps else len(z)),
+            ):
+                note(broken, rule[name], here, excess)
             for h in {*y, *z}:
-                note(broken, rule["workers"], f"{here}, server {h}", -y.get(h, 0))
-                note(broken, rule["ps"], f"{here}, server {h}", -z.get(h, 0))
-                missing = (n - y.get(h, 0)) * sent - z.get(h, 0) * received
-                note(broken, rule["bandwidth"], f"{here}, server {h}", h in z and missing)
-                for r, (e, s) in enumerate(zip(demand, size, strict=True)):
-                    amount = y.get(h, 0) * e + z.get(h, 0) * s
+                on, units = y.get(h, 0), z.get(h, 0)
+                note(broken, rule["workers"], f"{here}, server {h}", -on)
+                note(broken, rule["ps"], f"{here}, server {h}", -units)
+                lacking = (n - on) * sent - units * received
+                note(broken, rule["bandwidth"], f"{here}, server {h}", units and lacking)
+                for r, amounts in enumerate(zip(demand, size, strict=True)):
+                    amount = on * amounts[0] + units * amounts[1]
                     used[h, r][slots.start] += amount
                     used[h, r][slots.stop] -= amount
             if n > 0:
                 done += Fraction(len(slots) * n) / job.time(w, p, int(len({*y, *z}) == 1), n)
         rows.sort(key=lambda row: row[:2])
         for before, after in pairwise(rows):
-            note(broken, rule["pause"], here, abs(after[0] - before[1]))
-            note(broken, rule["change"], here, int(before[2:] != after[2:]))
+            note(broken, rule["pause"], f"{here}, slot {after[0]}", abs(after[0] - before[1]))
+            note(broken, rule["change"], f"{here}, slot {after[0]}", int(before[2:] != after[2:]))
         missing = job.minibatches - done
         note(broken, rule["work"], here, missing if rows or cluster.must_complete else 0)
         end = rows[-1][1] - 1 if missing <= 0 else None
@@ -173,13 +190,8 @@ def check(cluster: Cluster, jobs: Sequence[Job], solution: Mapping[str, Any]) ->
         level = 0
         for slot in sorted(steps):
             level += steps[slot]
-            excess = level - cluster.servers[h][r]
-            note(
-                broken,
-                rule["capacity"],
-                f"server {h}, {cluster.labels[r]}, from slot {slot}",
-                excess,
-            )
+            where = f"server {h}, {labels[r]}, from slot {slot}"
+            note(broken, rule["capacity"], where, level - cluster.servers[h][r])
     return Checked(total(costs).times(cluster.sign), broken)
 
 
@@ -187,11 +199,11 @@ def bound(
     cluster: Cluster, jobs: Sequence[Job], certificate: Mapping[str, Any], progress: Progress
 ) -> Interval:
     """Bound that a certificate proves on the sum of costs or revenues."""
-    rows = _Rows(cluster, jobs, priced_by(certificate, "server"), progress)
+    rows = _Rows(cluster, jobs, trees.priced_by(certificate, "server"), progress)
     on_server = [("server", cluster.servers)]
     features = {**dict.fromkeys(("completion", "start", "workers", "worker_type", "ps_type"), ()),
                 "server_workers": on_server, "server_ps": on_server}  # fmt: skip
-    return prove(certificate, rows.bound, features, [job.name for job in jobs], progress)
+    return trees.prove(certificate, rows.bound, features, [job.name for job in jobs], progress)
 
 
 class _Rows:
@@ -203,63 +215,44 @@ class _Rows:
         self.cluster, self.jobs, self.progress, self.by_server = cluster, jobs, progress, by_server
         merged = tuple(map(sum, zip(*cluster.servers.values(), strict=True)))
         self.places: Mapping[str, Amounts] = cluster.servers if by_server else {"": merged}
-        demands = [d for types in (cluster.workers, cluster.ps) for d, _ in types.values()]
-        self.units = FINEST * lcm(*(n.denominator for demand in demands for n in demand))
-        self.modes = {job.name: sorted(self._modes(job), key=itemgetter(0)) for job in jobs}
-
-    def _modes(self, job: Job) -> Iterator[tuple[int, Mode, int]]:
-        """Modes by duration, with the fewest PSs that any host for them needs, if there is one."""
-        cluster = self.cluster
-        for mode in cluster.modes(job):
-            hosts = [] if cluster.ps else [0]
-            for capacity in set(cluster.servers.values()) if cluster.ps else ():
-                room = fit(capacity, cluster.workers[mode.w][0])
-                units = cluster.needed(mode.w, mode.p, mode.n - min(mode.n - 1 + mode.q, room))
-                if (room >= mode.n or not mode.q) and units <= fit(capacity, cluster.ps[mode.p][0]):
-                    hosts.append(units)
-            if hosts:
-                yield mode.length, mode, min(hosts)
+        self.labels = [(n, label) for n, (_, known) in cluster.rows.items() for label in known]
+        self.modes = {job.name: sorted(cluster.modes(job), key=lambda m: m[:1]) for job in jobs}
+        self.kinds = {(role, kind): demand for role, types in (("w", cluster.workers), ("p", cluster.ps))
+                      for kind, (demand, _) in types.items()}  # fmt: skip
 
     def bound(self, prices: Any, limits: Mapping[str, Limits]) -> Interval | None:
         """Sum of best responses - p b; None if a job's limits leave it no schedule."""
         prices = {name: [_by_slot(row) for row in rows] for name, rows in prices.items()}
         last = max((row["to"] for rows in prices.values() for row in rows), default=0)
-        within("cells", last * len(self.places), "slots x servers")
-        tables = {}
+        reading.within("cells", last * len(self.places), "slots x servers")
+        tables, paid = {}, {}
         for name, (axis, labels) in self.cluster.rows.items():
             axes = [(axis, labels), *([("server", self.places)] if self.by_server else [])]
-            for (label, *server), series in price_rows(prices, name, axes, last).items():
-                tables[(*server, "")[0], self.cluster.labels.index((name, label))] = series
+            for (label, *server), series in reading.price_rows(prices, name, axes, last).items():
+                tables[(*server, "")[0], self.labels.index((name, label))] = series
         require(not prices, f"prices: unknown row sets {list(prices)[:3]}")
-        scale = lcm(*(p.denominator for series in tables.values() for p in series))
-        idle = [self.places[place][r] * sum(series) for (place, r), series in tables.items()]
-        paid = {}
-        for role, types in (("w", self.cluster.workers), ("p", self.cluster.ps)):
-            for kind, (demand, _) in types.items():
-                paid[role, kind] = {
-                    place: self._paid(
-                        demand, [tables.get((place, r)) for r in range(len(demand))], scale, last
-                    )
-                    for place in self.places
-                }
-        values = [exactly(-sum(idle))]
+        idle = sum(self.places[place][r] * sum(series) for (place, r), series in tables.items())
+        scale = FINEST * lcm(*(p.denominator for series in tables.values() for p in series))
+        units = lcm(*(amount.denominator for demand in self.kinds.values() for amount in demand))
+        for key in tables:
+            tables[key] = [int(p * scale) for p in tables[key]]
+        for kind, demand in self.kinds.items():  # price of one unit in slots 1 to t, by t
+            for place in self.places:
+                sums = [0] * (last + 1)
+                for r, amount in enumerate(demand):
+                    unit = int(amount * units)
+                    if unit and (place, r) in tables:
+                        sums = [a + unit * p for a, p in zip(sums, tables[place, r], strict=True)]
+                paid[*kind, place] = list(accumulate(sums))
+        values = [exactly(-idle)]
         for done, job in enumerate(self.jobs):
             self.progress(done, len(self.jobs), "job")
             own = limits.get(job.name, {})
-            found = self._best_response(job, own, paid, last, scale * self.units)
+            found = self._best_response(job, own, paid, last, scale * units)
             if found is None:
                 return None
             values.append(found)
         return total(values).times(self.cluster.sign)
-
-    def _paid(self, demand: Amounts, tables: Any, scale: int, last: int) -> list[int]:
-        """Price of one unit in slots 1 to t, for every t."""
-        sums = [0] * (last + 1)
-        for amount, series in zip(demand, tables, strict=True):
-            if amount and series:
-                unit = int(amount * self.units)
-                sums = [a + unit * int(p * scale) for a, p in zip(sums, series, strict=True)]
-        return list(accumulate(sums))
 
     def _best_response(
         self, job: Job, limits: Limits, paid: Any, last: int, scale: int
@@ -280,84 +273,69 @@ class _Rows:
         first_end, last_end = limits.get(("completion",), (0, NEVER))
         first_start, last_start = limits.get(("start",), (0, NEVER))
         last_end = min(last_end, self.cluster.last or last_end)
-        best: int | None = None
+        optional = not self.cluster.must_complete and trees.keeps_outside(limits)
+        best: int | None = 0 if optional else None
         most = 0
-        if not self.cluster.must_complete and keeps_outside(limits):
-            best = 0
-        for length, mode, units in self.modes[job.name]:
-            if not self._allows(limits, mode):
+        for mode in self.modes[job.name]:
+            if limits and not self._allows(limits, mode):
                 continue
-            w, z = paid["w", mode.w], paid.get(("p", mode.p), {})
-            begin = max(job.first, first_start, first_end - length + 1)
-            stop = min(last_start, last_end - length + 1, max(begin, last + 1))
+            prefix = {h: (paid["w", mode.w, h], paid.get(("p", mode.p, h))) for h in self.places}
+            begin = max(job.first, first_start, first_end - mode.length + 1)
+            stop = min(last_start, last_end - mode.length + 1, max(begin, last + 1))
             for start in range(begin, stop + 1):
-                low, high = cost(start + length - 1)
+                low, high = cost(start + mode.length - 1)
                 if best is not None and low >= best:
                     break
-                i, j = min(start - 1, last), min(start + length - 1, last)
-                if not self.by_server:
-                    pay = mode.n * (w[""][j] - w[""][i])
-                    pay += units * (z[""][j] - z[""][i]) if units else 0
-                else:
-                    pay = self._placement(
-                        mode,
-                        limits,
-                        {h: (w[h][j] - w[h][i], z[h][j] - z[h][i] if z else 0) for h in w},
-                        None if best is None else best - low,
-                    )
+                i, j = min(start - 1, last), min(start + mode.length - 1, last)
+                prices = {h: (w[j] - w[i], z[j] - z[i] if z else 0) for h, (w, z) in prefix.items()}
+                cheapest = min(w for w, _ in prices.values())
+                pay: int | None = mode.n * cheapest + mode.units * min(
+                    z for _, z in prices.values()
+                )
+                if self.by_server and (best is None or low + pay < best):
+                    pay = self._placement(mode, limits, prices)
                 if pay is not None and (best is None or low + pay < best):
                     best, most = low + pay, high + pay
         return None if best is None else Interval(Fraction(best, scale), Fraction(most, scale))
 
     def _allows(self, limits: Limits, mode: Mode) -> bool:
         """Whether a mode's features are within limits; types count from 0."""
-        kinds = list(self.cluster.workers).index(mode.w), [*self.cluster.ps, mode.p].index(mode.p)
-        for name, value in zip(
-            ("workers", "worker_type", "ps_type"), (mode.n, *kinds), strict=True
-        ):
-            low, high = limits.get((name,), (0, NEVER))
-            if not low <= value <= high:
-                return False
-        return True
+        kinds = list(self.cluster.workers).index(mode.w), [*self.cluster.ps, None].index(mode.p)
+        if not self.cluster.ps:
+            kinds = kinds[0], 0
+        features = zip(("workers", "worker_type", "ps_type"), (mode.n, *kinds), strict=True)
+        ranges = ((limits.get((name,), (0, NEVER)), value) for name, value in features)
+        return all(low <= value <= high for (low, high), value in ranges)
 
     def _placement(
-        self, mode: Mode, limits: Limits, prices: Mapping[str, tuple[int, int]], budget: int | None
+        self, mode: Mode, limits: Limits, prices: Mapping[str, tuple[int, int]]
     ) -> int | None:
-        """Cheapest placement of a mode in a window, by its host and the workers g on it."""
-        cluster, n = self.cluster, mode.n
-        least = n * min(w for w, _ in prices.values()) + min(z for _, z in prices.values())
-        if budget is not None and least >= budget:
-            return None
-        (demand, _), (size, _) = cluster.workers[mode.w], cluster.ps.get(mode.p, (None, 0))
-        places, hosts = {}, {}
+        """Cheapest placement of a mode in a window: by its host, and the workers g on the host."""
+        cluster, n, found = self.cluster, mode.n, []
+        (demand, _), (size, _) = cluster.workers[mode.w], cluster.ps.get(mode.p, ((), 0))
+        never = 1 + n * max(w for w, _ in prices.values())
+        places, forced = {}, {}
         for h, capacity in cluster.servers.items():
             low, high = limits.get(("server_workers", h), (0, NEVER))
             places[h] = prices[h][0], low, min(high, fit(capacity, demand))
-            hosts[h] = limits.get(("server_ps", h), (0, NEVER))
-        never, found = 1 + n * max(w for w, _, _ in places.values()), []
+            forced[h] = limits.get(("server_ps", h), (0, NEVER))
         for h, capacity in cluster.servers.items():
-            if any(hosts[other][0] for other in hosts if other != h):
+            if any(least for other, (least, _) in forced.items() if other != h):
                 continue
-            others = cheapest_units((p for other, p in places.items() if other != h), n, never)
-            for g in [n] if mode.q else range(n):
+            others = trees.cheapest_units((p for o, p in places.items() if o != h), n, never)
+            price, low, high = places[h]
+            for g in range(max(low, n if mode.q else 0), min(high, n - 1 + mode.q) + 1):
                 units = cluster.needed(mode.w, mode.p, n - g) if cluster.ps else 0
-                price, low, high = places[h]
-                if (
-                    not (low <= g <= high and hosts[h][0] <= units <= hosts[h][1])
-                    or others[n - g] == never
-                ):
-                    continue
-                if all(
-                    g * e + units * s <= c
-                    for e, s, c in zip(demand, size or demand, capacity, strict=True)
-                ):
+                use = (g * e + units * s for e, s in zip(demand, size or demand, strict=True))
+                fits = forced[h][0] <= units <= forced[h][1] and all(map(le, use, capacity))
+                if fits and others[n - g] < never:
                     found.append(g * price + units * prices[h][1] + others[n - g])
         return min(found, default=None)
 
 
 def _by_slot(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A bucket "5-8" of slots, whose row sums them up, is a row of each at the same price."""
+    """A row of a bucket "5-8" of slots is a row of each of them at its price."""
     if "bucket" not in row:
         return row
     first, _, last = row["bucket"].partition("-")
-    return {**{k: v for k, v in row.items() if k != "bucket"}, "from": int(first), "to": int(last)}
+    return {"resource": row["resource"], "from": int(first), "to": int(last), "price": row["price"]}

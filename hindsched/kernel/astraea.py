@@ -11,11 +11,12 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from . import windows
+from . import reading, windows
 from .exact import Interval, utility
 from .reading import Checked, Progress, names, require
 
 SENSE = "max"
+SIGNED = frozenset({"slope", "intercept", "provenance"})
 FORMULATIONS = {
     f"{obligation},{writing}": obligation
     for obligation in ("optional", "must-complete") for writing in ("modes", "literal")
@@ -41,6 +42,8 @@ def bound(instance: dict[str, Any], certificate: dict[str, Any], progress: Progr
 def _problem(
     instance: Mapping[str, Any], formulation: str
 ) -> tuple[windows.Cluster, list[windows.Job]]:
+    reading.natural(instance, SIGNED, "instance")
+
     def typed(value: Any, single: str) -> dict[str, Any]:
         return value if isinstance(value, dict) else {single: value}
 

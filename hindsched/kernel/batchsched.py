@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from . import windows
+from . import reading, windows
 from .exact import Interval, exactly
 from .reading import Checked, Progress, names, require
 
 SENSE = "min"
+SIGNED = frozenset({"provenance"})
 FORMULATIONS = {"modes": "(2)", "literal": "(2)"}
 EQUATIONS = {
     "arrival": "(2j)", "horizon": "(2n)", "chunks": "(2g)", "no worker": "(2b)", "no PS": "(2e)",
@@ -30,6 +31,7 @@ def bound(instance: dict[str, Any], certificate: dict[str, Any], progress: Progr
 
 
 def _problem(instance: Mapping[str, Any]) -> tuple[windows.Cluster, list[windows.Job]]:
+    reading.natural(instance, SIGNED, "instance")
     resources, bandwidth = instance["resources"], instance["bandwidth_resource"]
     has_ps = instance["architecture"] == "parameter-server"
     require(has_ps or instance["architecture"] == "ring-allreduce", "architecture: unknown")

@@ -16,23 +16,13 @@ from math import lcm
 from operator import add, itemgetter
 from typing import Any
 
+from . import reading, trees
 from .exact import Interval, ceiling, exactly, total, utility
-from .reading import (
-    Checked,
-    Progress,
-    Violation,
-    counts,
-    jobs_of,
-    names,
-    note,
-    price_rows,
-    require,
-    span,
-    within,
-)  # fmt: skip
-from .trees import NEVER, Limits, cheapest_units, keeps_outside, priced_by, prove
+from .reading import Checked, Progress, Violation, note, require
+from .trees import NEVER, Limits
 
 SENSE = "max"
+SIGNED = frozenset({"slope", "intercept", "target", "provenance"})
 FORMULATIONS = {"standard": "standard"}
 SIDES = ("worker", "ps")
 FINEST = 10**31
@@ -45,17 +35,20 @@ class Job:
     """What (2)-(7) say of a job alone."""
 
     def __init__(self, data: Mapping[str, Any], instance: Mapping[str, Any]) -> None:
-        self.name, self.arrival, self.most = data["name"], data["arrival"], data["chunks"]
+        self.name, here = data["name"], f"job {data['name']}"
+        self.arrival, self.most, epochs, minibatches = (
+            reading.whole(data[key], 1, f"{here}.{key}")
+            for key in ("arrival", "chunks", "epochs", "minibatches")
+        )
         self.demand: dict[str, Amounts] = {side: data[side] for side in SIDES}
         self.b, self.big_b = (data[s].get(instance["bandwidth_resource"], 0) for s in SIDES)
         time = Fraction(data["minibatch_slots"])
         if data["gradient_mb"]:
             time += Fraction(16 * data["gradient_mb"]) / self.b / instance["slot_seconds"]
-        epochs, minibatches = data["epochs"], data["minibatches"]
         self.work = max(1, ceiling(epochs * self.most * minibatches * time))  # (2)
-        within("chunks", self.most, self.name)
-        within("work", self.work, self.name)
-        require(1 <= self.arrival <= instance["horizon"], f"job {self.name}: arrives out of time")
+        reading.within("chunks", self.most, here)
+        reading.within("steps", self.work * self.most * instance["horizon"], here)
+        require(self.arrival <= instance["horizon"], f"{here}: arrives after the horizon")
         self.f, self.values = data["utility"], dict[int, Interval]()
 
     def value(self, slot: int) -> Interval:
@@ -75,9 +68,15 @@ class Job:
 
 
 def _jobs(instance: Mapping[str, Any]) -> dict[str, Job]:
-    width = sum(len(names(instance[f"{side}_servers"], side)) for side in SIDES)
-    within("cells", instance["horizon"] * width, "horizon x servers")
-    known = names(instance["jobs"], "jobs")
+    """Jobs by name; refuses an instance without a meaning."""
+    reading.natural(instance, SIGNED, "instance")
+    width = sum(len(reading.names(instance[f"{side}_servers"], side)) for side in SIDES)
+    amount = instance["horizon"] * width * len(instance["resources"])
+    reading.within("cells", amount, "horizon x servers x resources")
+    parts = [server["capacity"] for side in SIDES for server in instance[f"{side}_servers"]]
+    parts += [job[side] for side in SIDES for job in instance["jobs"]]
+    require(set().union(*parts) <= set(instance["resources"]), "resources: some are not listed")
+    known = reading.names(instance["jobs"], "jobs")
     return {name: Job(job, instance) for name, job in zip(known, instance["jobs"], strict=True)}
 
 
@@ -86,14 +85,14 @@ def check(instance: dict[str, Any], solution: dict[str, Any]) -> Checked:
     broken, values, jobs = list[Violation](), list[Interval](), _jobs(instance)
     servers = {s: {h["name"]: h["capacity"] for h in instance[f"{s}_servers"]} for s in SIDES}
     used = {side: Counter[tuple[int, str, str]]() for side in SIDES}
-    for name, given in jobs_of(solution, jobs).items():
+    for name, given in reading.jobs_of(solution, jobs).items():
         job, here = jobs[name], f"job {name}"
         place = {side: Counter[tuple[int, str]]() for side in SIDES}
         for row in given["assignments"]:
             require(set(row) <= {"from", "to", "workers", "ps"}, f"{here}: unknown key in a row")
             for side, key in zip(SIDES, ("workers", "ps"), strict=True):
-                for server, n in counts(row.get(key, {}), servers[side], here).items():
-                    for slot in span(row, instance["horizon"], here):
+                for server, n in reading.counts(row.get(key, {}), servers[side], here).items():
+                    for slot in reading.span(row, instance["horizon"], here):
                         place[side][slot, server] += n
         y, z = (Counter[int]() for _ in SIDES)
         for side, sums, equation in (("worker", y, "(12)"), ("ps", z, "(13)")):
@@ -124,12 +123,13 @@ def check(instance: dict[str, Any], solution: dict[str, Any]) -> Checked:
 
 def bound(instance: dict[str, Any], certificate: dict[str, Any], progress: Progress) -> Interval:
     """P b + sum of max(0, best response): of prices, or of the leaves of a tree."""
-    rows = _Rows(instance, priced_by(certificate, "server"), progress)
+    found = trees.layout(certificate, ("groups", "servers", "patterns"))
+    rows = _Rows(instance, found == "servers", progress)
     slots = ("slot", range(1, instance["horizon"] + 1))
     on_worker, on_ps = ((rows.axis, rows.groups[side]) for side in SIDES)
     features = {"completion": (), "slot_workers": (slots,), "workers": (on_worker, slots),
                 "ps": (on_ps, slots)}  # fmt: skip
-    return prove(certificate, rows.bound, features, rows.jobs, progress)
+    return trees.prove(certificate, rows.bound, features, rows.jobs, progress)
 
 
 class _Rows:
@@ -156,9 +156,9 @@ class _Rows:
         rows, places, found, prices = {}, {}, Fraction(), dict(prices)
         for side in SIDES:
             axes = [(self.axis, self.groups[side]), ("resource", self.instance["resources"])]
-            rows[side] = price_rows(prices, f"{side}_capacity", axes, self.horizon)
+            rows[side] = reading.price_rows(prices, f"{side}_capacity", axes, self.horizon)
             axes = [(self.axis, self.groups[side]), ("job", self.jobs)]
-            places[side] = price_rows(prices, f"{side}_units", axes, self.horizon)
+            places[side] = reading.price_rows(prices, f"{side}_units", axes, self.horizon)
             for (group, resource), series in rows[side].items():
                 number, capacity = self.groups[side][group]
                 found += number * capacity.get(resource, 0) * sum(series)
@@ -217,7 +217,7 @@ class _Rows:
             for key, side, most in zip(("workers", "ps"), SIDES, (job.most, needs[-1]), strict=True)
         ]
         never = 1 + last * sum(most * max(max(p) for _, _, p in side) for _, most, side in sides)
-        best, low = (0, 0) if keeps_outside(limits) else (None, 0)
+        best, low = (0, 0) if trees.keeps_outside(limits) else (None, 0)
         reach, padding = [0], [never] * job.most  # F_t by worker-slots done
         for t in range(job.arrival, last + 1):
             value = job.value(t)
@@ -230,7 +230,7 @@ class _Rows:
                 for group, room, paid in side:
                     least, limit = limits.get((key, group, t), (0, room))
                     priced.append((paid[t], least, min(room, limit)))
-                costs.append(cheapest_units(priced, most, never))
+                costs.append(trees.cheapest_units(priced, most, never))
             least, limit = limits.get(("slot_workers", t), (0, NEVER))
             cost = [w + costs[1][z] if least <= n <= limit else never
                     for n, (w, z) in enumerate(zip(costs[0], needs, strict=True))]  # fmt: skip
@@ -276,7 +276,7 @@ def _dearest(left: list[Any], units: list[Any], steps: Iterator[int]) -> Any:
     """Dearest packing of units (price, most, demand) into what is left of a server."""
     if not units:
         return 0
-    within("steps", next(steps), "packing one server")
+    reading.within("steps", next(steps), "packing one server")
     price, most, demand = units[-1]
     room = int(min([most, *(c // d for c, d in zip(left, demand, strict=True) if d)]))
     hope, best = sum(p * m for p, m, _ in units[:-1]), 0

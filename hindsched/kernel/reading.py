@@ -18,16 +18,14 @@ LIMITS = {
     "items": 2_000_000,  # commas in a file: its keys and list entries
     "depth": 64,  # nesting
     "digits": 400,  # of a number, written out without an exponent
-    "cells": 5_000_000,  # horizon (slots) x servers
-    "chunks": 100_000,  # of all jobs of edgecloud; the most workers of a job elsewhere
-    "work": 1_000_000,  # worker-slots of one job
-    "leaves": 50_000,
-    "steps": 10_000_000,  # of one search by branching
+    "cells": 2_000_000,  # slots x servers (x resources)
+    "chunks": 100_000,  # of edgecloud's jobs; the most workers of a job elsewhere
+    "leaves": 50_000,  # of a tree
+    "steps": 10**10,  # additions of one search
 }
-"""What a file may ask for; `--limit NAME=NUMBER` raises one."""
+"""What files may ask for; ``--limit NAME=NUMBER`` changes one."""
 Progress = Callable[[int, int, str], None]
 """``progress(done, all, what)``."""
-Numbers = list[Fraction | int]
 
 
 class Refused(Exception):
@@ -52,7 +50,7 @@ class Checked:
 
 
 def note(broken: list[Violation], equation: str, where: str, excess: Any) -> None:
-    """Add a violation if the excess is above 0: there is no tolerance."""
+    """Add a violation where the excess is above 0: there is no tolerance."""
     if excess > 0:
         broken.append(Violation(equation, where, excess))
 
@@ -65,8 +63,9 @@ def require(condition: object, text: str) -> None:
 
 def within(name: str, number: int, where: str) -> None:
     """Refuse what is larger than a limit."""
-    rule = f"must be at most {LIMITS[name]} (--limit {name}={number} raises it)"
-    require(number <= LIMITS[name], f"{where}: {name} {number}: {rule}")
+    if number > LIMITS[name]:
+        rule = f"{name} must be at most {LIMITS[name]} (--limit {name}=... raises it)"
+        raise Refused(f"{where}: {number}: {rule}")
 
 
 def load(path: str) -> tuple[dict[str, Any], str]:
@@ -80,32 +79,28 @@ def load(path: str) -> tuple[dict[str, Any], str]:
         within("bytes", len(raw), path)
         within("items", raw.count(b","), path)
         text = raw.decode("utf-8-sig")
-        del raw
-        exact = json.loads(
-            text, parse_float=_decimal, parse_int=_whole, parse_constant=_constant,
+        data = json.loads(
+            text, parse_float=_number, parse_int=_number, parse_constant=_constant,
             object_pairs_hook=_unique,
         )  # fmt: skip
-        require(isinstance(exact, dict), f"{path}: must be a JSON object")
-        _check_depth(exact, path)
-        return exact, _hash(json.loads(text))
+        require(isinstance(data, dict), f"{path}: must be a JSON object")
+        layer = [data]
+        for depth in range(LIMITS["depth"] + 1):
+            within("depth", depth if layer else 0, path)
+            inner = (v.values() if isinstance(v, dict) else v for v in layer)
+            layer = [item for part in inner for item in part if isinstance(item, dict | list)]
+        plain = json.dumps(
+            json.loads(text), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+        )
+        return data, hashlib.sha256(plain.encode()).hexdigest()
     except (OSError, EOFError, ValueError, RecursionError) as error:
         raise Refused(f"{path}: {error or 'unreadable'}"[:300]) from None
 
 
-def _hash(data: Any) -> str:
-    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _decimal(text: str) -> Fraction:
+def _number(text: str) -> Fraction | int:
     mantissa, _, exponent = text.lower().partition("e")
     within("digits", len(mantissa) + abs(int(exponent[:9] or 0)), text[:40])
-    return Fraction(text)
-
-
-def _whole(text: str) -> int:
-    within("digits", len(text), text[:40])
-    return int(text)
+    return int(text) if mantissa.lstrip("-").isdigit() and not exponent else Fraction(text)
 
 
 def _constant(text: str) -> None:
@@ -115,26 +110,16 @@ def _constant(text: str) -> None:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise Refused(f"the key {twice[:80]!r} stands twice in an object")
+        for key, _ in pairs:  # what stands twice is no longer there the second time
+            if data.pop(key, data) is data:
+                raise Refused(f"the key {key[:80]!r} stands twice in an object")
     return data
-
-
-def _check_depth(data: Any, path: str) -> None:
-    layer = [data]
-    for _ in range(LIMITS["depth"]):
-        parts = (v.values() if isinstance(v, dict) else v for v in layer)
-        layer = [item for part in parts for item in part if isinstance(item, dict | list)]
-        if not layer:
-            return
-    within("depth", LIMITS["depth"] + 1, path)
 
 
 def names(records: Iterable[Mapping[str, Any]], where: str) -> list[str]:
     """Names of records, which must be unique words."""
     found = [record["name"] for record in records]
-    require(all(isinstance(n, str) for n in found), f"{where}: every name must be a word")
+    require(all(isinstance(name, str) for name in found), f"{where}: names must be words")
     require(len(set(found)) == len(found), f"{where}: names must be unique")
     return found
 
@@ -145,11 +130,21 @@ def whole(value: Any, least: int, where: str) -> int:
     return int(value)
 
 
-def number(value: Any, where: str, least: int | None = 0) -> Fraction | int:
+def number(value: Any, where: str, least: int = 0) -> Fraction | int:
     """Return a number, not below a least one."""
     proper = type(value) is int or isinstance(value, Fraction)
-    require(proper and (least is None or value >= least), f"{where}: must be a number from {least}")
+    require(proper and value >= least, f"{where}: must be a number from {least}")
     return value  # type: ignore[no-any-return]
+
+
+def natural(data: Any, signed: frozenset[Any], where: str) -> None:
+    """Refuse a negative number anywhere but below the keys that may have a sign."""
+    if isinstance(data, dict | list):
+        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
+            if key not in signed:
+                natural(value, signed, f"{where}.{key}")
+    elif not isinstance(data, str | None):
+        require(data >= 0, f"{where}: must not be negative")
 
 
 def span(row: Mapping[str, Any], last: int, where: str) -> range:
@@ -161,15 +156,23 @@ def span(row: Mapping[str, Any], last: int, where: str) -> range:
 
 def counts(value: Any, known: Iterable[str], where: str) -> dict[str, int]:
     """Read ``{server: n}``: n may be negative, which is a violation, not an error."""
-    require(isinstance(value, dict) and set(value) <= set(known), f"{where}: unknown server")
+    require(set(value) <= set(known), f"{where}: unknown server")
     require(all(type(n) is int for n in value.values()), f"{where}: counts must be whole")
     return {name: n for name, n in value.items() if n}
+
+
+def jobs_of(solution: Mapping[str, Any], known: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Jobs of a solution file by name, in the instance's order; one without rows is idle."""
+    listed = dict(zip(names(solution["jobs"], "jobs"), solution["jobs"], strict=True))
+    found = {name: {"assignments": [], **listed.pop(name, {})} for name in known}
+    require(not listed, f"jobs: {list(listed)[:3]} are not jobs of the instance")
+    return found
 
 
 def price_rows(
     prices: dict[str, Any], name: str, axes: Sequence[tuple[str, Iterable[Any]]], last: int | None
 ) -> dict[tuple[Any, ...], Any]:
-    """Take the prices of one row set by labels: one number, or with slots a list by slot 0..last.
+    """Take a row set out of the prices, by labels: a number, or with slots a list by slot 0..last.
 
     Refused are unknown labels, a row priced twice and negative prices; absent rows are not listed.
     """
@@ -180,30 +183,17 @@ def price_rows(
         here = f"prices.{name}[{position}]"
         require(set(row) == keys, f"{here}: keys must be {sorted(keys)}")
         require(all(row[axis] in known for axis, known in labels), f"{here}: unknown label")
-        price, label = row["price"], tuple(row[axis] for axis, _ in axes)
-        require(price >= 0, f"{here}: price must not be negative")
-        if last is None:
-            require(label not in found, f"{here}: priced twice")
-            found[label] = price
-            continue
-        series = found.setdefault(label, [None] * (last + 1))
-        for slot in span(row, last, here):
+        price, label = number(row["price"], f"{here}.price"), tuple(row[axis] for axis, _ in axes)
+        series = found.setdefault(label, [None] * ((last or 0) + 1))
+        for slot in (0,) if last is None else span(row, last, here):
             require(series[slot] is None, f"{here}: priced twice")
             series[slot] = price
-    if last is not None:
-        return {label: [price or 0 for price in series] for label, series in found.items()}
-    return found
+    if last is None:
+        return {label: price for label, (price,) in found.items()}
+    return {label: [price or 0 for price in series] for label, series in found.items()}
 
 
 def check_stated(stated: Any, proven: Interval, sense: str, where: str = "bound") -> None:
     """Refuse a stated bound that is better than the proven one beyond the digits of a double."""
     off = proven.low - stated if sense == "max" else stated - proven.high
     require(off <= abs(stated) / Fraction(10**15), f"{where}: states more than what is proven")
-
-
-def jobs_of(solution: Mapping[str, Any], known: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Jobs of a solution file by name, in the instance's order; one without rows is idle."""
-    listed = dict(zip(names(solution["jobs"], "jobs"), solution["jobs"], strict=True))
-    found = {name: {"assignments": [], **listed.pop(name, {})} for name in known}
-    require(not listed, f"jobs: {list(listed)[:3]} are not jobs of the instance")
-    return found

@@ -7,7 +7,7 @@ or at least k + 1: together they leave nothing out. A job that stays out has com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate, chain, islice, repeat
 from typing import Any
 
@@ -96,13 +96,14 @@ def _check_cover(leaves: list[list[tuple[str, Feature, int, int]]]) -> None:
         waiting += [(side, depth + 1) for side in sides]
 
 
-def priced_by(data: Mapping[str, Any], axis: str) -> bool:
-    """Whether a certificate's rows or decisions have an axis, which tells row layouts apart."""
+def layout(data: Mapping[str, Any], known: Sequence[str]) -> str:
+    """Row layout of a certificate: an older file's is ``servers`` where a row names a server."""
     leaves = data["prices"] if data["kind"] == "tree" else [{"prices": data["prices"]}]
-    parts: Iterator[Any] = chain.from_iterable(
-        (*leaf["prices"].values(), leaf.get("decisions", ())) for leaf in leaves
-    )
-    return any(axis in row for part in parts for row in part)
+    parts = ([*leaf["prices"].values(), leaf.get("decisions", [])] for leaf in leaves)
+    by_server = any("server" in row for rows in chain.from_iterable(parts) for row in rows)
+    found = data.get("layout", "servers" if by_server else known[0])
+    require(found in known, f"layout: must be one of {', '.join(known)}")
+    return str(found)
 
 
 def keeps_outside(limits: Limits) -> bool:

@@ -119,7 +119,7 @@ class Cluster:
                                 yield Mode(length, w, p, q, n, units)
 
     def _least_ps(self, w: str, p: Any, q: int, n: int) -> int | None:
-        """Fewest PSs with which a server serves N workers, at most N - 1 of them its own if not q."""
+        """Fewest PSs of a host of N workers: of all of them if q, of N - 1 at most otherwise."""
         most = [(min(n - 1 + q, room), places) for room, places in self.hosts[w, p]]
         units = [(self.needed(w, p, n - g), places) for g, places in most if g == n or not q]
         return min((need for need, places in units if need <= places), default=None)
@@ -199,7 +199,8 @@ def bound(
     cluster: Cluster, jobs: Sequence[Job], certificate: Mapping[str, Any], progress: Progress
 ) -> Interval:
     """Bound that a certificate proves on the sum of costs or revenues."""
-    rows = _Rows(cluster, jobs, trees.priced_by(certificate, "server"), progress)
+    found = trees.layout(certificate, ("cluster", "buckets", "servers"))
+    rows = _Rows(cluster, jobs, found == "servers", progress)
     on_server = [("server", cluster.servers)]
     features = {**dict.fromkeys(("completion", "start", "workers", "worker_type", "ps_type"), ()),
                 "server_workers": on_server, "server_ps": on_server}  # fmt: skip
@@ -217,8 +218,9 @@ class _Rows:
         self.places: Mapping[str, Amounts] = cluster.servers if by_server else {"": merged}
         self.labels = [(n, label) for n, (_, known) in cluster.rows.items() for label in known]
         self.modes = {job.name: sorted(cluster.modes(job), key=lambda m: m[:1]) for job in jobs}
-        self.kinds = {(role, kind): demand for role, types in (("w", cluster.workers), ("p", cluster.ps))
-                      for kind, (demand, _) in types.items()}  # fmt: skip
+        types = [*(("w", *item) for item in cluster.workers.items())]
+        types += [("p", *item) for item in cluster.ps.items()]
+        self.kinds = {(role, kind): demand for role, kind, (demand, _) in types}
 
     def bound(self, prices: Any, limits: Mapping[str, Limits]) -> Interval | None:
         """Sum of best responses - p b; None if a job's limits leave it no schedule."""
@@ -300,12 +302,12 @@ class _Rows:
 
     def _allows(self, limits: Limits, mode: Mode) -> bool:
         """Whether a mode's features are within limits; types count from 0."""
-        kinds = list(self.cluster.workers).index(mode.w), [*self.cluster.ps, None].index(mode.p)
-        if not self.cluster.ps:
-            kinds = kinds[0], 0
-        features = zip(("workers", "worker_type", "ps_type"), (mode.n, *kinds), strict=True)
-        ranges = ((limits.get((name,), (0, NEVER)), value) for name, value in features)
-        return all(low <= value <= high for (low, high), value in ranges)
+        w, p = list(self.cluster.workers).index(mode.w), [*self.cluster.ps, mode.p].index(mode.p)
+        for name, value in (("workers", mode.n), ("worker_type", w), ("ps_type", p)):
+            low, high = limits.get((name,), (0, NEVER))
+            if not low <= value <= high:
+                return False
+        return True
 
     def _placement(
         self, mode: Mode, limits: Limits, prices: Mapping[str, tuple[int, int]]

@@ -92,7 +92,8 @@ def _solution(family: Any, instance: Any, data: Any, _: argparse.Namespace) -> C
     if len(checked.violations) > 20:
         _say(f"infeasible: {len(checked.violations) - 20} more")
     if not checked.violations:
-        _say(f"feasible, objective {_text(checked.objective)}")
+        _say("feasible")
+        _say(f"objective {_text(checked.objective)}")
         stated = data["objective"]
         off = max(stated - checked.objective.high, checked.objective.low - stated)
         require(off <= abs(stated) * CLOSE, "objective: is not that of the decisions")

@@ -85,7 +85,7 @@ def load(path: str) -> tuple[dict[str, Any], str]:
         )  # fmt: skip
         require(isinstance(data, dict), f"{path}: must be a JSON object")
         layer = [data]
-        for depth in range(LIMITS["depth"] + 1):
+        for depth in range(1, LIMITS["depth"] + 2):
             within("depth", depth if layer else 0, path)
             inner = (v.values() if isinstance(v, dict) else v for v in layer)
             layer = [item for part in inner for item in part if isinstance(item, dict | list)]

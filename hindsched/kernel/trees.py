@@ -35,10 +35,15 @@ def prove(
         return found
     known, leaves, bounds = set(jobs), data["prices"], []
     within("leaves", len(leaves), "prices")
-    decided = [
-        [_decision(row, features, known, f"prices[{i}].decisions") for row in leaf["decisions"]]
-        for i, leaf in enumerate(leaves)
-    ]
+    read: dict[Any, Any] = {}  # leaves repeat the decisions of those beside them
+    decided: list[list[Any]] = []
+    for i, leaf in enumerate(leaves):
+        decided.append([])
+        for row in leaf["decisions"]:
+            key = *row, *row.values()
+            if key not in read:
+                read[key] = _decision(row, features, known, f"prices[{i}].decisions")
+            decided[i].append(read[key])
     _check_cover(decided)
     for i, (leaf, decisions) in enumerate(zip(leaves, decided, strict=True)):
         progress(i, len(leaves), "leaf")

@@ -290,10 +290,8 @@ class _Rows:
                     break
                 i, j = min(start - 1, last), min(start + mode.length - 1, last)
                 prices = {h: (w[j] - w[i], z[j] - z[i] if z else 0) for h, (w, z) in prefix.items()}
-                cheapest = min(w for w, _ in prices.values())
-                pay: int | None = mode.n * cheapest + mode.units * min(
-                    z for _, z in prices.values()
-                )
+                w_least, z_least = (min(kind) for kind in zip(*prices.values(), strict=True))
+                pay: Any = mode.n * w_least + mode.units * z_least
                 if self.by_server and (best is None or low + pay < best):
                     pay = self._placement(mode, limits, prices)
                 if pay is not None and (best is None or low + pay < best):

@@ -1,0 +1,221 @@
+"""The kernel's command line: alone in a folder, exit codes, contradictions, tampered files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hindsched
+from hindsched.kernel import reading
+from hindsched.kernel.__main__ import main
+
+PACKAGE = Path(hindsched.__file__).parent
+KNOWN, DATA = PACKAGE / "instances" / "known", Path(__file__).parent / "data"
+
+
+def files(name):
+    return (
+        str(KNOWN / f"{name}.json"),
+        str(DATA / f"{name}.solution.json.gz"),
+        str(DATA / f"{name}.certificate.json.gz"),
+    )
+
+
+def read(path):
+    raw = Path(path).read_bytes()
+    return json.loads(gzip.decompress(raw) if path.endswith(".gz") else raw)
+
+
+@pytest.fixture
+def run(capsys, tmp_path, monkeypatch):
+    for name, limit in reading.LIMITS.items():
+        monkeypatch.setitem(reading.LIMITS, name, limit)
+
+    def of(*given):
+        arguments = []
+        for position, item in enumerate(given):
+            if isinstance(item, dict):
+                path = tmp_path / f"{position}.json"
+                path.write_text(json.dumps(item))
+                item = str(path)
+            arguments.append(item)
+        code = main(arguments)
+        return code, capsys.readouterr().out
+
+    return of
+
+
+@pytest.mark.parametrize("how", ["-m", "folder"])
+def test_the_folder_copied_alone_works(tmp_path, how):
+    shutil.copytree(PACKAGE / "kernel", tmp_path / "kernel")
+    if how == "-m":
+        run = "import sys, runpy; sys.path = [p for p in sys.path if 'site-packages' not in p]; "
+        run += f"sys.path.insert(0, {str(tmp_path)!r}); sys.argv[0] = 'kernel'; "
+        command = ["-c", run + "runpy.run_module('kernel', run_name='__main__')"]
+    else:
+        command = [str(tmp_path / "kernel")]
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", *command, *files("astraea-j5-s40"), "--progress"],
+        capture_output=True, text=True, cwd=tmp_path, check=False,
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "proves optimal"
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_kernel_imports_the_standard_library_only():
+    allowed = sys.stdlib_module_names | {"hindsched"}
+    code = "import sys; sys.path.insert(0, {!r}); import kernel.__main__, kernel.oasis, "
+    code += "kernel.astraea, kernel.batchsched; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code.format(str(PACKAGE))],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    loaded = {name.partition(".")[0] for name in done.stdout.split()} - {"kernel", "__main__"}
+    assert loaded <= allowed
+
+
+def test_exit_0_says_what_is_proven(run):
+    instance, solution, certificate = files("batchsched-ps-j5-s200")
+    code, out = run(instance, certificate, solution)
+    assert code == 0
+    assert out.splitlines()[1:] == ["bound 243", "feasible", "objective 243", "proves optimal"]
+    assert run(instance)[0] == run(instance, solution)[0] == run(instance, certificate)[0] == 0
+
+
+def test_sigmoids_are_written_as_30_digits_outward(run):
+    _, out = run(*files("oasis-t10-i10-h5-s1"))
+    low, high = out.split("bound in [")[1].split("]")[0].split(", ")
+    assert len(low) == len(high) == 31
+    assert low < high
+    assert "proves optimal to within 0.0000" in out
+
+
+def test_a_gap_is_a_gap(run):
+    instance, solution, _ = files("astraea-j5-s40")
+    _, _, certificate = map(read, files("astraea-j5-s40"))
+    certificate["prices"] = {"worker_capacity": [], "ps_capacity": []}
+    _, out = run(instance, {**certificate, "bound": 1e6})
+    zero = float(out.split("bound ")[1].split()[0])
+    assert zero > 347
+    certificate["prices"]["worker_capacity"] = [
+        {"type": "worker", "from": 1, "to": 1, "price": 1000}
+    ]
+    code, out = run(instance, solution, {**certificate, "bound": 1e6})
+    assert code == 0
+    assert out.splitlines()[-1].startswith("gap ")
+
+
+def test_an_infeasible_schedule_is_exit_1(run):
+    instance, solution, certificate = map(read, files("batchsched-ps-j5-s200"))
+    solution["jobs"][0]["assignments"][0]["workers"] = {"s1": 99}
+    code, out = run(instance, solution, certificate)
+    assert code == 1
+    assert "infeasible: (2h) at server s1" in out
+    assert "by 9" in out
+    assert "optimal" not in out
+
+
+def test_a_solution_that_beats_a_bound_is_exit_1_and_both_are_named(run, monkeypatch):
+    instance, solution, certificate = map(read, files("astraea-j5-s40"))
+    from hindsched.kernel import astraea
+    from hindsched.kernel.exact import exactly
+
+    monkeypatch.setattr(astraea, "bound", lambda *_: exactly(300))
+    code, out = run(instance, solution, {**certificate, "bound": 300})
+    assert code == 1
+    assert "contradiction: objective 347.6439444862860296 beats the bound 300" in out
+
+
+def changed(**changes):
+    return lambda data: data | changes
+
+
+def deep(data, path, value):
+    *parents, last = path
+    for key in parents:
+        data = data[key]
+    data[last] = value
+
+
+@pytest.mark.parametrize(
+    ("which", "change", "says"),
+    [
+        ("instance", changed(format="hindsched/0"), "format"),
+        ("instance", changed(family="os"), "family"),
+        ("instance", changed(name="other"), "instance"),
+        ("instance", changed(horizon=31), "another instance"),
+        ("solution", changed(instance_sha256="0" * 64), "another instance"),
+        ("solution", changed(family="oasis"), "family"),
+        ("solution", changed(format="x"), "format"),
+        ("solution", changed(formulation="must-complete,modes"), "another formulation"),
+        ("solution", changed(formulation="x"), "malformed"),
+        ("solution", changed(objective=348), "objective"),
+        ("solution", changed(objective="a lot"), "malformed"),
+        ("solution", changed(jobs=[]), "objective"),
+        ("solution", changed(jobs=3), "malformed"),
+        ("certificate", changed(bound=347.6439), "more than what is proven"),
+        ("certificate", changed(bound=None), "malformed"),
+        ("certificate", changed(sense="min"), "sense"),
+        ("certificate", changed(kind="guess"), "kind"),
+        ("certificate", changed(layout="x"), "layout"),
+        ("certificate", changed(more=1), "keys"),
+        ("certificate", changed(prices={"x": []}), "row sets"),
+        ("certificate", changed(prices={"worker_capacity": [{"from": 1, "to": 2}]}), "keys"),
+        ("certificate", changed(prices=[]), "malformed"),
+        ("certificate", changed(kind="tree"), "malformed"),
+    ],
+)
+def test_tampered_files_are_exit_2_in_one_line(run, which, change, says):
+    read_all = map(read, files("astraea-j5-s40"))
+    data = dict(zip(("instance", "solution", "certificate"), read_all, strict=True))
+    data[which] = change(data[which])
+    code, out = run(*data.values())
+    assert code == 2
+    assert out.splitlines()[-1].startswith("refused: ")
+    assert says in out.splitlines()[-1]
+
+
+def test_a_number_is_the_decimal_written_not_its_double(run, tmp_path):
+    """The hash is over doubles, as in the package; what decimals mean is what they say."""
+    instance, solution, certificate = files("batchsched-rar-j5-s200")
+    text = Path(instance).read_text()
+    assert '"reduce_slots": 0.12415118120493007}' in text
+    path = tmp_path / "same-doubles.json"
+    path.write_text(text.replace("0.12415118120493007}", "0.12415118120493007000000000000001}"))
+    assert run(str(path), solution, certificate)[1].splitlines()[1:] == [
+        *run(instance, solution, certificate)[1].splitlines()[1:]
+    ]
+    capacity = '{"gpu": 1.99999999999999999999}'
+    assert json.loads(capacity) == {"gpu": 2.0}
+    path.write_text(capacity)
+    assert reading.load(str(path))[0]["gpu"] < 2
+
+
+def test_limits_are_options(run):
+    instance, _, certificate = files("oasis-t10-i10-h5-s1")
+    code, out = run(instance, "--limit", "cells=10")
+    assert code == 0
+    code, out = run(instance, certificate, "--limit", "cells=10")
+    assert code == 2
+    assert "--limit cells=" in out
+    assert run(instance, certificate, "--limit", "cells=100000")[0] == 0
+    for wrong in ("cells=x", "nothing=3", "cells"):
+        assert run(instance, "--limit", wrong)[0] == 2
+
+
+def test_one_solution_and_one_certificate_at_most(run):
+    instance, solution, certificate = files("astraea-j5-s40")
+    assert run(instance, solution, solution)[0] == 2
+    assert run(instance, certificate, certificate)[0] == 2
+
+
+def test_usage_is_exit_2():
+    with pytest.raises(SystemExit) as usage:
+        main([])
+    assert usage.value.code == 2

@@ -1,0 +1,176 @@
+"""oasis in the kernel: schedules, prices and packings against brute force and the package."""
+
+from __future__ import annotations
+
+import copy
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hindsched.kernel import oasis
+from hindsched.kernel.reading import Refused
+from hindsched.solutions.oasis.solution import OasisSolution
+from tests.brute_force.oasis import optimum
+from tests.kernel.agreement import (
+    INSTANCES,
+    LAYOUTS,
+    build_oracle,
+    certificate,
+    exact,
+    kernel_bound,
+    random_prices,
+    slack,
+)  # fmt: skip
+
+MANY = settings(max_examples=100, deadline=None, derandomize=True, database=None)
+FEW = settings(max_examples=20, deadline=None, derandomize=True, database=None)
+
+
+@MANY
+@given(INSTANCES["oasis"], st.integers(0, 2**32))
+def test_bounds_are_the_packages_on_the_safe_side(instance, seed):
+    for layout in LAYOUTS["oasis"]:
+        oracle = build_oracle(instance, rows=layout)
+        prices = random_prices(oracle, seed)
+        fast = oracle.bound(prices)
+        found = kernel_bound(instance, certificate(oracle, prices, fast, layout=layout))
+        loose, allowed = slack(oracle, prices, fast, found)
+        assert 0 <= loose <= allowed
+
+
+@FEW
+@given(INSTANCES["oasis"], st.integers(0, 2**32))
+def test_no_price_beats_the_optimum_and_its_schedule_is_feasible(instance, seed):
+    best = optimum(instance)
+    solution = OasisSolution.from_assignments(instance, best.assignments).to_dict()
+    checked = oasis.check(exact(instance.to_dict()), exact(solution))
+    assert checked.violations == []
+    assert float(checked.objective.low) == pytest.approx(best.value, abs=1e-9)
+    for layout in LAYOUTS["oasis"]:
+        oracle = build_oracle(instance, rows=layout)
+        prices = random_prices(oracle, seed)
+        found = kernel_bound(instance, certificate(oracle, prices, 0, layout=layout))
+        assert found.high >= checked.objective.low
+
+
+def job(name="j", **other):
+    return {
+        "name": name, "arrival": 1, "epochs": 1, "chunks": 2, "minibatches": 1,
+        "minibatch_slots": 1, "gradient_mb": 0, "worker": {"gpu": 1, "mbps": 1}, "ps": {"mbps": 1},
+        "utility": {"kind": "linear", "slope": -1, "intercept": 10}, **other,
+    }  # fmt: skip
+
+
+def cluster(*jobs, gpu=2, mbps=2, horizon=2):
+    return {
+        "format": "hindsched/1", "family": "oasis", "name": "t", "horizon": horizon,
+        "slot_seconds": 8, "resources": ["gpu", "mbps"], "bandwidth_resource": "mbps",
+        "worker_servers": [{"name": "w", "capacity": {"gpu": gpu, "mbps": 9}}],
+        "ps_servers": [{"name": "p", "capacity": {"mbps": mbps}}], "jobs": list(jobs),
+    }  # fmt: skip
+
+
+def solution(*rows, completion=1, name="j"):
+    return {"jobs": [{"name": name, "completion": completion, "assignments": list(rows)}]}
+
+
+def row(first, last, workers, ps):
+    return {"from": first, "to": last, "workers": {"w": workers}, "ps": {"p": ps}}
+
+
+@pytest.mark.parametrize(
+    ("equation", "amount", "instance", "given"),
+    [
+        ("(2)", 1, cluster(job()), solution(row(1, 1, 1, 1), completion=None)),
+        ("(3)", 1, cluster(job(), gpu=3, mbps=3), solution(row(1, 1, 3, 3))),
+        ("(4)", 1, cluster(job(), gpu=1), solution(row(1, 1, 2, 2))),
+        ("(5)", 1, cluster(job(), mbps=1), solution(row(1, 1, 2, 2))),
+        ("(6)", 1, cluster(job()), solution(row(1, 1, 2, 1))),
+        ("(7)", 1, cluster(job(), mbps=3), solution(row(1, 1, 2, 3))),
+        ("(9)", 2, cluster(job(arrival=2)), solution(row(1, 1, 2, 2))),
+        ("(10)", 2, cluster(job(arrival=2)), solution(row(1, 1, 2, 2))),
+        ("(12)", 1, cluster(job()), solution(row(1, 1, 3, 3), row(2, 2, -1, 0))),
+        ("(13)", 1, cluster(job()), solution(row(1, 1, 2, 2), row(2, 2, 0, -1))),
+    ],
+)
+def test_every_equation_is_checked(equation, amount, instance, given):
+    found = oasis.check(instance, given).violations
+    assert (equation, amount) in [(broken.equation, broken.amount) for broken in found]
+    assert all("slot" in v.where or v.equation == "(2)" for v in found)
+
+
+def test_no_slack_at_all():
+    tenth = Fraction(1, 10)
+    small = job(worker={"gpu": Fraction(10**7 + 1, 10**8), "mbps": 1}, chunks=1)
+    tight = cluster(small, gpu=tenth)
+    (found,) = oasis.check(tight, solution(row(1, 1, 1, 1))).violations
+    assert (found.equation, found.amount) == ("(4)", Fraction(1, 10**8))
+    almost = job(worker={"gpu": 1, "mbps": Fraction(10000009, 10**7)}, chunks=1)
+    (found,) = oasis.check(cluster(almost), solution(row(1, 1, 1, 1))).violations
+    assert (found.equation, found.amount) == ("(6)", Fraction(9, 10**7))
+    more = job(minibatch_slots=Fraction(10**9 + 1, 10**9), chunks=1)
+    assert oasis.Job(more, cluster(more)).work == 2
+
+
+def test_what_is_stated_of_a_schedule_must_be_true():
+    instance = cluster(job())
+    assert oasis.check(instance, solution(row(1, 1, 2, 2))).objective.low == 10
+    for wrong in (2, None):
+        with pytest.raises(Refused, match="completes at 1"):
+            oasis.check(instance, solution(row(1, 1, 2, 2), completion=wrong))
+    with pytest.raises(Refused, match="not jobs"):
+        oasis.check(instance, solution(name="other"))
+    with pytest.raises(Refused, match="unknown server"):
+        oasis.check(instance, solution({"from": 1, "to": 1, "workers": {"x": 1}}))
+
+
+def broken_instances():
+    yield "not be negative", cluster(job(worker={"gpu": -1, "mbps": 1}))
+    yield "not be negative", cluster(job(), gpu=-1)
+    yield "not listed", cluster(job(worker={"tpu": 1, "mbps": 1}))
+    yield "whole number", cluster(job(arrival=0))
+    yield "whole number", cluster(job(chunks=Fraction(3, 2)))
+    yield "after the horizon", cluster(job(arrival=3))
+    yield "unique", cluster(job(), job())
+    yield "steps", cluster(job(chunks=100_000, minibatch_slots=10**9))
+    yield "chunks", cluster(job(chunks=100_001))
+    yield "cells", cluster(job(), horizon=10**7)
+
+
+@pytest.mark.parametrize(("says", "instance"), list(broken_instances()))
+def test_instances_without_a_meaning_are_refused(says, instance):
+    data = {"kind": "lagrangian", "sense": "max", "prices": {}}
+    with pytest.raises(Refused, match=says):
+        oasis.bound(instance, data, lambda *_: None)
+
+
+def test_a_utility_that_rises_is_refused():
+    rising = cluster(job(utility={"kind": "linear", "slope": 1, "intercept": 0}))
+    with pytest.raises(ValueError, match="must not rise"):
+        oasis.bound(rising, {"kind": "lagrangian", "sense": "max", "prices": {}}, lambda *_: None)
+
+
+def test_places_may_be_priced_for_any_job_and_group():
+    """A job whose units the package does not pack may have a price: the bound stays a bound."""
+    instance = cluster(job("a"), job("b", worker={"gpu": 2, "mbps": 1}), gpu=3, mbps=9)
+    prices = {
+        "worker_units": [{"group": "w", "job": n, "from": 1, "to": 1, "price": 3} for n in "ab"]
+    }
+    data = {"kind": "lagrangian", "sense": "max", "prices": prices, "layout": "patterns"}
+    found = oasis.bound(instance, copy.deepcopy(data), lambda *_: None)
+    # one server holds (a, b) = (1, 1) or (2, 0), which is worth 6; a runs twice in slot 2 for 9,
+    # b needs both slots and pays 3 of 9
+    assert found.low == found.high == 6 + 9 + 6
+
+
+def test_prices_fall_back_to_older_layout_rules():
+    instance = cluster(job())
+    by_server = [{"server": "w", "resource": "gpu", "from": 1, "to": 2, "price": 1}]
+    data = {"kind": "lagrangian", "sense": "max", "prices": {"worker_capacity": by_server}}
+    assert oasis.bound(instance, copy.deepcopy(data), lambda *_: None).low == 4 + 8
+    with pytest.raises(Refused, match="keys must be"):
+        oasis.bound(instance, data | {"layout": "groups"}, lambda *_: None)
+    with pytest.raises(Refused, match="layout"):
+        oasis.bound(instance, data | {"layout": "cluster"}, lambda *_: None)

@@ -1,0 +1,212 @@
+"""Trees in the kernel: leaves by the package's restricted oracles, covers, known optima."""
+
+from __future__ import annotations
+
+import copy
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hindsched
+from hindsched.kernel import trees
+from hindsched.kernel.exact import Interval, exactly
+from hindsched.kernel.reading import LIMITS, Refused, load
+from hindsched.kernel.trees import NEVER, cheapest_units
+from tests.kernel.agreement import (
+    INSTANCES,
+    KERNELS,
+    LAYOUTS,
+    build_oracle,
+    fast_leaf,
+    kernel_leaf,
+    random_decisions,
+    random_prices,
+    silent,
+    slack,
+)  # fmt: skip
+
+DATA = Path(__file__).parent / "data"
+KNOWN = Path(hindsched.__file__).parent / "instances" / "known"
+MANY = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+OPTIMA = {
+    "oasis-t10-i10-h5-s1": 250.338,
+    "oasis-t10-i10-h25-s0": 182.359,
+    "batchsched-ps-j5-s200": 243,
+    "batchsched-rar-j5-s200": 251,
+    "astraea-j5-s40": 347.643944,
+}
+
+
+@pytest.mark.parametrize("family", sorted(INSTANCES))
+@MANY
+@given(st.data(), st.integers(0, 2**32))
+def test_leaves_are_the_packages_on_the_safe_side(family, data, seed):
+    instance = data.draw(INSTANCES[family])
+    for layout in LAYOUTS[family]:
+        oracle = build_oracle(instance, instance.formulations[0 if seed % 3 else -1], rows=layout)
+        if not oracle.features:
+            continue
+        prices = random_prices(oracle, seed)
+        decisions = random_decisions(oracle, seed)
+        fast = fast_leaf(oracle, decisions, prices)
+        found = kernel_leaf(oracle, layout, decisions, prices)
+        if found is None and family == "batchsched":
+            continue  # the package's outside option has any features but an early completion
+        assert (fast is None) == (found is None)
+        if fast is None:
+            continue
+        loose, allowed = slack(oracle, prices, fast, found)
+        assert loose >= -allowed / 1000
+        assert loose <= allowed or family == "batchsched"
+
+
+@pytest.mark.parametrize("name", sorted(OPTIMA))
+def test_known_optima_are_proven(name):
+    instance, _ = load(str(KNOWN / f"{name}.json"))
+    family = KERNELS[instance["family"]]
+    solution, _ = load(str(DATA / f"{name}.solution.json.gz"))
+    certificate, _ = load(str(DATA / f"{name}.certificate.json.gz"))
+    checked = family.check(instance, solution)
+    proven = family.bound(instance, certificate, silent)
+    assert not checked.violations
+    sign = 1 if family.SENSE == "max" else -1
+    gap = sign * (proven.high - checked.objective.low)
+    assert gap + Fraction(1, 10**12) >= 0
+    assert gap <= checked.objective.low / 10**6
+    assert float(checked.objective.low) == pytest.approx(OPTIMA[name], abs=1e-3)
+
+
+def leaf(*decisions, bound=5, prices=None):
+    return {"decisions": list(decisions), "bound": bound, "prices": prices or {}}
+
+
+def decision(k, upper, of="completion", job="j", **axes):
+    return {"job": job, "of": of, **axes, "at_most" if upper else "at_least": k}
+
+
+def prove(*leaves, found=lambda prices, limits: exactly(5), sense="max"):
+    data = {"kind": "tree", "sense": sense, "prices": list(leaves)}
+    features = {"completion": (), "workers": [("server", {"a", "b"})]}
+    return trees.prove(data, found, features, ["j", "k"], silent)
+
+
+LOW, HIGH = decision(3, True), decision(4, False)
+
+
+def test_the_worst_leaf_is_the_bound_and_limits_are_intersected():
+    seen = []
+
+    def found(prices, limits):
+        seen.append(limits)
+        return exactly(prices["value"])
+
+    deeper = decision(2, True), decision(3, False)
+    leaves = (
+        leaf(LOW, deeper[0], bound=7, prices={"value": 7}),
+        leaf(LOW, deeper[1], bound=9, prices={"value": 8}),
+        leaf(HIGH, bound=6, prices={"value": 6}),
+    )
+    assert prove(*leaves, found=found) == exactly(8)
+    key = ("completion",)
+    assert [limits["j"][key] for limits in seen] == [(0, 2), (3, 3), (4, NEVER)]
+    least = [leaf(LOW, bound=1, prices={"value": 7}), leaf(HIGH, bound=1, prices={"value": 6})]
+    assert prove(*least, found=found, sense="min") == exactly(6)
+
+
+@pytest.mark.parametrize(
+    ("says", "leaves"),
+    [
+        ("other side", [leaf(LOW)]),
+        ("other side", [leaf(LOW, decision(1, True, job="k")), leaf(HIGH)]),
+        ("split differently", [leaf(LOW), leaf(decision(5, False))]),
+        ("split differently", [leaf(LOW), leaf(decision(4, False, job="k"))]),
+        ("split differently", [leaf(LOW), leaf(decision(4, False, of="workers", server="a"))]),
+        ("holds other leaves", [leaf(LOW), leaf(HIGH), leaf()]),
+        ("holds other leaves", [leaf(LOW), leaf(LOW), leaf(HIGH)]),
+        ("unknown job", [leaf(decision(3, True, job="x"))]),
+        ("unknown server", [leaf(decision(3, True, of="workers", server="x"))]),
+        ("whole number", [leaf(LOW), leaf(decision(0, False))]),
+        ("whole number", [leaf(decision(Fraction(7, 2), True))]),
+        ("keys", [leaf({"job": "j", "of": "completion", "at_most": 3, "at_least": 4})]),
+        ("keys", [leaf(decision(3, True, of="workers"))]),
+        ("more than what is proven", [leaf(LOW, bound=4), leaf(HIGH)]),
+        ("every job has a schedule", [leaf(LOW, bound=None), leaf(HIGH)]),
+    ],
+)
+def test_trees_that_prove_nothing_are_refused(says, leaves):
+    with pytest.raises(Refused, match=says):
+        prove(*leaves)
+
+
+def test_an_empty_list_and_empty_leaves_are_refused():
+    for leaves in ([], [leaf(LOW, bound=None), leaf(HIGH, bound=None)]):
+        with pytest.raises((Refused, LookupError)):
+            prove(*leaves, found=lambda prices, limits: None)
+    with pytest.raises(Refused, match="infeasible"):
+        trees.prove({"kind": "lagrangian", "prices": {}}, lambda *_: None, {}, [], silent)
+
+
+def test_a_caterpillar_thousands_deep_is_linear():
+    depth = 600
+    sides = [decision(k, True, of="workers", server="a") for k in range(depth, 0, -1)]
+    others = [decision(side["at_most"] + 1, False, of="workers", server="a") for side in sides]
+    leaves = [leaf(*sides[:i], others[i]) for i in range(depth)] + [leaf(*sides)]
+    assert prove(*leaves) == Interval(Fraction(5), Fraction(5))
+    with pytest.raises(Refused, match="other side"):
+        prove(*leaves[:-1])
+
+
+def test_the_number_of_leaves_is_limited(monkeypatch):
+    monkeypatch.setitem(LIMITS, "leaves", 1)
+    with pytest.raises(Refused, match="leaves"):
+        prove(leaf(LOW), leaf(HIGH))
+
+
+def test_admitted_is_the_split_at_never():
+    inside, outside = {"job": "j", "admitted": True}, {"job": "j", "admitted": False}
+    assert prove(leaf(inside), leaf(outside)) == exactly(5)
+    limits = trees._decision(outside, {}, {"j"}, "x")
+    assert limits == ("j", ("completion",), NEVER, NEVER)
+    assert trees.keeps_outside({("completion",): (4, NEVER), ("workers", "a"): (0, 3)})
+    assert not trees.keeps_outside({("completion",): (0, NEVER - 1)})
+    assert not trees.keeps_outside({("workers", "a"): (1, NEVER)})
+
+
+def test_cheapest_units_within_limits():
+    places = [(5, 0, 2), (1, 1, 2), (3, 0, 1)]
+    assert cheapest_units(places, 6, 99) == [99, 1, 2, 5, 10, 15, 99]
+    assert cheapest_units([(1, 2, 1)], 2, 99) == [99, 99, 99]
+    assert cheapest_units([(1, 5, 9)], 2, 99) == [99, 99, 99]
+    assert cheapest_units([], 0, 99) == [0]
+
+
+@pytest.mark.parametrize("name", sorted(OPTIMA))
+def test_no_tampered_tree_proves_more(name):
+    """Prices changed at random prove what they prove: never a bound beyond the optimum."""
+    instance, _ = load(str(KNOWN / f"{name}.json"))
+    family = KERNELS[instance["family"]]
+    certificate, _ = load(str(DATA / f"{name}.certificate.json.gz"))
+    solution, _ = load(str(DATA / f"{name}.solution.json.gz"))
+    best = family.check(instance, solution).objective
+    sign = 1 if family.SENSE == "max" else -1
+    leaves = certificate["prices"] if certificate["kind"] == "tree" else [certificate]
+    for factor in (0, Fraction(1, 3), 7):
+        changed = copy.deepcopy(certificate)
+        for position, _ in enumerate(leaves):
+            own = changed["prices"]
+            prices = own[position]["prices"] if certificate["kind"] == "tree" else own
+            for rows in prices.values():
+                for row in rows:
+                    row["price"] *= factor
+            if certificate["kind"] == "tree":
+                own[position]["bound"] = sign * 10**9
+        try:
+            proven = family.bound(instance, changed, silent)
+        except Refused as refused:
+            if "every job has a schedule" not in str(refused):
+                raise
+            continue
+        assert sign * (proven.high - best.low) >= 0 or sign * (proven.low - best.high) >= 0

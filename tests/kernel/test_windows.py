@@ -1,0 +1,235 @@
+"""batchsched and astraea in the kernel: schedules and prices, by brute force and the package."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hindsched.kernel import astraea, batchsched, windows
+from hindsched.kernel.reading import Refused
+from hindsched.solutions.astraea.solution import AstraeaSolution
+from tests.brute_force.astraea import optimum as best_astraea
+from tests.brute_force.batchsched import optimum as best_batchsched
+from tests.kernel.agreement import (
+    INSTANCES,
+    LAYOUTS,
+    build_oracle,
+    certificate,
+    exact,
+    kernel_bound,
+    random_prices,
+    silent,
+    slack,
+)  # fmt: skip
+
+MANY = settings(max_examples=100, deadline=None, derandomize=True, database=None)
+FEW = settings(max_examples=20, deadline=None, derandomize=True, database=None)
+
+
+@MANY
+@given(INSTANCES["astraea"], st.integers(0, 2**32))
+def test_astraea_bounds_are_the_packages_on_the_safe_side(instance, seed):
+    for layout in LAYOUTS["astraea"]:
+        oracle = build_oracle(instance, instance.formulations[seed % 4], rows=layout)
+        prices = random_prices(oracle, seed)
+        fast = oracle.bound(prices)
+        found = kernel_bound(instance, certificate(oracle, prices, 0, layout=layout))
+        if found is None:
+            assert math.isinf(fast)
+            continue
+        loose, allowed = slack(oracle, prices, fast, found)
+        assert 0 <= loose <= allowed
+
+
+@MANY
+@given(INSTANCES["batchsched"], st.integers(0, 2**32))
+def test_batchsched_bounds_are_the_packages_on_the_safe_side(instance, seed):
+    for layout in LAYOUTS["batchsched"]:
+        oracle = build_oracle(instance, rows=layout)
+        prices = random_prices(oracle, seed)
+        fast = oracle.bound(prices)
+        found = kernel_bound(instance, certificate(oracle, prices, fast, layout=layout))
+        loose, allowed = slack(oracle, prices, fast, found)
+        assert loose >= 0
+        # Beyond the last priced slot the package knows only its outside option.
+        responses = [oracle.best_response(j, prices) for j in range(oracle.num_blocks)]
+        if all(response.rows.size for response in responses):
+            assert loose <= allowed
+
+
+@FEW
+@given(INSTANCES["astraea"], st.integers(0, 2**32))
+def test_no_price_beats_the_optimum_of_astraea(instance, seed):
+    for formulation in ("optional,modes", "must-complete,modes"):
+        best = best_astraea(instance, must_complete=formulation.startswith("must"))
+        if best is None:
+            continue
+        written = AstraeaSolution.from_assignments(
+            instance, best.assignments, formulation
+        ).to_dict()
+        checked = astraea.check(exact(instance.to_dict()), exact(written))
+        assert checked.violations == []
+        assert float(checked.objective.low) == pytest.approx(best.value)
+        for layout in LAYOUTS["astraea"]:
+            oracle = build_oracle(instance, formulation, rows=layout)
+            prices = random_prices(oracle, seed)
+            found = kernel_bound(instance, certificate(oracle, prices, 0, layout=layout))
+            assert found.high >= checked.objective.low
+
+
+@FEW
+@given(INSTANCES["batchsched"], st.integers(0, 2**32))
+def test_no_price_beats_the_optimum_of_batchsched(instance, seed):
+    best = best_batchsched(instance)
+    for layout in LAYOUTS["batchsched"]:
+        oracle = build_oracle(instance, rows=layout)
+        prices = random_prices(oracle, seed)
+        found = kernel_bound(instance, certificate(oracle, prices, 0, layout=layout))
+        assert found.low <= Fraction(best) + Fraction(1, 10**9)
+
+
+def job(**other):
+    return {
+        "name": "j", "arrival": 1, "weight": 3, "epochs": 1, "chunks": 2, "minibatches": 2,
+        "minibatch_slots": [1], "update_slots": [0], "gradient_mb": 0, **other,
+    }  # fmt: skip
+
+
+def cluster(*jobs, gpu=2, mbps=4, wide=2, kind="parameter-server"):
+    found = {
+        "format": "hindsched/1", "family": "batchsched", "name": "t", "horizon": 5,
+        "slot_seconds": 8, "resources": ["gpu", "mbps"], "bandwidth_resource": "mbps",
+        "architecture": kind, "jobs": list(jobs),
+        "servers": [{"name": n, "capacity": {"gpu": gpu, "mbps": mbps}} for n in "ab"],
+        "worker_types": [{"name": "w", "demand": {"gpu": 1, "mbps": 1}}],
+    }  # fmt: skip
+    if kind == "parameter-server":
+        found["ps_types"] = [{"name": "p", "demand": {"mbps": wide}}]
+    return found
+
+
+def row(first=1, last=2, workers=None, ps=None, **other):
+    workers, ps = workers or {"a": 2}, {"a": 1} if ps is None else ps
+    types = {"worker_type": "w", "ps_type": "p"}
+    return {"from": first, "to": last, **types, "workers": workers, "ps": ps, **other}
+
+
+def solution(*rows, completion=2):
+    return {"jobs": [{"name": "j", "completion": completion, "assignments": list(rows)}]}
+
+
+APART = {"a": 1, "b": 1}
+
+
+@pytest.mark.parametrize(
+    ("equation", "amount", "instance", "given"),
+    [
+        ("(2f)", 4, cluster(job()), solution(completion=None)),
+        ("(2a)", 1, cluster(job()), solution(row(1, 1), row(3, 3), completion=3)),
+        ("(2a)", 1, cluster(job()), solution(row(1, 2), row(2, 2))),
+        ("(2a)", 1, cluster(job()), solution(row(1, 1), row(2, 2, APART))),
+        ("(2b)", 1, cluster(job()), solution(row(1, 2), row(3, 3, {"a": 0}), completion=3)),
+        ("(2e)", 1, cluster(job()), solution(row(ps={}))),
+        ("(2f)", 2, cluster(job()), solution(row(1, 1), completion=None)),
+        ("(2g)", 1, cluster(job(), gpu=3, mbps=5), solution(row(1, 2, {"a": 3}))),
+        ("(2h)", 1, cluster(job(), mbps=3), solution(row())),
+        ("(2i)", 1, cluster(job(), wide=1), solution(row(1, 2, {"b": 2}))),
+        ("(2j)", 2, cluster(job(arrival=3)), solution(row())),
+        ("(2k)", 1, cluster(job()), solution(row(1, 2, {"a": 3, "b": -1}))),
+        ("(2l)", 1, cluster(job()), solution(row(1, 2, ps={"a": 2, "b": -1}))),
+    ],
+)
+def test_every_equation_of_batchsched_is_checked(equation, amount, instance, given):
+    found = batchsched.check(instance, given).violations
+    assert (equation, amount) in [(broken.equation, broken.amount) for broken in found]
+
+
+def test_ring_allreduce_has_no_ps():
+    ring = job(reduce_slots=1)
+    del ring["update_slots"]
+    given = {"from": 1, "to": 3, "worker_type": "w", "workers": {"a": 2}}
+    instance = cluster(ring, kind="ring-allreduce")
+    # (14): a mini-batch takes 1 + 1 (2 - 1) / 2 slots, two workers make 4 of them in 3
+    assert batchsched.check(instance, solution(given, completion=3)).objective.low == 3 * 4
+    with_ps = batchsched.check(instance, solution({**given, "ps": {"a": 1}}, completion=3))
+    assert [broken.equation for broken in with_ps.violations] == ["(2e)"]
+
+
+def test_no_slack_at_all():
+    late = job(minibatch_slots=[Fraction(10**9 + 1, 10**9)])
+    (missing,) = batchsched.check(cluster(late), solution(row(), completion=None)).violations
+    assert missing.equation == "(2f)"
+    assert missing.amount == 4 - Fraction(4 * 10**9, 10**9 + 1)
+    tight = cluster(job(), mbps=Fraction(3999999999, 10**9))
+    (over,) = batchsched.check(tight, solution(row())).violations
+    assert (over.equation, over.amount) == ("(2h)", Fraction(1, 10**9))
+
+
+def test_types_are_known_and_negative_numbers_refused():
+    with pytest.raises(LookupError):
+        batchsched.check(cluster(job()), solution(row(worker_type="x")))
+    with pytest.raises(Refused, match="unknown key"):
+        batchsched.check(cluster(job()), solution(row(more=1)))
+    with pytest.raises(Refused, match="negative"):
+        batchsched.check(cluster(job(weight=-1)), solution(row()))
+    with pytest.raises(Refused, match="completes at 2"):
+        batchsched.check(cluster(job()), solution(row(), completion=3))
+
+
+def test_a_bucket_prices_each_of_its_slots():
+    instance = cluster(job())
+    bucket = [{"resource": "gpu", "bucket": "1-4", "price": Fraction(1, 3)}]
+    slots = [{"resource": "gpu", "from": 1, "to": 4, "price": Fraction(1, 3)}]
+    data = {"kind": "lagrangian", "sense": "min"}
+    found = [
+        batchsched.bound(instance, data | {"prices": {"capacity": rows}}, silent)
+        for rows in (bucket, slots)
+    ]
+    # two workers for two slots: 3 (1 + 2) + 4/3, and 4 GPUs for 4 slots
+    assert found[0] == found[1]
+    assert found[0].low == 9 + Fraction(4, 3) - Fraction(16, 3)
+
+
+def test_the_least_ps_of_any_host_count_in_the_merged_layout():
+    """Eight workers over eight one-GPU servers need seven PSs' bandwidth on one server."""
+    many = cluster(job(chunks=8, minibatches=1), gpu=1, mbps=1, wide=1)
+    many["servers"] = [{"name": f"s{i}", "capacity": {"gpu": 1, "mbps": 8}} for i in range(8)]
+    data = {"kind": "lagrangian", "sense": "min", "prices": {"capacity": []}}
+    problem, (known,) = batchsched._problem(many)
+    assert {mode.units for mode in problem.modes(known) if mode.n == 8} == {7}
+    for server in many["servers"]:
+        server["capacity"]["mbps"] = 6
+    assert {mode.n for mode in batchsched._problem(many)[0].modes(known)} == {1, 2, 3, 4}
+    assert batchsched.bound(many, data, silent).low == 3 * (1 + 2)
+
+
+def test_an_astraea_job_earns_by_its_instances_origin():
+    instance = json.loads(
+        (Path(windows.__file__).parents[1] / "instances/known/astraea-j5-s40.json").read_text(),
+        parse_float=Fraction,
+    )
+    assert instance["utility_origin"] == "absolute"
+    name = instance["jobs"][0]["name"]
+    _, jobs = astraea._problem(instance, "optional,modes")
+    late = jobs[0].cost(9), jobs[0].cost(10)
+    assert jobs[0].name == name
+    assert late[0].low <= late[1].low
+    instance["tenants"][0]["worker_quota"] += 1
+    with pytest.raises(Refused, match="quotas"):
+        astraea._problem(instance, "optional,modes")
+
+
+def test_costs_below_every_tolerance():
+    """Weights of 1e-9: a tie tolerance once made the dearer schedule's cost the minimum."""
+    light = job(weight=Fraction(1, 10**9), chunks=1, minibatches=1)
+    instance = cluster(light, gpu=1, mbps=3)
+    price = [{"resource": "gpu", "from": 1, "to": 1, "price": Fraction(8, 10**12)}]
+    data = {"kind": "lagrangian", "sense": "min", "prices": {"capacity": price}}
+    # slot 1 at its price, 2e-9 + 8e-12, less two GPUs' price; slot 2 costs 3e-9
+    assert batchsched.bound(instance, data, silent).low == Fraction(2 * 10**3 - 8, 10**12)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import typer
 
-from hindsched.cli import bench, explain, figure, generate, look, simulate, solve
+from hindsched.cli import bench, explain, figure, generate, look, model, simulate, solve
 from hindsched.cli.output import errors
 from hindsched.errors import HindschedError
 
@@ -24,6 +24,7 @@ app = typer.Typer(
 app.command()(bench.bench)
 app.command()(generate.generate)
 app.command()(solve.solve)
+app.command()(model.model)
 app.command()(simulate.simulate)
 app.command()(simulate.ratio)
 app.command()(solve.verify)

@@ -30,9 +30,10 @@ from hindsched.models.base import (
 )
 from hindsched.models.declared import Declared
 from hindsched.solutions.base import Solution, Violation
+from hindsched.solvers.answer import Progress
 from hindsched.solvers.changes import what_changed
 from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import BlockOracle, build_oracle
+from hindsched.solvers.pricing.base import BlockOracle, build_oracle, row_layouts
 from hindsched.solvers.program import PersistentProgram, ProgramResult, solve_program
 from hindsched.solvers.status import Status, StoppedBy
 
@@ -178,12 +179,19 @@ class ModelResult:
             raise InputError("model", self.declared.title, "must be an offline program")
         return self.declared.capacity_prices(self._of_a_relaxation(self.program.duals))
 
-    def certificate(self) -> Certificate:
-        """The bound that the duals prove by best responses, without believing the solver."""
+    def certificate(self) -> Certificate | None:
+        """The bound that the duals prove by best responses, without believing the solver.
+
+        None for a problem whose pricing oracle is not exact.
+        """
         from hindsched.solvers.certificate import certify
 
-        oracle = build_oracle(self.declared.instance, self.declared.formulation, rows="servers")
-        return certify(oracle, oracle.rows.pack(self.capacity_prices()), "lp-dual")
+        instance = self.declared.instance
+        rows = "servers" if "servers" in row_layouts(instance.family) else None
+        oracle = build_oracle(instance, self.declared.formulation, rows=rows)
+        if not oracle.exact:
+            return None
+        return certify(oracle, _flat_prices(oracle, self.capacity_prices()), "lp-dual")
 
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON data."""
@@ -282,7 +290,9 @@ class Model(_Held[OfflineProgram]):
         if start is not None:
             program.load(start)
         chosen = SolveOptions.of(**{**_as_mapping(options), **option_keywords})
-        result = _solve(program, chosen, start=start is not None, want_duals=program.relaxed)
+        result = solve_declared(
+            program, chosen, start=start is not None, want_duals=program.relaxed
+        )
         changed = what_changed(program)
         details = dict(result.program.details)
         solution = None
@@ -338,7 +348,7 @@ class SubproblemModel(_Held[Subproblem]):
     ) -> ModelResult:
         """Solve at the present prices; `ModelResult.solution` has the job's schedule alone."""
         chosen = SolveOptions.of(**{"gap": 1e-9, **_as_mapping(options), **option_keywords})
-        result = _solve(self.program, chosen)
+        result = solve_declared(self.program, chosen)
         solution = self.program.extract() if result.program.has_point else None
         return replace(result, solution=solution)
 
@@ -412,7 +422,7 @@ class DualModel(_Held[DualProgram]):
             oracle = build_oracle(program.instance, program.formulation, rows="servers")
         added = 0
         for _ in range(MOST_ROUNDS):
-            result = _solve(program, chosen)
+            result = solve_declared(program, chosen)
             if result.status is not Status.OPTIMAL:
                 raise SolveFailed(f"{program.title}: {result.status}")
             best = None if oracle is None else _best_payoffs(oracle)
@@ -469,17 +479,46 @@ def model(
     return Model(offline_program(instance, formulation, form=form, relax=relax, **build))
 
 
-def _solve(
-    program: Declared, options: SolveOptions, *, start: bool = False, want_duals: bool = True
+def solve_declared(
+    program: Declared,
+    options: SolveOptions,
+    *,
+    start: bool = False,
+    want_duals: bool = True,
+    on_progress: Progress | None = None,
 ) -> ModelResult:
-    """Solve the Pyomo model and keep the point apart from it."""
-    found = solve_program(program.model, options, start=start, want_duals=want_duals)
+    """Solve a declarative model and keep the point apart from its Pyomo model.
+
+    Parameters
+    ----------
+    program : Declared
+        The model.
+    options, start, want_duals, on_progress
+        As for `solve_program`.
+    """
+    found = solve_program(
+        program.model, options, start=start, want_duals=want_duals, on_progress=on_progress
+    )
     point: dict[int, float] = {}
     if found.has_point:
         for variable in program.model.component_data_objects(pyo.Var):
             if variable.value is not None:
                 point[id(variable)] = float(variable.value)
     return ModelResult(program, found, point, details=found.details)
+
+
+def _flat_prices(oracle: BlockOracle, prices: Mapping[str, Array]) -> Array:
+    """Prices on the oracle's rows, whose last slot may be another than the program's."""
+    fitted = {}
+    for row_set in oracle.rows.sets:
+        found = prices.get(row_set.name)
+        if found is not None:
+            common = tuple(
+                slice(min(pair)) for pair in zip(found.shape, row_set.shape, strict=True)
+            )
+            fitted[row_set.name] = np.zeros(row_set.shape)
+            fitted[row_set.name][common] = found[common]
+    return oracle.rows.pack(fitted)
 
 
 def _best_payoffs(oracle: BlockOracle) -> Callable[[Prices], list[float | None]]:

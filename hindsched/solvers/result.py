@@ -12,6 +12,7 @@ from hindsched.solvers.status import Status, StoppedBy
 
 if TYPE_CHECKING:
     from hindsched.solvers.certificate import Certificate
+    from hindsched.solvers.model import ModelResult
 
 SAME_BOUND = 1e-6
 """Relative difference up to which a certificate is said to prove the bound that is reported."""
@@ -45,6 +46,8 @@ class Result:
         The options of the solve.
     details : dict
         Further facts of the method: nodes, iterations, columns, trace of bounds.
+    relaxation : ModelResult, optional
+        Of the method ``relaxation``: the fractional solution and its duals. It is not pickled.
     """
 
     instance: Instance
@@ -59,6 +62,11 @@ class Result:
     backend: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
+    relaxation: ModelResult | None = field(default=None, compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the fractional solution, whose model stays in the process that built it."""
+        return {**self.__dict__, "relaxation": None}
 
     @property
     def objective(self) -> float | None:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 from hindsched.instances.io import read
 from hindsched.models.base import Commitments
-from hindsched.models.edgecloud.offline import build_offline, extract, load
+from hindsched.models.edgecloud.offline import build_offline
 from hindsched.models.edgecloud.relaxations import build_fractional, build_ilp_4
 from hindsched.solvers.api import solve
 from hindsched.solvers.program import solve_program
@@ -112,15 +112,17 @@ def test_example_1_in_all_programs():
     tiny = example_1()
     for formulation in FORMULATIONS:
         assert solve(tiny, "milp", formulation=formulation).objective == 13
-    assert solve_program(build_fractional(tiny, plus=False)).objective == pytest.approx(41 / 6)
-    assert solve_program(build_fractional(tiny)).objective == pytest.approx(11.25)
+    assert solve_program(build_fractional(tiny, plus=False).pyomo).objective == pytest.approx(
+        41 / 6
+    )
+    assert solve_program(build_fractional(tiny).pyomo).objective == pytest.approx(11.25)
 
 
 def test_the_printed_relaxation_is_not_redundant():
     """The paper calls (4e) redundant after relaxing; without it the value falls."""
     known = read("tests/data/instances/edgecloud-j7-s600.json")
-    kept = solve_program(build_fractional(known, plus=False)).objective
-    dropped = solve_program(build_fractional(known, plus=False, at_once=False)).objective
+    kept = solve_program(build_fractional(known, plus=False).pyomo).objective
+    dropped = solve_program(build_fractional(known, plus=False, at_once=False).pyomo).objective
     assert dropped < kept - 1
 
 
@@ -130,11 +132,11 @@ def test_relaxations_are_ordered(tiny):
     """Lemma 1 and its refinements: LP (4) <= ILP (4) <= (2), LP (4) <= LP (4)+ <= (2)."""
     literal = solve(tiny, "milp", formulation="literal").objective
     moved = solve(tiny, "milp").objective
-    lp = solve_program(build_fractional(tiny, plus=False)).objective
-    plus = solve_program(build_fractional(tiny)).objective
-    by_type = solve_program(build_fractional(tiny, layout="types")).objective
-    ilp = solve_program(build_ilp_4(tiny)).objective
-    one = solve_program(build_ilp_4(tiny, zeta="one")).objective
+    lp = solve_program(build_fractional(tiny, plus=False).pyomo).objective
+    plus = solve_program(build_fractional(tiny).pyomo).objective
+    by_type = solve_program(build_fractional(tiny, layout="types").pyomo).objective
+    ilp = solve_program(build_ilp_4(tiny).pyomo).objective
+    one = solve_program(build_ilp_4(tiny, zeta="one").pyomo).objective
     assert lp <= ilp + 1e-6
     assert one <= ilp + 1e-6
     assert ilp <= literal + 1e-6
@@ -153,15 +155,15 @@ def test_a_loaded_solution_is_feasible_in_the_program(tiny):
         if found.solution is None or tiny.cloud.ps is not None:
             continue
         model = build_offline(tiny, formulation)
-        load(model, found.solution)
-        for constraint in model.component_data_objects(pyo.Constraint, active=True):
+        model.load(found.solution)
+        for constraint in model.pyomo.component_data_objects(pyo.Constraint, active=True):
             body = pyo.value(constraint.body)
             if constraint.lb is not None:
                 assert body >= constraint.lb - 1e-6, constraint.name
             if constraint.ub is not None:
                 assert body <= constraint.ub + 1e-6, constraint.name
-        assert pyo.value(model.objective) == pytest.approx(found.objective)
-        assert extract(model, tiny, formulation).objective() == pytest.approx(found.objective)
+        assert pyo.value(model.pyomo.objective) == pytest.approx(found.objective)
+        assert model.extract().objective() == pytest.approx(found.objective)
 
 
 def test_constraints_carry_the_papers_numbers():
@@ -171,9 +173,11 @@ def test_constraints_carry_the_papers_numbers():
         {"ps": {"p": 1}},
     )
     for formulation in FORMULATIONS:
-        names = {c.name for c in build_offline(tiny, formulation).component_objects(pyo.Constraint)}
+        names = {
+            c.name for c in build_offline(tiny, formulation).pyomo.component_objects(pyo.Constraint)
+        }
         assert {"eq_2b", "eq_2c", "eq_2d", "eq_2e", "eq_2f", "eq_2j", "eq_7a", "eq_7b"} <= names
-    names = {c.name for c in build_ilp_4(tiny).component_objects(pyo.Constraint)}
+    names = {c.name for c in build_ilp_4(tiny).pyomo.component_objects(pyo.Constraint)}
     assert {"eq_4b", "eq_4f", "eq_4g", "eq_7b"} <= names
 
 
@@ -182,8 +186,8 @@ def test_edge_ps_only_binds():
     servers = [{"name": "a", "workers": ["t1", "t1"], "ps": ["p"]}]
     up = {"a": 0, "cloud": 9}
     tiny = instance(servers, [job("j0", 1, 1, 2, 2, up), job("j1", 1, 1, 2, 2, up)])
-    assert solve_program(build_offline(tiny)).objective == 4
-    assert solve_program(build_offline(tiny, edge_ps_only=True)).objective == 6
+    assert solve_program(build_offline(tiny).pyomo).objective == 4
+    assert solve_program(build_offline(tiny, edge_ps_only=True).pyomo).objective == 6
 
 
 def test_commitments_fix_started_chunks_and_locked_jobs():
@@ -191,8 +195,8 @@ def test_commitments_fix_started_chunks_and_locked_jobs():
     rows = [{"chunk": 1, "server": "b", "worker": 1, "from": 3, "to": 3}]
     rows += [{"ps": "a", "from": 3, "to": 3}]
     model = build_offline(tiny, commitments=Commitments(now=4, assignments={"j0": rows}))
-    assert solve_program(model).has_point
-    found = extract(model, tiny)
+    assert solve_program(model.pyomo).has_point
+    found = model.extract()
     assert found.violations() == []
     kept = [row for row in found.assignments()["j0"] if row.get("chunk") == 1]
     assert all(row["server"] == "b" for row in kept)
@@ -203,8 +207,8 @@ def test_commitments_fix_started_chunks_and_locked_jobs():
     whole += [{"ps": "cloud", "from": 8, "to": 9}]
     past = Commitments(now=4, assignments={"j1": whole}, locked=frozenset({"j1"}))
     model = build_offline(tiny, commitments=past)
-    assert solve_program(model).has_point
-    found = extract(model, tiny)
+    assert solve_program(model.pyomo).has_point
+    found = model.extract()
     assert found.violations() == []
     assert found.completion("j1") == 9
 
@@ -214,6 +218,6 @@ def test_commitments_fix_started_chunks_and_locked_jobs():
 def test_replanning_at_the_start_changes_nothing(tiny):
     """With commitments that fix nothing the program is the offline program."""
     for formulation in FORMULATIONS:
-        plain = solve_program(build_offline(tiny, formulation)).objective
+        plain = solve_program(build_offline(tiny, formulation).pyomo).objective
         empty = build_offline(tiny, formulation, commitments=Commitments(now=1))
-        assert solve_program(empty).objective == pytest.approx(plain)
+        assert solve_program(empty.pyomo).objective == pytest.approx(plain)

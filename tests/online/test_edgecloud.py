@@ -94,7 +94,7 @@ def test_lemma_4_for_the_marginal_increment_and_the_corrected_dual(tiny):
         for increment in ("printed", "marginal"):
             fast = run_with_speed(tiny, 0.5, increment=increment, whole_slots=whole)
             assert fast.slack >= -1e-9
-            assert fast.bound <= solve_program(build_fractional(tiny)).objective + 1e-6
+            assert fast.bound <= solve_program(build_fractional(tiny).pyomo).objective + 1e-6
 
 
 @settings(TINY, max_examples=200)
@@ -122,10 +122,10 @@ def test_lemma_2_as_printed_is_false():
 @given(tiny_instances(max_jobs=4, clouds=(None, 0, 1), storage=True))
 def test_the_dual_program_has_the_value_of_the_relaxation(tiny):
     """(6), and (9) where storage is limited; without pi it is the dual of LP (4) without (4e)."""
-    primal = solve_program(build_fractional(tiny, plus=False)).objective
-    assert solve_program(build_dual(tiny)).objective == pytest.approx(primal, abs=1e-6)
-    primal = solve_program(build_fractional(tiny, plus=False, at_once=False)).objective
-    dual = solve_program(build_dual(tiny, at_once=False)).objective
+    primal = solve_program(build_fractional(tiny, plus=False).pyomo).objective
+    assert solve_program(build_dual(tiny).pyomo).objective == pytest.approx(primal, abs=1e-6)
+    primal = solve_program(build_fractional(tiny, plus=False, at_once=False).pyomo).objective
+    dual = solve_program(build_dual(tiny, at_once=False).pyomo).objective
     assert dual == pytest.approx(primal, abs=1e-6)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 from typing import Any, ClassVar
 
 import pytest
@@ -226,10 +227,12 @@ def test_milp_is_optimal_and_its_bound_is_on_the_right_side(contended):
     assert result.solution.violations() == []
     assert result.bound >= result.objective > 0
     relaxed = api.solve(contended, "relaxation")
-    assert (relaxed.status, relaxed.solution, relaxed.certificate) == (
-        Status.NO_SOLUTION, None, None,
-    )  # fmt: skip
+    assert (relaxed.status, relaxed.solution) == (Status.NO_SOLUTION, None)
     assert relaxed.bound >= result.objective - 1e-6
+    assert relaxed.bound == min(relaxed.certificate.bound, relaxed.details["linear_bound"])
+    assert relaxed.relaxation.values["u"].between(-1e-9, 1 + 1e-9).all()
+    assert relaxed.relaxation.duals["eq_4"].min() >= -1e-9
+    assert pickle.loads(pickle.dumps(relaxed)).bound == relaxed.bound
     priced = api.solve(contended, "bound", time_limit=2)
     assert priced.bound >= result.objective
     assert priced.certificate.bound == priced.bound

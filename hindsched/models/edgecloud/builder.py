@@ -9,7 +9,7 @@ import pyomo.environ as pyo
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.edgecloud.side_rows import may_wait_in_cloud
-from hindsched.models.edgecloud.windows import Past
+from hindsched.solutions.edgecloud.past import Past
 
 
 class ProgramBuilder(ABC):
@@ -65,8 +65,10 @@ class ProgramBuilder(ABC):
         self.zeta_and_unfinished(m)
         self.constraints(m)
         constant = sum(self.known_until[j] - self.arrival[j] + 1 for j in self.jobs)
-        m.objective = pyo.Objective(expr=pyo.quicksum(m.C.values()) + float(constant))
-        m.last, m.past = self.last, self.past
+        m.objective = pyo.Objective(
+            expr=pyo.quicksum(m.C.values()) + float(constant),
+            doc="(2) total completion time of the jobs",
+        )
         return m
 
     @abstractmethod
@@ -87,7 +89,9 @@ class ProgramBuilder(ABC):
 
     def zeta_and_unfinished(self, m: pyo.ConcreteModel) -> None:
         """Zeta, where it is not decided yet (2g), (2h), and C with its order (2j)."""
-        m.zeta = pyo.Var(self.jobs, domain=self.binary)
+        m.zeta = pyo.Var(
+            self.jobs, domain=self.binary, doc="(2g) the whole job, with its PS, is in the cloud"
+        )
         for j in self.jobs:
             job = self.instance.jobs[j]
             closed = not self.instance.has_cloud(job) or self.instance.cloud_ps(job.ps_type) == 0
@@ -97,10 +101,12 @@ class ProgramBuilder(ABC):
         m.C = pyo.Var(
             [(j, t) for j in self.jobs for t in range(self.known_until[j] + 1, self.last[j] + 1)],
             domain=self.binary,
+            doc="(2j) the job is unfinished in this slot",
         )
         m.eq_2j_order = pyo.Constraint(
             [(j, t) for j, t in m.C if (j, t + 1) in m.C],
             rule=lambda m, j, t: m.C[j, t] >= m.C[j, t + 1],
+            doc="(2j) what is unfinished was so before",
         )
 
     def job_time(self, m: pyo.ConcreteModel, j: int) -> Any:

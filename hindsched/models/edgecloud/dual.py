@@ -21,25 +21,91 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.models.edgecloud.relaxations import relaxation_groups, relaxation_last_slots
+from hindsched.models.base import Best, DualProgram
+from hindsched.models.edgecloud.relaxations import (
+    Group,
+    relaxation_groups,
+    relaxation_last_slots,
+)
+from hindsched.models.edgecloud.symbols import JOB_SLOTS, SYMBOLS, index_label
+from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
 
 Vector = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
+class EdgecloudDual(DualProgram):
+    """The dual (6) of LP (4), or (9) of LP (8): it bounds the average fractional flow time.
+
+    Parameters
+    ----------
+    groups : list of Group
+        Workers that are counted together.
+    """
+
+    SYMBOLS = SYMBOLS
+    OBJECTIVE_UNIT = JOB_SLOTS
+
+    instance: EdgecloudInstance
+    groups: list[Group]
+
+    def label(self, index: str, value: Any) -> Any:
+        """Names of jobs, servers and groups."""
+        found = index_label(self.instance, index, value)
+        return super().label(index, value) if found is None else found
+
+    def prices(self) -> dict[str, Vector]:
+        """``worker_capacity``: beta of each worker, shape (W, T)."""
+        array = np.zeros((len(self.instance.worker_list), self.instance.horizon))
+        for (g, t), beta in self.model.beta.items():
+            if t <= self.instance.horizon:
+                array[list(self.groups[g][2]), t - 1] = max(0.0, beta.value or 0.0)
+        return {"worker_capacity": array}
+
+    def payoffs(self) -> Vector:
+        """Alpha of all chunks of each job."""
+        alpha = [max(0.0, alpha.value or 0.0) for alpha in self.model.alpha.values()]
+        return np.array(alpha, dtype=float) * self.instance.chunks
+
+    def violations(self, best: Best | None = None) -> list[Violation]:
+        """Rows of (6a) and signs that the variables' present values break; all rows are there."""
+        found = []
+        for row in self.model.component_data_objects(pyo.Constraint, active=True):
+            over = -min(row.slack(), 0.0)
+            if over > FEASIBILITY_TOLERANCE:
+                found.append(Violation("(6a)", row.name, over))
+        for variable in self.model.component_data_objects(pyo.Var):
+            if (variable.value or 0.0) < -FEASIBILITY_TOLERANCE:
+                found.append(Violation("(6b)", variable.name, -variable.value))
+        return found
+
+
 def build_dual(
-    instance: EdgecloudInstance, *, at_once: bool = True, storage: bool = True
-) -> pyo.ConcreteModel:
+    instance: EdgecloudInstance,
+    formulation: str | None = None,
+    *,
+    at_once: bool = True,
+    storage: bool = True,
+) -> EdgecloudDual:
     """Build the dual (6) of LP (4), or (9) of LP (8) where storage is limited.
 
     Parameters
     ----------
     instance : EdgecloudInstance
         The instance.
+    formulation : str, optional
+        Both have this dual.
     at_once : bool
         Keep the multiplier of (4e); without it the program is the paper's.
     storage : bool
         Keep the multiplier of (7b).
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> build_dual(hs.generate("edgecloud", jobs=2)).OBJECTIVE_UNIT
+    'slots of job time'
     """
     m = pyo.ConcreteModel("edgecloud_dual_6")
     jobs = range(len(instance.jobs))
@@ -69,11 +135,25 @@ def build_dual(
         if storage and limited[groups[g][1][0]] and instance.chunk_gb[j] > 0
     }
     both = sorted({(j, t) for j, _, t in cells} | set(at_cloud))
-    m.alpha = pyo.Var(list(jobs), domain=pyo.NonNegativeReals)
-    m.beta = pyo.Var(sorted({(g, t) for _, g, t in cells}), domain=pyo.NonNegativeReals)
-    m.beta_cloud = pyo.Var(sorted(finite), domain=pyo.NonNegativeReals)
-    m.pi = pyo.Var(both if at_once else [], domain=pyo.NonNegativeReals)
-    m.eta = pyo.Var(sorted(stored), domain=pyo.NonNegativeReals)
+    m.alpha = pyo.Var(
+        list(jobs), domain=pyo.NonNegativeReals, doc="(6) dual of (4a): worth of a chunk"
+    )
+    m.beta = pyo.Var(
+        sorted({(g, t) for _, g, t in cells}),
+        domain=pyo.NonNegativeReals,
+        doc="(6) dual of (4b): price of a worker",
+    )
+    m.beta_cloud = pyo.Var(
+        sorted(finite), domain=pyo.NonNegativeReals, doc="(6) dual of (4b) in the cloud"
+    )
+    m.pi = pyo.Var(
+        both if at_once else [],
+        domain=pyo.NonNegativeReals,
+        doc="(ours) dual of (4e), which the paper drops",
+    )
+    m.eta = pyo.Var(
+        sorted(stored), domain=pyo.NonNegativeReals, doc="(9) dual of (7b): price of storage"
+    )
 
     def charge(m: pyo.ConcreteModel, j: int, t: int, p: int) -> Any:
         job = instance.jobs[j]
@@ -85,14 +165,16 @@ def build_dual(
         eta = float(instance.chunk_gb[j]) * m.eta[s, t] if (s, t) in stored else 0.0
         return m.alpha[j] / edge[j] <= charge(m, j, t, edge[j]) + m.beta[g, t] + eta
 
-    m.eq_6a = pyo.Constraint(cells, rule=edge_row)
+    m.eq_6a = pyo.Constraint(
+        cells, rule=edge_row, doc="(6a) a unit of work costs no less than it is worth"
+    )
 
     def cloud_row(m: pyo.ConcreteModel, j: int, t: int) -> Any:
         key = (instance.jobs[j].worker_type, t)
         beta = m.beta_cloud[key] if key in finite else 0.0
         return m.alpha[j] / cloud[j] <= charge(m, j, t, cloud[j]) + beta
 
-    m.eq_6a_cloud = pyo.Constraint(at_cloud, rule=cloud_row)
+    m.eq_6a_cloud = pyo.Constraint(at_cloud, rule=cloud_row, doc="(6a) the same in the cloud")
     m.objective = pyo.Objective(
         expr=pyo.quicksum(float(instance.chunks[j]) * m.alpha[j] for j in jobs)
         - pyo.quicksum(float(len(groups[g][2])) * b for (g, _), b in m.beta.items())
@@ -102,12 +184,14 @@ def build_dual(
         - pyo.quicksum(float(instance.chunks[j]) * p for (j, _), p in m.pi.items())
         - pyo.quicksum(float(instance.storage_gb[s]) * e for (s, _), e in m.eta.items()),
         sense=pyo.maximize,
+        doc="(6) worth of all chunks less the worth of all capacity",
     )
-    return m
+    formulation = instance.check_formulation(formulation)
+    return EdgecloudDual(instance=instance, formulation=formulation, model=m, groups=groups)
 
 
 @dataclass(frozen=True)
-class DualPoint:
+class RunDual:
     """A dual point built from a run: alpha a job, and beta from its unfinished chunks.
 
     Parameters
@@ -142,7 +226,7 @@ class DualPoint:
         return float(at_edge.sum() + at_cloud.sum())
 
 
-def worst_slack(instance: EdgecloudInstance, point: DualPoint) -> float:
+def worst_slack(instance: EdgecloudInstance, point: RunDual) -> float:
     """Smallest ``(t - r) / D + p beta_w(t) - alpha`` over (6a): below 0 the point is infeasible.
 
     Between the ends of chunks and the arrivals of jobs beta is constant and the right side rises,
@@ -170,7 +254,7 @@ def worst_slack(instance: EdgecloudInstance, point: DualPoint) -> float:
     return worst
 
 
-def dual_bound(instance: EdgecloudInstance, point: DualPoint, epsilon: float) -> float:
+def dual_bound(instance: EdgecloudInstance, point: RunDual, epsilon: float) -> float:
     """``sum alpha - sum beta / (1 + epsilon)``: Theorem 3's dual objective (11).
 
     A lower bound on (2) if the point came from a run with (1 + epsilon) speed and `worst_slack` is

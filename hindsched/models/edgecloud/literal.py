@@ -28,7 +28,8 @@ from hindsched.models.edgecloud.side_rows import (
     add_storage,
     jobs_with_finite_ps,
 )
-from hindsched.models.edgecloud.windows import Past, lone_time
+from hindsched.models.edgecloud.windows import lone_time
+from hindsched.solutions.edgecloud.past import Past
 
 
 class LiteralBuilder(ProgramBuilder):
@@ -71,6 +72,7 @@ class LiteralBuilder(ProgramBuilder):
             y_keys,
             domain=self.whole,
             bounds=lambda _, j, g, t: (0, min(self.chunks[j], len(self.groups[g][1]))),
+            doc="(2) workers of a group that train the job",
         )
         self.y_by_slot: dict[tuple[int, int], list[Any]] = {}
         for j, g, t in y_keys:
@@ -82,13 +84,23 @@ class LiteralBuilder(ProgramBuilder):
             for t in range(self.at_cloud[j], self.last[j] + 1)
         ]
         finite = [(j, t) for j, t in k_keys if self.finite[j]]
-        m.k = pyo.Var(k_keys, domain=self.whole, bounds=lambda _, j, t: (0, self.chunks[j]))
-        m.k1 = pyo.Var(finite, domain=self.whole, bounds=lambda _, j, t: (0, self.chunks[j]))
+        m.k = pyo.Var(
+            k_keys,
+            domain=self.whole,
+            bounds=lambda _, j, t: (0, self.chunks[j]),
+            doc="(2) cloud workers that train it while the PS is elsewhere",
+        )
+        m.k1 = pyo.Var(
+            finite,
+            domain=self.whole,
+            bounds=lambda _, j, t: (0, self.chunks[j]),
+            doc="(2) cloud workers that train it while everything is there",
+        )
 
     def known_unfinished(self, j: int) -> int:
         """Last slot in which job j is unfinished whatever is done."""
         if self.done[j]:
-            return max(row[4] for row in self.past.rows if row[0] == j)
+            return max(run.last for run in self.past.rows if run.job == j)
         return self.arrival[j] + lone_time(self.instance, j, "literal") - 1
 
     def unfinished(self, m: pyo.ConcreteModel, j: int, t: int) -> Any:
@@ -104,7 +116,9 @@ class LiteralBuilder(ProgramBuilder):
             parts += [m.k[key] for key in m.k if key[0] == j]
             return pyo.quicksum(parts) + need * m.zeta[j] >= need - self.done[j]
 
-        m.eq_2b = pyo.Constraint(self.jobs, rule=mixed)
+        m.eq_2b = pyo.Constraint(
+            self.jobs, rule=mixed, doc="(2b) all epochs over all chunks are trained"
+        )
 
         def in_cloud(m: pyo.ConcreteModel, j: int) -> Any:
             need = float(self.chunks[j] * self.all_cloud[j])
@@ -113,7 +127,9 @@ class LiteralBuilder(ProgramBuilder):
             done = pyo.quicksum(m.k1[key] for key in m.k1 if key[0] == j) + self.done[j]
             return done >= need * m.zeta[j]
 
-        m.eq_2b_cloud = pyo.Constraint(self.jobs, rule=in_cloud)
+        m.eq_2b_cloud = pyo.Constraint(
+            self.jobs, rule=in_cloud, doc="(2b) all of them, where everything is in the cloud"
+        )
 
     def _at(self, m: pyo.ConcreteModel, j: int, t: int) -> list[Any]:
         """Workers that train job j in slot t while zeta = 0."""
@@ -126,10 +142,13 @@ class LiteralBuilder(ProgramBuilder):
         def lanes(m: pyo.ConcreteModel, j: int, t: int) -> Any:
             return pyo.quicksum(self._at(m, j, t)) <= self.chunks[j] * self.unfinished(m, j, t)
 
-        m.eq_2c = pyo.Constraint(slots, rule=lanes)
+        m.eq_2c = pyo.Constraint(
+            slots, rule=lanes, doc="(2c) one worker a chunk at most, none after the completion"
+        )
         m.eq_2c_cloud = pyo.Constraint(
             list(m.k1),
             rule=lambda m, j, t: m.k1[j, t] <= self.chunks[j] * self.unfinished(m, j, t),
+            doc="(2c) the same in the cloud",
         )
 
     def _capacity(self, m: pyo.ConcreteModel) -> None:
@@ -143,7 +162,9 @@ class LiteralBuilder(ProgramBuilder):
             taken = sum(t in self.past.busy.get(w, ()) for w in members)
             return pyo.quicksum(m.y[j, g, t] for j in users[g, t]) <= len(members) - taken
 
-        m.eq_2d = pyo.Constraint(sorted(users), rule=workers)
+        m.eq_2d = pyo.Constraint(
+            sorted(users), rule=workers, doc="(2d) a worker trains one job at a time"
+        )
         at_cloud: dict[tuple[str, int], list[Any]] = {}
         for j, t in m.k1:
             if self.limit[j] is not None:
@@ -159,7 +180,9 @@ class LiteralBuilder(ProgramBuilder):
             )
             return pyo.quicksum(at_cloud[kind, t]) <= limit - taken
 
-        m.eq_2d_cloud = pyo.Constraint(sorted(at_cloud), rule=cloud)
+        m.eq_2d_cloud = pyo.Constraint(
+            sorted(at_cloud), rule=cloud, doc="(2d) the cloud's workers of a type"
+        )
 
     def _together(self, m: pyo.ConcreteModel) -> None:
         """Zeta = 1 only if nothing of the job runs at the edge (2g), (2h)."""
@@ -168,9 +191,12 @@ class LiteralBuilder(ProgramBuilder):
             rule=lambda m, j, t: (
                 pyo.quicksum(self._at(m, j, t)) <= self.chunks[j] * (1 - m.zeta[j])
             ),
+            doc="(2g) nothing at the edge while everything is in the cloud",
         )
         m.eq_2h = pyo.Constraint(
-            list(m.k1), rule=lambda m, j, t: m.k1[j, t] <= self.chunks[j] * m.zeta[j]
+            list(m.k1),
+            rule=lambda m, j, t: m.k1[j, t] <= self.chunks[j] * m.zeta[j],
+            doc="(2h) nothing of the kind unless everything is in the cloud",
         )
 
     def _completion(self, m: pyo.ConcreteModel) -> None:
@@ -180,8 +206,11 @@ class LiteralBuilder(ProgramBuilder):
             rule=lambda m, j, g, t: (
                 m.y[j, g, t] <= min(self.chunks[j], len(self.groups[g][1])) * m.C[j, t]
             ),
+            doc="(2j) a job that runs is unfinished",
         )
-        m.eq_2j_cloud = pyo.ConstraintList()
+        m.eq_2j_cloud = pyo.ConstraintList(
+            doc="(2j) a job is unfinished until its work in the cloud has ended"
+        )
         for j in self.jobs:
             if self.finite[j] or m.zeta[j].fixed:
                 continue
@@ -209,7 +238,9 @@ class LiteralBuilder(ProgramBuilder):
             parts += [(((t + 0.5 - r) / p + 0.5) / D) * m.k1[i, t] for i, t in m.k1 if i == j]
             return self.job_time(m, j) >= pyo.quicksum(parts)
 
-        m.cut_mean_busy_time = pyo.Constraint(self.jobs, rule=cut)
+        m.cut_mean_busy_time = pyo.Constraint(
+            self.jobs, rule=cut, doc="(ours) a job takes its mean busy time and half a chunk"
+        )
 
     def _side_rows(self, m: pyo.ConcreteModel) -> None:
         watched = jobs_with_finite_ps(self.instance, self.jobs, self.edge_ps_only)
@@ -226,11 +257,17 @@ class LiteralBuilder(ProgramBuilder):
             if servers[g] in limited and self.instance.chunk_gb[j] > 0
         }
         before = self._stored_before()
-        m.N = pyo.Var(sorted(pairs), bounds=lambda _, j, s: (before.get((j, s), 0), self.chunks[j]))
+        m.N = pyo.Var(
+            sorted(pairs),
+            bounds=lambda _, j, s: (before.get((j, s), 0), self.chunks[j]),
+            doc="(7) chunks that a server stores",
+        )
         keys = [key for key in m.y if (key[0], servers[key[1]]) in pairs]
         # One group a server and type: a job's workers on a server are one group.
         m.eq_7a_peak = pyo.Constraint(
-            keys, rule=lambda m, j, g, t: m.N[j, servers[g]] >= m.y[j, g, t]
+            keys,
+            rule=lambda m, j, g, t: m.N[j, servers[g]] >= m.y[j, g, t],
+            doc="(7a) a server stores what it trains",
         )
         add_storage(m, self.instance, self.past, self.last, {pair: m.N[pair] for pair in pairs})
 

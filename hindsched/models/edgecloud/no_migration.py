@@ -30,7 +30,8 @@ from hindsched.models.edgecloud.side_rows import (
     add_storage,
     jobs_with_finite_ps,
 )
-from hindsched.models.edgecloud.windows import Past, lone_time
+from hindsched.models.edgecloud.windows import lone_time
+from hindsched.solutions.edgecloud.past import Past
 
 
 class NoMigrationBuilder(ProgramBuilder):
@@ -78,11 +79,21 @@ class NoMigrationBuilder(ProgramBuilder):
         """x, xc and y."""
         self.y_slots = {(j, w): self.open_slots(j, w) for j in self.jobs for w in self.workers[j]}
         m.x = pyo.Var(
-            list(self.y_slots), domain=self.whole, bounds=lambda _, j, w: (0, self.chunks[j])
+            list(self.y_slots),
+            domain=self.whole,
+            bounds=lambda _, j, w: (0, self.chunks[j]),
+            doc="(2c) chunks on an edge worker",
         )
-        m.xc = pyo.Var(self.jobs, domain=self.whole, bounds=lambda _, j: (0, self.chunks[j]))
+        m.xc = pyo.Var(
+            self.jobs,
+            domain=self.whole,
+            bounds=lambda _, j: (0, self.chunks[j]),
+            doc="(2c) chunks in the cloud while the PS is elsewhere",
+        )
         m.y = pyo.Var(
-            [(*jw, t) for jw, slots in self.y_slots.items() for t in slots], domain=self.binary
+            [(*jw, t) for jw, slots in self.y_slots.items() for t in slots],
+            domain=self.binary,
+            doc="(2) the worker trains the job in this slot",
         )
         for j in self.jobs:
             if not self.instance.has_cloud(self.instance.jobs[j]):
@@ -97,7 +108,7 @@ class NoMigrationBuilder(ProgramBuilder):
                 ends.append(self.at_cloud[j] + self.all_cloud[j] - 1)
             alone = lone_time(self.instance, j, "no-migration")
             return max(min(ends), self.arrival[j] + alone - 1)
-        last = [row[4] for row in self.past.rows if row[0] == j]
+        last = [run.last for run in self.past.rows if run.job == j]
         return max(self.arrival[j] - 1, *last)
 
     def _dispatch_and_work(self, m: pyo.ConcreteModel) -> None:
@@ -110,6 +121,7 @@ class NoMigrationBuilder(ProgramBuilder):
                 + self.chunks[j] * m.zeta[j]
                 == self.chunks[j]
             ),
+            doc="(2c) every chunk has one home",
         )
 
         def work(m: pyo.ConcreteModel, j: int, w: int) -> Any:
@@ -117,7 +129,9 @@ class NoMigrationBuilder(ProgramBuilder):
             slots = self.y_slots[j, w]
             return pyo.quicksum(m.y[j, w, t] for t in slots) == self.edge[j] * m.x[j, w] - done
 
-        m.eq_2b = pyo.Constraint(list(self.y_slots), rule=work)
+        m.eq_2b = pyo.Constraint(
+            list(self.y_slots), rule=work, doc="(2b) on it, a chunk is trained for all epochs"
+        )
         for j, w in self.y_slots:
             started = len(self.history[j].get(w, ()))
             if started:
@@ -129,7 +143,9 @@ class NoMigrationBuilder(ProgramBuilder):
                 return pyo.Constraint.Skip
             return m.xc[j] + self.chunks[j] * m.zeta[j] >= started
 
-        m.no_migration = pyo.Constraint(self.jobs, rule=started_in_cloud)
+        m.no_migration = pyo.Constraint(
+            self.jobs, rule=started_in_cloud, doc="(ours) what has started in the cloud stays there"
+        )
 
     def _workers_one_job(self, m: pyo.ConcreteModel) -> None:
         """A worker trains at most one job in a slot (2d)."""
@@ -140,6 +156,7 @@ class NoMigrationBuilder(ProgramBuilder):
         m.eq_2d = pyo.Constraint(
             sorted(users),
             rule=lambda m, w, t: pyo.quicksum(m.y[j, w, t] for j in users[w, t]) <= 1,
+            doc="(2d) a worker trains one job at a time",
         )
 
     def _completion(self, m: pyo.ConcreteModel) -> None:
@@ -152,12 +169,15 @@ class NoMigrationBuilder(ProgramBuilder):
                 if t > self.known_until[j]
             ],
             rule=lambda m, j, w, t: m.y[j, w, t] <= m.C[j, t],
+            doc="(2j) a job that runs is unfinished",
         )
 
     def _cloud(self, m: pyo.ConcreteModel) -> None:
         """Chunks in the cloud: no preemption there, so a start fixes the end (2b), (2j)."""
         unlimited = [j for j in self.jobs if not self.finite[j]]
-        m.eq_2j_cloud = pyo.ConstraintList()
+        m.eq_2j_cloud = pyo.ConstraintList(
+            doc="(2j) a job is unfinished until its chunks in the cloud have ended"
+        )
         for j in self.jobs:
             self._continue_in_cloud(m, j)
         for j in unlimited:
@@ -190,7 +210,7 @@ class NoMigrationBuilder(ProgramBuilder):
             if self.instance.has_cloud(self.instance.jobs[j])
             for t in range(self.at_cloud[j], self.last[j] - length[j, z] + 2)
         ]
-        m.s = pyo.Var(starts, domain=self.whole)
+        m.s = pyo.Var(starts, domain=self.whole, doc="(2) chunks that start in the cloud")
         by_job: dict[tuple[int, int], list[int]] = {key: [] for key in length}
         for j, z, t in starts:
             by_job[j, z].append(t)
@@ -202,12 +222,18 @@ class NoMigrationBuilder(ProgramBuilder):
                 return fresh == (self.chunks[j] - started) * m.zeta[j]
             return fresh == m.xc[j] - started * (1 - m.zeta[j])
 
-        m.eq_2b_cloud = pyo.Constraint(list(by_job), rule=count)
+        m.eq_2b_cloud = pyo.Constraint(
+            list(by_job), rule=count, doc="(2b) every chunk in the cloud starts once"
+        )
 
         def finish(m: pyo.ConcreteModel, j: int, z: int, t: int) -> Any:
             return self.unfinished_at(m, j, t + length[j, z] - 1, m.s[j, z, t] / self.chunks[j])
 
-        m.eq_2j_start = pyo.Constraint(starts, rule=finish)
+        m.eq_2j_start = pyo.Constraint(
+            starts,
+            rule=finish,
+            doc="(2j) a job is unfinished until what starts in the cloud has ended",
+        )
         self.cloud_load: dict[tuple[int, int], list[Any]] = {}
         for j, z, t in starts:
             for slot in range(t, t + length[j, z]):
@@ -233,7 +259,9 @@ class NoMigrationBuilder(ProgramBuilder):
             assert limit is not None
             return pyo.quicksum(by_type[k, slot]) <= limit - taken
 
-        m.eq_2d_cloud = pyo.Constraint(sorted(by_type), rule=capacity)
+        m.eq_2d_cloud = pyo.Constraint(
+            sorted(by_type), rule=capacity, doc="(2d) the cloud's workers of a type"
+        )
 
     def _mean_busy_time(self, m: pyo.ConcreteModel) -> None:
         """A job's time is at least the mean over its chunks of mean busy time + p / 2."""
@@ -261,7 +289,11 @@ class NoMigrationBuilder(ProgramBuilder):
                 per_slot.append((wait + self.all_cloud[j]) * m.zeta[j])
             return self.job_time(m, j) >= pyo.quicksum(per_slot)
 
-        m.cut_mean_busy_time = pyo.Constraint(self.jobs, rule=cut)
+        m.cut_mean_busy_time = pyo.Constraint(
+            self.jobs,
+            rule=cut,
+            doc="(ours) a job takes the mean busy time of its chunks and half a chunk",
+        )
 
     def _runs_at(self, m: pyo.ConcreteModel, j: int) -> dict[int, list[tuple[Any, float]]]:
         """Per slot: expressions that are positive if job j runs then, and their upper bounds."""

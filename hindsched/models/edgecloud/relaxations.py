@@ -19,16 +19,100 @@ tighter than zeta = 1 everywhere (`zeta_one`, the paper's own simplification in 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.models.base import Duals
+from hindsched.models.declared import Declared, Symbol
+from hindsched.models.edgecloud.symbols import JOB_SLOTS, PER_WORKER, SYMBOLS, index_label
 
 Group = tuple[str, tuple[int, ...], tuple[int, ...]]
 """Worker type, servers, workers."""
+FRACTIONAL_SYMBOLS = {
+    "eq_4a": Symbol("job", f"{JOB_SLOTS} a chunk"),
+    "eq_4a_mixed": Symbol("job", f"{JOB_SLOTS} a chunk"),
+    "eq_4a_cloud": Symbol("job", f"{JOB_SLOTS} a chunk"),
+    "eq_4b": Symbol("place, slot", PER_WORKER),
+    "eq_4b_cloud": Symbol("worker type, slot", PER_WORKER),
+    "eq_4b_mixed": Symbol("worker type, slot", PER_WORKER),
+    "eq_4e": Symbol("job, slot", PER_WORKER),
+    "eq_4f": Symbol("job, slot", PER_WORKER),
+    "eq_4g": Symbol("job, slot", PER_WORKER),
+}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class FractionalProgram(Declared):
+    """LP (4), LP (4)+, LP (8) or ILP (4).
+
+    Parameters
+    ----------
+    layout : str
+        ``groups`` or ``types``.
+    groups : list of Group
+        Workers that are counted together.
+    y_keys, k_keys : list of tuple
+        Indices (job, group, slot) and (job, slot) of the variables.
+    """
+
+    SYMBOLS: ClassVar[Mapping[str, Symbol]] = {**SYMBOLS, **FRACTIONAL_SYMBOLS}
+    OBJECTIVE_UNIT = JOB_SLOTS
+
+    instance: EdgecloudInstance
+    layout: str
+    groups: list[Group]
+    y_keys: list[tuple[int, int, int]]
+    k_keys: list[tuple[int, int]]
+
+    def label(self, index: str, value: Any) -> Any:
+        """Names of jobs, servers and groups."""
+        found = index_label(self.instance, index, value)
+        return super().label(index, value) if found is None else found
+
+    def prices(self, duals: Duals, last: int) -> dict[str, NDArray[np.float64]]:
+        """Duals of (4b) and (7b) as prices of the oracle's layout of the same name.
+
+        Parameters
+        ----------
+        duals : mapping
+            Shadow price by constraint.
+        last : int
+            Last slot of the oracle's rows.
+
+        Returns
+        -------
+        dict
+            ``group_capacity`` or ``type_capacity``, shape (groups, last); ``cloud_capacity`` and
+            ``storage`` where the oracle has such rows.
+        """
+        instance, model = self.instance, self.model
+
+        def price(row: Any) -> float:
+            return max(0.0, -duals.get(row, 0.0))
+
+        prices = np.zeros((len(self.groups), last))
+        for (g, t), row in model.eq_4b.items():
+            if t <= last:
+                prices[g, t - 1] = price(row)
+        found = {"type_capacity" if self.layout == "types" else "group_capacity": prices}
+        kinds = [kind for kind, count in (instance.cloud.workers or {}).items() if count]
+        if kinds:
+            found["cloud_capacity"] = np.zeros((len(kinds), last))
+            for (kind, t), row in model.eq_4b_cloud.items():
+                if t <= last and kind in kinds:
+                    found["cloud_capacity"][kinds.index(kind), t - 1] = price(row)
+        limited = np.flatnonzero(np.isfinite(instance.storage_gb)).tolist()
+        if limited and self.layout != "types":
+            found["storage"] = np.zeros((len(limited), last))
+            for (s, t), row in model.eq_7b.items():
+                if t <= last:
+                    found["storage"][limited.index(s), t - 1] = price(row)
+        return found
 
 
 def relaxation_groups(instance: EdgecloudInstance, layout: str) -> list[Group]:
@@ -81,7 +165,7 @@ def build_fractional(
     storage: bool = True,
     worker_type: str | None = None,
     last: Mapping[int, int] | None = None,
-) -> pyo.ConcreteModel:
+) -> FractionalProgram:
     """Build LP (4), or LP (4)+ by default; with limited storage (8).
 
     Parameters
@@ -108,10 +192,12 @@ def build_fractional(
     jobs = [j for j, job in enumerate(instance.jobs) if worker_type in (None, job.worker_type)]
     last = relaxation_last_slots(instance, jobs) if last is None else last
     groups = relaxation_groups(instance, layout)
-    _index_sets(m, instance, jobs, groups, last)
-    cost = _costs(m, instance, plus, zeta_one)
-    m.y = pyo.Var(m.y_keys, domain=pyo.NonNegativeReals)
-    m.k = pyo.Var(m.k_keys, domain=pyo.NonNegativeReals)
+    y_keys, k_keys = _index_sets(instance, jobs, groups, last)
+    cost = _costs(instance, y_keys, k_keys, plus, zeta_one)
+    m.y = pyo.Var(
+        y_keys, domain=pyo.NonNegativeReals, doc="(4) workers of a group that train the job"
+    )
+    m.k = pyo.Var(k_keys, domain=pyo.NonNegativeReals, doc="(4) cloud workers that train it")
     work = _rates(instance, zeta_one)
     by_job: dict[int, list[Any]] = {j: [] for j in jobs}
     by_slot: dict[tuple[int, int], list[Any]] = {}
@@ -122,29 +208,35 @@ def build_fractional(
         by_job[j].append(work[j][1] * variable)
         by_slot.setdefault((j, t), []).append(variable)
     m.eq_4a = pyo.Constraint(
-        jobs, rule=lambda m, j: pyo.quicksum(by_job[j]) >= float(instance.chunks[j])
+        jobs,
+        rule=lambda m, j: pyo.quicksum(by_job[j]) >= float(instance.chunks[j]),
+        doc="(4a) all chunks are trained",
     )
     _capacities(m, instance, groups, layout, storage)
     if at_once:
         m.eq_4e = pyo.Constraint(
             list(by_slot),
             rule=lambda m, j, t: pyo.quicksum(by_slot[j, t]) <= float(instance.chunks[j]),
+            doc="(4e) one worker a chunk at most",
         )
     m.objective = pyo.Objective(
         expr=pyo.quicksum(c * variable for c, variable in zip(cost[0], m.y.values(), strict=True))
-        + pyo.quicksum(c * variable for c, variable in zip(cost[1], m.k.values(), strict=True))
+        + pyo.quicksum(c * variable for c, variable in zip(cost[1], m.k.values(), strict=True)),
+        doc="(4) average fractional flow time",
     )
-    m.groups, m.layout, m.instance = groups, layout, instance
-    return m
+    return FractionalProgram(
+        instance=instance, formulation=instance.formulations[0], model=m, layout=layout,
+        groups=groups, y_keys=y_keys, k_keys=k_keys,
+    )  # fmt: skip
 
 
 def _index_sets(
-    m: pyo.ConcreteModel,
     instance: EdgecloudInstance,
     jobs: Sequence[int],
     groups: Sequence[Group],
     last: Mapping[int, int],
-) -> None:
+) -> tuple[list[tuple[int, int, int]], list[tuple[int, int]]]:
+    """Indices of y and k."""
     y_keys: list[tuple[int, int, int]] = []
     k_keys: list[tuple[int, int]] = []
     for j in jobs:
@@ -156,7 +248,7 @@ def _index_sets(
         if instance.has_cloud(job):
             first = job.arrival + int(instance.cloud_upload[j])
             k_keys += [(j, t) for t in range(first, last[j] + 1)]
-    m.y_keys, m.k_keys = y_keys, k_keys
+    return y_keys, k_keys
 
 
 def _rates(instance: EdgecloudInstance, zeta_one: bool) -> list[tuple[float, float]]:
@@ -167,7 +259,11 @@ def _rates(instance: EdgecloudInstance, zeta_one: bool) -> list[tuple[float, flo
 
 
 def _costs(
-    m: pyo.ConcreteModel, instance: EdgecloudInstance, plus: bool, zeta_one: bool
+    instance: EdgecloudInstance,
+    y_keys: Sequence[tuple[int, int, int]],
+    k_keys: Sequence[tuple[int, int]],
+    plus: bool,
+    zeta_one: bool,
 ) -> tuple[list[float], list[float]]:
     """Cost of a unit of each variable."""
     rates = _rates(instance, zeta_one)
@@ -179,8 +275,8 @@ def _costs(
         return ((t + middle - arrival[j]) * rate + half) / chunks[j]
 
     return (
-        [cost(j, t, rates[j][0]) for j, _, t in m.y_keys],
-        [cost(j, t, rates[j][1]) for j, t in m.k_keys],
+        [cost(j, t, rates[j][0]) for j, _, t in y_keys],
+        [cost(j, t, rates[j][1]) for j, t in k_keys],
     )
 
 
@@ -198,6 +294,7 @@ def _capacities(
     m.eq_4b = pyo.Constraint(
         list(users),
         rule=lambda m, g, t: pyo.quicksum(users[g, t]) <= float(len(groups[g][2])),
+        doc="(4b) a worker trains one chunk at a time",
     )
     at_cloud: dict[tuple[str, int], list[Any]] = {}
     for (j, t), variable in m.k.items():
@@ -209,6 +306,7 @@ def _capacities(
         rule=lambda m, kind, t: (
             pyo.quicksum(at_cloud[kind, t]) <= float(instance.cloud_workers(kind) or 0)
         ),
+        doc="(4b) the cloud's workers of a type",
     )
     stored: dict[tuple[int, int], list[Any]] = {}
     if storage and layout != "types":
@@ -219,12 +317,13 @@ def _capacities(
     m.eq_7b = pyo.Constraint(
         list(stored),
         rule=lambda m, s, t: pyo.quicksum(stored[s, t]) <= float(instance.storage_gb[s]),
+        doc="(7b) what runs on a server fits its storage",
     )
 
 
 def build_ilp_4(
     instance: EdgecloudInstance, *, zeta: str = "decide", relax: bool = False
-) -> pyo.ConcreteModel:
+) -> FractionalProgram:
     """Build ILP (4), with the storage rows of (8) where storage is limited.
 
     Parameters
@@ -238,16 +337,25 @@ def build_ilp_4(
         Drop integrality (4h).
     """
     one = zeta == "one"
-    m = build_fractional(instance, plus=False, zeta_one=one)
+    program = build_fractional(instance, plus=False, zeta_one=one)
+    m, k_keys = program.model, program.k_keys
     if not relax:
         for variable in (*m.y.values(), *m.k.values()):
             variable.domain = pyo.NonNegativeIntegers
     if one:
-        return m
+        return program
     # With zeta = 0 the cloud works at the rate of the edge, so k is split in two.
     jobs = list(m.eq_4a)
-    m.k0 = pyo.Var(m.k_keys, domain=pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers)
-    m.zeta = pyo.Var(jobs, domain=pyo.UnitInterval if relax else pyo.Binary)
+    m.k0 = pyo.Var(
+        k_keys,
+        domain=pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers,
+        doc="(4) cloud workers at the rate of the edge",
+    )
+    m.zeta = pyo.Var(
+        jobs,
+        domain=pyo.UnitInterval if relax else pyo.Binary,
+        doc="(4f) the whole job is in the cloud",
+    )
     rates = _rates(instance, False)
     chunks = instance.chunks.tolist()
     slots: dict[tuple[int, int], list[Any]] = {}
@@ -266,16 +374,23 @@ def build_ilp_4(
     m.eq_4a_mixed = pyo.Constraint(
         jobs,
         rule=lambda m, j: rates[j][0] * pyo.quicksum(parts[j]) >= chunks[j] * (1 - m.zeta[j]),
+        doc="(4a) all chunks are trained, unless everything is in the cloud",
     )
     m.eq_4a_cloud = pyo.Constraint(
         jobs,
         rule=lambda m, j: rates[j][1] * pyo.quicksum(together[j]) >= chunks[j] * m.zeta[j],
+        doc="(4a) all chunks are trained, where everything is in the cloud",
     )
     m.eq_4g = pyo.Constraint(
         list(slots),
         rule=lambda m, j, t: pyo.quicksum(slots[j, t]) <= chunks[j] * (1 - m.zeta[j]),
+        doc="(4g) nothing at the edge while everything is in the cloud",
     )
-    m.eq_4f = pyo.Constraint(m.k_keys, rule=lambda m, j, t: m.k[j, t] <= chunks[j] * m.zeta[j])
+    m.eq_4f = pyo.Constraint(
+        k_keys,
+        rule=lambda m, j, t: m.k[j, t] <= chunks[j] * m.zeta[j],
+        doc="(4f) nothing of the kind unless everything is in the cloud",
+    )
     m.eq_4b_cloud.deactivate()
     limits: dict[tuple[str, int], list[Any]] = {}
     for (j, t), variable in m.k.items():
@@ -287,54 +402,10 @@ def build_ilp_4(
         rule=lambda m, kind, t: (
             pyo.quicksum(limits[kind, t]) <= float(instance.cloud_workers(kind) or 0)
         ),
+        doc="(4b) the cloud's workers of a type",
     )
     arrival = instance.arrivals.tolist()
     m.objective.expr = m.objective.expr + pyo.quicksum(
         ((t - arrival[j]) * rates[j][0] / chunks[j]) * variable for (j, t), variable in m.k0.items()
     )
-    return m
-
-
-def relaxation_prices(
-    model: pyo.ConcreteModel, duals: Mapping[Any, float], last: int
-) -> dict[str, NDArray[np.float64]]:
-    """Duals of `build_fractional` as prices of the oracle's layout of the same name.
-
-    Parameters
-    ----------
-    model : ConcreteModel
-        Solved.
-    duals : mapping
-        Shadow price by constraint.
-    last : int
-        Last slot of the oracle's rows.
-
-    Returns
-    -------
-    dict
-        ``group_capacity`` or ``type_capacity``, shape (groups, last); ``cloud_capacity`` and
-        ``storage`` where the oracle has such rows.
-    """
-    instance: EdgecloudInstance = model.instance
-
-    def price(row: Any) -> float:
-        return max(0.0, -duals.get(row, 0.0))
-
-    prices = np.zeros((len(model.groups), last))
-    for (g, t), row in model.eq_4b.items():
-        if t <= last:
-            prices[g, t - 1] = price(row)
-    found = {"type_capacity" if model.layout == "types" else "group_capacity": prices}
-    kinds = [kind for kind, count in (instance.cloud.workers or {}).items() if count]
-    if kinds:
-        found["cloud_capacity"] = np.zeros((len(kinds), last))
-        for (kind, t), row in model.eq_4b_cloud.items():
-            if t <= last and kind in kinds:
-                found["cloud_capacity"][kinds.index(kind), t - 1] = price(row)
-    limited = np.flatnonzero(np.isfinite(instance.storage_gb)).tolist()
-    if limited and model.layout != "types":
-        found["storage"] = np.zeros((len(limited), last))
-        for (s, t), row in model.eq_7b.items():
-            if t <= last:
-                found["storage"][limited.index(s), t - 1] = price(row)
-    return found
+    return program

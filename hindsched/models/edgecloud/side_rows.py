@@ -8,7 +8,7 @@ from typing import Any
 import pyomo.environ as pyo
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.models.edgecloud.windows import Past
+from hindsched.solutions.edgecloud.past import Past
 
 Parts = Mapping[int, list[tuple[Any, float]]]
 """Per slot: expressions that are positive if a job runs then, each with its upper bound."""
@@ -63,10 +63,10 @@ def add_parameter_servers(
         return
     keys = [(j, t) for j, slots in runs.items() for t in sorted(slots)]
     binary = pyo.UnitInterval if relax else pyo.Binary
-    m.a = pyo.Var(keys, domain=binary)
-    m.a_cloud = pyo.Var(keys, domain=binary)
-    m.a_edge = pyo.Var(list(at_edge), domain=binary)
-    m.eq_2e = pyo.ConstraintList()
+    m.a = pyo.Var(keys, domain=binary, doc="(2e) the job needs a PS")
+    m.a_cloud = pyo.Var(keys, domain=binary, doc="(2e) it needs one in the cloud")
+    m.a_edge = pyo.Var(list(at_edge), domain=binary, doc="(ours) it needs one at the edge")
+    m.eq_2e = pyo.ConstraintList(doc="(2e) a running job has a PS")
     for j, t in keys:
         for part, most in runs[j][t]:
             m.eq_2e.add(m.a[j, t] >= part / most)
@@ -76,7 +76,7 @@ def add_parameter_servers(
     by_type: dict[tuple[str, int], list[int]] = {}
     for j, t in keys:
         by_type.setdefault((instance.jobs[j].ps_type, t), []).append(j)
-    m.eq_2f = pyo.ConstraintList()
+    m.eq_2f = pyo.ConstraintList(doc="(2f) no more PSs than there are")
     for (kind, t), jobs in by_type.items():
         on_edge = sum(n for (_, k), n in instance.ps_counts.items() if k == kind)
         cloud = instance.cloud_ps(kind)
@@ -118,13 +118,15 @@ def add_storage(
     ]
     if not keys:
         return
-    m.S = pyo.Var(keys, domain=pyo.NonNegativeReals)
+    m.S = pyo.Var(keys, domain=pyo.NonNegativeReals, doc="(7) chunks stored on a server")
 
     def stored(m: pyo.ConcreteModel, j: int, s: int, t: int) -> Any:
         over = 1 - m.C[j, t] if (j, t) in m.C else 0.0
         return m.S[j, s, t] >= here[j, s] - float(instance.chunks[j]) * over
 
-    m.eq_7a = pyo.Constraint(keys, rule=stored)
+    m.eq_7a = pyo.Constraint(
+        keys, rule=stored, doc="(7a), (7c) chunks are stored from arrival to completion"
+    )
     by_server: dict[tuple[int, int], list[int]] = {}
     for j, s, t in keys:
         by_server.setdefault((s, t), []).append(j)
@@ -134,7 +136,7 @@ def add_storage(
         used = pyo.quicksum(float(instance.chunk_gb[j]) * m.S[j, s, t] for j in by_server[s, t])
         return used <= float(instance.storage_gb[s]) - locked_gb.get((s, t), 0.0)
 
-    m.eq_7b = pyo.Constraint(sorted(by_server), rule=fits)
+    m.eq_7b = pyo.Constraint(sorted(by_server), rule=fits, doc="(7b) what a server stores fits")
 
 
 def _locked_storage(

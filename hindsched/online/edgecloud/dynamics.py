@@ -32,7 +32,7 @@ from hindsched.online.protocol import Decision, Environment
 from hindsched.online.truth import RowTruth
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.ps import active_spans
-from hindsched.solutions.edgecloud.runs import Holds, Runs
+from hindsched.solutions.edgecloud.runs import ChunkRun, Holds, Runs
 from hindsched.solutions.edgecloud.solution import CLOUD_KEYS, EDGE_KEYS, PS_KEYS, EdgecloudSolution
 from hindsched.solvers.kernels.edgecloud.preemptive_queue import serve
 
@@ -40,7 +40,6 @@ DISPATCH_KEYS = {"chunk", "server", "worker", "priority"}
 START_KEYS = {"chunk", "server", "worker", "from"}
 STOP_KEYS = {"chunk", "to"}
 OPEN_HOLD_KEYS = {"ps", "from"}
-Row = tuple[int, int, int, int, int]
 
 
 class Truth(RowTruth):
@@ -73,7 +72,7 @@ class Truth(RowTruth):
         self._cloud_use: dict[tuple[str, int], int] = {}
         self._dispatched: list[tuple[int, int, int, int, float]] = []
         self._dispatched_of: dict[int, int] = {}
-        self._runs: list[Row] = []
+        self._runs: list[ChunkRun] = []
         self._open: dict[tuple[int, int], Assignment] = {}
         self._open_on: dict[int, tuple[int, int]] = {}
         self._open_of: Counter[int] = Counter()
@@ -194,7 +193,7 @@ class Truth(RowTruth):
             self._drive(place, "runs", job)
             self._occupy(place, first, last, where)
         self._last[j, chunk] = last
-        self._runs.append((j, chunk, place, first, last))
+        self._runs.append(ChunkRun(j, chunk, place, first, last))
         slots = self._run_slots.setdefault(j, {})
         slots[chunk] = slots.get(chunk, 0) + last - first + 1
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from hindsched.errors import InputError
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.models.edgecloud.dual import DualPoint, dual_bound, worst_slack
+from hindsched.models.edgecloud.dual import RunDual, dual_bound, worst_slack
 from hindsched.online.edgecloud.dispatch import Dispatch, Dispatcher, Increment
 from hindsched.solvers.kernels.edgecloud.preemptive_queue import serve
 from hindsched.solvers.pricing.rows import Vector
@@ -33,7 +33,7 @@ class SpeedRun:
         Completion minus arrival of each job, slots (real).
     dispatches : tuple of Dispatch
         Where each job's chunks went.
-    point : DualPoint
+    point : RunDual
         The dual point with the corrected alpha''.
     bound : float
         Lower bound on (2) that the point proves; meaningful for epsilon > 0.
@@ -46,7 +46,7 @@ class SpeedRun:
     epsilon: float
     times: Vector
     dispatches: tuple[Dispatch, ...]
-    point: DualPoint
+    point: RunDual
     bound: float
     slack: float
     average_flow: float
@@ -117,7 +117,7 @@ def _work(instance: EdgecloudInstance, whole_slots: bool) -> tuple[Vector, Vecto
 
 def _dual_point(
     instance: EdgecloudInstance, dispatches: dict[int, Dispatch], edge: Vector
-) -> DualPoint:
+) -> RunDual:
     """Carry the dispatches out and keep what the dual needs; in order of dispatch."""
     rows: list[tuple[int, float, float, float, int]] = []
     in_cloud: list[tuple[int, float]] = []
@@ -135,4 +135,4 @@ def _dual_point(
     alpha = np.array([dispatches[j].corrected_alpha for j in range(len(instance.jobs))])
     jobs = np.array([j for j, _ in in_cloud], dtype=np.int64)
     ends = np.array([when for _, when in in_cloud], dtype=float)
-    return DualPoint(alpha, edge, workers, owner, end, jobs, ends)
+    return RunDual(alpha, edge, workers, owner, end, jobs, ends)

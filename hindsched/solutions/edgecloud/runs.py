@@ -4,12 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.instances.edgecloud.instance import Ints
+
+
+class ChunkRun(NamedTuple):
+    """One chunk on one place without interruption.
+
+    Parameters
+    ----------
+    job : int
+        Position of the job.
+    chunk : int
+        Number of the chunk, from 1.
+    place : int
+        Position of the worker in `EdgecloudInstance.worker_list`; their number means the cloud.
+    first, last : int
+        First and last slot.
+    """
+
+    job: int
+    chunk: int
+    place: int
+    first: int
+    last: int
 
 
 @dataclass(frozen=True)
@@ -35,8 +57,8 @@ class Runs:
     last: Ints
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[int, int, int, int, int]] | Ints) -> Self:
-        """Build from (job, chunk, place, first, last), in any order; touching runs are merged."""
+    def of(cls, rows: Sequence[ChunkRun] | Ints) -> Self:
+        """Build from runs in any order, or an array of their fields; touching runs are merged."""
         table = np.array(rows, dtype=np.int64).reshape(-1, 5)
         return cls(*_merge(table).T)
 

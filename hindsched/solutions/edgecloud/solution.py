@@ -28,7 +28,7 @@ from hindsched.solutions.base import (
     Solution,
     Violation,
 )
-from hindsched.solutions.edgecloud.runs import Holds, Runs, load, loads
+from hindsched.solutions.edgecloud.runs import ChunkRun, Holds, Runs, load, loads
 from hindsched.solutions.rows import read_span
 
 EDGE_KEYS = {"chunk", "server", "worker", "from", "to"}
@@ -71,7 +71,7 @@ class EdgecloudSolution(Solution):
         cls, instance: Any, assignments: Assignments, formulation: str | None = None
     ) -> Self:
         """Build from rows in the file's form; see the base class."""
-        runs: list[tuple[int, int, int, int, int]] = []
+        runs: list[ChunkRun] = []
         holds: list[tuple[int, int, int, int]] = []
         position = {job.name: index for index, job in enumerate(instance.jobs)}
         for name, rows in assignments.items():
@@ -89,7 +89,8 @@ class EdgecloudSolution(Solution):
                     if type(chunk) is not int or not 1 <= chunk <= instance.jobs[j].chunks:
                         rule = f"must be in 1..{instance.jobs[j].chunks}"
                         raise InputError(f"{where}.chunk", chunk, rule)
-                    runs.append((j, chunk, worker_place(instance, row, where), first, last))
+                    place = worker_place(instance, row, where)
+                    runs.append(ChunkRun(j, chunk, place, first, last))
         return cls(instance, Runs.of(runs), Holds.of(holds), formulation)
 
     def assignments(self) -> dict[str, list[Assignment]]:

@@ -196,20 +196,36 @@ def solve_milp(
 def relaxation(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
-    """Bound by the linear relaxation of the offline program; no solution, no certificate."""
+    """Linear relaxation of the offline program: the fractional solution, its duals, their bound.
+
+    The duals as prices prove a bound by best responses, often a better one than the relaxation's
+    own value (``details["linear_bound"]``); the better of the two is the result's.
+    """
+    from hindsched.solvers.model import solve_declared
+
     started = time.perf_counter()
     declared = offline_program(instance, formulation, relax=True)
     left = _time_left(options, started)
-    program = solve_program(declared.model, options.with_time(left), on_progress=on_progress)
+    found = solve_declared(declared, options.with_time(left), on_progress=on_progress)
+    program = found.program
+    certificate = None if program.duals is None else found.certificate()
+    bound = program.bound
+    if certificate is not None:
+        sides = [certificate.bound] if bound is None else [certificate.bound, bound]
+        bound = min(sides) if instance.sense == "max" else max(sides)
     return Result(
         instance=instance,
         formulation=formulation,
         method="relaxation",
         status=_status_without_solution(program),
         stopped_by=program.stopped_by,
-        bound=program.bound,
+        bound=bound,
+        certificate=certificate,
+        seconds=time.perf_counter() - started,
         backend=program.backend,
-        details=dict(program.details),
+        options=options.to_dict(),
+        details={**program.details, "linear_bound": program.bound},
+        relaxation=found,
     )
 
 

@@ -159,7 +159,7 @@ def _ratios(
     options = SolveOptions(time_limit=scale.pick(60.0, 3.0), gap=1e-3)
     rows = []
     for setting, instance, seed in instances:
-        program = solve_program(build_ilp_4(instance, zeta="one"), options)
+        program = solve_program(build_ilp_4(instance, zeta="one").model, options)
         relaxed = solve(instance, "relaxation")
         for epsilon in EPSILONS:
             run = run_with_speed(instance, epsilon)

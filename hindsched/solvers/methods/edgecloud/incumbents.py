@@ -7,15 +7,14 @@ import heapq
 import numpy as np
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.models.edgecloud.windows import GreedySchedule, read_past
 from hindsched.solutions.base import Solution
+from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
+from hindsched.solutions.edgecloud.past import read_past
 from hindsched.solutions.edgecloud.ps import place_parameter_servers
-from hindsched.solutions.edgecloud.runs import Runs
+from hindsched.solutions.edgecloud.runs import ChunkRun, Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from hindsched.solvers.kernels.edgecloud.preemptive_queue import QueueState, serve
 from hindsched.solvers.methods.base import better
-
-Row = tuple[int, int, int, int, int]
 
 
 def list_schedule(instance: EdgecloudInstance, formulation: str) -> Solution | None:
@@ -34,7 +33,7 @@ def priority_schedule(instance: EdgecloudInstance, formulation: str) -> Solution
     """
     queues = QueueState(len(instance.worker_list))
     cloud = len(instance.worker_list)
-    rows: list[Row] = []
+    rows: list[ChunkRun] = []
     served: list[tuple[int, float, float, float, int, int]] = []
     for j in sorted(range(len(instance.jobs)), key=lambda j: (instance.arrivals[j], j)):
         job = instance.jobs[j]
@@ -60,7 +59,8 @@ def priority_schedule(instance: EdgecloudInstance, formulation: str) -> Solution
             if in_cloud == np.inf:
                 return None
             first = job.arrival + int(instance.cloud_upload[j])
-            rows += [(j, c, cloud, first, int(in_cloud) - 1) for c in range(1, chunks + 1)]
+            end = int(in_cloud) - 1
+            rows += [ChunkRun(j, c, cloud, first, end) for c in range(1, chunks + 1)]
             continue
         for i in sorted(set(chosen)):
             queues.insert(workers[i], j, chosen.count(i), key, float(ready[i]), work, 1.0 / chunks)
@@ -70,7 +70,7 @@ def priority_schedule(instance: EdgecloudInstance, formulation: str) -> Solution
         table = np.array(served)
         entry, span = serve(table[:, 0].astype(np.int64), table[:, 1], table[:, 2], table[:, 3])
         found = np.column_stack((table[entry][:, [4, 5, 0]], span[:, 0], span[:, 1] - 1))
-        rows += [tuple(row) for row in found.astype(np.int64).tolist()]
+        rows += [ChunkRun(*row) for row in found.astype(np.int64).tolist()]
     return _checked(instance, Runs.of(rows), formulation)
 
 

@@ -21,9 +21,10 @@ from hindsched.models.edgecloud.relaxations import (
     build_fractional,
     relaxation_groups,
     relaxation_last_slots,
-    relaxation_prices,
 )
-from hindsched.models.edgecloud.windows import GreedySchedule, last_slots, read_past
+from hindsched.models.edgecloud.windows import last_slots
+from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
+from hindsched.solutions.edgecloud.past import read_past
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificate import Certificate, certify
@@ -106,9 +107,9 @@ def lp_4_plus(
     unfinished: StoppedBy | None = None
     for kind in kinds:
         begin = time.perf_counter()
-        model = build_fractional(instance, layout=layout, worker_type=kind, last=last)
+        program = build_fractional(instance, layout=layout, worker_type=kind, last=last)
         middle = time.perf_counter()
-        result = solve_program(model, options, want_duals=True)
+        result = solve_program(program.model, options, want_duals=True)
         built, solved = built + middle - begin, solved + time.perf_counter() - middle
         if result.objective is None or result.duals is None:
             if result.stopped_by in (StoppedBy.TIME_LIMIT, StoppedBy.INTERRUPTED):
@@ -116,8 +117,8 @@ def lp_4_plus(
                 continue
             raise SolveFailed(f"LP (4)+ of {instance.name}: {result.status}, {result.stopped_by}")
         value += result.objective
-        columns += len(model.y_keys) + len(model.k_keys)
-        prices += oracle.rows.pack(relaxation_prices(model, result.duals, oracle.last))
+        columns += len(program.y_keys) + len(program.k_keys)
+        prices += oracle.rows.pack(program.prices(result.duals, oracle.last))
     details: dict[str, Any] = {
         "lp_4_plus": value if unfinished is None else None,
         "unfinished": unfinished,

@@ -27,10 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.models.edgecloud.windows import GreedySchedule, read_past
 from hindsched.solutions.base import Assignment, Solution
+from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
+from hindsched.solutions.edgecloud.past import read_past
 from hindsched.solutions.edgecloud.ps import active_spans
-from hindsched.solutions.edgecloud.runs import Runs
+from hindsched.solutions.edgecloud.runs import ChunkRun, Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.edgecloud.block import EdgecloudPlan, JobView
@@ -207,20 +208,21 @@ class EdgecloudOracle(BlockOracle):
         plan: EdgecloudPlan = response.plan
         job = self.instance.jobs[block]
         cloud = len(self.instance.worker_list)
-        runs: list[tuple[int, int, int, int, int]] = []
+        runs: list[ChunkRun] = []
         chunk = 0
         for row, parts in plan.edge.items():
             for slots, _ in parts:  # one worker a row: one chunk a part
                 chunk += 1
-                runs += [(block, chunk, row, t, t) for t in slots]
+                runs += [ChunkRun(block, chunk, row, t, t) for t in slots]
         for first, last in plan.cloud:
             chunk += 1
-            runs.append((block, chunk, cloud, first, last))
+            runs.append(ChunkRun(block, chunk, cloud, first, last))
         by_slot: dict[int, list[int]] = {}
         for (row, t), units in plan.units.items():
             by_slot.setdefault(t, []).extend([min(row, cloud)] * units)
         for t, found in by_slot.items():
-            runs += [(block, lane, place, t, t) for lane, place in enumerate(sorted(found), 1)]
+            lanes = enumerate(sorted(found), 1)
+            runs += [ChunkRun(block, lane, place, t, t) for lane, place in lanes]
         merged = Runs.of(runs)
         rows: list[Assignment] = []
         for _, number, place, first, last in zip(

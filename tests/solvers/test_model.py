@@ -1,0 +1,163 @@
+"""Programs that a user holds: the same face in every family that has one."""
+
+from __future__ import annotations
+
+import json
+
+import highspy
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+
+import hindsched as hs
+from hindsched.cli.app import run
+from hindsched.errors import InputError, SolveFailed
+from hindsched.models.batchsched.dual import build_dual
+from hindsched.solvers.model import DualModel
+from hindsched.solvers.pricing.base import build_oracle
+
+SMALL = {
+    "oasis": {"jobs": 3, "horizon": 6},
+    "batchsched": {"jobs": 2},
+    "astraea": {"jobs": 2, "horizon": 8},
+    "edgecloud": {"jobs": 2},
+}
+FAMILIES = tuple(SMALL)
+PRINTED_PROBLEM = {"edgecloud": "literal"}
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def instance(request):
+    return hs.generate(request.param, seed=1, **SMALL[request.param])
+
+
+@pytest.fixture(scope="module")
+def optimum(instance):
+    result = hs.solve(instance, "milp", time_limit=120)
+    assert result.status == "optimal"
+    return result.objective
+
+
+def best_of(path):
+    """Optimum of a written file, read by HiGHS itself."""
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
+    highs.run()
+    return highs.getInfo().objective_function_value
+
+
+def test_it_prints_numbered_sentences_with_named_indices(instance):
+    for program in (hs.model(instance), hs.model(instance, form="printed")):
+        shown = str(program)
+        facts = program.to_dict()
+        assert facts["rows"] == program.pyomo.nconstraints()
+        assert facts["columns"] == program.pyomo.nvariables()
+        for part in facts["components"]:
+            assert part["name"] in shown
+            assert part["doc"].startswith("(")
+            assert part["doc"] in shown
+            assert not any(name.startswith("index_") for name in part["indices"]), part
+
+
+def test_the_printed_form_has_the_same_optimum_or_is_another_problem(instance, optimum):
+    printed = hs.model(instance, form="printed")
+    assert printed.program.form == "printed"
+    result = printed.solve(time_limit=120)
+    assert result.solution.violations() == []
+    assert result.changed is None
+    other = PRINTED_PROBLEM.get(instance.family)
+    if other is not None:
+        assert result.solution.formulation == other
+        optimum = hs.solve(instance, "milp", formulation=other).objective
+    assert result.objective == pytest.approx(optimum, abs=1e-5)
+    assert result.solution.objective() == pytest.approx(optimum, abs=1e-5)
+
+
+@pytest.mark.parametrize("ending", ["mps", "lp"])
+def test_a_written_file_has_the_optimum(instance, optimum, ending, tmp_path):
+    if instance.family == "oasis":  # an aggregated optimum may lie above the placed one
+        optimum = hs.model(instance).solve().objective
+    target = tmp_path / f"x.{ending}"
+    hs.model(instance).write(target)
+    assert best_of(target) == pytest.approx(optimum, abs=1e-4)
+
+
+def test_a_file_of_another_kind_is_refused(instance, tmp_path):
+    with pytest.raises(InputError, match=r"\.mps or \.lp"):
+        hs.model(instance).write(tmp_path / "x.txt")
+
+
+def test_the_relaxation_has_labelled_values_duals_and_a_certificate(instance, optimum):
+    lp = hs.model(instance).relax().solve()
+    values, duals = lp.values["u" if instance.family != "edgecloud" else "x"], lp.duals
+    assert set(values.index.get_level_values("job")) <= {job.name for job in instance.jobs}
+    assert "(" in values.name
+    assert set(duals) == {part.name for part in lp.declared.components("constraint")}
+    certificate = lp.certificate()
+    sign = 1 if instance.sense == "max" else -1
+    assert sign * certificate.bound >= sign * optimum - 1e-6
+    assert sign * lp.objective >= sign * optimum - 1e-6
+    assert np.isfinite(lp.reduced_costs["y"]).all()
+    with pytest.raises(InputError, match="must be one of"):
+        duals["no such row"]
+
+
+def test_an_integer_program_has_no_duals(instance):
+    with pytest.raises(SolveFailed, match="relax"):
+        _ = hs.model(instance).solve().duals
+
+
+def test_a_changed_model_says_so_and_an_unchanged_one_does_not(instance, optimum):
+    program = hs.model(instance)
+    objective = next(iter(program.pyomo.component_data_objects(pyo.Objective)))
+    assert program.solve().changed is None
+    program.pyomo.extra = pyo.Constraint(expr=objective.expr <= 0.5 * abs(optimum))
+    result = program.solve()
+    assert "extra has 1 rows instead of 0" in result.changed
+    assert result.changed in str(result)
+    program.pyomo.extra.deactivate()
+    assert program.solve().changed is None
+    objective.set_value(2 * objective.expr)
+    assert program.solve().changed == "the objective"
+
+
+def test_the_subproblem_at_any_prices_is_the_oracles_best_response(instance):
+    oracle = build_oracle(instance, rows="servers")
+    rng = np.random.default_rng(3)
+    sub = hs.model(instance).subproblem(0)
+    prices = rng.uniform(0, 0.2, oracle.rows.size)
+    for scale in (0.0, 0.01, 0.003):  # behind its last row batchsched's oracle runs free of charge
+        sub.set(oracle.rows.unpack(scale * prices))
+        found, response = sub.solve(), oracle.best_response(0, scale * prices)
+        assert found.objective == pytest.approx(response.value, abs=1e-5)
+
+
+def test_the_dual_is_feasible_and_its_check_can_fail(instance):
+    dual = hs.model(instance).dual()
+    if instance.family == "batchsched":  # it lists every schedule: fewer slots are enough here
+        dual = DualModel(build_dual(instance, last=3))
+    result = dual.solve()
+    assert result.violations == []
+    assert result.objective >= 0
+    assert set(result.prices) <= {
+        part.name for part in build_oracle(instance, rows="servers").rows.sets
+    }
+    payoff = next(iter(dual.program.model.component_objects(pyo.Var)))
+    worth = {key: item.value for key, item in payoff.items()}
+    for key, item in payoff.items():  # mu: lower is infeasible when minimised, higher when not
+        item.set_value(worth[key] * (2.0 if instance.family == "edgecloud" else 0.0))
+    if instance.family != "oasis" and any(worth.values()):
+        assert dual.program.violations() != []
+
+
+def test_the_command_prints_and_writes(instance, tmp_path, capsys):
+    file, target = tmp_path / "i.json", tmp_path / "x.mps"
+    hs.write(instance, file)
+    assert run(["model", str(file), "--form", "printed", "--relax"]) == 0
+    assert "printed form, relaxed" in capsys.readouterr().out
+    assert run(["model", str(file), "-o", str(target), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["output"] == str(target)
+    assert target.stat().st_size > 0
+    assert run(["model", str(file), "--form", "nonsense"]) == 2
+    assert "form: nonsense: must be one of" in capsys.readouterr().err

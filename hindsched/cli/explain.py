@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from hindsched.cli.output import Json, emit_json, facts, out, say, table
-from hindsched.cli.settings import File, check_target, load
+from hindsched.cli.settings import File, check_targets, load
 
 TERMS_SHOWN = 15
 
@@ -28,7 +28,7 @@ def explain(
     from hindsched.solvers.explain import explain as explain_gap
 
     instance = load(file)
-    check_target("output", output)
+    check_targets([file, solution, prices], output=output)
     decided = read_solution(solution, instance)
     certificate = verify_certificate(instance, read_json(prices), prices).certificate
     explanation = explain_gap(decided, certificate)

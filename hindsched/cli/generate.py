@@ -14,7 +14,7 @@ from hindsched.cli.settings import (
     TraceFile,
     TraceFormat,
     TracePart,
-    check_target,
+    check_targets,
     parse_settings,
     refuse_options,
     trace_instance,
@@ -41,7 +41,7 @@ def generate(
     from hindsched.instances.io import write
 
     check_family(family)
-    check_target("output", output)
+    check_targets([from_trace], output=output)
     values = parse_settings(settings)
     refuse_options(values, "family", "preset", "seed")
     if from_trace is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -15,6 +16,8 @@ from rich.text import Text
 
 from hindsched.analysis.jsonable import jsonable
 
+MISLEADING = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode categories that are spelled out: control, format, surrogate, line separators."""
 Json = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON object on standard output.", rich_help_panel=None),
@@ -35,8 +38,21 @@ class _Streams:
         return Console(file=stream, highlight=False, width=width)
 
     def print(self, *values: Any, **options: Any) -> None:
-        """Print like rich does."""
-        self.console.print(*values, **options)
+        """Print like rich does; characters that could mislead are spelled out."""
+        texts = (printable(value) if isinstance(value, str) else value for value in values)
+        self.console.print(*texts, **options)
+
+
+def printable(text: str) -> str:
+    """Spell out what a terminal would act on or turn around: control and bidirectional marks.
+
+    Names of jobs and files are others' text; a lone half of a surrogate pair cannot be printed.
+    """
+    return "".join(
+        char if char == "\n" or unicodedata.category(char) not in MISLEADING
+        else char.encode("unicode_escape").decode("ascii")
+        for char in text
+    )  # fmt: skip
 
 
 errors = _Streams(stderr=True)
@@ -76,7 +92,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> 
         if numeric:
             made.columns[-1].min_width = max(len(cell(value)) for value in values)
     for row in rows:
-        made.add_row(*(Text(cell(value)) for value in row))
+        made.add_row(*(Text(printable(cell(value))) for value in row))
     console = out.console
     if console.measure(made).maximum >= console.width:
         made.padding = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +11,7 @@ import typer
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
+from hindsched.instances.io import is_replaceable
 
 File = Annotated[
     str, typer.Argument(help="Instance file, or a name of `hindsched list instances`.")
@@ -105,19 +106,43 @@ def refuse_options(settings: dict[str, Any], *names: str) -> None:
             raise InputError(f"set.{name}", settings[name], "is no setting but an option")
 
 
-def check_target(option: str, path: str | None) -> None:
-    """Refuse a file that cannot be written before anything long begins."""
-    if path is None:
-        return
+def check_targets(inputs: Sequence[str | None] = (), **outputs: str | None) -> None:
+    """Refuse outputs that cannot be written, or would destroy something, before anything begins.
+
+    Parameters
+    ----------
+    inputs : sequence of str
+        Files that are read: no output may be one of them.
+    **outputs
+        Path by option; None where the option was not given.
+    """
+    taken = {os.path.realpath(path): "is read by this command" for path in inputs if path}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        _check_target(option, path)
+        if is_replaceable(path):
+            place = os.path.realpath(path)
+            if place in taken:
+                raise InputError(option, path, f"must be a file of its own: it {taken[place]}")
+            taken[place] = f"is what --{option} writes"
+
+
+def _check_target(option: str, path: str) -> None:
+    """Refuse a file that cannot be written; nothing is created to find out."""
     target = Path(path)
     if "\0" in path or not target.name:
         raise InputError(option, path, "must be a file")
-    if target.is_dir():
-        raise InputError(option, path, "must be a file, not a folder")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=target.parent):
-            pass
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(option, path, f"must be writable ({reason})") from None
+        if target.is_dir():
+            raise InputError(option, path, "must be a file, not a folder")
+        folder = Path(os.path.realpath(path)).parent
+        while not folder.exists() and folder != folder.parent:
+            folder = folder.parent
+        place = folder if is_replaceable(path) else target
+        if not folder.is_dir():
+            raise InputError(option, path, f"must be writable ({folder} is no folder)")
+    except OSError as error:  # a name too long, a loop of links
+        raise InputError(option, path, f"must be writable ({error.strerror})") from None
+    if not os.access(place, os.W_OK):
+        raise InputError(option, path, "must be writable (permission denied)")

@@ -15,7 +15,7 @@ from hindsched.cli.settings import (
     Settings,
     Solver,
     TimeLimit,
-    check_target,
+    check_targets,
     load,
     parse_settings,
 )
@@ -39,8 +39,7 @@ def simulate(
     from hindsched.solutions.base import write_solution
 
     instance = load(file)
-    check_target("output", output)
-    check_target("certificate", certificate)
+    check_targets([file], output=output, certificate=certificate)
     values = parse_settings(settings, engine)
     result = run_online(instance, algorithm, seed=seed, settings=values, formulation=formulation)
     if output is not None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from hindsched.cli.output import Json, emit_json, facts, out, say
-from hindsched.cli.settings import File, Gap, Method, Solver, TimeLimit, check_target, load
+from hindsched.cli.settings import File, Gap, Method, Solver, TimeLimit, check_targets, load
 from hindsched.errors import InputError
 
 
@@ -34,8 +34,7 @@ def solve(
     from hindsched.solvers.api import solve as solve_instance
 
     instance = load(file)
-    check_target("output", output)
-    check_target("certificate", certificate)
+    check_targets([file], output=output, certificate=certificate)
     options = {
         "solver": solver,
         "time_limit": time_limit,

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import stat
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from hindsched.errors import InputError
 from hindsched.instances.base import FORMAT, Instance, check_family, families_on, family_module
+from hindsched.instances.source import Limits, Source
 
+MOST_BYTES = 256 << 20
+"""Bytes that a JSON file may unpack to, unless ``HINDSCHED_MOST_BYTES`` says otherwise."""
 DEEPEST = 64
 """Levels of nesting that a file may have; ours have fewer than ten, beside free provenance."""
 MIGRATIONS: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {}
@@ -95,13 +100,11 @@ def write(instance: Instance, path: str | Path) -> None:
 def read_json(path: str | Path) -> Any:
     """Parse a JSON file; what is wrong with it becomes one line.
 
-    A byte order mark is skipped. NaN, infinities, a key that stands twice in an object and a
-    nesting deeper than `DEEPEST` are refused.
+    Plain or compressed (gzip, bzip2, xz). A byte order mark is skipped. NaN, infinities, a key that
+    stands twice in an object, a nesting deeper than `DEEPEST` and more than `most_bytes` bytes are
+    refused.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
-        raise InputError(str(path), _reason(error), "must be a readable UTF-8 file") from None
+    text = Source(Path(path), Limits(most_bytes=most_bytes())).text()
     try:
         data = json.loads(
             text, parse_constant=_refuse_constant, object_pairs_hook=_object_of_unique_keys
@@ -115,6 +118,14 @@ def read_json(path: str | Path) -> Any:
     return data
 
 
+def most_bytes() -> int:
+    """Bytes that a JSON file may unpack to: ``HINDSCHED_MOST_BYTES``, or 256 MiB."""
+    given = os.environ.get("HINDSCHED_MOST_BYTES", str(MOST_BYTES))
+    if not given.isdecimal() or int(given) < 1:
+        raise InputError("HINDSCHED_MOST_BYTES", given, "must be a whole number above 0")
+    return int(given)
+
+
 def write_json(data: Any, path: str | Path) -> None:
     """Write JSON in one step, so that a killed process leaves no half file."""
     text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
@@ -122,16 +133,42 @@ def write_json(data: Any, path: str | Path) -> None:
 
 
 def write_text(text: str, path: str | Path) -> None:
-    """Write a text file in one step (temporary file, then rename)."""
-    target = Path(path)
+    """Write a text file, see `write_bytes`."""
+    write_bytes(text.encode("utf-8"), path)
+
+
+def write_bytes(data: bytes, path: str | Path) -> None:
+    """Write a file in one step (temporary file, then rename), so that no half file is left.
+
+    A symbolic link is followed and stays; an existing file keeps its mode; what is no regular file
+    (a device, a pipe, ``/dev/stdout``) is written to and never replaced.
+    """
     try:
+        if not is_replaceable(path):
+            with open(path, "wb") as stream:
+                stream.write(data)
+            return
+        target = Path(os.path.realpath(path))
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-        with open(temporary, "x", encoding="utf-8") as stream:
-            stream.write(text)
-        os.replace(temporary, target)
-    except OSError as error:
+        temporary = target.with_name(f".{secrets.token_hex(8)}.part")
+        try:
+            with open(temporary, "xb") as stream:
+                stream.write(data)
+            if target.exists():
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
         raise InputError(str(path), _reason(error), "must be writable") from None
+
+
+def is_replaceable(path: str | Path) -> bool:
+    """Whether a path leads to a regular file, or to nothing yet, and to no open stream."""
+    name = os.path.abspath(path)
+    return not name.startswith(("/dev/", "/proc/")) and (
+        os.path.isfile(name) or not os.path.exists(name)
+    )
 
 
 def schema(family: str) -> dict[str, Any]:
@@ -159,8 +196,8 @@ def _refuse_constant(constant: str) -> None:
 def _object_of_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in counts.items() if count > 1)
         raise ValueError(f"the key {twice!r} stands twice in an object")
     return data
 

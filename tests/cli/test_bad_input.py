@@ -82,10 +82,10 @@ def line_of(capsys, arguments):
 @pytest.mark.parametrize(
     ("file", "message"),
     [
-        ("missing", "No such file or directory"),
-        ("folder", "Is a directory"),
+        ("missing", "(absent): must be a readable file"),
+        ("folder", "a folder: must be a file or a pipe"),
         ("text", "must be JSON"),
-        ("latin", "must be a readable UTF-8 file"),
+        ("latin", "must be UTF-8 text"),
         ("list", "must be a JSON object"),
         ("nan", "NaN is no JSON number"),
         ("unknown_field", "jobs[3].color: 1: unknown field"),
@@ -140,7 +140,7 @@ def test_instance_files(capsys, files, command, file, message):
         (["solve"], "Missing argument 'file'"),
         (["solve", "oasis/small/nope"], "the suite has"),
         (["nope"], "No such command 'nope'"),
-        (["verify", "@good", "@missing"], "No such file or directory"),
+        (["verify", "@good", "@missing"], "(absent)"),
         (["verify", "@good", "@text"], "must be JSON"),
         (["verify", "@good", "@good"], "format: hindsched/1: must be hindsched-solution/1"),
         (["generate", "nope", "-o", "@new"], "family: nope: must be one of oasis"),

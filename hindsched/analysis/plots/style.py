@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from hindsched.errors import InputError
+from hindsched.instances.io import write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,11 +92,7 @@ def save(figure: Figure | SubFigure, path: str | Path) -> None:
     if kind not in figure.canvas.get_supported_filetypes():
         raise InputError("output", str(path), "must end in .png, .svg or .pdf")
     data = render(figure, kind)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
-    except OSError as error:
-        raise InputError("output", str(path), f"must be writable ({error.strerror})") from None
+    write_bytes(data, path)
 
 
 def render(figure: Figure | SubFigure, kind: str) -> bytes:

@@ -21,7 +21,8 @@ from hindsched.instances.generators.ranges import check_count, check_positive
 from hindsched.instances.generators.sampling import Draws, rounded
 from hindsched.instances.traces.helios import load_daily_quotas
 from hindsched.instances.traces.philly import GPUS_PER_NODE, load_virtual_clusters
-from hindsched.instances.traces.table import TraceTable, read_table
+from hindsched.instances.traces.reading import read_table
+from hindsched.instances.traces.table import TraceTable
 
 PHILLY_NODES = {
     "6214e9": 64, "7f04ca": 32, "11cb48": 16, "b436b2": 64, "ee9e8c": 64, "e13805": 16,

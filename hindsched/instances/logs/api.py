@@ -14,8 +14,8 @@ from hindsched.instances.logs.log import Log
 from hindsched.instances.logs.notes import Notes
 from hindsched.instances.logs.reading import Format, Reading, resolve_columns, resolve_settings
 from hindsched.instances.logs.rows import BYTES_A_ROW
-from hindsched.instances.logs.source import Limits, Source
 from hindsched.instances.logs.times import MISSING, Clock
+from hindsched.instances.source import Limits, Source
 
 FORMATS = (
     "csv", "swf", "sacct", "kubernetes", "tiresias", "elasticflow", "openb", "philly", "batsim",

@@ -11,8 +11,8 @@ from hindsched.errors import InputError
 from hindsched.instances.logs.capacity import Capacity
 from hindsched.instances.logs.notes import Notes
 from hindsched.instances.logs.rows import Rows
-from hindsched.instances.logs.source import Source
 from hindsched.instances.logs.times import Clock
+from hindsched.instances.source import Source
 
 SPARE_LINES = 1_000_000
 """Lines beside rows that a file may have: comments, headers, empty ones."""

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from hindsched.errors import InputError
-from hindsched.instances.logs.source import Source
+from hindsched.instances.source import Source
 
 SPACE = " \t\n\r"
 FIRST_PIECE = 1 << 16

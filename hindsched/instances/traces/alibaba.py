@@ -17,7 +17,8 @@ import numpy as np
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.traces.table import TraceTable, build_table, number, read_table
+from hindsched.instances.traces.reading import member_stream, number, read_table
+from hindsched.instances.traces.table import TraceTable, build_table
 
 PAI_TASK = (
     "job_name", "task_name", "inst_num", "status", "start_time", "end_time", "plan_cpu",
@@ -120,7 +121,7 @@ def load_server_shapes(path: str | Path) -> list[ServerShape]:
         try:
             with tarfile.open(source) as archive:
                 member = next(m for m in archive.getmembers() if m.isfile())
-                frame = read_table(source, archive.extractfile(member), (), names=PAI_MACHINE)
+                frame = read_table(source, member_stream(archive, member), (), names=PAI_MACHINE)
         except (tarfile.TarError, StopIteration, OSError, EOFError, zlib.error) as error:
             raise InputError(str(source), str(error), "must be a tar archive of a table") from None
         shapes = _pai_shapes(frame)

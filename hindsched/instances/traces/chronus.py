@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from hindsched.instances.traces.table import TraceTable, build_table, number, read_table
+from hindsched.instances.traces.reading import number, read_table
+from hindsched.instances.traces.table import TraceTable, build_table
 
 COLUMNS = (
     "job_id", "user", "num_gpu", "submit_time", "duration", "expect_time_list",

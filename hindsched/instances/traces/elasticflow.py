@@ -14,7 +14,8 @@ from pathlib import Path
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.traces.table import TraceTable, build_table, number, read_table
+from hindsched.instances.traces.reading import member_stream, number, read_table
+from hindsched.instances.traces.table import TraceTable, build_table
 
 COLUMNS = ("job_id", "submission_time", "duration", "num_gpu")
 
@@ -37,7 +38,7 @@ def _frames(path: Path) -> Iterator[pd.DataFrame]:
             with tarfile.open(path) as archive:
                 members = [m for m in archive.getmembers() if m.name.endswith(".csv")]
                 for member in sorted(members, key=lambda member: member.name):
-                    stream = archive.extractfile(member)
+                    stream = member_stream(archive, member)
                     frame = read_table(Path(path.name, member.name), stream, COLUMNS)
                     yield _convert(frame, _part(Path(member.name).name))
         except (tarfile.TarError, OSError, EOFError, zlib.error) as error:

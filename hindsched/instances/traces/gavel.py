@@ -7,15 +7,13 @@ left out.
 from __future__ import annotations
 
 import ast
-import gzip
-import json
 import re
-import zlib
 from pathlib import Path
 
 import pandas as pd
 
 from hindsched.errors import InputError
+from hindsched.instances.traces.reading import trace_json
 
 MODEL = re.compile(r"^(?P<model>.*?)(?: \(batch size (?P<batch>\d+)\))?$")
 
@@ -35,14 +33,7 @@ def load_throughputs(path: str | Path) -> pd.DataFrame:
         If the file is not of this form.
     """
     source = Path(path)
-    opener = gzip.open if source.name.endswith(".gz") else open
-    try:
-        with opener(source, "rt", encoding="utf-8") as stream:
-            data = json.load(stream)
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise InputError(str(source), str(error), "must be a readable JSON file") from None
-    except ValueError as error:
-        raise InputError(str(source), str(error), "must be JSON") from None
+    data = trace_json(source)
     rows = []
     try:
         for gpu_type, runs in data.items():

@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.traces.table import TraceTable, build_table, number, read_table
+from hindsched.instances.traces.reading import number, read_table
+from hindsched.instances.traces.table import TraceTable, build_table
 
 COLUMNS = (
     "job_id", "user", "vc", "gpu_num", "state", "submit_time", "start_time", "duration", "queue",

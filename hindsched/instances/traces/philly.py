@@ -7,9 +7,6 @@ event it follows (start after submission, end after start).
 
 from __future__ import annotations
 
-import gzip
-import json
-import zlib
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +17,8 @@ import numpy as np
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.traces.table import TraceTable, build_table, number, read_table
+from hindsched.instances.traces.reading import number, read_table, trace_json, trace_stream
+from hindsched.instances.traces.table import TraceTable, build_table
 
 TIME_ZONE = "America/Los_Angeles"
 GPUS_PER_NODE = 8
@@ -68,7 +66,7 @@ def local_seconds(times: pd.Series) -> pd.Series:
 
 def _load_log(path: Path) -> TraceTable:
     """Read the original log: one JSON list of jobs with their attempts."""
-    jobs = _read_json(path)
+    jobs = trace_json(path)
     if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
         raise InputError(str(path), type(jobs).__name__, "must be a JSON list of jobs")
     known = {"jobid", "submitted_time", "vc", "attempts"}
@@ -172,22 +170,6 @@ def _is_json(path: Path) -> bool:
     if path.name.removesuffix(".gz").endswith(".json"):
         return True
     try:
-        with _open(path) as stream:
-            return str(stream.read(256)).lstrip().startswith("[")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError):
+        return trace_stream(path).read(256).lstrip().startswith(b"[")
+    except InputError:
         return False  # the reader of tables says what is wrong
-
-
-def _open(path: Path) -> Any:
-    opener = gzip.open if path.name.endswith(".gz") else open
-    return opener(path, "rt", encoding="utf-8")
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        with _open(path) as stream:
-            return json.load(stream)
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise InputError(str(path), str(error), "must be a readable JSON file") from None
-    except ValueError as error:
-        raise InputError(str(path), str(error), "must be JSON") from None

@@ -21,7 +21,6 @@ values              value if finished within each deadline; for ``best-effort`` 
 from __future__ import annotations
 
 import hashlib
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -237,58 +236,6 @@ def submit_slots(table: TraceTable, slot_seconds: float, first_slot: int = 1) ->
     start = submitted.min(initial=np.inf)
     slots: NDArray[np.int64] = np.floor((submitted - start) / slot_seconds).astype(np.int64)
     return slots + first_slot
-
-
-def read_table(
-    source: Path, where: Any, columns: Sequence[str], *, names: Sequence[str] | None = None
-) -> pd.DataFrame:
-    """Read a CSV file (plain or gzip) or an open stream as text.
-
-    Parameters
-    ----------
-    source : Path
-        What to call it in errors.
-    where : path or stream
-        What to read.
-    columns : sequence of str
-        Columns that must be there.
-    names : sequence of str, optional
-        Names of the columns of a file without a header.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, is empty, is no CSV, or lacks a column.
-    """
-    try:
-        frame = pd.read_csv(
-            where,
-            names=None if names is None else list(names),
-            dtype=str,
-            keep_default_na=False,
-            na_values=["", "None", "null", "NULL"],
-            skip_blank_lines=True,
-        )
-    except pd.errors.EmptyDataError:
-        raise InputError(str(source), "(empty)", "must be a CSV file with a header") from None
-    except (OSError, UnicodeDecodeError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(str(source), reason, "must be a readable CSV file") from None
-    except (ValueError, pd.errors.ParserError) as error:
-        raise InputError(str(source), str(error), "must be a CSV file") from None
-    if not isinstance(frame.index, pd.RangeIndex):  # pandas took the first field for an index
-        raise InputError(str(source), "(a field too many)", "rows must be as long as the header")
-    missing = [column for column in columns if column not in frame.columns]
-    if missing:
-        found = ", ".join(map(str, frame.columns))
-        plural = "s" if len(missing) > 1 else ""
-        raise InputError(str(source), found, f"lacks the column{plural} {', '.join(missing)}")
-    return frame
-
-
-def number(frame: pd.DataFrame, column: str) -> pd.Series:
-    """A column as numbers; what is no number is missing."""
-    return pd.to_numeric(frame[column], errors="coerce")
 
 
 def file_sha256(path: Path) -> str:

@@ -15,7 +15,7 @@ import pytest
 
 from hindsched.errors import InputError
 from hindsched.instances.logs import Limits, find_format, read_log
-from hindsched.instances.logs.source import WAIT_FOR_WRITER_SECONDS
+from hindsched.instances.source import WAIT_FOR_WRITER_SECONDS
 
 CSV = "job,submit,start,end,gpus\na,0,0,10,4\nb,5,10,20,4\n"
 SACCT = "JobID|Submit|Start|End|AllocTRES|Elapsed\n"
@@ -66,7 +66,7 @@ BROKEN: list[tuple[str, str, str | bytes, dict[str, Any], str]] = [
     ("no column", "csv", "job,submit,begin,end,gpus\n", {}, "must be a table with a header"),
     ("twice", "csv", "job,submit,start,end,gpus,end\n", {}, "end: must stand once"),
     ("header only", "csv", "job,submit,start,end,gpus\n", {}, "no row can be judged"),
-    ("empty", "csv", "", {}, "(empty): must hold a log"),
+    ("empty", "csv", "", {}, "(empty): must hold something"),
     ("blank", "csv", "\n\n\n", {}, "(empty): must be a table"),
     ("unknown role", "csv", CSV, {"columns": {"begin": "start"}}, "begin=start: must name one of"),
     ("absent column", "csv", CSV, {"columns": {"start": "began"}}, "column 'began' for start"),
@@ -207,7 +207,7 @@ def test_a_pipe_without_a_writer_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert WAIT_FOR_WRITER_SECONDS < 5
-    monkeypatch.setattr("hindsched.instances.logs.source.WAIT_FOR_WRITER_SECONDS", 0.1)
+    monkeypatch.setattr("hindsched.instances.source.WAIT_FOR_WRITER_SECONDS", 0.1)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with pytest.raises(InputError, match="a pipe that nobody writes to"):

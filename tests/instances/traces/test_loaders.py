@@ -263,14 +263,14 @@ def test_gavel_reads_isolated_runs(tmp_path: Path) -> None:
     ("name", "content", "trace_format", "said"),
     [
         ("x.csv", "job_id,duration\n1,2\n", "elasticflow", "columns submission_time, num_gpu"),
-        ("x.csv", "", "elasticflow", "header"),
+        ("x.csv", "", "elasticflow", "must hold something"),
         (
             "x.csv",
             "job_id,submission_time,duration,num_gpu\na,1,9,2,\n",
             "elasticflow",
             "as long as",
         ),
-        ("x.csv.gz", None, "philly", "readable"),
+        ("x.csv.gz", None, "philly", "lacks the columns"),
         ("x.tar.gz", None, "elasticflow", "tar"),
         ("x.json", "[1]", "philly", "list of jobs"),
         ("x.json", "{", "philly", "JSON"),

@@ -14,7 +14,8 @@ from hindsched.instances.traces.alibaba import load_server_shapes
 from hindsched.instances.traces.gavel import load_throughputs
 from hindsched.instances.traces.helios import load_daily_quotas
 from hindsched.instances.traces.philly import load_virtual_clusters
-from hindsched.instances.traces.table import build_table, number, read_table
+from hindsched.instances.traces.reading import number, read_table
+from hindsched.instances.traces.table import build_table
 
 FOLDER = os.environ.get("HINDSCHED_TRACES", "")
 TRACES = Path(FOLDER)

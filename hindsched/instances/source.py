@@ -1,4 +1,4 @@
-"""Reading a log's bytes within limits: plain or compressed, from a file or a pipe, as a stream.
+"""Reading a file's bytes within limits: plain or compressed, from a file or a pipe, as a stream.
 
 Nothing here trusts a name or a length: compression is told by the first bytes, a device is refused,
 a pipe that nobody writes to is given up, and what grows beyond `Limits` stops in one line.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import bz2
 import errno
 import hashlib
+import io
 import lzma
 import os
 import stat
@@ -40,7 +41,7 @@ EXPANSION_FROM_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Limits:
-    """How large a log may be.
+    """How large a file may be.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ def free_memory() -> int:
 
 @dataclass
 class Source:
-    """A log's bytes, read once.
+    """A file's bytes, read once.
 
     Parameters
     ----------
@@ -146,12 +147,24 @@ class Source:
         if rest:
             yield from self._decode(rest, done, longest)
 
+    def text(self) -> str:
+        """All of it as text; a byte order mark is skipped."""
+        data = b"".join(self.blocks())
+        try:
+            return data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise InputError(self.name, str(error), "must be UTF-8 text") from None
+
+    def stream(self) -> io.BufferedReader:
+        """The decompressed bytes as a file that is read from front to back."""
+        return io.BufferedReader(_Blocks(self.blocks()), BLOCK)
+
     def blocks(self) -> Iterator[bytes]:
         """Decompressed bytes, in blocks."""
         raw = self._raw_blocks()
         first = next(raw, b"")
         if not first:
-            raise InputError(self.name, "(empty)", "must hold a log")
+            raise InputError(self.name, "(empty)", "must hold something")
         for magic, advice in FOREIGN.items():
             if first.startswith(magic):
                 raise InputError(self.name, advice, "must be text, plain, gzip, bzip2 or xz")
@@ -246,7 +259,7 @@ class Source:
                     os.set_blocking(descriptor, True)
                     return block
                 if time.monotonic() - begun > WAIT_FOR_WRITER_SECONDS:
-                    raise InputError(self.name, "a pipe that nobody writes to", "must hold a log")
+                    raise InputError(self.name, "a pipe that nobody writes to", "must give data")
             time.sleep(0.02)
 
     def _decode(self, data: bytes, done: int, longest: int) -> list[str]:
@@ -299,6 +312,55 @@ class _Inflater:
     def decompress(self, data: bytes, most: int) -> bytes:
         """At most so many bytes of output."""
         return self._stream.decompress(self._stream.unconsumed_tail + data, most)
+
+
+class _Blocks(io.RawIOBase):
+    """Blocks as a raw stream."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks, self._rest = blocks, b""
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer as far as the present block goes."""
+        self._rest = self._rest or next(self._blocks, b"")
+        part, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)
+
+
+class Bounded(io.RawIOBase):
+    """Another stream, a member of an archive say, that stops in one line at a number of bytes.
+
+    Parameters
+    ----------
+    stream : file
+        What to read.
+    name : str
+        What to call it in errors.
+    most_bytes : int
+        How many bytes it may give.
+    """
+
+    def __init__(self, stream: Any, name: str, most_bytes: int) -> None:
+        self._stream, self._name, self._most, self._given = stream, name, most_bytes, 0
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer; `InputError` beyond the limit."""
+        data = self._stream.read(len(buffer))
+        self._given += len(data)
+        if self._given > self._most:
+            rule = f"must unpack to at most {self._most} bytes"
+            raise InputError(self._name, f"more than {self._most} bytes", rule)
+        buffer[: len(data)] = data
+        return len(data)
 
 
 def _chain(first: bytes, others: Iterator[bytes]) -> Iterator[bytes]:

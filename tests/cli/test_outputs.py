@@ -1,0 +1,157 @@
+"""Outputs destroy nothing: links, devices, pipes, modes, inputs and each other."""
+
+import os
+import stat
+import threading
+import time
+
+import pytest
+
+import hindsched as hs
+from hindsched.cli.app import run
+from hindsched.errors import InputError
+from hindsched.instances.io import write_text
+
+
+@pytest.fixture
+def instance(tmp_path):
+    path = tmp_path / "instance.json"
+    hs.write(hs.generate("batchsched", preset="small", seed=1), path)
+    return path
+
+
+def solve(instance, *options):
+    return run(["solve", str(instance), "--method", "bound", "--time-limit", "0.2", *options])
+
+
+def test_a_link_is_followed_and_stays(tmp_path):
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    write_text("new", link)
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+
+
+def test_a_dangling_link_makes_its_target(tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "new")
+    write_text("text", link)
+    assert link.is_symlink()
+    assert (tmp_path / "new").read_text() == "text"
+
+
+def test_devices_are_written_to_and_stay(instance):
+    before = os.stat("/dev/null")
+    write_text("text", "/dev/null")
+    assert solve(instance, "-o", "/dev/null") == 0
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    assert os.stat("/dev/null").st_rdev == before.st_rdev
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path):
+    with pytest.raises(InputError, match="No space left"):
+        write_text("x" * 10_000, "/dev/full")
+    assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
+
+
+def test_a_failed_write_leaves_no_temporary_file(tmp_path, monkeypatch):
+    def fails(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fails)
+    with pytest.raises(InputError, match="No space left"):
+        write_text("text", tmp_path / "file")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pipe_is_written_to(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    found = []
+    reader = threading.Thread(target=lambda: found.append(pipe.read_text()))
+    reader.start()
+    write_text("text", pipe)
+    reader.join(10)
+    assert found == ["text"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_an_output_that_is_the_input_is_refused(instance, tmp_path, capsys):
+    before = instance.read_bytes()
+    link = tmp_path / "link.json"
+    link.symlink_to(instance)
+    for path in (instance, link, f"{tmp_path}/../{tmp_path.name}/instance.json"):
+        assert solve(instance, "-o", str(path)) == 2
+        assert "is read by this command" in capsys.readouterr().err
+    assert instance.read_bytes() == before
+
+
+def test_two_outputs_of_one_name_are_refused(instance, tmp_path, capsys):
+    path = str(tmp_path / "out.json")
+    assert solve(instance, "-o", path, "--certificate", path) == 2
+    assert "is what --output writes" in capsys.readouterr().err
+    assert not os.path.exists(path)
+
+
+def test_no_folder_is_made_for_a_command_that_is_refused(instance, tmp_path):
+    folder = tmp_path / "new" / "deep"
+    assert solve(instance, "-o", str(folder / "x.json"), "--solver", "nope") == 2
+    assert not (tmp_path / "new").exists()
+    assert solve(instance, "--certificate", str(folder / "x.json")) == 0
+    assert (folder / "x.json").exists()
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "bad\udcff\udcff" + "x" * 300])
+def test_impossible_names_are_one_line(instance, tmp_path, name, capsys):
+    assert solve(instance, "-o", f"{tmp_path}/{name}") == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_inputs_without_an_end_stop_early(tmp_path, capsys):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    begin = time.monotonic()
+    assert run(["describe", str(pipe)]) == 2
+    assert "a pipe that nobody writes to" in capsys.readouterr().err
+    assert run(["describe", "/dev/zero"]) == 2
+    assert "a device or socket" in capsys.readouterr().err
+    assert time.monotonic() - begin < 60
+
+
+def test_a_bomb_stops_early(tmp_path, capsys):
+    import gzip
+
+    bomb = tmp_path / "bomb.json.gz"
+    with gzip.open(bomb, "wb", compresslevel=9) as stream:
+        for _ in range(64):
+            stream.write(b" " * (1 << 20))
+    assert run(["describe", str(bomb)]) == 2
+    assert "must unpack to at most" in capsys.readouterr().err
+
+
+def test_a_large_file_is_refused_unless_allowed(instance, monkeypatch, capsys):
+    monkeypatch.setenv("HINDSCHED_MOST_BYTES", "100")
+    assert run(["describe", str(instance)]) == 2
+    assert "must unpack to at most 100 bytes" in capsys.readouterr().err
+    monkeypatch.setenv("HINDSCHED_MOST_BYTES", "many")
+    assert run(["describe", str(instance)]) == 2
+
+
+def test_packed_instances_are_read(instance, tmp_path):
+    import gzip
+
+    packed = tmp_path / "packed.json.gz"
+    packed.write_bytes(gzip.compress(instance.read_bytes()))
+    assert hs.read(packed).sha256() == hs.read(instance).sha256()
+
+
+def test_double_keys_are_found_in_linear_time(tmp_path, capsys):
+    path = tmp_path / "keys.json"
+    keys = ",".join(f'"k{number}":1' for number in range(200_000))
+    path.write_text('{"family":"oasis",' + keys + ',"k7":2}')
+    assert run(["describe", str(path)]) == 2
+    assert "the key 'k7' stands twice" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from hindsched.cli.output import Json, emit_json, out, say
-from hindsched.cli.settings import File, check_target, load
+from hindsched.cli.settings import File, check_targets, load
 
 
 def model(
@@ -25,7 +25,7 @@ def model(
     """Print the program that an instance is solved by, or write it for any solver."""
     from hindsched.solvers.model import model as build
 
-    check_target("output", output)
+    check_targets([file], output=output)
     program = build(load(file), form=form, formulation=formulation, relax=relax)
     if output is not None:
         program.write(output)

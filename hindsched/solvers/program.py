@@ -20,6 +20,7 @@ from hindsched.errors import InputError, SolveFailed
 from hindsched.solvers.answer import Answer, Progress, Vector
 from hindsched.solvers.backends.files import EXECUTABLES, solve_by_file
 from hindsched.solvers.backends.highs import HighsProgram
+from hindsched.solvers.backends.mutable import MutableMap, NotAffineError
 from hindsched.solvers.backends.native import MODULES, solve_natively
 from hindsched.solvers.backends.standard_form import (
     LinearProgram,
@@ -127,8 +128,9 @@ class PersistentProgram:
     """A model compiled once, re-solved hot after its mutable Params have changed.
 
     Objective coefficients, right sides and variable bounds may depend on mutable Params and on
-    variables that are fixed; the matrix must not. HiGHS keeps its basis between solves. A Param
-    changed without `update` is noticed: the model's objective is then not the program's.
+    variables that are fixed; the matrix must not. A map from each Param and bound to its places in
+    the solver is read off once, so that `update` touches only what changed. HiGHS keeps its basis
+    between solves. A change without `update` is noticed, and the solve refused.
 
     Parameters
     ----------
@@ -153,15 +155,22 @@ class PersistentProgram:
         self.program = compile_program(model)
         self._highs = HighsProgram(self.program, self.options)
         self._by_model = True
+        self._map = _map_of(self.program)
 
     def update(self) -> None:
-        """Read the objective, right sides and bounds anew from the model's Params.
+        """Bring what has changed in the model's Params, bounds and fixed variables to the solver.
 
         Raises
         ------
         SolveFailed
             If the change reaches the matrix: rows, columns or coefficients differ.
         """
+        if self._map is None or not self._by_model or self._map.structure_changed():
+            self._compile_again()
+        else:
+            self._highs.apply(self._map.changes())
+
+    def _compile_again(self) -> None:
         fresh = compile_program(self.model)
         old = self.program
         same = (
@@ -179,6 +188,7 @@ class PersistentProgram:
         rows = np.arange(len(fresh.rows))
         self._highs.set_row_bounds(rows, fresh.row_lower, fresh.row_upper)
         self._highs.set_bounds(fresh.lower, fresh.upper)
+        self._map = _map_of(self.program)
 
     def set_cost(self, cost: Vector, offset: float) -> None:
         """Replace the minimised objective by arrays, the model's own aside until `update`.
@@ -193,6 +203,11 @@ class PersistentProgram:
         self._highs.set_cost(np.asarray(cost, dtype=float), offset)
         self._by_model = False
 
+    def set_sides(self, lower: Vector, upper: Vector) -> None:
+        """Replace the sides of all rows by arrays, the model's own aside until `update`."""
+        self._highs.set_row_bounds(np.arange(len(lower)), lower, upper)
+        self._by_model = False
+
     def solve(
         self,
         *,
@@ -204,10 +219,22 @@ class PersistentProgram:
         """Solve again; what stands in the model's variables afterwards is as `solve_program`."""
         options = self.options if time_limit is None else self.options.with_time(time_limit)
         started = time.perf_counter()
+        if self._by_model and self._map is not None and self._map.is_stale():
+            self.program.clear()
+            details = {"refused": "the model has changed since update"}
+            return ProgramResult(Status.FAILED, StoppedBy.ERROR, details=details)
         return _solve_compiled(
             self.program, self._highs, options, started, start, want_duals, on_progress,
-            by_model=self._by_model,
+            by_model=self._by_model and self._map is None,
         )  # fmt: skip
+
+
+def _map_of(program: LinearProgram) -> MutableMap | None:
+    """Where the Params enter; None where they do so otherwise than linearly."""
+    try:
+        return MutableMap(program)
+    except NotAffineError:
+        return None
 
 
 def _solve_compiled(

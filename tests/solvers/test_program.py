@@ -18,6 +18,7 @@ from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.solvers import program as door
+from hindsched.solvers import program as program_module
 from hindsched.solvers.answer import Answer
 from hindsched.solvers.backends.highs import HighsProgram
 from hindsched.solvers.backends.standard_form import compile_program
@@ -513,3 +514,68 @@ def test_a_change_of_the_matrix_is_not_overlooked():
 def test_only_highs_is_kept_hot():
     with pytest.raises(InputError, match="highs"):
         PersistentProgram(priced(), SolveOptions(solver="glpk"))
+
+
+def affine(price=1.0, least=1.0, most=3.0):
+    """Params in the objective (alone and times a variable), both sides, a bound and a constant."""
+    model = pyo.ConcreteModel()
+    model.price = pyo.Param(range(2), mutable=True, initialize=price)
+    model.least = pyo.Param(mutable=True, initialize=least)
+    model.most = pyo.Param(mutable=True, initialize=most)
+    model.x = pyo.Var(range(3), bounds=(0, 9))
+    model.x[2].setub(2 * model.most)
+    model.sum = pyo.Constraint(
+        expr=(model.least, sum(model.x[i] for i in range(3)), 4 + model.most)
+    )
+    model.pair = pyo.Constraint(expr=model.x[0] - model.x[1] + model.least / 2 >= -model.most)
+    paid = sum((1 + i) * model.price[i] * model.x[i] for i in range(2))
+    model.cost = pyo.Objective(expr=paid - 0.3 * model.x[2] + 5 * model.price[0] - model.least)
+    return model
+
+
+def test_only_what_a_param_or_bound_changed_is_touched(monkeypatch):
+    model = affine()
+    hot = PersistentProgram(model)
+    compiled = []
+    monkeypatch.setattr(program_module, "compile_program", lambda m: compiled.append(m))
+    rng = np.random.default_rng(4)
+    for step in range(40):
+        price, least, most = rng.uniform(-1, 2), rng.uniform(0, 2), rng.uniform(1, 4)
+        if step % 3:
+            for i in range(2):
+                model.price[i].set_value(price)
+        if step % 2:
+            model.least.set_value(least)
+            model.most.set_value(most)
+        if step % 5 == 0:
+            model.x[0].setub(float(rng.uniform(1, 9)))
+        hot.update()
+        found = hot.solve(want_duals=True)
+        fresh = affine(pyo.value(model.price[0]), pyo.value(model.least), pyo.value(model.most))
+        fresh.x[0].setub(model.x[0].ub)
+        monkeypatch.undo()
+        expected = solve_program(fresh, want_duals=True)
+        monkeypatch.setattr(program_module, "compile_program", lambda m: compiled.append(m))
+        assert found.objective == pytest.approx(expected.objective, abs=1e-9)
+        assert found.duals[model.sum] == pytest.approx(expected.duals[fresh.sum], abs=1e-9)
+    assert compiled == []
+
+
+def test_fixing_a_variable_is_read_anew_or_refused():
+    model = affine()
+    hot = PersistentProgram(model)
+    model.x[0].fix(1.0)
+    assert hot.solve().status is Status.FAILED
+    with pytest.raises(SolveFailed, match="matrix"):
+        hot.update()
+
+
+def test_a_param_that_enters_otherwise_than_linearly_is_read_anew():
+    model = affine()
+    model.curved = pyo.Constraint(expr=model.x[0] + model.x[1] <= model.most**2)
+    hot = PersistentProgram(model)
+    model.most.set_value(1.5)
+    hot.update()
+    fresh = affine(most=1.5)
+    fresh.curved = pyo.Constraint(expr=fresh.x[0] + fresh.x[1] <= 1.5**2)
+    assert hot.solve().objective == pytest.approx(solve_program(fresh).objective)

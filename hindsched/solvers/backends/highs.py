@@ -15,6 +15,7 @@ import numpy as np
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.solvers.answer import Answer, Progress, Vector
+from hindsched.solvers.backends.mutable import Changes
 from hindsched.solvers.backends.standard_form import LinearProgram
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.options import SolveOptions
@@ -140,6 +141,23 @@ class HighsProgram:
         self.program.lower, self.program.upper = lower, upper
         index = np.arange(lower.size, dtype=_I32)
         self.highs.changeColsBounds(lower.size, index, lower, upper)
+
+    def apply(self, changes: Changes) -> None:
+        """Replace the entries that changed, and nothing else."""
+        lp = self.program
+        if changes.columns.size:
+            lp.cost[changes.columns] = changes.cost
+            index = changes.columns.astype(_I32)
+            self.highs.changeColsCost(index.size, index, changes.cost)
+        if changes.offset != lp.offset:
+            lp.offset = changes.offset
+            self.highs.changeObjectiveOffset(changes.offset)
+        if changes.rows.size:
+            self.set_row_bounds(changes.rows, changes.row_lower, changes.row_upper)
+        if changes.bounded.size:
+            lp.lower[changes.bounded], lp.upper[changes.bounded] = changes.lower, changes.upper
+            index = changes.bounded.astype(_I32)
+            self.highs.changeColsBounds(index.size, index, changes.lower, changes.upper)
 
     def set_start(self, index: Any, values: Vector) -> None:
         """Give values to some or all columns as a start for the mixed-integer search."""

@@ -132,7 +132,8 @@ class LinearProgram:
     def clear(self) -> None:
         """Leave no value in the free variables, so that nobody reads a stale one."""
         for variable in (*self.columns, *self.idle):
-            variable.set_value(None, skip_validation=True)
+            if not variable.fixed:  # fixed since the program was compiled
+                variable.set_value(None, skip_validation=True)
 
     def start_values(self) -> tuple[NDArray[np.int32], Vector]:
         """Columns that have a value in the model, and the values."""

@@ -5,6 +5,7 @@ Usage: python notebooks/run.py [--quick] [--output FOLDER] [NAME ...]
 
 import argparse
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -16,6 +17,7 @@ from nbclient.exceptions import CellExecutionError
 
 HERE = Path(__file__).parent
 CELL_TIMEOUT_SECONDS = 1800
+DRAWS = re.compile(r"^(?!def )(?:\w+ = )?(?:hs\.plot\.(?!save)\w+\(|experiment\()", re.MULTILINE)
 
 
 def main() -> int:
@@ -57,11 +59,23 @@ def execute(script: Path, output: str | None) -> bool:
             folder = Path(output)
             folder.mkdir(parents=True, exist_ok=True)
             nbformat.write(notebook, folder / f"{script.stem}.ipynb")
+    if error is None:
+        error = missing_pictures(notebook)
     seconds = time.perf_counter() - begin
     print(f"{script.stem}: {'failed' if error else 'ok'} in {seconds:.1f} s", flush=True)
     if error:
         print(error, file=sys.stderr)
     return error is None
+
+
+def missing_pictures(notebook: nbformat.NotebookNode) -> str | None:
+    """Name the first cell that draws but shows no picture."""
+    for number, cell in enumerate(notebook.cells):
+        if cell.cell_type != "code" or not DRAWS.search(cell.source):
+            continue
+        if not any("image/png" in output.get("data", {}) for output in cell.outputs):
+            return f"cell {number} draws but shows no picture: {cell.source.splitlines()[0]}"
+    return None
 
 
 if __name__ == "__main__":

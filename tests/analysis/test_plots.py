@@ -199,3 +199,24 @@ def test_prices_on_rows_of_capacity_0_are_drawn_themselves():
     lines = [line for line in ax.lines if len(line.get_ydata())]
     assert lines or ax.texts
     assert "sum of prices" in ax.get_ylabel()
+
+
+def test_drawing_leaves_a_notebooks_settings_as_the_backend_set_them():
+    """In an interactive session drawing switches nothing off and leaves no setting of ours."""
+    import matplotlib as mpl
+
+    from hindsched.analysis.plots.style import common_look
+
+    before = mpl.rcParams["axes.grid"]
+
+    @common_look
+    def draw():
+        mpl.rcParams["interactive"] = True  # as a backend does when it is first used
+        return mpl.rcParams["axes.grid"]
+
+    try:
+        assert draw() is True
+        assert mpl.rcParams["interactive"] is True
+        assert mpl.rcParams["axes.grid"] == before
+    finally:
+        mpl.rcParams["interactive"] = False

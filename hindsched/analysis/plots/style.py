@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -47,14 +48,29 @@ RC = {
 }
 
 
+@contextmanager
+def look() -> Iterator[None]:
+    """Our settings for as long as the context lasts; only these are put back at its end.
+
+    ``rc_context`` puts back all settings, among them ``interactive``, which a notebook's backend
+    switches on the first time that something is drawn: nothing would be shown ever after.
+    """
+    import matplotlib as mpl
+
+    before = {name: mpl.rcParams[name] for name in RC}
+    mpl.rcParams.update(RC)
+    try:
+        yield
+    finally:
+        mpl.rcParams.update(before)
+
+
 def common_look(draw: Callable[P, R]) -> Callable[P, R]:
     """Let a drawing function draw in the common look and leave matplotlib's settings alone."""
 
     @wraps(draw)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        import matplotlib as mpl
-
-        with mpl.rc_context(RC):
+        with look():
             return draw(*args, **kwargs)
 
     return wrapper
@@ -97,14 +113,13 @@ def save(figure: Figure | SubFigure, path: str | Path) -> None:
 
 def render(figure: Figure | SubFigure, kind: str) -> bytes:
     """Draw a figure as the bytes of a file of this kind, and close it."""
-    import matplotlib as mpl
     import matplotlib.pyplot as plt
 
     root = figure.get_figure(root=True)
     assert root is not None
     buffer = io.BytesIO()
     metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
-    with mpl.rc_context(RC):
+    with look():
         root.savefig(buffer, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
     plt.close(root)
     return buffer.getvalue()

@@ -124,10 +124,12 @@ def _compare(sense: str, objective: Interval, proven: Interval) -> int:
 
 def _text(found: Interval) -> str:
     """Write an exact number, or 30 digits of its two ends rounded outward."""
-    low, high = decimal(found.low, up=False), decimal(found.high, up=True)
-    if found.low < found.high or (low != high and len(str(found.low)) > 60):
-        return f"in [{low}, {high}]"
-    return low if low == high else str(found.low)
+    exact = decimal(found.low, up=False, digits=60)
+    if found.low == found.high and Fraction(exact) == found.low:
+        return exact
+    if found.low == found.high and len(str(found.low)) <= 60:
+        return str(found.low)
+    return f"in [{decimal(found.low, up=False)}, {decimal(found.high, up=True)}]"
 
 
 class _Progress:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 from . import reading, windows
 from .exact import Interval, utility
-from .reading import Checked, Progress, names, require
+from .reading import Checked, Progress, require
 
 SENSE = "max"
 SIGNED = frozenset({"slope", "intercept", "provenance"})
@@ -39,60 +38,56 @@ def bound(instance: dict[str, Any], certificate: dict[str, Any], progress: Progr
     return windows.bound(*problem, certificate, progress)
 
 
+def _typed(value: Any, single: str) -> dict[str, Any]:
+    """Values by type (Section 6); a bare number is that of the single type."""
+    return value if isinstance(value, dict) else {single: value}
+
+
 def _problem(
     instance: Mapping[str, Any], formulation: str
 ) -> tuple[windows.Cluster, list[windows.Job]]:
     reading.natural(instance, SIGNED, "instance")
-
-    def typed(value: Any, single: str) -> dict[str, Any]:
-        return value if isinstance(value, dict) else {single: value}
-
-    b_w, b_p = (
-        typed(instance["worker_bandwidth_mbps"], "worker"),
-        typed(instance["ps_bandwidth_mbps"], "ps"),
-    )
-    width = len(b_w) + len(b_p)
-    unit = [tuple(int(i == k) for i in range(width)) for k in range(width)]
+    b_w = _typed(instance["worker_bandwidth_mbps"], "worker")
+    b_p = _typed(instance["ps_bandwidth_mbps"], "ps")
+    unit = [
+        tuple(int(i == k) for i in range(len(b_w) + len(b_p))) for k in range(len(b_w) + len(b_p))
+    ]
 
     def amounts(record: Mapping[str, Any], workers: str, ps: str) -> tuple[Any, ...]:
-        both = typed(record[workers], "worker"), typed(record[ps], "ps")
+        both = _typed(record[workers], "worker"), _typed(record[ps], "ps")
         return *(both[0][w] for w in b_w), *(both[1][p] for p in b_p)
 
-    names(instance["servers"], "servers")
-    servers = {h["name"]: amounts(h, "workers", "ps") for h in instance["servers"]}
+    known = reading.names(instance["servers"], "servers")
+    rooms = [amounts(server, "workers", "ps") for server in instance["servers"]]
     quotas = [amounts(tenant, "worker_quota", "ps_quota") for tenant in instance["tenants"]]
-    sums = (list(map(sum, zip(*rows, strict=True))) for rows in (quotas, servers.values()))
-    require(len({tuple(each) for each in sums}) == 1, "tenants: quotas must add up to the servers")
+    sums = {tuple(map(sum, zip(*rows, strict=True))) for rows in (quotas, rooms)}
+    require(len(sums) == 1, "tenants: quotas must add up to the servers' counts")
     cluster = windows.Cluster(
-        servers,
-        {w: (demand, b) for (w, b), demand in zip(b_w.items(), unit, strict=False)},
-        {p: (demand, b) for (p, b), demand in zip(b_p.items(), unit[len(b_w) :], strict=True)},
+        dict(zip(known, rooms, strict=True)),
+        {w: (unit[k], b_w[w]) for k, w in enumerate(b_w)},
+        {p: (unit[k], b_p[p]) for k, p in enumerate(b_p, len(b_w))},
         instance["horizon"],
         {"worker_capacity": ("type", list(b_w)), "ps_capacity": ("type", list(b_p))},
         FORMULATIONS[formulation] == "must-complete",
         -1,
         EQUATIONS,
     )
-    jobs = []
-    for name, job in zip(names(instance["jobs"], "jobs"), instance["jobs"], strict=True):
-        train, update = typed(job["minibatch_slots"], "worker"), typed(job["update_slots"], "ps")
-        require(all(train[w] > 0 for w in b_w), f"job {name}: minibatch_slots must be above 0")
-        far = Fraction(16 * job["gradient_mb"]) / instance["slot_seconds"]
-        origin = {"arrival": job["arrival"], "absolute": 0}[instance["utility_origin"]]
-        times = {
-            (w, p, q): train[w] + update[p] + (0 if q else far / b_w[w])  # 1 / n_j of (1)
-            for w in b_w for p in b_p for q in (0, 1)
-        }  # fmt: skip
-        work = job["epochs"] * job["chunks"] * job["minibatches"]
-        time = partial(_time, times)
-        cost = partial(_cost, job["utility"], origin)
-        jobs.append(windows.Job(name, job["arrival"] + 1, job["chunks"], work, time, cost))
-    return cluster, jobs
+    reading.names(instance["jobs"], "jobs")
+    return cluster, [_job(instance, cluster, job) for job in instance["jobs"]]
 
 
-def _time(times: Mapping[Any, Any], w: str, p: Any, q: int, _: int) -> Any:
-    return times[w, p, q]
+def _job(instance: Mapping[str, Any], cluster: windows.Cluster, job: Any) -> windows.Job:
+    train, update = _typed(job["minibatch_slots"], "worker"), _typed(job["update_slots"], "ps")
+    require(all(train[w] > 0 for w in cluster.workers), f"job {job['name']}: must take time")
+    far = Fraction(16 * job["gradient_mb"]) / instance["slot_seconds"]
+    origin = {"arrival": job["arrival"], "absolute": 0}[instance["utility_origin"]]
 
+    def time(w: str, p: Any, q: int, _: int) -> Any:
+        """1 / n_j of (1)."""
+        return train[w] + update[p] + (0 if q else far / cluster.workers[w][1])
 
-def _cost(f: Mapping[str, Any], origin: int, end: int) -> Interval:
-    return -utility(f, end - origin)
+    def cost(end: int) -> Interval:
+        """Negative of f_j, whose argument counts from the instance's origin."""
+        return -utility(job["utility"], end - origin)
+
+    return windows.Job(*windows.counted(job, 0), time, cost)

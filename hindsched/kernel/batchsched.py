@@ -70,5 +70,4 @@ def _job(instance: Mapping[str, Any], cluster: windows.Cluster, job: Any) -> win
         """W (t + L): the paper's completion is one more than the last slot."""
         return exactly(weight * (end + 1))
 
-    work = job["epochs"] * job["chunks"] * job["minibatches"]
-    return windows.Job(job["name"], job["arrival"], job["chunks"], work, time, cost)
+    return windows.Job(*windows.counted(job, 1), time, cost)

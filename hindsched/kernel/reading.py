@@ -21,7 +21,7 @@ LIMITS = {
     "cells": 2_000_000,  # slots x servers (x resources)
     "chunks": 100_000,  # of edgecloud's jobs; the most workers of a job elsewhere
     "leaves": 50_000,  # of a tree
-    "steps": 10**10,  # additions of one search
+    "steps": 10**9,  # additions of one search
 }
 """What files may ask for; ``--limit NAME=NUMBER`` changes one."""
 Progress = Callable[[int, int, str], None]

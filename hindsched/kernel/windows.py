@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from . import reading, trees
 from .exact import Interval, ceiling, exactly, total
-from .reading import Checked, Progress, Violation, note, require
+from .reading import Checked, Progress, Refused, Violation, note, require
 from .trees import NEVER, Limits
 
 Amounts = tuple[Any, ...]
@@ -63,7 +63,19 @@ class Job:
     def length(self, w: str, p: Any, q: int, n: int) -> int:
         """Least L with L N / time >= mini-batches."""
         time = self.time(w, p, q, n)
-        return max(1, -(-self.minibatches * time.numerator // (time.denominator * n)))
+        found = max(1, -(-self.minibatches * time.numerator // (time.denominator * n)))
+        if self.first + found > NEVER // 2:  # so that windows end before NEVER
+            raise Refused(f"job {self.name}: takes too long to be counted")
+        return int(found)
+
+
+def counted(job: Mapping[str, Any], least: int) -> tuple[str, int, int, int]:
+    """Name, first slot, most workers and mini-batches of a job; arrivals count from `least`."""
+    keys, here = ("epochs", "chunks", "minibatches"), f"job {job['name']}"
+    epochs, chunks, minibatches = (reading.whole(job[key], 1, f"{here}.{key}") for key in keys)
+    arrival = reading.whole(job["arrival"], least, f"{here}.arrival")
+    reading.within("chunks", chunks, here)
+    return job["name"], arrival + 1 - least, chunks, epochs * chunks * minibatches
 
 
 @dataclass(frozen=True)
@@ -110,7 +122,7 @@ class Cluster:
                 lengths = {p: [job.length(w, p, q, n) for n in every] for p in self.ps or [None]}
                 for p, own in lengths.items():
                     better = [lengths[other] for other in self.ps if self._replaces(other, p)]
-                    least = NEVER
+                    least = NEVER  # longer than any duration
                     for at, (n, length) in enumerate(zip(every, own, strict=True)):
                         if length < least:
                             least = length

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hindsched.kernel.exact import Interval, decimal, exp, log, power, sigmoid, utility
 
-MANY = settings(max_examples=150, deadline=None, derandomize=True, database=None)
+MANY = settings(max_examples=80, deadline=None, derandomize=True, database=None)
 WIDTH = Fraction(1, 2**100)
 rationals = st.fractions(-80, 80, max_denominator=10**6)
 positive = st.fractions(Fraction(1, 10**6), 10**6, max_denominator=10**9)

@@ -24,7 +24,7 @@ from tests.kernel.agreement import (
     slack,
 )  # fmt: skip
 
-MANY = settings(max_examples=100, deadline=None, derandomize=True, database=None)
+MANY = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 FEW = settings(max_examples=20, deadline=None, derandomize=True, database=None)
 
 

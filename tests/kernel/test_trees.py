@@ -30,7 +30,7 @@ from tests.kernel.agreement import (
 
 DATA = Path(__file__).parent / "data"
 KNOWN = Path(hindsched.__file__).parent / "instances" / "known"
-MANY = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+MANY = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 OPTIMA = {
     "oasis-t10-i10-h5-s1": 250.338,
     "oasis-t10-i10-h25-s0": 182.359,

@@ -28,7 +28,7 @@ from tests.kernel.agreement import (
     slack,
 )  # fmt: skip
 
-MANY = settings(max_examples=100, deadline=None, derandomize=True, database=None)
+MANY = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 FEW = settings(max_examples=20, deadline=None, derandomize=True, database=None)
 
 
@@ -180,6 +180,33 @@ def test_types_are_known_and_negative_numbers_refused():
         batchsched.check(cluster(job(weight=-1)), solution(row()))
     with pytest.raises(Refused, match="completes at 2"):
         batchsched.check(cluster(job()), solution(row(), completion=3))
+
+
+@pytest.mark.parametrize(
+    ("says", "instance"),
+    [
+        ("whole number from 1", cluster(job(arrival=0))),
+        ("whole number from 1", cluster(job(chunks=Fraction(5, 2)))),
+        ("whole number from 1", cluster(job(epochs=0))),
+        ("chunks", cluster(job(chunks=10**6))),
+        ("too long", cluster(job(minibatch_slots=[10**12]))),
+        ("too long", cluster(job(arrival=10**12))),
+        ("unique", cluster(job(), job())),
+        ("above 0", cluster(job(minibatch_slots=[0]))),
+        ("above 0", cluster(job(weight=0))),
+    ],
+)
+def test_instances_without_a_meaning_are_refused(says, instance):
+    data = {"kind": "lagrangian", "sense": "min", "prices": {"capacity": []}}
+    with pytest.raises(Refused, match=says):
+        batchsched.bound(instance, data, silent)
+
+
+def test_prices_far_out_are_beyond_the_limit():
+    far = [{"resource": "gpu", "from": 10**7, "to": 10**7, "price": 1}]
+    data = {"kind": "lagrangian", "sense": "min", "prices": {"capacity": far}}
+    with pytest.raises(Refused, match="cells"):
+        batchsched.bound(cluster(job()), data, silent)
 
 
 def test_a_bucket_prices_each_of_its_slots():

@@ -125,11 +125,13 @@ def prove_small():
         )  # fmt: skip
         rival = None
         for formulation in ("paper", "tight"):
-            model = build_offline(instance, formulation)
-            result = solve_program(model, SolveOptions(time_limit=120))
-            rival = rival or result.seconds
+            program = build_offline(instance, formulation)
+            result, seconds = timed(
+                lambda program=program: solve_program(program.model, SolveOptions(time_limit=120))
+            )
+            rival = rival or seconds
             print(f"{instance.name[-8:] + ' ' + formulation:28} {result.objective:10.3f} "
-                  f"{result.bound:10.3f} {result.seconds:8.2f} {result.seconds / rival:6.2f} "
+                  f"{result.bound:10.3f} {seconds:8.2f} {seconds / rival:6.2f} "
                   f"{result.status}")  # fmt: skip
         found, seconds = timed(lambda instance=instance: solve(instance, time_limit=120))
         print(f"{instance.name[-8:] + ' auto':28} {found.objective:10.3f} {found.bound:10.3f} "

@@ -14,6 +14,8 @@ Each family's module ``models/<family>/offline.py`` offers
     A `Subproblem`: one block of the same with mutable prices and what is left of the capacities.
 ``build_dual(instance, formulation=None)`` (in ``dual.py``, optional)
     A `DualProgram`: the paper's dual.
+``build_slot(instance, slot)``, ``build_fractional(instance)`` (in ``fractional.py``, optional)
+    A `ConvexProgram` in CVXPY: the paper's program of one slot, and its relaxation of all.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +36,9 @@ from hindsched.solutions.base import Solution, Violation
 from hindsched.solutions.commitments import Commitments
 
 __all__ = ["Commitments"]
+
+if TYPE_CHECKING:
+    from hindsched.models.convex import ConvexProgram
 
 Array = NDArray[np.float64]
 Prices = Mapping[str, Array]
@@ -301,8 +306,17 @@ def subproblem(instance: Instance, job: str | int, formulation: str | None = Non
     )
 
 
-def dual_program(instance: Instance, formulation: str | None = None) -> DualProgram:
+def dual_program(instance: Instance, formulation: str | None = None, **build: Any) -> DualProgram:
     """The paper's dual, found by the instance's word.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance.
+    formulation : str, optional
+        Which of the family's problems.
+    **build
+        Keywords of the family's ``build_dual``.
 
     Raises
     ------
@@ -312,7 +326,31 @@ def dual_program(instance: Instance, formulation: str | None = None) -> DualProg
     if not has_module("models", instance.family, "dual"):
         raise InputError("family", instance.family, "must be one whose paper states a dual")
     module = family_module("models", instance.family, "dual")
-    made: DualProgram = module.build_dual(instance, formulation)
+    made: DualProgram = module.build_dual(instance, formulation, **build)
+    return made
+
+
+def convex_program(instance: Instance, name: str, *given: Any, **build: Any) -> ConvexProgram:
+    """A convex program of the family's paper, found by the instance's word.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance.
+    name : str
+        ``slot``: the paper's program of one slot; ``fractional``: its convex relaxation of all.
+    *given, **build
+        Further arguments of the family's ``build_slot`` or ``build_fractional``.
+
+    Raises
+    ------
+    InputError
+        If the family's paper has none.
+    """
+    if not has_module("models", instance.family, "fractional"):
+        raise InputError("family", instance.family, "must be one with convex programs")
+    module = family_module("models", instance.family, "fractional")
+    made: ConvexProgram = getattr(module, f"build_{name}")(instance, *given, **build)
     return made
 
 

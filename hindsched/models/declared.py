@@ -8,7 +8,7 @@ count.
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,8 +86,8 @@ class Component:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Declared(ABC):
-    """A Pyomo model that belongs to an instance and can say what it is.
+class Face(ABC):
+    """What every declarative program can say of itself, whatever it is written in.
 
     Parameters
     ----------
@@ -95,6 +95,91 @@ class Declared(ABC):
         What it is about.
     formulation : str
         Which of the family's problems.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> isinstance(hs.model(hs.generate("oasis", jobs=2, horizon=6)).program, Face)
+    True
+    """
+
+    SYMBOLS: ClassVar[Mapping[str, Symbol]] = {}
+    """Indices and units by component, without the block's index."""
+    OBJECTIVE_UNIT: ClassVar[str] = ""
+    """What the objective counts in."""
+
+    instance: Instance
+    formulation: str
+
+    @property
+    def title(self) -> str:
+        """What this is, in one line."""
+        return f"{self.instance.family}: {self.instance.name} ({self.formulation})"
+
+    def label(self, index: str, value: Any) -> Any:
+        """What an index value is called: the job's name for its position, and the like."""
+        return self.instance.jobs[value].name if index == "job" else value
+
+    def symbol(self, name: str) -> Symbol:
+        """Indices and unit of a component; empty for one that somebody else added."""
+        return self.SYMBOLS.get(name, Symbol())
+
+    @abstractmethod
+    def components(self, *kinds: str) -> list[Component]:
+        """The components by name, over all blocks: objectives, constraints, variables.
+
+        Parameters
+        ----------
+        *kinds : str
+            ``objective``, ``constraint``, ``variable``; all by default.
+        """
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `print` shows, for JSON."""
+        parts = self.components()
+        return {
+            "family": self.instance.family,
+            "instance": self.instance.name,
+            "formulation": self.formulation,
+            "title": self.title,
+            "rows": sum(part.size for part in parts if part.kind == "constraint"),
+            "columns": sum(part.size for part in parts if part.kind == "variable"),
+            "integers": sum(part.integers for part in parts),
+            "components": [
+                {
+                    "name": part.name, "kind": part.kind, "doc": part.doc, "unit": part.unit,
+                    "indices": list(part.indices), "size": part.size, "integers": part.integers,
+                }
+                for part in parts
+            ],
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        components = self.components()
+        counts = [
+            sum(c.size for c in components if c.kind == k) for k in ("constraint", "variable")
+        ]
+        whole = sum(component.integers for component in components)
+        lines = [self.title, f"{counts[0]} rows, {counts[1]} columns, {whole} of them integer"]
+        width = max((len(component.name) for component in components), default=0)
+        for component in components:
+            unit = f" [{component.unit}]" if component.unit else ""
+            lines.append(f"  {component.name:{width}s}  {component.doc}{unit}")
+            if component.kind != "objective":
+                over = f" over {', '.join(component.indices)}" if component.indices else ""
+                lines.append(f"  {'':{width}s}  {component.size} {_counted(component)}{over}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.title}>"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Declared(Face):
+    """A Pyomo model that belongs to an instance and can say what it is.
+
+    Parameters
+    ----------
     model : ConcreteModel
         The Pyomo model.
 
@@ -106,13 +191,6 @@ class Declared(ABC):
     ['eq_1']
     """
 
-    SYMBOLS: ClassVar[Mapping[str, Symbol]] = {}
-    """Indices and units by component, without the block's index."""
-    OBJECTIVE_UNIT: ClassVar[str] = ""
-    """What the objective counts in."""
-
-    instance: Instance
-    formulation: str
     model: pyo.ConcreteModel
     _handed_out: bool = field(default=False, init=False)
 
@@ -126,15 +204,6 @@ class Declared(ABC):
     def was_handed_out(self) -> bool:
         """Whether somebody has had the Pyomo model and may have changed it."""
         return self._handed_out
-
-    @property
-    def title(self) -> str:
-        """What this is, in one line."""
-        return f"{self.instance.family}: {self.instance.name} ({self.formulation})"
-
-    def label(self, index: str, value: Any) -> Any:
-        """What an index value is called: the job's name for its position, and the like."""
-        return self.instance.jobs[value].name if index == "job" else value
 
     def components(self, *kinds: str) -> list[Component]:
         """The model's components by name, over all blocks: objectives, constraints, variables.
@@ -159,10 +228,6 @@ class Declared(ABC):
                 doc = first.doc or ""
                 found.append(Component(name, kind, doc, indices, unit, len(active), whole))
         return found
-
-    def symbol(self, name: str) -> Symbol:
-        """Indices and unit of a component; empty for one that somebody else added."""
-        return self.SYMBOLS.get(name, Symbol())
 
     def indices(self, component: Any) -> tuple[str, ...]:
         """Names of a component's indices, the block's first."""
@@ -237,45 +302,6 @@ class Declared(ABC):
         self.model.write(
             str(path), format=FORMATS[ending], io_options={"symbolic_solver_labels": True}
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """What `print` shows, for JSON."""
-        parts = self.components()
-        return {
-            "family": self.instance.family,
-            "instance": self.instance.name,
-            "formulation": self.formulation,
-            "title": self.title,
-            "rows": sum(part.size for part in parts if part.kind == "constraint"),
-            "columns": sum(part.size for part in parts if part.kind == "variable"),
-            "integers": sum(part.integers for part in parts),
-            "components": [
-                {
-                    "name": part.name, "kind": part.kind, "doc": part.doc, "unit": part.unit,
-                    "indices": list(part.indices), "size": part.size, "integers": part.integers,
-                }
-                for part in parts
-            ],
-        }  # fmt: skip
-
-    def __str__(self) -> str:
-        components = self.components()
-        counts = [
-            sum(c.size for c in components if c.kind == k) for k in ("constraint", "variable")
-        ]
-        whole = sum(component.integers for component in components)
-        lines = [self.title, f"{counts[0]} rows, {counts[1]} columns, {whole} of them integer"]
-        width = max((len(component.name) for component in components), default=0)
-        for component in components:
-            unit = f" [{component.unit}]" if component.unit else ""
-            lines.append(f"  {component.name:{width}s}  {component.doc}{unit}")
-            if component.kind != "objective":
-                over = f" over {', '.join(component.indices)}" if component.indices else ""
-                lines.append(f"  {'':{width}s}  {component.size} {_counted(component)}{over}")
-        return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.title}>"
 
 
 def _counted(part: Component) -> str:

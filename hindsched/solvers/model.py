@@ -8,7 +8,7 @@ is, and the result says what differs from the paper's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -24,6 +24,7 @@ from hindsched.models.base import (
     OfflineProgram,
     Prices,
     Subproblem,
+    convex_program,
     dual_program,
     offline_program,
     subproblem,
@@ -32,6 +33,7 @@ from hindsched.models.declared import Declared
 from hindsched.solutions.base import Solution, Violation
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.changes import what_changed
+from hindsched.solvers.numbers import Numbers
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle, build_oracle, row_layouts
 from hindsched.solvers.program import PersistentProgram, ProgramResult, solve_program
@@ -41,43 +43,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hindsched.solvers.certificate import Certificate
+    from hindsched.solvers.convex_model import ConvexModel
 
 AnyDeclared = TypeVar("AnyDeclared", bound=Declared)
 MOST_ROUNDS = 1_000
 """Rounds of row generation after which a dual is given up."""
-
-
-class Numbers(Mapping[str, "pd.Series[Any]"]):
-    """One labelled pandas Series a component: ``numbers["y"]``.
-
-    Parameters
-    ----------
-    names : list of str
-        The components.
-    table : callable
-        Makes a component's Series.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> lp = hs.model(hs.generate("oasis", jobs=2, horizon=6), relax=True).solve()
-    >>> lp.duals["eq_4"].index.names
-    FrozenList(['worker pool', 'resource', 'slot'])
-    """
-
-    def __init__(self, names: list[str], table: Callable[[str], pd.Series[Any]]) -> None:
-        self._names, self._table = names, table
-
-    def __getitem__(self, name: str) -> pd.Series[Any]:
-        if name not in self._names:
-            raise InputError("component", name, f"must be one of {', '.join(self._names)}")
-        return self._table(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
 
 
 @dataclass(frozen=True)
@@ -309,9 +279,21 @@ class Model(_Held[OfflineProgram]):
         """The linear relaxation of the same form, built anew without changes made since."""
         return Model(self.program.relax())
 
-    def dual(self) -> DualModel:
-        """The paper's dual as a program of its own."""
-        return DualModel(dual_program(self.instance, self.program.formulation))
+    def dual(self, **build: Any) -> DualModel:
+        """The paper's dual as a program of its own; keywords are those of its ``build_dual``."""
+        return DualModel(dual_program(self.instance, self.program.formulation, **build))
+
+    def slot(self, slot: int, **build: Any) -> ConvexModel:
+        """The paper's convex program of one slot; keywords are those of its ``build_slot``."""
+        from hindsched.solvers.convex_model import ConvexModel
+
+        return ConvexModel(convex_program(self.instance, "slot", slot, **build))
+
+    def fractional(self, **build: Any) -> ConvexModel:
+        """The paper's convex relaxation; keywords are those of its ``build_fractional``."""
+        from hindsched.solvers.convex_model import ConvexModel
+
+        return ConvexModel(convex_program(self.instance, "fractional", **build))
 
     def subproblem(self, job: str | int) -> SubproblemModel:
         """One job's block of the same formulation with prices, all 0 until they are set."""

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hindsched.errors import InputError
+from hindsched.instances.generators.registry import generate as generate_any
 from hindsched.instances.library import known_instance
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.slot import SlotData
@@ -16,22 +17,24 @@ from hindsched.models.mlbroker.compiled import template
 from hindsched.models.mlbroker.convex import (
     RegularisedSlot,
     big_m,
-    build_relaxation,
     slot_values,
 )
-from hindsched.models.mlbroker.dual import build_dual
-from hindsched.models.mlbroker.offline import build_offline, extract, load
+from hindsched.models.mlbroker.offline import build_offline
 from hindsched.solutions.base import build_solution
+from hindsched.solutions.mlbroker.solution import MlbrokerSolution
 from hindsched.solvers.backends.convex import solve_convex
+from hindsched.solvers.methods.mlbroker.convex import solve_fractional
 from hindsched.solvers.methods.mlbroker.methods import find_schedule
 from hindsched.solvers.methods.mlbroker.relaxation import relaxation_bound
+from hindsched.solvers.model import model
+from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.program import solve_program
 from tests.brute_force.mlbroker import optimum
 from tests.strategies.mlbroker import flicker, instances, make, surplus, two_jobs
 
 
 def solved(instance, formulation, **build):
-    result = solve_program(build_offline(instance, formulation, **build))
+    result = solve_program(build_offline(instance, formulation, **build).model)
     assert result.status == "optimal"
     return result.objective
 
@@ -40,11 +43,11 @@ def solved(instance, formulation, **build):
 @settings(max_examples=100, derandomize=True, deadline=None)
 @given(instance=instances())
 def test_equals_brute_force(formulation, instance):
-    model = build_offline(instance, formulation)
-    result = solve_program(model)
+    program = build_offline(instance, formulation)
+    result = solve_program(program.model)
     assert result.status == "optimal"
     assert result.objective == pytest.approx(optimum(instance.to_dict(), formulation), abs=1e-6)
-    solution = extract(model, instance, formulation)
+    solution = program.extract()
     assert not solution.violations()
     assert solution.objective() == pytest.approx(result.objective, abs=1e-6)
 
@@ -86,11 +89,12 @@ def test_k3_flicker():
 def test_k4_surplus_workers_connect_for_free_as_printed():
     assert solved(surplus(), "paper") == pytest.approx(3)
     assert solved(surplus(), "tight") == pytest.approx(201)
-    model = build_offline(surplus(), "paper")
-    solve_program(model)
-    printed = extract(model, surplus(), "paper")
-    assert printed.workers.tolist() == [[[1, 1, 1]]]
-    assert extract(model, surplus(), "tight").objective() == pytest.approx(203)
+    program = build_offline(surplus(), "paper")
+    solve_program(program.model)
+    found = program.extract()
+    assert found.workers.tolist() == [[[1, 1, 1]]]
+    meant = MlbrokerSolution(surplus(), found.workers, found.ps, "tight")
+    assert meant.objective() == pytest.approx(203)
 
 
 @pytest.mark.parametrize(("distance", "answer"), [(0.5, 62), (1, 64)])
@@ -247,7 +251,7 @@ def test_compiled_cones_hold_what_cvxpy_holds(instance, data):
 @settings(max_examples=15, derandomize=True, deadline=None)
 @given(instance=instances(centers=3, slots=2, jobs=2, workers=3, kinds=2))
 def test_relaxation_in_cvxpy_equals_the_repeated_one(price, instance):
-    found = solve_convex(build_relaxation(instance, price))
+    found = model(instance).fractional(price=price).solve()
     assert found.objective == pytest.approx(relaxation_bound(instance, price), abs=1e-6)
     if price == "paper":
         assert found.objective == pytest.approx(solved(instance, "paper", relax=True), abs=1e-6)
@@ -256,20 +260,42 @@ def test_relaxation_in_cvxpy_equals_the_repeated_one(price, instance):
 @settings(max_examples=20, derandomize=True, deadline=None)
 @given(instance=instances(centers=3, jobs=2, kinds=1))
 def test_corrected_dual_is_the_dual(instance):
-    primal = solved(instance, "paper", relax=True)
-    dual = solve_program(build_dual(instance))
-    assert dual.objective == pytest.approx(primal, abs=1e-6)
+    program = model(instance, form="printed")
+    primal = program.relax().solve()
+    dual = program.dual().solve()
+    assert dual.objective == pytest.approx(primal.objective, abs=1e-6)
+    assert not dual.violations
+    tiers = dual.objective - dual.payoffs.sum()
+    assert tiers <= 1e-6  # xi + e rho <= 0 as M >= e
+    # prices of either side bound the optimum as they stand
+    best = solved(instance, "tight")
+    oracle = build_oracle(instance)
+    for prices in (dual.prices, primal.capacity_prices()):
+        assert oracle.bound(oracle.rows.pack(prices)) <= best + 1e-6
+
+
+def test_dual_violations_name_the_row():
+    program = model(surplus(), form="printed").dual()
+    program.solve()
+    broken = program.pyomo.mu[0, 1, 0]
+    broken.set_value(broken.value + 1, skip_validation=True)
+    found = program.program.violations()
+    assert [violation.constraint for violation in found] == ["(11g)"]
+    assert found[0].amount == pytest.approx(1)
+    program.pyomo.alpha[0, 1, 0].set_value(-2, skip_validation=True)
+    assert "(11)" in {violation.constraint for violation in program.program.violations()}
 
 
 def test_printed_dual_breaks_weak_duality():
     """E11: without the sum of xi the printed (11) passes the optimum of P_f."""
     job = {"n": 1, "m": 1, "P": 1, "B": 1, "c": 1, "D": [[8, 4], [4, 8]]}
     instance = make(2, 2, 0.5, [(4, 3, 10), (5, 4, 6)], [job, job])
-    primal = solved(instance, "paper", relax=True)
-    model = build_dual(instance)
-    assert solve_program(model).objective == pytest.approx(primal)
-    assert pyo.value(model.printed_objective) > primal + 1
-    assert solve_program(build_dual(instance, printed=True)).objective > primal + 1
+    program = model(instance, form="printed")
+    primal = program.relax().solve().objective
+    corrected = program.dual()
+    assert corrected.solve().objective == pytest.approx(primal)
+    assert pyo.value(corrected.pyomo.printed_objective) > primal + 1
+    assert program.dual(printed=True).solve().objective > primal + 1
 
 
 @pytest.mark.parametrize("formulation", ["tight", "paper"])
@@ -277,30 +303,83 @@ def test_printed_dual_breaks_weak_duality():
 @given(instance=instances(centers=3, jobs=2))
 def test_load_gives_a_feasible_point_with_the_solutions_objective(formulation, instance):
     solution = find_schedule(instance, formulation)
-    model = build_offline(instance, formulation)
-    load(model, solution)
-    for constraint in model.component_data_objects(pyo.Constraint, active=True):
+    program = build_offline(instance, formulation)
+    program.load(solution)
+    for constraint in program.model.component_data_objects(pyo.Constraint, active=True):
         body = pyo.value(constraint.body)
         assert constraint.lower is None or body >= pyo.value(constraint.lower) - 1e-6, constraint
         assert constraint.upper is None or body <= pyo.value(constraint.upper) + 1e-6, constraint
-    assert pyo.value(model.objective) == pytest.approx(solution.objective(), abs=1e-6)
+    assert pyo.value(program.model.eq_8) == pytest.approx(solution.objective(), abs=1e-6)
 
 
-def test_every_printed_constraint_has_a_name():
-    model = build_offline(flicker(), "paper")
-    on_block = {"eq_8a", "eq_8b", "eq_8f", "eq_8g", "eq_8i", "eq_8j"}
-    assert {c.local_name for c in model.job[0].component_objects(pyo.Constraint)} == on_block
-    on_model = {c.local_name for c in model.component_objects(pyo.Constraint, descend_into=False)}
-    assert on_model == {"eq_8c", "eq_8d", "eq_8e", "eq_8h"}
+@pytest.mark.parametrize("form", ["printed", "disaggregated"])
+def test_every_component_says_what_it_is(form):
+    program = model(flicker(), form=form)
+    parts = {part.name: part for part in program.program.components()}
+    if form == "printed":
+        rows = {name for name in parts if name.startswith("eq_8") and name != "eq_8"}
+        assert rows == {f"eq_8{letter}" for letter in "abcdefghij"}
+    for part in parts.values():
+        assert part.doc.startswith("("), part
+        assert all(not name.startswith("index_") for name in part.indices), part
+    lp = program.relax().solve()
+    assert lp.values["workers"].index.names == ["job", "slot", "datacenter"]
+    assert lp.duals["eq_8h"].name == "eq_8h (USD a launch)"
+    assert set(lp.values["server"].index.get_level_values("datacenter")) == {"r1", "r2"}
+    assert lp.certificate().bound <= 16 + 1e-6
+    dual = program.dual().program
+    assert {f"eq_11{letter}" for letter in "abcdefghi"} < {p.name for p in dual.components()}
+    assert all(part.doc.startswith("(11") for part in dual.components())
+
+
+def test_slot_program_of_an_instance():
+    """(10) and P_f in CVXPY have the face of the other programs."""
+    instance = generate("small", 0)
+    slot = model(instance).slot(2)
+    view = SlotData.at(instance, 2)
+    found = slot.solve()
+    assert found.status == "optimal"
+    direct = solve_fractional(view, np.zeros(view.data.shape))
+    workers = found.values["workers"].unstack("datacenter").loc[list(view.jobs)]
+    assert workers.to_numpy() * view.needed[:, None] == pytest.approx(direct.workers, abs=1e-4)
+    assert found.duals["eq_8f"].index.names == ["job"]
+    slot.set(direct.present, epsilon=1.0)
+    again = solve_fractional(view, direct.present, epsilon=1.0)
+    assert slot.solve().objective == pytest.approx(again.objective, rel=1e-6)
+    relaxed = model(instance).fractional(price="paper")
+    for program in (slot, relaxed):
+        for part in program.program.components():
+            assert part.doc.startswith("("), part
+        assert program.cvxpy.is_dpp()
+    launched = relaxed.solve().values["launched"]
+    assert launched.index.names == ["slot", "job", "datacenter"]
+    for bad in (0, instance.horizon + 1):
+        with pytest.raises(InputError, match="slot"):
+            model(instance).slot(bad)
+    with pytest.raises(InputError, match="convex programs"):
+        model(generate_any("oasis", jobs=2, horizon=6)).slot(1)
+
+
+def test_subproblem_of_a_job():
+    sub = model(flicker()).subproblem("j1")
+    found = sub.solve()
+    assert found.solution.is_feasible()
+    free = found.objective
+    shape = {"discount": (2, 1, 1, 4), "deployment": (2, 1, 4)}
+    prices = {name: np.zeros(size) for name, size in shape.items()}
+    prices["deployment"][:, 0, 0] = 1.0
+    sub.set(prices)
+    assert sub.solve().objective == pytest.approx(free + 1)
+    with pytest.raises(InputError, match="must be tight"):
+        model(flicker(), form="printed").subproblem("j1")
 
 
 def test_commitments_fix_the_past():
     instance = flicker()
     past = {"j1": [{"from": 1, "to": 1, "workers": {"r2": 1}, "ps": "r2"}]}
-    model = build_offline(instance, commitments=Commitments(now=2, assignments=past))
-    result = solve_program(model)
-    assert result.objective > 16
-    assert extract(model, instance).workers[0, 0].tolist() == [0, 1]
+    program = build_offline(instance, commitments=Commitments(now=2, assignments=past))
+    assert solve_program(program.model).objective > 16
+    assert program.extract().workers[0, 0].tolist() == [0, 1]
 
 
 @given(st.sampled_from(["symmetric", "loose"]))

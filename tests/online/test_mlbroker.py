@@ -207,11 +207,11 @@ def test_no_algorithm_beats_a_bound():
     @settings(max_examples=30, derandomize=True, deadline=None)
     @given(instance=instances(centers=3, slots=2, jobs=2, workers=3, kinds=1))
     def run(instance):
-        best = solve_program(build_offline(instance)).objective
+        best = solve_program(build_offline(instance).model).objective
         bounds = [
             relaxation_bound(instance, "chord"),
             relaxation_bound(instance, "paper"),
-            solve_program(build_offline(instance, relax=True)).objective,
+            solve_program(build_offline(instance, relax=True).model).objective,
             lagrangian_certificate(instance, iterations=0).bound,
             lagrangian_certificate(instance, iterations=50).bound,
         ]

@@ -27,17 +27,19 @@ from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.solutions.mlbroker.solution import arc_prices
 
 
-def job_block(
+def add_job(
     block: Any, instance: MlbrokerInstance, job: int, formulation: str, relax: bool = False
-) -> Any:
+) -> None:
     """Fill a Pyomo block with a job's own variables, constraints and costs.
 
     Parameters
     ----------
-    block : pyomo Block or ConcreteModel
+    block : pyomo Block
         Receives the components. ``block.cost`` is the job's own part of the objective: C1, C3, C4
         and, in ``tight``, its units at full price less its discount. ``block.used[t, r, k]`` are
         the units it rents.
+    instance : MlbrokerInstance
+        The instance.
     job : int
         Position of the job.
     formulation : {"tight", "paper"}
@@ -64,19 +66,21 @@ def job_block(
     if relax:
         whole = pyo.NonNegativeReals
         binary = pyo.UnitInterval if tight else pyo.NonNegativeReals
-    block.slots, block.centers, block.kinds = slots, centers, kinds
     pairs = [(t, r) for t in slots for r in centers]
     arcs = [(t, r, q) for t, r in pairs for q in centers if arc[r][q] < float("inf")]
     links = [(t, r, q) for t, r in pairs for q in centers]
-    block.workers = pyo.Var(pairs, domain=whole)
-    block.server = pyo.Var(pairs, domain=binary)
-    block.present = pyo.Var(pairs, domain=binary)
-    block.launched = pyo.Var(pairs, domain=pyo.NonNegativeReals)
-    block.flow = pyo.Var(arcs, domain=pyo.NonNegativeReals)
-    block.link = pyo.Var(links, domain=pyo.NonNegativeReals if tight else whole)
-    if tight:
-        for pair in pairs:
-            block.launched[pair].setub(1.0)
+    block.workers = pyo.Var(pairs, domain=whole, doc="(8k) y, workers")
+    block.server = pyo.Var(pairs, domain=binary, doc="(8k) s, the PS stands here")
+    block.present = pyo.Var(pairs, domain=binary, doc="(8k) v, the job is deployed here")
+    block.launched = pyo.Var(
+        pairs, bounds=(0.0, 1.0 if tight else None), doc="(8k) z, the job is launched here"
+    )
+    block.flow = pyo.Var(arcs, domain=pyo.NonNegativeReals, doc="(8k) q, data sent")
+    block.link = pyo.Var(
+        links,
+        domain=pyo.NonNegativeReals if tight else whole,
+        doc="(8k) g, connections from workers to the PS",
+    )
 
     into: dict[tuple[int, int], list[Any]] = {pair: [] for pair in pairs}
     out: dict[tuple[int, int], list[Any]] = {pair: [] for pair in pairs}
@@ -142,7 +146,7 @@ def job_block(
 
     triples = [(t, r, k) for t, r in pairs for k in kinds]
 
-    @block.Expression(triples)
+    @block.Expression(triples, doc="units rented")
     def used(b: Any, t: int, r: int, k: int) -> Any:
         return worker[k] * b.workers[t, r] + server[k] * b.server[t, r]
 
@@ -152,7 +156,9 @@ def job_block(
     if tight:
         unit = (weights[1] * instance.unit_price).tolist()
         lower = (weights[1] * instance.discounted_price).tolist()
-        block.discounted = pyo.Var(triples, domain=pyo.NonNegativeReals)
+        block.discounted = pyo.Var(
+            triples, domain=pyo.NonNegativeReals, doc="(ours) units bought at the lower price"
+        )
 
         @block.Constraint(triples, doc="(ours) discounted units are rented units")
         def eq_2_rented(b: Any, t: int, r: int, k: int) -> Any:
@@ -164,4 +170,3 @@ def job_block(
             for t, r, k in triples
         ]
     block.cost = pyo.Expression(expr=pyo.quicksum(cost))
-    return block

@@ -40,7 +40,6 @@ import cvxpy as cp
 import numpy as np
 
 from hindsched.errors import InputError
-from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import Floats, SlotData
 
 Price = Literal["paper", "chord"]
@@ -72,17 +71,23 @@ def big_m(slot: SlotData, kind: str = "symmetric", factor: float = 1.0) -> Float
     return np.asarray(factor * size)
 
 
-class _Parameters:
-    """A part of a program with its Parameters by name."""
+class _Part:
+    """A part of a program with its Parameters, variables and constraints by name."""
 
     def __init__(self) -> None:
         self.parameters: dict[str, cp.Parameter] = {}
+        self.variables: dict[str, cp.Variable] = {}
         self.constraints: dict[str, cp.Constraint] = {}
 
     def parameter(self, name: str, *shape: int) -> cp.Parameter:
         """A non-negative Parameter."""
         self.parameters[name] = cp.Parameter(shape, nonneg=True, name=name)
         return self.parameters[name]
+
+    def variable(self, name: str, *shape: int, nonneg: bool = True) -> cp.Variable:
+        """A variable."""
+        self.variables[name] = cp.Variable(shape, nonneg=nonneg, name=name)
+        return self.variables[name]
 
     def set(self, values: Mapping[str, Floats | float]) -> None:
         """Give the Parameters their values; names of other parts are passed over."""
@@ -91,7 +96,7 @@ class _Parameters:
                 parameter.value = np.asarray(values[name])
 
 
-class JobInSlot(_Parameters):
+class JobInSlot(_Part):
     """One job in one slot: (8a), (8b), (8f), (8g), (8i), (8j), (9k), and its switching cost.
 
     Parameters
@@ -122,11 +127,11 @@ class JobInSlot(_Parameters):
         before: cp.Expression | None = None,
     ) -> None:
         super().__init__()
-        self.workers = cp.Variable(centers, nonneg=True, name="workers")
-        self.server = cp.Variable(centers, nonneg=True, name="server")
-        self.present = cp.Variable(centers, name="present")  # v >= 0 by (8g)
-        self.flow = cp.Variable((centers, centers), nonneg=True, name="flow")
-        self.link = cp.Variable((centers, centers), nonneg=True, name="link")
+        self.workers = self.variable("workers", centers)
+        self.server = self.variable("server", centers)
+        self.present = self.variable("present", centers, nonneg=False)  # v >= 0 by (8g)
+        self.flow = self.variable("flow", centers, centers)
+        self.link = self.variable("link", centers, centers)
         share = self.parameter("D / (P N)", centers)
         busy = self.parameter("1 if N > 0")
         leaving, coming = cp.sum(self.flow, axis=1), cp.sum(self.flow, axis=0)
@@ -157,7 +162,7 @@ class JobInSlot(_Parameters):
             self.parameter("price n N", centers) @ self.workers
             + self.parameter("price m", centers) @ self.server
         )
-        self.launched = cp.Variable(centers, nonneg=switching == "relu", name="launched")
+        self.launched = self.variable("launched", centers, nonneg=switching == "relu")
         self.before = self.parameter("before", centers) if before is None else before
         launch = self.parameter("launch")
         if switching == "relu":
@@ -166,13 +171,13 @@ class JobInSlot(_Parameters):
         else:
             # launched >= (v + eps) ln((v + eps) / (v_before + eps))
             epsilon = self.parameter("eps")
-            self.constraints["eq_10"] = self.launched >= cp.rel_entr(
+            self.constraints["regulariser"] = self.launched >= cp.rel_entr(
                 self.present + epsilon, self.before + epsilon
             )
             self.costs["switching"] = launch * cp.sum(self.launched - self.present)
 
 
-class TieredBill(_Parameters):
+class TieredBill(_Part):
     """The broker's bill of one slot, (8c)-(8e) relaxed, on the units that all jobs rent.
 
     Parameters
@@ -184,8 +189,8 @@ class TieredBill(_Parameters):
     def __init__(self, centers: int, kinds: int) -> None:
         super().__init__()
         shape = (centers, kinds)
-        self.used = cp.Variable(shape, name="used")
-        self.bill = cp.Variable(shape, nonneg=True, name="bill")
+        self.used = self.variable("used", *shape, nonneg=False)
+        self.bill = self.variable("bill", *shape)
         big = self.parameter("M", *shape)
         full = cp.multiply(self.parameter("a", *shape), self.used) - big
         tier = cp.multiply(self.parameter("b", *shape), self.used) + self.parameter("e", *shape)
@@ -231,7 +236,7 @@ class RegularisedSlot:
         self.price, self.switching = price, switching
         self.jobs = [JobInSlot(centers, kinds, switching) for _ in range(jobs)]
         self.bill = TieredBill(centers, kinds) if price == "paper" else None
-        self.static, self.constraints = _slot(self.jobs, self.bill)
+        self.static, self.constraints = slot_constraints(self.jobs, self.bill)
         self.switching_cost = cp.sum([job.costs["switching"] for job in self.jobs])
         self.problem = cp.Problem(
             cp.Minimize(self.static + self.switching_cost), list(self.constraints.values())
@@ -328,50 +333,7 @@ def slot_values(
     return own, shared
 
 
-def build_relaxation(
-    instance: MlbrokerInstance,
-    price: Price = "paper",
-    *,
-    kind: str = "symmetric",
-    factor: float = 1.0,
-) -> cp.Problem:
-    """P_f (9): the slots' sets linked by (8h), integrality dropped, weighted USD.
-
-    Parameters
-    ----------
-    instance : MlbrokerInstance
-        The instance.
-    price : {"paper", "chord"}
-        Relaxed big-M bill, or each slot's chord.
-    kind, factor
-        M, see `big_m`.
-    """
-    centers, kinds = len(instance.datacenters), len(instance.resources)
-    costs: list[cp.Expression] = [cp.Constant(0.0)]
-    constraints: list[cp.Constraint] = []
-    before: dict[str, cp.Variable] = {}
-    for number in range(1, instance.horizon + 1):
-        slot = SlotData.at(instance, number)
-        big = big_m(slot, kind, factor)
-        nothing = np.zeros(slot.data.shape)
-        own, shared = slot_values(slot, nothing, price, "relu", big=big)
-        jobs = [
-            JobInSlot(centers, kinds, "relu", before.get(name, cp.Constant(np.zeros(centers))))
-            for name in slot.jobs
-        ]
-        for index, job in enumerate(jobs):
-            job.set({name: value[index] for name, value in own.items()})
-        bill = TieredBill(centers, kinds) if price == "paper" and jobs else None
-        if bill is not None:
-            bill.set(shared)
-        static, rows = _slot(jobs, bill)
-        costs += [static, *(job.costs["switching"] for job in jobs)]
-        constraints += rows.values()
-        before = {name: job.present for name, job in zip(slot.jobs, jobs, strict=True)}
-    return cp.Problem(cp.Minimize(cp.sum(costs)), constraints)
-
-
-def _slot(
+def slot_constraints(
     jobs: list[JobInSlot], bill: TieredBill | None
 ) -> tuple[cp.Expression, dict[str, cp.Constraint]]:
     """C1 + C2 + C4 of a slot, and its constraints by name."""

@@ -22,35 +22,121 @@ proof of Theorem 3. Costs are weighted.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 
-from hindsched.instances.mlbroker.instance import MlbrokerInstance
+from hindsched.instances.mlbroker.instance import Floats, MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.models.base import Best, DualProgram
 from hindsched.models.mlbroker.convex import big_m
+from hindsched.models.mlbroker.offline import fee_share
+from hindsched.models.mlbroker.symbols import DUAL_SYMBOLS, place_label
+from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
 from hindsched.solutions.mlbroker.solution import arc_prices
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MlbrokerDual(DualProgram):
+    """The dual (11) of P_f, corrected or as printed.
+
+    Parameters
+    ----------
+    printed : bool
+        Whether it is (11) as printed, whose points prove nothing.
+    """
+
+    SYMBOLS = DUAL_SYMBOLS
+    OBJECTIVE_UNIT = "USD"
+
+    instance: MlbrokerInstance
+    printed: bool
+
+    @property
+    def title(self) -> str:
+        """Family, instance, and whether it is the printed one."""
+        kind = "as printed" if self.printed else "corrected"
+        return f"{self.instance.family}: dual (11) of P_f of {self.instance.name}, {kind}"
+
+    def label(self, index: str, value: Any) -> Any:
+        """Names of jobs, data centres and resources."""
+        return place_label(self.instance, index, value) or super().label(index, value)
+
+    def prices(self) -> dict[str, Floats]:
+        """``discount`` (R, K, J, T) and ``deployment`` (R, J, T): prices that bound the optimum.
+
+        A unit's price is a theta + b rho; what it is above b stands for the share of the fee.
+        """
+        instance, model = self.instance, self.model
+        jobs, centers = len(instance.jobs), len(instance.datacenters)
+        discount = np.zeros((centers, len(instance.resources), jobs, instance.horizon))
+        deployment = np.zeros((centers, jobs, instance.horizon))
+        for (t, r, k), theta in model.theta.items():
+            rho = model.rho[t, r, k].value or 0.0
+            discount[r, k, :, t - 1] = fee_share(instance, r, k, theta.value or 0.0, rho)
+        for (j, t, r), price in model.mu.items():
+            deployment[r, j, t - 1] = max(0.0, price.value or 0.0)
+        return {"discount": discount, "deployment": deployment}
+
+    def payoffs(self) -> Floats:
+        """What each job adds to (11): the worth of its data and of its PS."""
+        worth = np.zeros(len(self.instance.jobs))
+        for (j, _), gamma in self.model.gamma.items():
+            worth[j] += gamma.value or 0.0
+        for (j, t, r), beta in self.model.beta.items():
+            worth[j] += self.instance.data[j, t - 1, r] * (beta.value or 0.0)
+        return worth
+
+    def violations(self, best: Best | None = None) -> list[Violation]:
+        """Rows (11a)-(11i), and signs, that the present point breaks."""
+        found = []
+        for row in self.model.component_data_objects(pyo.Constraint, active=True):
+            most = pyo.value(row.upper)
+            over = pyo.value(row.body, exception=False) - most
+            if over > FEASIBILITY_TOLERANCE * max(1.0, abs(most)):
+                number = row.parent_component().local_name.removeprefix("eq_")
+                found.append(Violation(f"({number})", str(row.index()), over))
+        for variable in self.model.component_data_objects(pyo.Var):
+            if variable.lb is not None and variable.value < -FEASIBILITY_TOLERANCE:
+                found.append(Violation("(11)", str(variable), -variable.value))
+        return found
 
 
 def build_dual(
     instance: MlbrokerInstance,
+    formulation: str | None = None,
     *,
     printed: bool = False,
     kind: str = "symmetric",
     factor: float = 1.0,
-) -> pyo.ConcreteModel:
+) -> MlbrokerDual:
     """Build the dual of P_f (9).
 
     Parameters
     ----------
     instance : MlbrokerInstance
         The instance.
+    formulation : str, optional
+        Checked and not used: the paper has this dual alone.
     printed : bool
         (11) as printed in place of the corrected dual.
     kind, factor
         M, see `big_m`.
+
+    Returns
+    -------
+    MlbrokerDual
+        Variables as in the table above, rows ``eq_11a`` to ``eq_11i``, objective ``eq_11``.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> build_dual(hs.generate("mlbroker", preset="small")).printed
+    False
     """
+    instance.check_formulation(formulation)
     model = pyo.ConcreteModel(name=f"{instance.name} dual")
     centers, kinds = range(len(instance.datacenters)), range(len(instance.resources))
     jobs = list(enumerate(instance.jobs))
@@ -59,15 +145,13 @@ def build_dual(
     slots = sorted({t for _, t in times})
     tiers = [(t, r, k) for t in slots for r in centers for k in kinds]
     positive, free = pyo.NonNegativeReals, pyo.Reals
-    for name, domain in (
-        ("alpha", positive), ("beta", free), ("phi", positive), ("mu", positive), ("psi", free),
-        ("eta", positive),
+    for name, index, domain, primal in (
+        ("alpha", own, positive, "8a"), ("beta", own, free, "8b"), ("theta", tiers, positive, "8c"),
+        ("rho", tiers, positive, "8d"), ("xi", tiers, free, "8e"), ("gamma", times, free, "8f"),
+        ("phi", own, positive, "8g"), ("mu", own, positive, "8h"), ("psi", own, free, "8i"),
+        ("eta", own, positive, "8j"),
     ):  # fmt: skip
-        model.add_component(name, pyo.Var(own, domain=domain))
-    model.gamma = pyo.Var(times, domain=free)
-    model.theta = pyo.Var(tiers, domain=positive)
-    model.rho = pyo.Var(tiers, domain=positive)
-    model.xi = pyo.Var(tiers, domain=free)
+        model.add_component(name, pyo.Var(index, domain=domain, doc=f"(11) price of ({primal})"))
 
     weights = instance.weights.tolist()
     unit = (weights[1] * instance.unit_price).tolist()
@@ -85,53 +169,51 @@ def build_dual(
     def tier(m: Any, t: int, r: int, k: int) -> Any:
         return unit[r][k] * m.theta[t, r, k] + lower[r][k] * m.rho[t, r, k]
 
-    @model.Constraint(tiers)
+    @model.Constraint(tiers, doc="(11a) the two rows of a bill share its price")
     def eq_11a(m: Any, t: int, r: int, k: int) -> Any:
         return m.theta[t, r, k] + m.rho[t, r, k] <= 1
 
     flows = [(j, t, r, q) for j, t, r in own for q in centers]
     open_flows = [(j, t, r, q) for j, t, r, q in flows if np.isfinite(arcs[j][r][q])]
 
-    @model.Constraint(open_flows)
+    @model.Constraint(open_flows, doc="(11b) data is worth at most its transfer")
     def eq_11b(m: Any, j: int, t: int, r: int, q: int) -> Any:
         return m.beta[j, t, r] - m.alpha[j, t, q] <= arcs[j][r][q]
 
-    def worker_row(m: Any, j: int, t: int, r: int, over: Any) -> Any:
-        rent = pyo.quicksum(worker[j][k] * tier(m, t, r, k) for k in over)
+    # printed, (11c) and (11d) hold for every resource; the dual has one row with their sum
+    sums = {k: [k] for k in kinds} if printed else {"all": list(kinds)}
+    priced = [(*key, over) for key in own for over in sums]
+
+    @model.Constraint(priced, doc="(11c) a worker is worth at most its price")
+    def eq_11c(m: Any, j: int, t: int, r: int, over: Any) -> Any:
+        rent = pyo.quicksum(worker[j][k] * tier(m, t, r, k) for k in sums[over])
         return capacity[j] * m.alpha[j, t, r] - rent - m.phi[j, t, r] - m.psi[j, t, r] <= 0
 
-    def server_row(m: Any, j: int, t: int, r: int, over: Any) -> Any:
-        rent = pyo.quicksum(server[j][k] * tier(m, t, r, k) for k in over)
+    @model.Constraint(priced, doc="(11d) the PS is worth at most its price")
+    def eq_11d(m: Any, j: int, t: int, r: int, over: Any) -> Any:
+        rent = pyo.quicksum(server[j][k] * tier(m, t, r, k) for k in sums[over])
         own_part = m.gamma[j, t] - m.phi[j, t, r] - needed[j][t - 1] * m.eta[j, t, r]
         return own_part - rent <= 0
 
-    if printed:
-        each = [(j, t, r, k) for j, t, r in own for k in kinds]
-        model.eq_11c = pyo.Constraint(each, rule=lambda m, j, t, r, k: worker_row(m, j, t, r, [k]))
-        model.eq_11d = pyo.Constraint(each, rule=lambda m, j, t, r, k: server_row(m, j, t, r, [k]))
-    else:
-        model.eq_11c = pyo.Constraint(own, rule=lambda m, j, t, r: worker_row(m, j, t, r, kinds))
-        model.eq_11d = pyo.Constraint(own, rule=lambda m, j, t, r: server_row(m, j, t, r, kinds))
-
-    @model.Constraint(flows)
+    @model.Constraint(flows, doc="(11e) a connection is worth at most its talk")
     def eq_11e(m: Any, j: int, t: int, r: int, q: int) -> Any:
         return m.psi[j, t, r] + m.eta[j, t, q] <= talk[j][r][q]
 
-    @model.Constraint(own)
+    @model.Constraint(own, doc="(11f) a deployment is worth at most what keeping it is")
     def eq_11f(m: Any, j: int, t: int, r: int) -> Any:
         lives_on = (j, t + 1, r) in own_keys
         later = m.mu[j, t + 1, r] if lives_on else 0.0
         return (needed[j][t - 1] + 1) * m.phi[j, t, r] - m.mu[j, t, r] + later <= 0
 
-    @model.Constraint(own)
+    @model.Constraint(own, doc="(11g) a launch is worth at most what it costs")
     def eq_11g(m: Any, j: int, t: int, r: int) -> Any:
         return m.mu[j, t, r] <= launch[j]
 
-    @model.Constraint(tiers)
+    @model.Constraint(tiers, doc="(11h) turning off (8c) is worth nothing")
     def eq_11h(m: Any, t: int, r: int, k: int) -> Any:
         return big[t][r][k] * m.theta[t, r, k] + m.xi[t, r, k] <= 0
 
-    @model.Constraint(tiers)
+    @model.Constraint(tiers, doc="(11i) turning off (8d) is worth nothing")
     def eq_11i(m: Any, t: int, r: int, k: int) -> Any:
         return big[t][r][k] * m.rho[t, r, k] + m.xi[t, r, k] <= 0
 
@@ -139,9 +221,11 @@ def build_dual(
     terms = [data[j][t - 1][r] * model.beta[j, t, r] for j, t, r in own]
     terms += [fee[r][k] * model.rho[t, r, k] for t, r, k in tiers]
     terms += [model.gamma[j, t] for j, t in times]
-    model.printed_objective = pyo.Expression(expr=pyo.quicksum(terms))
+    model.printed_objective = pyo.Expression(expr=pyo.quicksum(terms), doc="(11) as printed")
     full = model.printed_objective + pyo.quicksum(model.xi[index] for index in tiers)
-    model.objective = pyo.Objective(
-        expr=model.printed_objective if printed else full, sense=pyo.maximize
+    model.eq_11 = pyo.Objective(
+        expr=model.printed_objective if printed else full,
+        sense=pyo.maximize,
+        doc="(11) worth of the data, the PSs and the tiers",
     )
-    return model
+    return MlbrokerDual(instance=instance, formulation="paper", model=model, printed=printed)

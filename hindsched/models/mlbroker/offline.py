@@ -1,4 +1,4 @@
-"""mlbroker's integer program (8) in Pyomo: blocks, linking rows and the subproblem.
+"""mlbroker's integer program (8) in Pyomo: blocks and linking rows.
 
 ``tight`` (the default) equals the realised cost: the two-tier price is a fee e that buys the lower
 price for everyone, so the resources are an uncapacitated facility location,
@@ -8,13 +8,14 @@ price for everyone, so the resources are an uncapacitated facility location,
 (disaggregated: one row a job). Linking rows are ``eq_2_tier`` (w_i <= H_i u) and ``eq_8h``.
 ``paper`` is (8) as printed, one named constraint per equation number, with M of `big_m`.
 
-The convex programs of the paper are in ``models/mlbroker/convex.py``, its dual (11) in
-``models/mlbroker/dual.py``.
+The convex programs of the paper, P_f (9) and (10), are in ``models/mlbroker/convex.py``, its dual
+(11) in ``models/mlbroker/dual.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,23 +23,139 @@ import pyomo.environ as pyo
 
 from hindsched.instances.mlbroker.instance import Floats, MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.models.base import Commitments
-from hindsched.models.mlbroker.block import job_block
+from hindsched.models.base import Commitments, Duals, OfflineProgram, choose_form
+from hindsched.models.mlbroker.block import add_job
 from hindsched.models.mlbroker.convex import big_m
+from hindsched.models.mlbroker.subproblem import build_subproblem
+from hindsched.models.mlbroker.symbols import SYMBOLS, place_label
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution, arc_prices, parse_rows
 from hindsched.solutions.mlbroker.transport import ship
+
+__all__ = ["FORMS", "MlbrokerProgram", "build_offline", "build_subproblem"]
+
+FORMS = {"tight": ("disaggregated",), "paper": ("printed",)}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MlbrokerProgram(OfflineProgram):
+    """The offline program (8), as printed or tight."""
+
+    SYMBOLS = SYMBOLS
+    OBJECTIVE_UNIT = "USD"
+
+    instance: MlbrokerInstance
+
+    def label(self, index: str, value: Any) -> Any:
+        """Names of jobs, data centres and resources."""
+        return place_label(self.instance, index, value) or super().label(index, value)
+
+    def extract(self) -> MlbrokerSolution:
+        """The solution at the variables' values."""
+        instance = self.instance
+        shape = (len(instance.jobs), instance.horizon, len(instance.datacenters))
+        workers, server = np.zeros(shape), np.zeros(shape)
+        for job, block in self.model.job.items():
+            for (t, r), variable in block.workers.items():
+                workers[job, t - 1, r] = pyo.value(variable)
+                server[job, t - 1, r] = pyo.value(block.server[t, r])
+        ps = np.where(instance.alive, np.argmax(server, axis=2), -1)
+        return MlbrokerSolution(
+            instance, np.rint(workers).astype(np.int64), ps.astype(np.int64), self.formulation
+        )
+
+    def load(self, solution: MlbrokerSolution) -> None:
+        """Set the variables from a feasible solution."""
+        instance, model, paper = self.instance, self.model, self.formulation == "paper"
+        used = solution.costs.used
+        bought = instance.discounted_price * used + instance.tier_fee < instance.unit_price * used
+        for job in model.job:
+            self._load_job(job, solution, bought)
+        for t, r, k in model.eq_8e if paper else model.tier:
+            beyond = bool(bought[t - 1, r, k])
+            if paper:
+                model.below[t, r, k].set_value(int(beyond))
+                model.beyond[t, r, k].set_value(int(not beyond))
+                bill = instance.weights[1] * solution.costs.resource[t - 1, r, k]
+                model.bill[t, r, k].set_value(float(bill))
+            else:
+                model.tier[t, r, k].set_value(int(beyond))
+
+    def _load_job(self, job: int, solution: MlbrokerSolution, bought: Any) -> None:
+        """Set a block's variables; `bought` of shape (T, R, K) says which tiers are."""
+        instance, block, paper = self.instance, self.model.job[job], self.formulation == "paper"
+        centers = range(len(instance.datacenters))
+        held = np.zeros(len(centers), dtype=bool)
+        arc = arc_prices(instance, job)
+        for t in range(instance.jobs[job].arrival, instance.jobs[job].departure + 1):
+            placed, center = solution.workers[job, t - 1], int(solution.ps[job, t - 1])
+            room = instance.capacity[job] * placed.astype(float)
+            _, _, flow = ship(instance.data[job, t - 1], room, arc)
+            present = placed > 0
+            present[center] = True
+            if paper:
+                present |= held
+            # as printed, workers beyond N may connect to a PS that is not there, for nothing
+            free = int(placed.sum() - instance.workers_needed[job, t - 1]) if paper else 0
+            for r in np.argsort(-instance.transfer_price[:, center]).tolist():
+                apart = min(free, int(placed[r])) if r != center else 0
+                free -= apart
+                for q in centers:
+                    count = (int(placed[r]) - apart) * (q == center) + apart * (q == r)
+                    block.link[t, r, q].set_value(count)
+            for r in centers:
+                block.workers[t, r].set_value(int(placed[r]))
+                block.server[t, r].set_value(int(r == center))
+                block.present[t, r].set_value(int(present[r]))
+                block.launched[t, r].set_value(int(present[r] and not held[r]))
+                for q in centers:
+                    if (t, r, q) in block.flow:
+                        block.flow[t, r, q].set_value(float(flow[r, q]))
+                for k in range(len(instance.resources) if not paper else 0):
+                    units = pyo.value(block.used[t, r, k]) * bool(bought[t - 1, r, k])
+                    block.discounted[t, r, k].set_value(units)
+            held = present
+
+    def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
+        """``discount`` (R, K, J, T) and ``deployment`` (R, J, T) from the relaxation's duals.
+
+        As printed, a unit's price is a theta + b rho by the duals of (8c) and (8d); what it is
+        above b stands for the share of the fee.
+        """
+        instance, model = self.instance, self.model
+        jobs, centers = len(instance.jobs), len(instance.datacenters)
+        discount = np.zeros((centers, len(instance.resources), jobs, instance.horizon))
+        deployment = np.zeros((centers, jobs, instance.horizon))
+        for (job, t, r), row in model.eq_8h.items():
+            deployment[r, job, t - 1] = abs(duals.get(row, 0.0))
+        if self.formulation == "tight":
+            for (t, r, k, job), row in model.eq_2_tier.items():
+                discount[r, k, job, t - 1] = abs(duals.get(row, 0.0))
+        else:
+            for t, r, k in model.eq_8e:
+                theta = abs(duals.get(model.eq_8c[t, r, k], 0.0))
+                rho = abs(duals.get(model.eq_8d[t, r, k], 0.0))
+                discount[r, k, :, t - 1] = fee_share(instance, r, k, theta, rho)
+        return {"discount": discount, "deployment": deployment}
+
+
+def fee_share(instance: MlbrokerInstance, r: int, k: int, theta: float, rho: float) -> float:
+    """What a unit pays above the lower price at the duals of (8c) and (8d), in [0, a - b]."""
+    unit = float(instance.weights[1] * instance.unit_price[r, k])
+    lower = float(instance.weights[1] * instance.discounted_price[r, k])
+    return min(max(unit * theta + lower * rho - lower, 0.0), unit - lower)
 
 
 def build_offline(
     instance: MlbrokerInstance,
     formulation: str | None = None,
     *,
+    form: str | None = None,
     relax: bool = False,
     commitments: Commitments | None = None,
     incumbent: MlbrokerSolution | None = None,
     kind: str = "symmetric",
     factor: float = 1.0,
-) -> pyo.ConcreteModel:
+) -> MlbrokerProgram:
     """Build the offline program.
 
     Parameters
@@ -47,6 +164,8 @@ def build_offline(
         The instance.
     formulation : {"tight", "paper"}, optional
         Which program.
+    form : {"disaggregated", "printed"}, optional
+        ``printed`` is ``paper``; each formulation has one form.
     relax : bool
         Whether integrality is dropped: the disaggregated LP (``tight``) or P_f (9) (``paper``).
     commitments : Commitments, optional
@@ -55,65 +174,84 @@ def build_offline(
         Not needed: the horizon is hard.
     kind, factor
         M of the paper's form, see `big_m`.
+
+    Returns
+    -------
+    MlbrokerProgram
+        Blocks ``job[i]``, linking rows ``eq_8h`` and, in ``tight``, ``eq_2_tier``, in ``paper``
+        ``eq_8c`` to ``eq_8e``; objective ``eq_8``.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> program = build_offline(hs.generate("mlbroker", preset="small"), form="printed")
+    >>> [part.name for part in program.components("constraint")][:4]
+    ['eq_8h', 'eq_8c', 'eq_8d', 'eq_8e']
     """
-    formulation = instance.check_formulation(formulation)
+    if formulation is not None:
+        instance.check_formulation(formulation)
+    formulation, _ = choose_form(FORMS, formulation, form)
+    again = partial(
+        build_offline, instance, formulation, relax=relax, commitments=commitments, kind=kind,
+        factor=factor,
+    )  # fmt: skip
     model = pyo.ConcreteModel(name=f"{instance.name} {formulation}")
-    model.formulation = formulation
     jobs = list(range(len(instance.jobs)))
 
     def rule(block: Any, job: int) -> None:
-        job_block(block, instance, job, formulation, relax)
+        add_job(block, instance, job, formulation, relax)
 
     model.job = pyo.Block(jobs, rule=rule)
-    model.eq_8h = pyo.ConstraintList(doc="(8h) a launch where the job was not present")
-    for job in jobs:
-        block = model.job[job]
-        for t in block.slots:
-            for r in block.centers:
-                earlier = block.present[t - 1, r] if t > block.slots[0] else 0.0
-                model.eq_8h.add(block.launched[t, r] >= block.present[t, r] - earlier)
-    cost = [model.job[job].cost for job in jobs]
+    own = [(job, t, r) for job in jobs for t, r in model.job[job].present]
+
+    @model.Constraint(own, doc="(8h) a launch where the job was not deployed")
+    def eq_8h(m: Any, job: int, t: int, r: int) -> Any:
+        block = m.job[job]
+        earlier = block.present[t - 1, r] if t > instance.jobs[job].arrival else 0.0
+        return block.launched[t, r] >= block.present[t, r] - earlier
+
     if formulation == "tight":
-        cost.append(_disaggregated_tiers(model, instance, relax))
+        broker = _disaggregated_tiers(model, instance, relax)
     else:
-        cost.append(_big_m_tiers(model, instance, relax, kind, factor))
-    model.objective = pyo.Objective(expr=pyo.quicksum(cost), sense=pyo.minimize)
+        broker = _big_m_tiers(model, instance, relax, kind, factor)
+    model.eq_8 = pyo.Objective(
+        expr=pyo.quicksum([model.job[job].cost for job in jobs]) + broker,
+        sense=pyo.minimize,
+        doc="(8) transfer, resources, deployment and communication",
+    )
     if commitments is not None:
         _fix(model, instance, commitments)
-    return model
+    return MlbrokerProgram(
+        instance=instance, formulation=formulation, form=FORMS[formulation][0], relaxed=relax,
+        model=model, again=again,
+    )  # fmt: skip
 
 
-def _live(instance: MlbrokerInstance) -> dict[int, list[int]]:
-    """Positions of the live jobs by slot."""
-    return {
-        slot + 1: np.flatnonzero(instance.alive[:, slot]).tolist()
-        for slot in range(instance.horizon)
-        if instance.alive[:, slot].any()
-    }
-
-
-def _triples(instance: MlbrokerInstance) -> list[tuple[int, int, int]]:
+def _tiers(instance: MlbrokerInstance) -> list[tuple[int, int, int]]:
+    """(slot, data centre, resource) with live jobs."""
     return [
-        (t, r, k)
-        for t in _live(instance)
+        (slot + 1, r, k)
+        for slot in np.flatnonzero(instance.alive.any(axis=0)).tolist()
         for r in range(len(instance.datacenters))
         for k in range(len(instance.resources))
     ]
 
 
 def _disaggregated_tiers(model: pyo.ConcreteModel, instance: MlbrokerInstance, relax: bool) -> Any:
-    triples = _triples(instance)
-    model.tier = pyo.Var(triples, domain=pyo.UnitInterval if relax else pyo.Binary)
-    live = _live(instance)
+    """Tiers with a fee, and the rows by which jobs take part in them."""
+    tiers = _tiers(instance)
+    domain = pyo.UnitInterval if relax else pyo.Binary
+    model.tier = pyo.Var(tiers, domain=domain, doc="(ours) u, the tier's fee is paid")
     most = largest_use(instance).tolist()
-    rows = [(t, r, k, j) for t, r, k in triples for j in live[t]]
+    live = {t: np.flatnonzero(instance.alive[:, t - 1]).tolist() for t, _, _ in tiers}
+    rows = [(t, r, k, j) for t, r, k in tiers for j in live[t]]
 
     @model.Constraint(rows, doc="(ours) the lower price only where its fee is paid")
     def eq_2_tier(m: Any, t: int, r: int, k: int, j: int) -> Any:
         return m.job[j].discounted[t, r, k] <= most[j][t - 1][k] * m.tier[t, r, k]
 
     fee = (instance.weights[1] * instance.tier_fee).tolist()
-    return pyo.quicksum(fee[r][k] * model.tier[t, r, k] for t, r, k in triples)
+    return pyo.quicksum(fee[r][k] * model.tier[t, r, k] for t, r, k in tiers)
 
 
 def largest_use(instance: MlbrokerInstance) -> Floats:
@@ -126,36 +264,37 @@ def largest_use(instance: MlbrokerInstance) -> Floats:
 def _big_m_tiers(
     model: pyo.ConcreteModel, instance: MlbrokerInstance, relax: bool, kind: str, factor: float
 ) -> Any:
-    triples = _triples(instance)
-    live = _live(instance)
+    """The bill by (8c)-(8e) as printed."""
+    tiers = _tiers(instance)
     binary = pyo.NonNegativeReals if relax else pyo.Binary
-    model.bill = pyo.Var(triples, domain=pyo.NonNegativeReals)
-    model.below = pyo.Var(triples, domain=binary)
-    model.beyond = pyo.Var(triples, domain=binary)
+    model.bill = pyo.Var(tiers, domain=pyo.NonNegativeReals, doc="(8k) x, what a resource costs")
+    model.below = pyo.Var(tiers, domain=binary, doc="(8k) u1, (8c) is off")
+    model.beyond = pyo.Var(tiers, domain=binary, doc="(8k) u2, (8d) is off")
     weight = float(instance.weights[1])
     unit = (weight * instance.unit_price).tolist()
     lower = (weight * instance.discounted_price).tolist()
     fee = (weight * instance.tier_fee).tolist()
+    live = {t: np.flatnonzero(instance.alive[:, t - 1]).tolist() for t, _, _ in tiers}
     big = {t: big_m(SlotData.at(instance, t), kind, factor).tolist() for t in live}
 
     def used(m: Any, t: int, r: int, k: int) -> Any:
         return pyo.quicksum(m.job[j].used[t, r, k] for j in live[t])
 
-    @model.Constraint(triples, doc="(8c) the full price")
+    @model.Constraint(tiers, doc="(8c) the full price")
     def eq_8c(m: Any, t: int, r: int, k: int) -> Any:
         price = unit[r][k] * used(m, t, r, k)
         return m.bill[t, r, k] >= price - big[t][r][k] * m.below[t, r, k]
 
-    @model.Constraint(triples, doc="(8d) the discounted price")
+    @model.Constraint(tiers, doc="(8d) the discounted price")
     def eq_8d(m: Any, t: int, r: int, k: int) -> Any:
         price = lower[r][k] * used(m, t, r, k) + fee[r][k]
         return m.bill[t, r, k] >= price - big[t][r][k] * m.beyond[t, r, k]
 
-    @model.Constraint(triples, doc="(8e) one of the two")
+    @model.Constraint(tiers, doc="(8e) one of the two")
     def eq_8e(m: Any, t: int, r: int, k: int) -> Any:
         return m.below[t, r, k] + m.beyond[t, r, k] == 1
 
-    return pyo.quicksum(model.bill[triple] for triple in triples)
+    return pyo.quicksum(model.bill[triple] for triple in tiers)
 
 
 def _fix(model: pyo.ConcreteModel, instance: MlbrokerInstance, commitments: Commitments) -> None:
@@ -167,152 +306,6 @@ def _fix(model: pyo.ConcreteModel, instance: MlbrokerInstance, commitments: Comm
             for t in range(span.start + 1, span.stop + 1):
                 if t >= commitments.now and record.name not in commitments.locked:
                     continue
-                for r in block.centers:
+                for r in range(len(instance.datacenters)):
                     block.workers[t, r].fix(int(placed[r]))
                     block.server[t, r].fix(int(r == center))
-
-
-def build_subproblem(
-    instance: MlbrokerInstance, job: int, formulation: str | None = None
-) -> pyo.ConcreteModel:
-    """Build one block with mutable prices on the linking rows (``tight`` only in the oracle).
-
-    Parameters
-    ----------
-    job : int
-        Position of the job, or the number of jobs for the broker's block, the tiers u.
-    """
-    formulation = instance.check_formulation(formulation)
-    model = pyo.ConcreteModel(name=f"{instance.name} block {job}")
-    model.formulation = formulation
-    model.block_index = job
-    kinds = range(len(instance.resources))
-    centers = range(len(instance.datacenters))
-    if job == len(instance.jobs):
-        triples = _triples(instance)
-        live, most = _live(instance), largest_use(instance).tolist()
-        fee = (instance.weights[1] * instance.tier_fee).tolist()
-        rows = [(r, k, j, t) for t, r, k in triples for j in live[t]]
-        model.discount_price = pyo.Param(rows, mutable=True, default=0.0)
-        model.tier = pyo.Var(triples, domain=pyo.Binary)
-        paid = [fee[r][k] * model.tier[t, r, k] for t, r, k in triples]
-        earned = [
-            model.discount_price[r, k, j, t] * most[j][t - 1][k] * model.tier[t, r, k]
-            for r, k, j, t in rows
-        ]
-        expression = pyo.quicksum(paid) - pyo.quicksum(earned)
-        model.objective = pyo.Objective(expr=expression, sense=pyo.minimize)
-        return model
-    model.job = pyo.Block([job])
-    block = job_block(model.job[job], instance, job, "tight")
-    rows = [(r, k, job, t) for t in block.slots for r in centers for k in kinds]
-    model.discount_price = pyo.Param(rows, mutable=True, default=0.0)
-    launches = [(r, job, t) for t in block.slots for r in centers]
-    model.deployment_price = pyo.Param(launches, mutable=True, default=0.0)
-    priced = [model.discount_price[r, k, j, t] * block.discounted[t, r, k] for r, k, j, t in rows]
-    for r, j, t in launches:
-        earlier = block.present[t - 1, r] if t > block.slots[0] else 0.0
-        row = block.present[t, r] - earlier - block.launched[t, r]
-        priced.append(model.deployment_price[r, j, t] * row)
-    expression = block.cost + pyo.quicksum(priced)
-    model.objective = pyo.Objective(expr=expression, sense=pyo.minimize)
-    return model
-
-
-def set_subproblem(
-    model: pyo.ConcreteModel, prices: Mapping[str, Floats], residual: Any = None
-) -> None:
-    """Give the prices of the linking rows; there are no capacities to leave a residual of."""
-    for name, param in (("discount", "discount_price"), ("deployment", "deployment_price")):
-        component = model.component(param)
-        if component is not None:
-            for index in component:
-                axes = (*index[:-1], index[-1] - 1)
-                component[index] = float(prices[name][axes]) if name in prices else 0.0
-
-
-def extract(
-    model: pyo.ConcreteModel, instance: MlbrokerInstance, formulation: str | None = None
-) -> MlbrokerSolution:
-    """Read the solution at the variables' present values."""
-    shape = (len(instance.jobs), instance.horizon, len(instance.datacenters))
-    workers = np.zeros(shape, dtype=np.int64)
-    ps = np.full(shape[:2], -1, dtype=np.int64)
-    for job in model.job:
-        block = model.job[job]
-        for t in block.slots:
-            workers[job, t - 1] = [round(pyo.value(block.workers[t, r])) for r in block.centers]
-            ps[job, t - 1] = int(np.argmax([pyo.value(block.server[t, r]) for r in block.centers]))
-    return MlbrokerSolution(instance, workers, ps, formulation)
-
-
-def load(model: pyo.ConcreteModel, solution: MlbrokerSolution) -> None:
-    """Set the variables' values from a solution."""
-    instance, paper = solution.instance, model.formulation == "paper"
-    used = solution.costs.used
-    bought = instance.discounted_price * used + instance.tier_fee < instance.unit_price * used
-    held = np.zeros((len(instance.jobs), len(instance.datacenters)), dtype=bool)
-    for job in model.job:
-        block = model.job[job]
-        for t in block.slots:
-            placed, center = solution.workers[job, t - 1], int(solution.ps[job, t - 1])
-            room = instance.capacity[job] * placed.astype(float)
-            _, _, flow = ship(instance.data[job, t - 1], room, arc_prices(instance, job))
-            present = placed > 0
-            present[center] = True
-            if paper:
-                present |= held[job]
-            free = int(placed.sum() - instance.workers_needed[job, t - 1]) if paper else 0
-            distance = instance.transfer_price[:, center]
-            for r in np.argsort(-distance).tolist():
-                apart = min(free, int(placed[r])) if r != center else 0
-                free -= apart
-                for q in block.centers:
-                    count = (int(placed[r]) - apart) * (q == center) + apart * (q == r)
-                    block.link[t, r, q].set_value(count)
-            for r in block.centers:
-                block.workers[t, r].set_value(int(placed[r]))
-                block.server[t, r].set_value(int(r == center))
-                block.present[t, r].set_value(int(present[r]))
-                block.launched[t, r].set_value(int(present[r] and not held[job, r]))
-                for q in block.centers:
-                    if (t, r, q) in block.flow:
-                        block.flow[t, r, q].set_value(float(flow[r, q]))
-                if not paper:
-                    for k in block.kinds:
-                        units = pyo.value(block.used[t, r, k]) * bool(bought[t - 1, r, k])
-                        block.discounted[t, r, k].set_value(units)
-            held[job] = present
-    for t, r, k in _triples(instance):
-        beyond = bool(bought[t - 1, r, k])
-        if paper:
-            model.below[t, r, k].set_value(int(beyond))
-            model.beyond[t, r, k].set_value(int(not beyond))
-            bill = instance.weights[1] * solution.costs.resource[t - 1, r, k]
-            model.bill[t, r, k].set_value(float(bill))
-        else:
-            model.tier[t, r, k].set_value(int(beyond))
-
-
-def capacity_prices(model: pyo.ConcreteModel, duals: Mapping[Any, float]) -> dict[str, Floats]:
-    """Prices of the linking rows from the duals of the relaxed ``tight`` program.
-
-    Returns
-    -------
-    dict
-        ``discount`` of shape (R, K, J, T) and ``deployment`` of shape (R, J, T), non-negative.
-    """
-    rows = list(model.eq_2_tier)
-    size = [1 + max((row[i] for row in rows), default=0) for i in range(4)]
-    discount = np.zeros((size[1], size[2], len(model.job), size[0] - 1))
-    for t, r, k, j in rows:
-        discount[r, k, j, t - 1] = abs(duals.get(model.eq_2_tier[t, r, k, j], 0.0))
-    deployment = np.zeros((size[1], len(model.job), size[0] - 1))
-    number = 0
-    for job in model.job:
-        block = model.job[job]
-        for t in block.slots:
-            for r in block.centers:
-                number += 1
-                deployment[r, job, t - 1] = abs(duals.get(model.eq_8h[number], 0.0))
-    return {"discount": discount, "deployment": deployment}

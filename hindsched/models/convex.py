@@ -1,0 +1,133 @@
+"""A CVXPY problem with the same face as the Pyomo programs: what its parts say, labelled numbers.
+
+The formulations that are convex are CVXPY problems with Parameters. A `ConvexProgram` has such a
+problem and its variables and constraints by name, each with a sentence, as a `Declared` has them
+from Pyomo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.errors import InputError
+from hindsched.models.declared import Component, Face
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class ConvexPart(NamedTuple):
+    """A variable, a constraint or the objective, with all its copies.
+
+    Parameters
+    ----------
+    kind : str
+        ``variable``, ``constraint`` or ``objective``.
+    doc : str
+        Its sentence, which begins with the paper's number.
+    indices : tuple of str
+        Names of the indices by which its copies differ: ``("slot", "job")``.
+    copies : dict
+        CVXPY variable or constraint by these indices' values.
+
+    Examples
+    --------
+    >>> ConvexPart("objective", "(10) cost", (), {}).indices
+    ()
+    """
+
+    kind: str
+    doc: str
+    indices: tuple[str, ...]
+    copies: dict[tuple[Any, ...], cp.Variable | cp.Constraint]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ConvexProgram(Face):
+    """A CVXPY problem that belongs to an instance and can say what it is.
+
+    Parameters
+    ----------
+    problem : cvxpy.Problem
+        The problem; every number of the instance in it is the value of a Parameter.
+    parts : mapping
+        Its variables, constraints and objective by name.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> model = hs.model(hs.generate("mlbroker", preset="small"))
+    >>> model.slot(2).program.problem.is_dpp()
+    True
+    """
+
+    problem: cp.Problem
+    parts: Mapping[str, ConvexPart]
+
+    @property
+    def cvxpy(self) -> cp.Problem:
+        """The CVXPY problem, to be read, or taken apart for a problem of one's own."""
+        return self.problem
+
+    def set(self, *given: Any, **values: Any) -> None:
+        """Set the Parameters of a program that has settings."""
+        raise InputError("set", self.title, "must be a program with settings")
+
+    def components(self, *kinds: str) -> list[Component]:
+        """The components by name: objective, constraints, variables."""
+        found = []
+        for kind in kinds or ("objective", "constraint", "variable"):
+            for name, part in self.parts.items():
+                if part.kind == kind:
+                    size = sum(copy.size for copy in part.copies.values()) or 1
+                    own = self._own_indices(name) if part.copies else ()
+                    names, unit = (*part.indices, *own), self.symbol(name).unit
+                    found.append(Component(name, kind, part.doc, names, unit, size))
+        return found
+
+    def table(
+        self, name: str, value_of: Callable[[Any], NDArray[np.float64] | None]
+    ) -> pd.Series[Any]:
+        """The numbers of one component over all its copies, labelled; the unit is in the name.
+
+        Parameters
+        ----------
+        name : str
+            A variable's or a constraint's name.
+        value_of : callable
+            The array of a copy, or None to leave it out.
+
+        Raises
+        ------
+        InputError
+            If there is no such component.
+        """
+        import pandas as pd
+
+        part = self.parts.get(name)
+        if part is None or not part.copies:
+            raise InputError("component", name, "must be a variable or constraint of the program")
+        own = self._own_indices(name)
+        keys: list[tuple[Any, ...]] = []
+        values: list[float] = []
+        for prefix, copy in part.copies.items():
+            array = value_of(copy)
+            if array is None:
+                continue
+            for index, value in np.ndenumerate(np.asarray(array).reshape(copy.shape)):
+                labels = zip((*part.indices, *own), (*prefix, *index), strict=True)
+                keys.append(tuple(self.label(each, one) for each, one in labels))
+                values.append(float(value))
+        unit = self.symbol(name).unit
+        title = f"{name} ({unit})" if unit else name
+        labelled = pd.MultiIndex.from_tuples(keys, names=(*part.indices, *own))
+        return pd.Series(values, index=labelled, name=title, dtype=float)
+
+    def _own_indices(self, name: str) -> tuple[str, ...]:
+        return tuple(each.strip() for each in self.symbol(name).indices.split(",") if each.strip())

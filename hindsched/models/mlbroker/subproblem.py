@@ -1,0 +1,117 @@
+"""mlbroker's subproblem: one block of the ``tight`` program at prices on its linking rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+
+from hindsched.errors import InputError
+from hindsched.instances.mlbroker.instance import MlbrokerInstance
+from hindsched.models.base import Prices, Subproblem
+from hindsched.models.mlbroker.block import add_job
+from hindsched.models.mlbroker.symbols import SYMBOLS, place_label
+from hindsched.solutions.mlbroker.solution import MlbrokerSolution
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MlbrokerSubproblem(Subproblem):
+    """A job's placements over its life, in every slot at the prices given.
+
+    A job pays ``discount`` for every unit that it buys at the lower price, and ``deployment`` for
+    being deployed where it was not the slot before, less its launch.
+    """
+
+    SYMBOLS = SYMBOLS
+    OBJECTIVE_UNIT = "USD"
+
+    instance: MlbrokerInstance
+
+    def label(self, index: str, value: Any) -> Any:
+        """Names of jobs, data centres and resources."""
+        return place_label(self.instance, index, value) or super().label(index, value)
+
+    def set(self, prices: Prices, room: Prices | None = None) -> None:
+        """Set the prices; there are no capacities to leave anything of.
+
+        Parameters
+        ----------
+        prices : mapping
+            ``discount`` of shape (R, K, J, T) and ``deployment`` of shape (R, J, T).
+        room : mapping, optional
+            Not used.
+        """
+        job = self.position
+        for (t, r, k), param in self.model.discount_price.items():
+            param.set_value(float(prices["discount"][r, k, job, t - 1]))
+        for (t, r), param in self.model.deployment_price.items():
+            param.set_value(float(prices["deployment"][r, job, t - 1]))
+
+    def extract(self) -> MlbrokerSolution:
+        """The job's placements at the variables' values, of the instance with this job alone."""
+        record = self.instance.jobs[self.position]
+        alone = self.instance.with_jobs((record,))
+        block = self.model.job[self.position]
+        workers = np.zeros((1, alone.horizon, len(alone.datacenters)), dtype=np.int64)
+        ps = np.full((1, alone.horizon), -1, dtype=np.int64)
+        for (t, r), variable in block.workers.items():
+            workers[0, t - 1, r] = round(pyo.value(variable))
+            if pyo.value(block.server[t, r]) > 0.5:
+                ps[0, t - 1] = r
+        return MlbrokerSolution(alone, workers, ps, self.formulation)
+
+
+def build_subproblem(
+    instance: MlbrokerInstance, job: str | int, formulation: str | None = None
+) -> MlbrokerSubproblem:
+    """Build the subproblem of one job.
+
+    Parameters
+    ----------
+    instance : MlbrokerInstance
+        The instance.
+    job : str or int
+        Name or position of the job.
+    formulation : str, optional
+        Only ``tight`` falls apart into blocks.
+
+    Returns
+    -------
+    MlbrokerSubproblem
+        The block ``job[i]``; prices are 0 until `set`.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> build_subproblem(hs.generate("mlbroker", preset="small"), 0).position
+    0
+    """
+    formulation = instance.check_formulation(formulation)
+    if formulation != "tight":
+        raise InputError("formulation", formulation, "must be tight for a subproblem")
+    position = instance.job_index(job) if isinstance(job, str) else job
+    model = pyo.ConcreteModel(name=f"{instance.name} {instance.jobs[position].name}")
+    model.job = pyo.Block([position])
+    block = model.job[position]
+    add_job(block, instance, position, "tight")
+    model.discount_price = pyo.Param(
+        list(block.discounted), mutable=True, initialize=0.0, domain=pyo.Reals
+    )
+    model.deployment_price = pyo.Param(
+        list(block.present), mutable=True, initialize=0.0, domain=pyo.Reals
+    )
+    paid = [model.discount_price[key] * unit for key, unit in block.discounted.items()]
+    for (t, r), present in block.present.items():
+        earlier = block.present[t - 1, r] if t > instance.jobs[position].arrival else 0.0
+        row = present - earlier - block.launched[t, r]
+        paid.append(model.deployment_price[t, r] * row)
+    model.eq_8 = pyo.Objective(
+        expr=block.cost + pyo.quicksum(paid),
+        sense=pyo.minimize,
+        doc="(8) the job's own cost and what it pays for the linking rows",
+    )
+    return MlbrokerSubproblem(
+        instance=instance, formulation=formulation, model=model, position=position
+    )

@@ -12,10 +12,13 @@ import importlib
 import importlib.util
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from fractions import Fraction
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -86,6 +89,34 @@ def check_family(family: object) -> None:
 def ceil_slots(amount: float) -> int:
     """Round a work or a duration up to whole slots: ``ceil(amount - 1e-9)``."""
     return math.ceil(amount - ROUNDING_TOLERANCE)
+
+
+def exactly(number: float) -> Fraction:
+    """Return the decimal that a file shows for a number, exactly."""
+    return Fraction(repr(float(number))) if number % 1 else Fraction(int(number))
+
+
+def ceil_exactly(
+    amounts: NDArray[np.float64],
+    exact: Callable[..., Fraction],
+    certain: NDArray[np.bool_] | bool = False,
+) -> NDArray[np.int64]:
+    """Round up what files' decimals say: exactly where a float lies within 1e-9 of a whole number.
+
+    Parameters
+    ----------
+    amounts : ndarray
+        The amounts in floating point, at least 0 and right to ten digits.
+    exact : callable
+        ``exact(*index)``: the amount at an index as a rational. It is not asked where it is 0.
+    certain : ndarray of bool
+        Quotients of whole numbers below 2^53: floats that are whole are right there.
+    """
+    whole = np.ceil(amounts)
+    near = np.abs(amounts - np.rint(amounts)) <= ROUNDING_TOLERANCE * np.maximum(1.0, amounts)
+    for index in np.argwhere(near & (amounts > 0) & ~(certain & (amounts == whole))).tolist():
+        whole[tuple(index)] = math.ceil(exact(*index))
+    return whole.astype(np.int64)
 
 
 def check_work(where: str, amount: float) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import hindsched as hs
 from hindsched.kernel.__main__ import main
-from hindsched.kernel.edgecloud import bound, check
+from hindsched.kernel.edgecloud import bound, check, moving_work, whole_chunks
 from hindsched.kernel.reading import Refused
 from hindsched.solvers.pricing.base import build_oracle
 from tests.brute_force.edgecloud import optimum
@@ -85,7 +85,11 @@ def test_the_bound_holds_where_storage_and_ps_are_few(tiny, seed):
 
 
 @settings(TINY, max_examples=60)
-@given(tiny_instances(max_jobs=3, storage=True), st.integers(0, 10**6), st.booleans())
+@given(
+    tiny_instances(max_jobs=3, storage=True, finite_ps=True),
+    st.integers(0, 10**6),
+    st.booleans(),
+)
 def test_the_fast_path_agrees_on_the_safe_side(tiny, seed, extreme):
     """Equal but for the fast path's outward rounding; by types the kernel knows each upload."""
     draws = np.random.default_rng(seed)
@@ -105,6 +109,53 @@ def test_the_fast_path_agrees_on_the_safe_side(tiny, seed, extreme):
             if layout != "types":
                 terms = np.abs(oracle.price_terms(prices)).sum() + abs(float(found)) + 1
                 assert float(found) - fast <= 1e-8 * terms
+
+
+@settings(TINY, max_examples=150)
+@given(st.integers(0, 10**9))
+def test_a_block_is_the_best_of_all_its_completions(seed):
+    """One job's layers, windows and moving units against plain lists of slots."""
+    draws = np.random.default_rng(seed)
+    length, chunks, work = 12, int(draws.integers(1, 4)), int(draws.integers(1, 6))
+
+    def series():
+        return np.repeat(draws.integers(0, 6, length), draws.integers(1, 4, length))[
+            :length
+        ].tolist()
+
+    def parts(prices, first):
+        return [(t, t, p) for t, p in enumerate(prices) if t >= first]
+
+    def merged(prices, first):
+        cuts = [t for t in range(first, length) if t == first or prices[t] != prices[t - 1]]
+        ends = [*cuts[1:], length]
+        return [(a, b - 1, prices[a]) for a, b in zip(cuts, ends, strict=True)]
+
+    places = [(int(draws.integers(1, 3)), series(), int(draws.integers(0, 5))) for _ in range(2)]
+    sky, ready, stored = series(), int(draws.integers(0, 5)), [series(), series()]
+    for b in range(length):
+        a = int(draws.integers(0, b + 1))
+        offers = []
+        for (n, prices, first), kept in zip(places, stored, strict=True):
+            cheap = sorted(prices[first : b + 1])
+            full = range(0, len(cheap) - work + 1, work)
+            offers += [sum(cheap[i : i + work]) + sum(kept[: a + 1]) for i in full] * n
+        windows = [sum(sky[t : t + work]) for t in range(ready, b - work + 2)]
+        offers += [min(windows)] * chunks if windows else []
+        expected = sum(sorted(offers)[:chunks]) if len(offers) >= chunks else None
+        homes = [
+            (n, merged(prices, first), parts(kept, 0))
+            for (n, prices, first), kept in zip(places, stored, strict=True)
+        ]
+        assert whole_chunks(homes, merged(sky, ready), chunks, work)(a, b) == expected
+        units = []
+        for t in range(b + 1):
+            here = [p[t] for n, p, first in places if t >= first for _ in range(n)]
+            units += sorted(here)[:chunks]
+        need = chunks * work
+        expected = sum(sorted(units)[:need]) if len(units) >= need else None
+        rows = [(n, merged(prices, first)) for n, prices, first in places]
+        assert moving_work(rows, chunks, work)(a, b) == expected
 
 
 def test_known_instances():
@@ -156,6 +207,9 @@ FEASIBLE = {
 }
 
 
+LATE = {"chunk": 2, "server": "cloud", "from": 6, "to": 7}
+
+
 def judged(rows, problem=TWO_JOBS, formulation="no-migration"):
     jobs = [{"name": name, "assignments": found} for name, found in rows.items()]
     data = exact({"formulation": formulation, "jobs": jobs})
@@ -183,6 +237,11 @@ def test_a_feasible_schedule_has_its_objective():
         (changed("b", 0, worker=1), "(2d)"),
         (changed("a", 2, to=7), "(2e)"),
         (changed("b", 1, ps="s"), "(2f)"),
+        ({**FEASIBLE, "b": [*FEASIBLE["b"], {"ps": "s", "from": 4, "to": 4}]}, "(2e)"),
+        (
+            changed("a", 0, to=6) | {"a": [changed("a", 0, to=6)["a"][0], LATE, FEASIBLE["a"][2]]},
+            "(2b)",
+        ),
         (changed("a", 0, **{"from": 2, "to": 4}), "(2i)"),
         (changed("a", 1, **{"from": 5, "to": 7}), "(2i)"),
         (changed("a", 2, **{"from": 1, "to": 8}), "(2i)"),

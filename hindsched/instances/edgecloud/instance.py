@@ -23,6 +23,7 @@ the PS of its job are in the cloud (equation (1); whole slots are our reading).
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
@@ -40,12 +41,20 @@ from hindsched.instances.base import (
     PositiveCount,
     Record,
     Slot,
-    ceil_slots,
     check_unique,
     check_work,
+    exactly,
 )
 
 Ints = NDArray[np.int64]
+
+
+def chunks_that_fit(room: Any, chunk_gb: float) -> Any:
+    """Whole chunks in a room of so many GB, a float or an array.
+
+    A relative 1e-12 makes up for rounding; what overbooks by more is no rounding.
+    """
+    return np.floor(room / chunk_gb * (1 + 1e-12))
 
 
 class EdgecloudServer(Record):
@@ -124,8 +133,12 @@ class EdgecloudJob(Record):
     upload_slots: dict[Name, Count]
 
     def chunk_slots(self, slot_seconds: float, *, in_cloud: bool) -> int:
-        """Slots to train one chunk: equation (1) with zeta = 1 if `in_cloud`, else 0."""
-        return max(1, ceil_slots(self.exact_chunk_slots(slot_seconds, in_cloud=in_cloud)))
+        """Slots to train one chunk: equation (1), exactly; zeta = 1 if `in_cloud`, else 0."""
+        step = exactly(self.minibatch_slots) + exactly(self.update_slots)
+        if not in_cloud:
+            talk = 16 * exactly(self.gradient_mb) / exactly(self.bandwidth_mbps)
+            step += talk / exactly(slot_seconds)
+        return max(1, math.ceil(self.epochs * self.minibatches * step))
 
     def exact_chunk_slots(self, slot_seconds: float, *, in_cloud: bool) -> float:
         """Slots to train one chunk before rounding up: ``E B / n_j``."""

@@ -15,7 +15,7 @@ paper (Table 1)   here                                           unit, shape
 ``B_i``           `exchange`                                     GB per worker-PS pair, slot, (J,)
 ``c_i``           `deployment`                                   USD per launch in a centre, (J,)
 ``D_i^r(t)``      `data`                                         GB, (J, T, R)
-``N_i(t)``        `workers_needed` = ceil(sum_r D / P - 1e-9)    workers, (J, T)
+``N_i(t)``        `workers_needed` = ceil(sum_r D / P)           workers, (J, T)
 ================  =============================================  ==============================
 
 Resources of ``h`` units in a centre cost ``min(a h, b h + e)`` for the sum over all jobs: the
@@ -24,6 +24,7 @@ volume discount that a broker earns by pooling them.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Literal, Self
 
@@ -32,7 +33,6 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from hindsched.instances.base import (
-    ROUNDING_TOLERANCE,
     BrokenRule,
     Demand,
     Instance,
@@ -41,13 +41,35 @@ from hindsched.instances.base import (
     Positive,
     Record,
     Slot,
+    ceil_exactly,
     check_keys,
     check_unique,
+    exactly,
 )
 
 Floats = NDArray[np.float64]
 COSTS = ("transfer", "resource", "deployment", "communication")
 """The paper's C1 (1), C2 (3), C3 (5) and C4 (6), by the words used everywhere here."""
+
+
+def workers_for(data: Floats, capacity: Floats | float) -> NDArray[np.int64]:
+    """Workers that can train data, exactly: ceil(sum_r D / P).
+
+    Parameters
+    ----------
+    data : ndarray, shape (..., R)
+        D, GB.
+    capacity : float or ndarray, shape (...)
+        P, GB per worker.
+    """
+    capacity = np.broadcast_to(capacity, data.shape[:-1])
+
+    def exact(*index: int) -> Fraction:
+        total = sum((exactly(float(amount)) for amount in data[index]), Fraction())
+        return total / exactly(float(capacity[index]))
+
+    certain = (data % 1 == 0).all(axis=-1) & (capacity % 1 == 0)
+    return ceil_exactly(data.sum(axis=-1) / capacity, exact, certain)
 
 
 class TierPrice(Record):
@@ -305,9 +327,8 @@ class MlbrokerInstance(Instance):
 
     @cached_property
     def workers_needed(self) -> NDArray[np.int64]:
-        """N = ceil(sum_r D / P - 1e-9), shape (J, T)."""
-        ratio = self.data.sum(axis=2) / self.capacity[:, None]
-        return np.ceil(ratio - ROUNDING_TOLERANCE).clip(0).astype(np.int64)
+        """N = ceil(sum_r D / P), exactly, shape (J, T)."""
+        return workers_for(self.data, self.capacity[:, None])
 
     @cached_property
     def may_leave(self) -> NDArray[np.bool_]:

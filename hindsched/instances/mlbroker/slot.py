@@ -13,8 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hindsched.instances.base import ROUNDING_TOLERANCE
-from hindsched.instances.mlbroker.instance import MlbrokerInstance, MlbrokerJob
+from hindsched.instances.mlbroker.instance import MlbrokerInstance, MlbrokerJob, workers_for
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -110,9 +109,8 @@ class SlotData:
 
     @cached_property
     def needed(self) -> Ints:
-        """N = ceil(sum_r D / P - 1e-9), shape (J,)."""
-        ratio = self.data.sum(axis=1) / self.capacity
-        return np.ceil(ratio - ROUNDING_TOLERANCE).clip(0).astype(np.int64)
+        """N = ceil(sum_r D / P), exactly, shape (J,)."""
+        return workers_for(self.data, self.capacity)
 
     @cached_property
     def largest_use(self) -> Floats:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyomo.environ as pyo
 
+from hindsched.instances.base import exactly
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.solutions.edgecloud.past import Past
 
@@ -118,7 +119,14 @@ def add_storage(
     ]
     if not keys:
         return
-    m.S = pyo.Var(keys, domain=pyo.NonNegativeReals, doc="(7) chunks stored on a server")
+
+    def alone(_: Any, j: int, s: int, t: int) -> tuple[float, float]:
+        limit = exactly(float(instance.storage_gb[s])) / exactly(float(instance.chunk_gb[j]))
+        return 0.0, min(float(instance.chunks[j]), float(limit // 1))
+
+    m.S = pyo.Var(
+        keys, domain=pyo.NonNegativeReals, bounds=alone, doc="(7) chunks stored on a server"
+    )
 
     def stored(m: pyo.ConcreteModel, j: int, s: int, t: int) -> Any:
         over = 1 - m.C[j, t] if (j, t) in m.C else 0.0
@@ -133,8 +141,10 @@ def add_storage(
     locked_gb = _locked_storage(instance, past, last)
 
     def fits(m: pyo.ConcreteModel, s: int, t: int) -> Any:
-        used = pyo.quicksum(float(instance.chunk_gb[j]) * m.S[j, s, t] for j in by_server[s, t])
-        return used <= float(instance.storage_gb[s]) - locked_gb.get((s, t), 0.0)
+        sizes = {j: float(instance.chunk_gb[j]) for j in by_server[s, t]}
+        unit = max(sizes.values())  # in chunks: solvers' tolerances are absolute
+        used = pyo.quicksum(gb / unit * m.S[j, s, t] for j, gb in sizes.items())
+        return used <= (float(instance.storage_gb[s]) - locked_gb.get((s, t), 0.0)) / unit
 
     m.eq_7b = pyo.Constraint(sorted(by_server), rule=fits, doc="(7b) what a server stores fits")
 

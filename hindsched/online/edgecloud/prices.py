@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hindsched.errors import Refused, SolveFailed
-from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
+from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob, chunks_that_fit
 from hindsched.online.edgecloud.ps import place_name
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.protocol import Environment
@@ -64,7 +64,7 @@ class EdgecloudDualPrice(DualPrice):
         for s, _ in cluster.places(job):
             if s not in limited or left is None:
                 return True
-            room += np.floor(left[limited.index(s), job.arrival - 1] / job.chunk_gb + 1e-9)
+            room += chunks_that_fit(left[limited.index(s), job.arrival - 1], job.chunk_gb)
         return room >= job.chunks
 
     def _with_ps(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
+from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob, chunks_that_fit
 
 
 class StorageLedger:
@@ -36,7 +36,7 @@ class StorageLedger:
         return [
             limit
             if math.isinf(limit)
-            else math.floor((limit - self._peak(s, job, slot)) / gb + 1e-9)
+            else int(chunks_that_fit(limit - self._peak(s, job, slot), gb))
             for s, limit in enumerate(self._limits)
         ]
 

@@ -17,9 +17,8 @@ from hindsched.instances.mlbroker.instance import Floats, MlbrokerInstance, Mlbr
 from hindsched.instances.mlbroker.slot import Ints, SlotData
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
 from hindsched.online.truth import RowTruth
-from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Assignment
-from hindsched.solutions.mlbroker.solution import arc_prices, parse_rows
-from hindsched.solutions.mlbroker.transport import ship
+from hindsched.solutions.base import Assignment
+from hindsched.solutions.mlbroker.solution import parse_rows, undelivered
 
 
 class Truth(RowTruth):
@@ -55,11 +54,9 @@ class Truth(RowTruth):
         if self._placed[index, span].any():
             raise Refused("irrevocable", where, "a slot was placed before")
         self._placed[index, span] = True
-        room = float(self.instance.capacity[index]) * placed.astype(float)
         for t in range(span.start, span.stop):
-            data = self.instance.data[index, t]
-            _, left, _ = ship(data, room, arc_prices(self.instance, index))
-            if left > FEASIBILITY_TOLERANCE * max(1.0, data.sum()):
+            left = undelivered(self.instance, index, t, placed)
+            if left > 0:
                 detail = f"{left:.6g} GB find no worker"
                 raise Refused("(8a)-(8b)", f"job {job.name}, slot {t + 1}", detail)
 

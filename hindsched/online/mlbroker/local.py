@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hindsched.instances.base import ROUNDING_TOLERANCE
-from hindsched.instances.mlbroker.instance import Floats
+from hindsched.instances.mlbroker.instance import Floats, workers_for
 from hindsched.instances.mlbroker.slot import Ints, SlotData
 from hindsched.online.mlbroker.dynamics import Broker
 from hindsched.online.protocol import draws
@@ -18,7 +17,6 @@ class Local(Broker):
 
     def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
         """Workers where the data is."""
-        ratio = view.data / view.capacity[:, None]
-        workers = np.ceil(ratio - ROUNDING_TOLERANCE).clip(0).astype(np.int64)
+        workers = workers_for(view.data[:, :, None], view.capacity[:, None])
         ps = [int(draws(self.seed, name, "ps").integers(view.num_centers)) for name in view.jobs]
         return workers, np.array(ps, dtype=np.int64)

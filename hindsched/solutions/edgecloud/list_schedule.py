@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 
-from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
+from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob, chunks_that_fit
 from hindsched.solutions.edgecloud.past import Past
 from hindsched.solutions.edgecloud.runs import ChunkRun
 
@@ -154,4 +154,4 @@ class GreedySchedule:
         for (i, _), (place, _) in self.past.started.items():
             if place < len(instance.worker_list):
                 left[instance.worker_list[place][0]] -= float(instance.chunk_gb[i])
-        return [amount / gb + 1e-9 for amount in left]
+        return [float(chunks_that_fit(amount, gb)) for amount in left]

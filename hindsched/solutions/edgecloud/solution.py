@@ -13,6 +13,7 @@ In ``literal`` a chunk number is only a lane: problem (2) as printed lets work m
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Self
 
@@ -20,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.errors import InputError
+from hindsched.instances.base import exactly
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, Ints
 from hindsched.solutions.base import (
-    FEASIBILITY_TOLERANCE,
     Assignment,
     Assignments,
     Solution,
@@ -366,13 +367,21 @@ class EdgecloudSolution(Solution):
         stored = self.stored_gb(last)
         found: list[Violation] = []
         for s in np.flatnonzero(np.isfinite(instance.storage_gb)).tolist():
-            limit = float(instance.storage_gb[s])
-            excess = stored[s] - limit
-            slot = int(excess.argmax())
-            if excess[slot] > FEASIBILITY_TOLERANCE * max(1.0, limit):
+            slot = int(stored[s].argmax())
+            excess = self._excess_gb(s, slot, last)
+            if excess > 0:
                 where = f"server {instance.servers[s].name}, slot {slot}"
-                found.append(Violation("(7b)", where, float(excess[slot])))
+                found.append(Violation("(7b)", where, float(excess)))
         return found
+
+    def _excess_gb(self, server: int, slot: int, last: Ints) -> Fraction:
+        """GB beyond a server's storage in a slot, exactly."""
+        instance = self.instance
+        excess = -exactly(float(instance.storage_gb[server]))
+        for (j, s), count in self.stored_chunks().items():
+            if s == server and instance.arrivals[j] <= slot <= last[j]:
+                excess += count * exactly(float(instance.chunk_gb[j]))
+        return excess
 
     @cached_property
     def preemptions(self) -> Ints:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -21,10 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.errors import InputError
-from hindsched.instances.base import MOST_COUNT
+from hindsched.instances.base import MOST_COUNT, exactly
 from hindsched.instances.mlbroker.instance import COSTS, MlbrokerInstance, MlbrokerJob
 from hindsched.solutions.base import (
-    FEASIBILITY_TOLERANCE,
     Assignment,
     Assignments,
     Solution,
@@ -152,6 +152,29 @@ def realised_costs(
     )
 
 
+def undelivered(instance: MlbrokerInstance, job: int, slot: int, placed: Ints) -> float:
+    """GB of a job's slot that find no worker, (8a) and (8b): exactly 0 if they all do.
+
+    Pinned data must fit where it is, and all other data in what is left.
+    """
+    data = instance.data[job, slot]
+    room = instance.capacity[job] * placed
+    stays = ~instance.may_leave[job]
+    spare = np.minimum(room[stays] - data[stays], room.sum() - data.sum())
+    if (spare > 1e-9 * (data.sum() + room.sum())).all() and room.sum() >= data.sum() * (1 + 1e-9):
+        return 0.0
+    worker = exactly(float(instance.capacity[job]))
+    rooms = [worker * int(n) for n in placed]
+    left = other = Fraction()
+    for r, amount in enumerate(data.tolist()):
+        if stays[r]:
+            left += max(Fraction(), exactly(amount) - rooms[r])
+            rooms[r] = max(Fraction(), rooms[r] - exactly(amount))
+        else:
+            other += exactly(amount)
+    return float(left + max(Fraction(), other - sum(rooms)))
+
+
 def arc_prices(instance: MlbrokerInstance, job: int, weight: float = 1.0) -> Floats:
     """`weight` x price per GB for a job, shape (R, R): infinite where pinned data would leave."""
     prices: Floats = weight * instance.transfer_price
@@ -228,8 +251,8 @@ class MlbrokerSolution(Solution):
             where = f"job {self.instance.jobs[index].name}, slot {slot + 1}"
             if self.ps[index, slot] < 0:
                 found.append(Violation("(8f)", where, 1.0))
-            left = float(self.costs.undelivered_gb[index, slot])
-            if left > FEASIBILITY_TOLERANCE * max(1.0, self.instance.data[index, slot].sum()):
+            left = undelivered(self.instance, index, slot, self.workers[index, slot])
+            if left > 0:
                 found.append(Violation("(8a)-(8b)", where, left))
         return found
 

@@ -43,7 +43,7 @@ def ship(supply: Floats, room: Floats, price: Floats) -> tuple[float, float, Flo
     flow = np.zeros((sources, sinks))
     spare = room.copy()
     total = supply.sum()
-    small = 1e-12 * max(total, 1e-300)
+    small = 1e-14 * total
     left = 0.0
     source_distance = np.empty(sources)
     sink_distance = np.empty(sinks)

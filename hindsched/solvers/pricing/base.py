@@ -274,12 +274,18 @@ class BlockOracle(ABC):
         values, _ = self.block_values(prices)
         return self.round_outward([*self.price_terms(prices).tolist(), *values.tolist()])
 
-    def round_outward(self, terms: Sequence[float]) -> float:
-        """Sum exactly and move away from the optimum by the rounding allowance."""
+    def round_outward(self, terms: Sequence[float], size: float | None = None) -> float:
+        """Sum exactly and move away from the optimum by the rounding allowance.
+
+        `size` is the sum of the sizes of all numbers that went into the terms, also of those that
+        cancelled each other; None takes the terms themselves, and 1.
+        """
         total = math.fsum(terms)
         if math.isinf(total):  # a mandatory block without a schedule: the problem is infeasible
             return total
-        allowance = RELATIVE_ROUNDING * (1.0 + math.fsum(abs(term) for term in terms))
+        if size is None:
+            size = 1.0 + math.fsum(abs(term) for term in terms)
+        allowance = RELATIVE_ROUNDING * size
         return total + allowance if self.sense == "max" else total - allowance
 
 

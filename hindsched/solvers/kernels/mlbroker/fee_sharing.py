@@ -165,7 +165,7 @@ def share_fees(
             fee,
             most,
         )
-        if best == -np.inf or bound > best + 1e-9 * (1.0 + abs(best)):
+        if best == -np.inf or bound > best + 1e-9 * abs(best):
             best = bound
             best_shares = now.copy()
             stale = 0
@@ -177,7 +177,7 @@ def share_fees(
                 now = best_shares.copy()
                 direction = np.zeros_like(now)
                 continue
-        if target - best <= 1e-9 * (1.0 + abs(target)) or step < 1e-4:
+        if target - best <= 1e-9 * abs(target) or step < 1e-4:
             break
         length = 0.0
         for j in range(jobs):
@@ -191,7 +191,7 @@ def share_fees(
                         move = 0.0
                     direction[j, r, k] = 0.7 * move + 0.3 * direction[j, r, k]
                     length += direction[j, r, k] ** 2
-        if length <= 1e-18:
+        if length <= 0.0:
             break
         far = step * max(target - bound, 1e-6 * abs(target)) / length
         for j in range(jobs):

@@ -33,6 +33,12 @@ from hindsched.solutions.mlbroker.transport import ship
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+NOISE = 1e-15
+"""Relative error of a quotient: a floor of workers must not be too high."""
+LEFT = 1e-9
+"""Share of a slot's data that counts as rounding where it finds no worker."""
+TIE = 1e-11
+"""Relative gap below which a case is not split any more; its bound is kept."""
 NODE_LIMIT = 20_000
 """Nodes of one branch and bound; beyond it the bound returned is that of the open nodes."""
 STACK = 2048
@@ -130,7 +136,7 @@ def placement_cost(
 ) -> float:
     """Cost of integer workers at the prices; infinite if the data does not fit on them."""
     cost, left, _ = ship(data, capacity * workers.astype(np.float64), arc)
-    if left > 5e-7 * max(1.0, data.sum()):
+    if left > LEFT * data.sum():
         return np.inf
     cost += ps_price[ps]
     for r in range(data.size):
@@ -182,7 +188,7 @@ def pinned_workers(data: Floats, capacity: float, arc: Floats) -> Ints:
             if r != i and arc[i, r] < np.inf:
                 stays = False
         if stays:
-            floor[i] = int(np.ceil(data[i] / capacity - 1e-9))
+            floor[i] = int(np.ceil(data[i] / capacity * (1.0 - NOISE)))
     return floor
 
 
@@ -205,7 +211,8 @@ def best_placement(
     cost : float
         Cost of the placement found.
     bound : float
-        Proven lower bound: within rounding of `cost` unless the node limit was hit.
+        Proven lower bound, the least of all cases left: within 1e-9 of `cost` in relative terms
+        unless the node limit was hit.
     workers : ndarray of int, shape (R,)
         y.
     ps : int
@@ -233,7 +240,8 @@ def best_placement(
         for other in range(centers):  # the most promising place that is left
             if relaxed[other] < relaxed[ps]:
                 ps = other
-        if relaxed[ps] >= best - 1e-11 * (1.0 + abs(best)):
+        if relaxed[ps] >= best * (1.0 - TIE):
+            open_bound = min(open_bound, relaxed[ps])
             break
         relaxed[ps] = np.inf
         best, best_workers, best_ps, unproven, nodes = _branch_and_bound(
@@ -309,17 +317,18 @@ def _branch_and_bound(
             price[centers, centers + r] = each / capacity
         cost, left, flow = ship(supply, room, price)
         nodes += 1
-        if left > 1e-9 * max(1.0, total):
+        if left > LEFT * total:
             continue
         bound = base + cost
-        if bound >= best - 1e-11 * (1.0 + abs(best)):
+        if bound >= best * (1.0 - TIE):
+            open_bound = min(open_bound, bound)
             continue
         if nodes >= node_limit or size + 2 > STACK:
             open_bound = min(open_bound, bound)
             if nodes > 1:  # the first node gives an incumbent whatever the limit
                 continue
         split = -1
-        farthest = 1e-7
+        farthest = 1e-10
         for r in range(centers):
             fractional[r] = 0.0
             for i in range(centers + 1):
@@ -341,12 +350,15 @@ def _branch_and_bound(
         if nodes >= node_limit:
             continue
         at_most, at_least = 0, 1
+        if found <= bound * (1.0 + TIE):
+            open_bound = min(open_bound, bound)
+            continue
         if split >= 0:
             at_most = int(np.floor(fractional[split]))
             at_least = at_most + 1
         else:
             # Integral: only a launch that was paid in part can hold a gap.
-            unpaid = 1e-11 * (1.0 + abs(best))
+            unpaid = 0.0
             for r in range(centers):
                 if r != ps and low[r] == 0 and 0 < rounded[r] < high[r]:
                     gap = launch[r] * (1.0 - fractional[r] / high[r])
@@ -354,6 +366,7 @@ def _branch_and_bound(
                         unpaid = gap
                         split = r
             if split < 0:
+                open_bound = min(open_bound, bound)
                 continue
         for child in range(2):
             for r in range(centers):

@@ -17,7 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hindsched.solutions.mlbroker.transport import ship
-from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement, pinned_workers
+from hindsched.solvers.kernels.mlbroker.geo_placement import LEFT, best_placement, pinned_workers
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -73,7 +73,7 @@ def _job_cost(
     fee: Floats,
 ) -> float:
     cost, left, _ = ship(data, capacity * workers.astype(np.float64), arc)
-    if left > 5e-7 * max(1.0, data.sum()):
+    if left > LEFT * data.sum():
         return np.inf
     for r in range(data.size):
         cost += workers[r] * exchange[r, ps]
@@ -150,7 +150,7 @@ def relocate(
                     left = used[r, k] - workers[j, r] * worker[j, k]
                     if r == ps[j]:
                         left -= server[j, k]
-                    others[r, k] = left if left >= 1e-9 else 0.0
+                    others[r, k] = left if left > 1e-12 * used[r, k] else 0.0
                 for q in range(centers):
                     talk[r, q] = exchange[j] * distance[r, q]
             moved, ps[j] = _improve(
@@ -229,7 +229,7 @@ def _improve(
             best_ps = to
             for r in range(centers):
                 best_workers[r] = trial[r]
-    if not best < here - 1e-10 * (1.0 + abs(here)):
+    if not best < here * (1.0 - 1e-10):
         return False, ps
     for r in range(centers):
         workers[r] = best_workers[r]

@@ -21,6 +21,7 @@ import numpy as np
 from hindsched.instances.mlbroker.slot import Floats, Ints, SlotData
 from hindsched.solutions.mlbroker.transport import ship
 from hindsched.solvers.kernels.mlbroker.geo_placement import (
+    LEFT,
     best_placement,
     pinned_workers,
     relaxed_best,
@@ -60,7 +61,7 @@ def slot_cost(slot: SlotData, launch: Floats, workers: Ints, ps: Ints) -> float:
         moved, left, _ = ship(
             slot.data[j], slot.capacity[j] * workers[j].astype(float), slot.arc[j]
         )
-        if left > 5e-7 * max(1.0, slot.data[j].sum()):
+        if left > LEFT * slot.data[j].sum():
             return float("inf")
         present = workers[j] > 0
         present[ps[j]] = True

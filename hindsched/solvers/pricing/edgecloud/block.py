@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hindsched.instances.edgecloud.instance import chunks_that_fit
 from hindsched.models.edgecloud.windows import lone_time
 from hindsched.solvers.kernels.edgecloud.cheapest_chunks import (
     cheapest_by_completion,
@@ -110,12 +111,16 @@ class JobView:
                 target[left < 1 - 1e-9] = np.inf
 
     def _length(self) -> int:
-        """Slots from the arrival in which the best response must lie."""
+        """Slots from the arrival in which the best response must lie.
+
+        Behind the last priced slot everything is free: there the job can run in waves on its
+        workers at the edge, or if it has none on those of a cloud that has few.
+        """
         if self.limit is None and self.may_be_together and not self.few_ps:
             return self.ready + self.cloud_work
         workers = int(self.count.sum()) if len(self.rows) else 0
         alone = max([self.ready, *self.first.tolist()]) + 1
-        waves = -(-self.job.chunks // max(1, workers)) if workers else 1
+        waves = -(-self.job.chunks // max(1, workers or self.limit or self.job.chunks))
         tail = alone + waves * max(self.work, self.cloud_work)
         return max(0, self.oracle.last - self.job.arrival + 1) + tail
 
@@ -144,7 +149,7 @@ class JobView:
             if residual is not None:
                 left = np.full(self.length, np.inf)
                 self._fill(left, residual, base)
-                self.room[server] = np.floor(np.minimum.accumulate(left) / gb + 1e-9)
+                self.room[server] = chunks_that_fit(np.minimum.accumulate(left), gb)
 
     def no_migration(self) -> Response | None:
         """Chunks stay on their workers."""

@@ -18,6 +18,7 @@ out altogether.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -34,6 +35,8 @@ from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.rows import Rows, RowSet, Vector
 
 ORACLE_ROWS = ("servers",)
+CANCELLED = 1e-2
+"""Share of the rounding allowance for numbers that may cancel: 1e-11 of each."""
 NODE_LIMIT = 2_000
 """Nodes of one job's slot; beyond it the bound of the open nodes is used."""
 BROKER = "broker"
@@ -83,6 +86,7 @@ class MlbrokerOracle(BlockOracle):
         )
         weights = instance.weights
         self._unit = weights[1] * instance.unit_price
+        self._discounted = weights[1] * instance.discounted_price
         self._gain = weights[1] * (instance.unit_price - instance.discounted_price)
         self._fee = weights[1] * instance.tier_fee
         self._launch = weights[2] * instance.deployment
@@ -115,32 +119,50 @@ class MlbrokerOracle(BlockOracle):
         return self._job(block, arrays["discount"], arrays["deployment"])
 
     def _job(self, job: int, discount: Floats, deployment: Floats) -> Response:
+        record = self.instance.jobs[job]
+        first, last = record.arrival - 1, record.departure
+        value, _, workers, ps = self._priced(job, discount, deployment)
+        bought = discount[:, :, job, first:last] < self._gain[:, :, None]  # (R, K, life)
+        launched = deployment[:, job, first:last] > float(self._launch[job])
+        objective, rows, amounts = self._cost_of(job, workers, ps, bought, launched)
+        return Response(value, objective, rows, amounts, Plan(workers, ps))
+
+    def _priced(
+        self, job: int, discount: Floats, deployment: Floats
+    ) -> tuple[float, float, Ints, Ints]:
+        """Least cost of a job at prices, the size of what was summed for it, workers and PSs.
+
+        A slot's search keeps flows to 1e-14 of the data, at a price of at most `dearest`; a
+        difference of prices is right to 1e-16 of them. Both are in the size, with some room.
+        """
         instance, record = self.instance, self.instance.jobs[job]
         first, last = record.arrival - 1, record.departure
         worker, server = instance.worker_demand[job], instance.ps_demand[job]
         capacity = float(instance.capacity[job])
         talk = instance.exchange[job] * self._distance
         launch = float(self._launch[job])
-        value = 0.0
+        arcs = self._arcs[job]
+        far = float(arcs[np.isfinite(arcs)].max()) + float(talk.max()) / capacity
+        terms, size = [], 0.0
         workers = np.zeros((last - first, len(instance.datacenters)), dtype=np.int64)
         ps = np.zeros(last - first, dtype=np.int64)
         mu = deployment[:, job]
         for t in range(first, last):
-            gain = np.maximum(0.0, self._gain - discount[:, :, job, t])
-            price = self._unit - gain
+            price = np.minimum(self._unit, self._discounted + discount[:, :, job, t])
             later = mu[:, t + 1] if t + 1 < last else 0.0
             presence = mu[:, t] - later
-            value += float(np.minimum(presence, 0.0).sum())
-            value += float(np.minimum(launch - mu[:, t], 0.0).sum())
+            terms += np.minimum(presence, 0.0).tolist()
+            terms += np.minimum(launch - mu[:, t], 0.0).tolist()
+            each, used = price @ worker, np.maximum(presence, 0.0)
             _, bound, workers[t - first], ps[t - first] = best_placement(
-                instance.data[job, t], capacity, instance.workers_needed[job, t], price @ worker,
-                price @ server, talk, self._arcs[job], np.maximum(presence, 0.0), NODE_LIMIT,
+                instance.data[job, t], capacity, instance.workers_needed[job, t], each,
+                price @ server, talk, arcs, used, NODE_LIMIT,
             )  # fmt: skip
-            value += bound
-        bought = discount[:, :, job, first:last] < self._gain[:, :, None]  # (R, K, life)
-        launched = mu[:, first:last] > launch
-        objective, rows, amounts = self._cost_of(job, workers, ps, bought, launched)
-        return Response(value, objective, rows, amounts, Plan(workers, ps))
+            terms.append(bound)
+            dearest = far + float(each.max() + used.max()) / capacity
+            size += bound + CANCELLED * float((mu[:, t] + later).sum() + launch)
+            size += CANCELLED * dearest * float(instance.data[job, t].sum() + capacity)
+        return math.fsum(terms), size + math.fsum(map(abs, terms)), workers, ps
 
     def _cost_of(
         self, job: int, workers: Ints, ps: Ints, bought: Any, launched: Any, keeps: bool = False
@@ -243,6 +265,21 @@ class MlbrokerOracle(BlockOracle):
                 zip(response.plan.workers, response.plan.ps, strict=True)
             )
         ]
+
+    def bound(self, prices: Vector) -> float:
+        """Bound at `prices`, rounded outward by the size of all that was summed or cancelled."""
+        arrays = self.rows.unpack(prices)
+        discount, deployment = arrays["discount"], arrays["deployment"]
+        jobs = range(len(self.instance.jobs))
+        priced = [self._priced(job, discount, deployment)[:2] for job in jobs]
+        earned = np.einsum("rkjt,jtk->trk", discount, self._most)
+        terms = np.minimum(0.0, self._fee - earned)[earned > 0]
+        fees = (self._unit + self._discounted) * self.instance.threshold
+        size = np.abs(terms).sum() + CANCELLED * (earned + fees * (earned > 0)).sum()
+        return self.round_outward(
+            [*terms.tolist(), *(value for value, _ in priced)],
+            float(size) + math.fsum(size_ for _, size_ in priced),
+        )
 
     def responses(self, prices: Vector) -> Sequence[Response | None]:
         """Best responses of all blocks."""

@@ -14,8 +14,8 @@ from hindsched.instances.logs.api import finish, say_capacity
 from hindsched.instances.logs.capacity import Capacity
 from hindsched.instances.logs.frame import frame_chunk, frame_reading
 from hindsched.instances.logs.log import FORMULATIONS, Log
-from hindsched.instances.logs.source import free_memory
 from hindsched.instances.logs.times import MISSING
+from hindsched.instances.source import free_memory
 
 ELASTIC = FORMULATIONS[-1]
 BYTES_A_JOB = 2000

@@ -5,13 +5,20 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 
-.PHONY: bench test lint notebooks wheel solvers clean
+COUNT ?= 3000
+SEED ?= 1
+
+.PHONY: bench test second-opinion lint notebooks wheel solvers clean
 
 bench: $(VENV)/.installed
 	$(BIN)/hindsched bench small
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
+
+# The package against a second statement of every family's problem, on COUNT random instances each.
+second-opinion: $(VENV)/.installed-dev
+	SECOND_OPINION=$(COUNT) SEED=$(SEED) $(BIN)/python -m pytest -n 2 -q tests/second_opinion
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check

@@ -1,0 +1,301 @@
+"""The package against a second, independent statement of each family's printed problem.
+
+On random tiny instances (`instances.py`) the optimum of the second statement (`oasis.py`, ...,
+solved by HiGHS alone and polished exactly in `milp.py`) must agree with whatever the package says:
+
+1. its optimal schedule is feasible for the package and the kernel, at the same objective;
+2. no bound from random prices lies on the wrong side of it, in any layout of the rows, neither the
+   fast path's nor the kernel's;
+3. what `solve` finds is not better, its bound is on the right side, and an optimum is equal;
+4. so are the bounds of the certificates and trees that the engines write.
+
+``SECOND_OPINION`` is the number of instances a family (``make second-opinion``: 3,000), ``SEED``
+the first of them. The second statement imports nothing of the package; only this file does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import random
+from collections import Counter
+from copy import deepcopy
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hindsched as hs
+from hindsched.kernel import reading
+from hindsched.solvers.bounds.tree_certificate import certify_tree
+from hindsched.solvers.certificate import certify, row_layouts
+from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.pricing.decisions import NEVER, Decision, Feature
+from tests.second_opinion import instances
+from tests.second_opinion.milp import NotPolishedError, Optimum, read
+
+COUNT = int(os.environ.get("SECOND_OPINION", "300"))
+FIRST = int(os.environ.get("SEED", "0")) * 1_000_000
+CHUNK = 50
+SOLVED = 20
+"""Every so many-th instance is solved by the package too."""
+PRICES = 2
+"""Random price vectors a problem."""
+TREES = ("oasis", "batchsched", "astraea")
+ROUNDING = Fraction(1, 10**9)
+"""Relative rounding of a float that the package reports without proving it."""
+UTILITIES = Fraction(1, 10**40)
+"""Relative error of the second statement's sigmoids and powers."""
+
+
+class Case:
+    """One instance and what the second statement says of it."""
+
+    def __init__(self, family: str, seed: int, folder: Path) -> None:
+        self.family, self.seed = family, seed
+        self.path = folder / f"{family}-{seed}.json"
+        instances.write(family, seed, self.path)
+        self.data = read(self.path)
+        self.module = importlib.import_module(f"tests.second_opinion.{family}")
+        self.kernel = importlib.import_module(f"hindsched.kernel.{family}")
+        self.random = random.Random(seed)
+        self.counts: Counter[str] = Counter()
+        self.latest = ""
+
+    def check(self, solve: bool) -> Counter[str]:
+        """Compare everything, formulation by formulation."""
+        refusal = self.refusal()
+        if refusal is not None:
+            for formulation in self.module.FORMULATIONS:
+                optimum = self.module.Statement(self.data, formulation).program.optimum()
+                assert optimum.value is None, f"refused: {refusal}"
+            self.counts["refused"] += 1
+            return self.counts
+        self.read_exactly = reading.load(str(self.path))[0]
+        problems: dict[Any, list[str]] = {}
+        for formulation in self.module.FORMULATIONS:
+            problems.setdefault(self.kernel.FORMULATIONS[formulation], []).append(formulation)
+        for formulations in problems.values():
+            formulation = self.random.choice(formulations)  # ways to write down one problem
+            statement = self.module.Statement(self.data, formulation)
+            try:
+                optimum = statement.program.optimum()
+            except NotPolishedError:
+                self.counts["not polished"] += 1
+                continue
+            self.counts["infeasible" if optimum.value is None else "optima"] += 1
+            if optimum.value is not None:
+                self.own_schedule(statement, formulation, optimum)
+            self.random_prices(formulation, optimum)
+            if instances.Numbers(self.family, self.seed).temper in instances.PLAIN:
+                self.random_tree(formulation, optimum)
+                if solve and optimum.value is not None:
+                    self.solved(formulation, optimum)
+        return self.counts
+
+    def refusal(self) -> hs.InputError | None:
+        """Read the instance; say why the package refuses it, if it does."""
+        try:
+            self.instance = hs.read(self.path)
+        except hs.InputError as refused:
+            return refused
+        return None
+
+    # 1 ------------------------------------------------------------------------------------------
+
+    def own_schedule(self, statement: Any, formulation: str, optimum: Optimum) -> None:
+        """The package accepts the second statement's schedule, at its objective."""
+        file = {
+            "format": "hindsched-solution/1", "family": self.family, "instance": self.instance.name,
+            "instance_sha256": self.instance.sha256(), "formulation": formulation,
+            "objective": float(optimum.value), "produced_by": {},
+            "jobs": statement.jobs(optimum.point),
+        }  # fmt: skip
+        path = self.path.with_suffix(".solution.json")
+        path.write_text(json.dumps(file))
+        solution = hs.read_solution(path, self.instance)
+        assert solution.violations() == [], f"{formulation}: {solution.violations()}"
+        off = abs(Fraction(solution.objective()) - optimum.value)
+        assert off <= ROUNDING * max(abs(optimum.value), self.worth()), (
+            f"{formulation}: {solution.objective()} is {float(optimum.value)}"
+        )
+        found = self.kernel_accepts(path, optimum)
+        off = max(found.low - optimum.value, optimum.value - found.high)
+        room = optimum.slack + UTILITIES * max(abs(optimum.value), self.worth())
+        assert off <= room, f"kernel: {found}"
+
+    def kernel_accepts(self, path: Path, optimum: Optimum) -> Any:
+        """The kernel finds a file feasible and the objective not better than the optimum."""
+        data, _ = reading.load(str(path))
+        checked = self.kernel.check(deepcopy(self.read_exactly), data)
+        assert not checked.violations, f"{checked.violations}: {path}"
+        objective = checked.objective
+        worst = objective.low if self.maximising else objective.high
+        assert not self.beyond(worst, optimum, UTILITIES), f"kernel: {objective}: {path}"
+        return objective
+
+    def worth(self) -> Fraction:
+        """Largest number in a utility: it may cancel against others."""
+        numbers = [v for job in self.data["jobs"] for v in job.get("utility", {}).values()]
+        return max((abs(v) for v in numbers if not isinstance(v, str)), default=Fraction(0))
+
+    # 2 ------------------------------------------------------------------------------------------
+
+    def random_prices(self, formulation: str, optimum: Optimum) -> None:
+        """Bounds from random prices lie on the right side of the optimum."""
+        layout = self.random.choice(row_layouts(self.family))
+        oracle = build_oracle(self.instance, formulation, rows=layout)
+        for _ in range(PRICES):
+            prices = self.prices(oracle, optimum)
+            try:
+                certificate = certify(oracle, prices)
+            except hs.SolveFailed:
+                assert optimum.value is None, f"{formulation}, {layout}: no schedule"
+                self.counts["no schedule"] += 1
+                continue
+            self.bounded(certificate.to_dict(), certificate.bound, optimum)
+
+    def random_tree(self, formulation: str, optimum: Optimum) -> None:
+        """A tree of random splits with random prices at its leaves is a bound, too."""
+        layouts = [
+            oracle
+            for name in row_layouts(self.family)
+            if (oracle := build_oracle(self.instance, formulation, rows=name)).features
+        ]
+        if not layouts:
+            return
+        oracle = self.random.choice(layouts)
+        leaves: list[tuple[list[Decision], Any]] = []
+        self.grow(oracle, optimum, [], leaves)
+        try:
+            certificate = certify_tree(oracle, leaves)
+        except hs.SolveFailed:
+            assert optimum.value is None, f"{formulation}: no leaf has a schedule"
+            self.counts["no schedule"] += 1
+            return
+        self.counts["trees"] += 1
+        self.bounded(certificate.to_dict(), certificate.bound, optimum)
+
+    def grow(
+        self, oracle: Any, optimum: Optimum, decisions: list[Decision], leaves: list[Any]
+    ) -> None:
+        """Split at random, up to three times on a path."""
+        if len(decisions) == 3 or (decisions and self.random.random() < 0.3):
+            leaves.append((decisions, self.prices(oracle, optimum)))
+            return
+        block = self.random.randrange(len(self.instance.jobs))
+        name = self.random.choice(list(oracle.features))
+        labels = [labels for _, labels in oracle.features[name]]
+        feature = Feature(name, tuple(self.random.randrange(len(known)) for known in labels))
+        most = self.random.randint(0, self.instance.horizon if name == "completion" else 2)
+        if name == "completion" and self.instance.sense == "max" and self.random.random() < 0.5:
+            most = NEVER - 1  # whether it is admitted
+        for side in (
+            Decision.at_most(block, feature, most),
+            Decision.at_least(block, feature, most + 1),
+        ):
+            self.grow(oracle, optimum, [*decisions, side], leaves)
+
+    def prices(self, oracle: Any, optimum: Optimum) -> Any:
+        """Draw prices: about what an optimum is worth to a row, few, whole, or far too high."""
+        rows = oracle.rows
+        worth = abs(float(optimum.value or 1)) / max(1, rows.size) or 1.0
+        draw = np.random.default_rng(self.random.randrange(2**32))
+        style = self.random.randrange(4)
+        prices = draw.random(rows.size) * worth / np.maximum(np.abs(rows.capacity), 1e-12)
+        if style == 0:
+            prices = draw.integers(0, 4, rows.size).astype(float)
+        elif style == 1 and self.family != "mlbroker":
+            prices *= 10.0 ** draw.uniform(-3, 6)
+        prices *= draw.random(rows.size) < self.random.choice((0.1, 0.5, 1.0))
+        return np.minimum(prices, 1e18)
+
+    def bounded(self, file: dict[str, Any], bound: float, optimum: Optimum) -> None:
+        """A bound of the fast path, and the kernel's of the same file, are on the right side."""
+        self.counts["bounds"] += 1
+        self.latest = json.dumps(file)
+        assert self.right_side(Fraction(bound), optimum), f"fast path: {bound!r}"
+        exact, data = deepcopy(self.read_exactly), json.loads(self.latest, parse_float=Fraction)
+        try:
+            proven = self.kernel.bound(exact, data, lambda *_: None)
+        except reading.Refused as refused:
+            if optimum.value is None and "schedule" in str(refused):
+                self.counts["no schedule"] += 1
+                return
+            raise AssertionError(f"kernel: {refused}") from refused
+        outer = proven.high if self.maximising else proven.low
+        assert self.right_side(outer, optimum), f"kernel: {float(outer)!r}"
+
+    # 3, 4 ---------------------------------------------------------------------------------------
+
+    def solved(self, formulation: str, optimum: Optimum) -> None:
+        """What `solve` says is right, and so are its certificates."""
+        assert optimum.value is not None
+        methods = ["auto"]
+        if self.family in TREES and formulation.split(",")[-1] != "literal":
+            methods.append("tree")
+        for method in methods:
+            result = hs.solve(
+                self.instance,
+                method=method,
+                formulation=formulation,
+                options={"time_limit": 20},
+            )
+            self.counts[f"{method} {result.status}"] += 1
+            assert result.status in ("optimal", "feasible"), f"{method}: {result.status}"
+            assert result.solution.violations() == []
+            objective = Fraction(result.objective)
+            assert not self.beyond(objective, optimum, ROUNDING), f"{method}: {result.objective}"
+            if result.status == "optimal":
+                gap = Fraction(2, 10**6) * abs(optimum.value) + optimum.slack
+                assert abs(objective - optimum.value) <= gap, f"{method}: {result.objective}"
+            if result.bound is not None:
+                bound = Fraction(result.bound) + self.sign * ROUNDING * abs(optimum.value)
+                assert self.right_side(bound, optimum), f"{method}: bound {result.bound}"
+            if result.certificate is not None:
+                file = result.certificate.to_dict()
+                self.bounded(file, result.certificate.bound, optimum)
+            hs.write_solution(result.solution, self.path.with_suffix(".solved.json"))
+            self.kernel_accepts(self.path.with_suffix(".solved.json"), optimum)
+
+    # sides --------------------------------------------------------------------------------------
+
+    @property
+    def maximising(self) -> bool:
+        return bool(self.instance.sense == "max")
+
+    @property
+    def sign(self) -> int:
+        return 1 if self.maximising else -1
+
+    def right_side(self, bound: Fraction, optimum: Optimum) -> bool:
+        """Whether a bound is not passed by the value of a feasible point: no tolerance here."""
+        if optimum.value is None:
+            return True
+        return self.sign * (bound - optimum.value) >= -UTILITIES * abs(optimum.value)
+
+    def beyond(self, objective: Fraction, optimum: Optimum, rounding: Fraction) -> bool:
+        """Whether an objective is better than any that the second statement leaves possible."""
+        assert optimum.value is not None
+        room = optimum.slack + rounding * abs(optimum.value)
+        return self.sign * (objective - optimum.value) > room
+
+
+@pytest.mark.parametrize("family", instances.FAMILIES)
+@pytest.mark.parametrize("start", range(0, COUNT, CHUNK))
+def test_agrees(family: str, start: int, tmp_path: Path) -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(FIRST + start, FIRST + min(start + CHUNK, COUNT)):
+        case = Case(family, seed, tmp_path)
+        try:
+            counts += case.check(solve=seed % SOLVED == 0)
+        except AssertionError as error:
+            latest = tmp_path / f"{family}-{seed}.latest.json"
+            latest.write_text(case.latest)
+            raise AssertionError(f"{case.path}, certificate {latest}: {error}") from None
+    print(family, start, dict(counts))
+    assert counts["optima"] >= CHUNK // 3
+    assert counts["not polished"] <= CHUNK // 25

@@ -26,10 +26,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 from hindsched.instances.modes import Modes, units
+from hindsched.models import algebra as pyo
 from hindsched.models.declared import Symbol
 from hindsched.solutions.window_placing import WindowCluster, hosts, num_ps
 from hindsched.solutions.window_row import WindowRow

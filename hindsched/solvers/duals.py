@@ -19,17 +19,16 @@ an inequality is never negative whatever the sense: `shadow_prices_of_multiplier
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from pyomo.common.collections import ComponentMap
 
 from hindsched.solvers.answer import Vector
 
 
-def shadow_prices(sign: int, components: Sequence[Any], duals: Vector) -> Mapping[Any, float]:
-    """Map each Pyomo component to its shadow price in the model's own sense.
+class ShadowPrices(Mapping[Any, float]):
+    """Shadow prices by component: it is looked up as the object that it is.
 
     Parameters
     ----------
@@ -41,10 +40,34 @@ def shadow_prices(sign: int, components: Sequence[Any], duals: Vector) -> Mappin
     duals : ndarray
         Derivatives of the minimised objective.
     """
-    prices: ComponentMap = ComponentMap()
-    for component, dual in zip(components, (sign * duals).tolist(), strict=True):
-        prices[component] = prices.get(component, 0.0) + dual
-    return prices
+
+    def __init__(self, sign: int, components: Sequence[Any], duals: Vector) -> None:
+        self._sign, self._components, self._duals = sign, components, duals
+        self._by_id: dict[int, float] | None = None
+
+    @property
+    def _prices(self) -> dict[int, float]:
+        if self._by_id is None:
+            found: dict[int, float] = {}
+            duals = (self._sign * self._duals).tolist()
+            for component, dual in zip(self._components, duals, strict=True):
+                key = id(component)
+                found[key] = found[key] + dual if key in found else dual
+            self._by_id = found
+        return self._by_id
+
+    def __getitem__(self, component: Any) -> float:
+        return self._prices[id(component)]
+
+    def __iter__(self) -> Iterator[Any]:
+        seen: set[int] = set()
+        for component in self._components:
+            if id(component) not in seen:
+                seen.add(id(component))
+                yield component
+
+    def __len__(self) -> int:
+        return len(self._prices)
 
 
 def shadow_prices_of_multipliers(sense: str, kind: str, multipliers: Vector) -> Vector:

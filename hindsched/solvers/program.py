@@ -27,7 +27,7 @@ from hindsched.solvers.backends.standard_form import (
     TriviallyInfeasibleError,
     compile_program,
 )
-from hindsched.solvers.duals import shadow_prices
+from hindsched.solvers.duals import ShadowPrices
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.status import Status, StoppedBy
 
@@ -113,15 +113,63 @@ def solve_program(
     try:
         program = compile_program(model)
     except TriviallyInfeasibleError as error:
-        _clear_all(model)
-        return ProgramResult(
-            Status.INFEASIBLE,
-            StoppedBy.INFEASIBLE,
-            seconds=time.perf_counter() - started,
-            backend="checked before the solver",
-            details={"constraint": str(error)},
-        )
+        return _trivially_infeasible(model, error, started)
     return _solve_compiled(program, None, options, started, start, want_duals, on_progress)
+
+
+def _trivially_infeasible(model: Any, error: Exception, started: float) -> ProgramResult:
+    _clear_all(model)
+    return ProgramResult(
+        Status.INFEASIBLE,
+        StoppedBy.INFEASIBLE,
+        seconds=time.perf_counter() - started,
+        backend="checked before the solver",
+        details={"constraint": str(error)},
+    )
+
+
+class Solver:
+    """One HiGHS for a row of programs, each solved once.
+
+    Parameters
+    ----------
+    options : SolveOptions
+        As for `solve_program`, for every program; another solver than HiGHS is called anew.
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> solver = Solver(SolveOptions())
+    >>> for most in (1, 2):
+    ...     model = pyo.ConcreteModel()
+    ...     model.x = pyo.Var(bounds=(0, 3))
+    ...     model.most = pyo.Constraint(expr=model.x <= most)
+    ...     model.worth = pyo.Objective(expr=model.x, sense=pyo.maximize)
+    ...     print(solver.solve(model).objective)
+    1.0
+    2.0
+    """
+
+    def __init__(self, options: SolveOptions) -> None:
+        self.options = options
+        self._highs: HighsProgram | None = None
+
+    def solve(self, model: Any, *, start: bool = False, want_duals: bool = False) -> ProgramResult:
+        """Solve a model as `solve_program` does."""
+        started = time.perf_counter()
+        if self.options.solver != "highs":
+            return solve_program(model, self.options, start=start, want_duals=want_duals)
+        try:
+            program = compile_program(model)
+        except TriviallyInfeasibleError as error:
+            return _trivially_infeasible(model, error, started)
+        if not program.columns or not program.rows:
+            self._highs = None
+        elif self._highs is None:
+            self._highs = HighsProgram(program, self.options)
+        else:
+            self._highs.replace(program)
+        return _solve_compiled(program, self._highs, self.options, started, start, want_duals, None)
 
 
 class PersistentProgram:
@@ -422,8 +470,8 @@ def _conclude(
         status = Status.OPTIMAL if closed else Status.FEASIBLE
     duals = reduced = None
     if want_duals and answer.row_duals is not None and answer.column_duals is not None:
-        duals = shadow_prices(sign, program.rows, answer.row_duals)
-        reduced = shadow_prices(sign, program.columns, answer.column_duals)
+        duals = ShadowPrices(sign, program.rows, answer.row_duals)
+        reduced = ShadowPrices(sign, program.columns, answer.column_duals)
     return ProgramResult(
         status, stopped_by, True, objective, bound, duals, reduced, details=details, **common
     )

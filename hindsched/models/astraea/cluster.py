@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
+from hindsched.models import algebra as pyo
 from hindsched.models.astraea.printed import PRINTED_SYMBOLS, REVENUE
 from hindsched.models.declared import Symbol
 from hindsched.models.windows import WINDOW_SYMBOLS, BlockNumbers, WindowBlock

@@ -24,12 +24,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 from hindsched.errors import InputError
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.astraea.modes import modes
+from hindsched.models import algebra as pyo
 from hindsched.models.astraea.cluster import (
     BLOCK,
     SYMBOLS,

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.astraea.modes import durations, most_workers
+from hindsched.models import algebra as pyo
 from hindsched.models.declared import Symbol
 from hindsched.solutions.astraea.solution import AstraeaRow, AstraeaSolution
 

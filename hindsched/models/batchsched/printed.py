@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import durations
 from hindsched.instances.modes import units
+from hindsched.models import algebra as pyo
 from hindsched.models.declared import Symbol
 from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution
 

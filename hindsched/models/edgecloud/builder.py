@@ -5,9 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-import pyomo.environ as pyo
-
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.models import algebra as pyo
 from hindsched.models.edgecloud.side_rows import may_wait_in_cloud
 from hindsched.solutions.edgecloud.past import Past
 
@@ -64,7 +63,11 @@ class ProgramBuilder(ABC):
         self.variables(m)
         self.zeta_and_unfinished(m)
         self.constraints(m)
-        constant = sum(self.known_until[j] - self.arrival[j] + 1 for j in self.jobs)
+        ends = {j: self.known_until[j] for j in self.jobs}
+        for run in self.past.rows:  # a locked job's time is decided
+            if run.job not in self.known_until:
+                ends[run.job] = max(ends.get(run.job, 0), run.last)
+        constant = sum(end - self.arrival[j] + 1 for j, end in ends.items())
         m.objective = pyo.Objective(
             expr=pyo.quicksum(m.C.values()) + float(constant),
             doc="(2) total completion time of the jobs",

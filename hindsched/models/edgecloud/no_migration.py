@@ -21,9 +21,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyomo.environ as pyo
-
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.models import algebra as pyo
 from hindsched.models.edgecloud.builder import ProgramBuilder
 from hindsched.models.edgecloud.side_rows import (
     add_parameter_servers,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pyomo.environ as pyo
-
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.models import algebra as pyo
 from hindsched.models.edgecloud.side_rows import may_wait_in_cloud
 from hindsched.solutions.edgecloud.past import Past
 from hindsched.solutions.edgecloud.runs import ChunkRun

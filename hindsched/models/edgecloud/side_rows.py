@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import pyomo.environ as pyo
-
 from hindsched.instances.base import exactly
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.models import algebra as pyo
 from hindsched.solutions.edgecloud.past import Past
 
 Parts = Mapping[int, list[tuple[Any, float]]]

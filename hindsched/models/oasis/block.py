@@ -33,10 +33,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
+from hindsched.models import algebra as pyo
 
 Form = Literal["strong", "cumulative", "printed"]
 FORMS: tuple[Form, ...] = ("strong", "cumulative", "printed")

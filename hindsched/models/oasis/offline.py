@@ -27,10 +27,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.models import algebra as pyo
 from hindsched.models.base import Commitments, Duals, OfflineProgram, choose_form
 from hindsched.models.oasis.block import FORMS as WRITINGS
 from hindsched.models.oasis.block import Domains, Form, add_job

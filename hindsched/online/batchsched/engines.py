@@ -33,6 +33,7 @@ class BatchschedDualPrice(DualPrice):
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster and prices 0."""
         self._slots = max(8, environment.cluster.horizon)
+        self._last = 0
         super().start(environment)
 
     def build_oracle(self, cluster: Instance, formulation: str) -> BlockOracle:
@@ -44,7 +45,7 @@ class BatchschedDualPrice(DualPrice):
         """Lay out enough slots for the arrivals to run one after the other behind all others."""
         cluster = self._environment.cluster
         assert isinstance(cluster, BatchschedInstance)
-        last = max((row["to"] for rows in self._rows.values() for row in rows), default=0)
+        last = self._last
         longest = sum(int(modes(cluster, job).duration.max()) for job in arrivals)
         self._grow(max(slot, last + 1) + longest)
         return super().step(slot, arrivals)
@@ -54,6 +55,7 @@ class BatchschedDualPrice(DualPrice):
         while True:
             rows = super()._respond(oracle, block)
             if rows is not None:
+                self._last = max([self._last, *(row["to"] for row in rows)])
                 return rows
             self._grow(2 * self._slots)
             oracle = self.build_oracle(oracle.instance, oracle.formulation)

@@ -12,13 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hindsched.instances.base import Instance
-from hindsched.models.base import Commitments, offline_program
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle, build_oracle
 from hindsched.solvers.pricing.rows import Vector
-from hindsched.solvers.program import solve_program
+from hindsched.solvers.rolling import RollingProgram
 
 
 class DualPrice(OnlineAlgorithm):
@@ -41,9 +40,9 @@ class DualPrice(OnlineAlgorithm):
         self._prices = 0.0 * oracle.rows.capacity
         self._residual = oracle.rows.capacity.copy()
         self._layout = oracle.rows
-        self._seen: tuple[Any, ...] = ()
-        self._rows: dict[str, list[Assignment]] = {}
-        self._rejected: set[str] = set()
+        self._rolling = RollingProgram(
+            environment.cluster, environment.formulation, relax=True, options=self.options
+        )
         self._without_duals = 0
         self._relaxations = 0
 
@@ -51,8 +50,7 @@ class DualPrice(OnlineAlgorithm):
         """Solve the relaxation once for all arrivals of the slot, then let each job respond."""
         if not arrivals:
             return Decision()
-        self._seen += arrivals
-        self._post_prices(slot)
+        self._post_prices(slot, arrivals)
         oracle = self.build_oracle(
             self._environment.cluster.with_jobs(arrivals), self._environment.formulation
         )
@@ -64,28 +62,19 @@ class DualPrice(OnlineAlgorithm):
                 rejected.append(job.name)
             else:
                 new[job.name] = rows
-        self._rows.update(new)
-        self._rejected.update(rejected)
+        self._rolling.commit(new, whole=new, rejected=rejected)
         return Decision(new, tuple(new), tuple(rejected))
 
-    def _post_prices(self, slot: int) -> None:
+    def _post_prices(self, slot: int, arrivals: tuple[Any, ...]) -> None:
         """Post the capacity duals of the relaxation with everything decided so far fixed."""
-        known = self._environment.cluster.with_jobs(self._seen)
-        commitments = Commitments(
-            now=slot,
-            assignments=self._rows,
-            locked=frozenset(self._rows),
-            rejected=frozenset(self._rejected),
-        )
-        program = offline_program(
-            known, self._environment.formulation, relax=True, commitments=commitments
-        )
-        result = solve_program(program.model, self.options, want_duals=True)
+        self._rolling.add(arrivals)
+        self._rolling.advance(slot)
+        prices = self._rolling.solve().prices
         self._relaxations += 1
-        if result.duals is None:
+        if prices is None:
             self._without_duals += 1
             return
-        self._prices = self.lay_out(program.capacity_prices(result.duals))
+        self._prices = self.lay_out(prices)
 
     def build_oracle(self, cluster: Instance, formulation: str) -> BlockOracle:
         """Oracle over the jobs of `cluster` with one linking row a server."""

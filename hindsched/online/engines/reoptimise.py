@@ -12,12 +12,11 @@ import numpy as np
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, family_module
-from hindsched.models.base import Commitments, model_module, offline_program
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle, build_oracle
-from hindsched.solvers.program import solve_program
+from hindsched.solvers.rolling import RollingProgram
 from hindsched.solvers.status import Status
 
 
@@ -41,8 +40,9 @@ class Reoptimise(OnlineAlgorithm):
         """Begin with no jobs and no plan."""
         self._environment = environment
         self._dynamics = family_module("online", environment.cluster.family, "dynamics")
-        self._seen: tuple[Any, ...] = ()
-        self._given: dict[str, list[Assignment]] = {}
+        self._rolling = RollingProgram(
+            environment.cluster, environment.formulation, options=self.options
+        )
         self._locked: set[str] = set()
         self._plan: dict[str, list[Assignment]] = {}
         self._considered: set[str] = set()
@@ -51,7 +51,7 @@ class Reoptimise(OnlineAlgorithm):
     def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
         """Plan again if jobs arrived; give out what the plan promises from this slot on."""
         if arrivals:
-            self._seen += arrivals
+            self._rolling.add(arrivals)
             self._plan_again(slot)
         new: dict[str, list[Assignment]] = {}
         for name, rows in self._plan.items():
@@ -60,33 +60,26 @@ class Reoptimise(OnlineAlgorithm):
             promised, whole_job = self._dynamics.promised_rows(rows, slot)
             if promised:
                 new[name] = promised
-                self._given.setdefault(name, []).extend(promised)
             if whole_job:
                 self._locked.add(name)
+        self._rolling.commit(new, whole=self._locked & set(new))
         return Decision(new, tuple(new))
 
     def _plan_again(self, slot: int) -> None:
         """Solve over the known jobs; the start keeps the present plan and adds the new jobs."""
-        module = model_module(self._environment.cluster.family)
-        known = self._environment.cluster.with_jobs(self._seen)
-        formulation = self._environment.formulation
-        commitments = Commitments(now=slot, assignments=self._given, locked=frozenset(self._locked))
-        program = offline_program(
-            known, formulation, commitments=commitments, **getattr(module, "ON_SERVERS", {})
-        )
-        start = program.incumbent or self._extended_plan(known)
-        if start is not None:
-            program.load(start)
-        result = solve_program(program.model, self.options, start=start is not None)
-        if result.status == Status.INFEASIBLE:
+        rolling = self._rolling
+        rolling.advance(slot)
+        step = rolling.solve(lambda: self._extended_plan(rolling.instance))
+        if step.result.status == Status.INFEASIBLE:
             rule = "no plan serves all known jobs with what is done and given out"
-            raise SolveFailed(f"reoptimise in slot {slot} of {known.name}: {rule}")
+            name = self._environment.cluster.name
+            raise SolveFailed(f"reoptimise in slot {slot} of {name}: {rule}")
         self._counts["solves"] += 1
-        self._counts["limits_reached"] += result.stopped_by == "time_limit"
-        solution = program.extract() if result.has_point else None
+        self._counts["limits_reached"] += step.result.stopped_by == "time_limit"
+        solution = step.plan
         if solution is None:
             self._counts["solves_without_plan"] += 1
-            solution = start
+            solution = step.started_from
         if solution is not None:
             self._plan = solution.assignments()
 
@@ -100,7 +93,8 @@ class Reoptimise(OnlineAlgorithm):
         oracle = build_oracle(known, formulation, rows="servers")
         if type(oracle).assignments is BlockOracle.assignments:
             return None
-        plan = dict(self._plan)
+        names = {job.name for job in known.jobs}
+        plan = {name: rows for name, rows in self._plan.items() if name in names}
         residual = oracle.rows.capacity.copy()
         try:
             used = oracle.use_of(build_solution(known, plan, formulation)) if plan else []

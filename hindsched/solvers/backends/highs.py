@@ -124,6 +124,15 @@ class HighsProgram:
         if status == highspy.HighsStatus.kError:
             raise SolveFailed("HiGHS refuses the model")
 
+    def replace(self, program: LinearProgram) -> None:
+        """Take another program in place of the present one: the solver itself is kept."""
+        self.program = program
+        rules = UNSOUND_PRESOLVE_RULES if program.is_mixed_integer else 0
+        self.highs.setOptionValue("presolve_rule_off", rules)
+        self.highs.clearModel()
+        self._pass_model()
+        self._has_start = False
+
     def set_cost(self, cost: Vector, offset: float) -> None:
         """Replace the objective of the minimised form."""
         self.program.cost, self.program.offset = cost, offset
@@ -207,7 +216,8 @@ class HighsProgram:
         self._stop.clear()
         self._overrun = False
         lp = self.program
-        if not lp.is_mixed_integer and lp.matrix.nnz < INLINE_NONZEROS and time_limit is None:
+        patient = time_limit is None or time_limit >= GRACE_SECONDS
+        if not lp.is_mixed_integer and lp.matrix.nnz < INLINE_NONZEROS and patient:
             self.highs.run()
             return
         self._news = None

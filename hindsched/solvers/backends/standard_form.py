@@ -22,6 +22,7 @@ from pyomo.common.errors import (
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from hindsched.errors import SolveFailed
+from hindsched.models.recorder import Column, Linear, RecordedModel, Row
 from hindsched.solvers.answer import Vector
 
 ROW_TOLERANCE = 1e-6
@@ -152,6 +153,8 @@ def compile_program(model: pyo.ConcreteModel) -> LinearProgram:
     SolveFailed
         If the model is not linear or has several objectives.
     """
+    if isinstance(model, RecordedModel):
+        return compile_recorded(model)
     form = _standard_form(model)
     if len(form.objectives) > 1:
         raise SolveFailed(
@@ -185,6 +188,71 @@ def compile_program(model: pyo.ConcreteModel) -> LinearProgram:
     for variable in program.idle:
         _nearest_zero(variable)
     return program
+
+
+def compile_recorded(model: RecordedModel) -> LinearProgram:
+    """The same for a model that was recorded: its coefficients are there already."""
+    objective = model.objectives[0] if model.objectives else None
+    sign = -1 if objective is not None and objective.sense == pyo.maximize else 1
+    for position, column in enumerate(model.columns):
+        column.position = position
+    some_fixed = any(column.fixed for column in model.columns)
+    cost, offset = np.zeros(len(model.columns)), 0.0
+    if objective is not None:
+        terms, offset = _free_terms(objective.expr, some_fixed)
+        np.add.at(cost, [c.position for c, _ in terms], [a for _, a in terms])
+    rows: list[Row] = []
+    sides: list[tuple[float, float]] = []
+    sizes: list[int] = []
+    which: list[int] = []
+    data: list[float] = []
+    for row in model.rows:
+        terms, constant = _free_terms(row.relation.body, some_fixed)
+        low, high = row.relation.lower - constant, row.relation.upper - constant
+        if terms:
+            rows.append(row)
+            sides.append((low, high))
+            sizes.append(len(terms))
+            which.extend([column.position for column, _ in terms])
+            data.extend([coefficient for _, coefficient in terms])
+        elif low > ROW_TOLERANCE * max(1.0, abs(low)) or -high > ROW_TOLERANCE * max(1.0, -high):
+            raise TriviallyInfeasibleError(row.name)
+    used = cost != 0
+    used[which] = True
+    kept = np.flatnonzero(used)
+    columns = [model.columns[i] for i in kept.tolist()]
+    where = np.repeat(np.arange(len(rows)), sizes)
+    new = np.cumsum(used) - 1
+    matrix = sp.csc_array(
+        (np.array(data, dtype=float), (where, new[which])), shape=(len(rows), len(columns))
+    )
+    program = LinearProgram(
+        cost=sign * cost[kept],
+        offset=sign * offset,
+        matrix=matrix,
+        row_lower=np.array([low for low, _ in sides], dtype=float),
+        row_upper=np.array([high for _, high in sides], dtype=float),
+        lower=np.array([-np.inf if c.lb is None else c.lb for c in columns], dtype=float),
+        upper=np.array([np.inf if c.ub is None else c.ub for c in columns], dtype=float),
+        integer=np.array([c.integer for c in columns], dtype=bool),
+        columns=columns,
+        rows=rows,
+        idle=[c for c in model.columns if not used[c.position] and not c.fixed],
+        objective=None,
+        sign=sign,
+    )
+    for column in program.idle:
+        _nearest_zero(column)
+    return program
+
+
+def _free_terms(expression: Linear, some_fixed: bool) -> tuple[list[tuple[Column, float]], float]:
+    """Terms of the columns that are not fixed, and the constant with those that are."""
+    if not some_fixed:
+        return expression.terms, expression.constant
+    free = [(column, a) for column, a in expression.terms if not column.fixed]
+    fixed = sum(a * column.value for column, a in expression.terms if column.fixed)
+    return free, expression.constant + fixed
 
 
 def _standard_form(model: pyo.ConcreteModel) -> Any:

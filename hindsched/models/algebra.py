@@ -1,0 +1,48 @@
+"""What the formulations are written in: Pyomo, or the recorder that stands in for it.
+
+A formulation says ``from hindsched.models import algebra as pyo`` and uses it like
+``pyomo.environ``. Inside ``with recording()`` its variables and constraints are recorded at once
+(`recorder.py`) instead of becoming Pyomo components.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import pyomo.environ as _pyomo
+from pyomo.common.gc_manager import PauseGC
+
+RECORDER: dict[str, Any] = {}
+"""What replaces Pyomo's names while recording; filled by `recorder.py`."""
+_is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
+
+
+@contextmanager
+def recording() -> Iterator[None]:
+    """Record the formulations that are built inside."""
+    token = _is_recording.set(True)
+    try:
+        with (
+            PauseGC()
+        ):  # nothing here is garbage yet, and looking for it takes longer than the rules
+            yield
+    finally:
+        _is_recording.reset(token)
+
+
+def value(expression: Any, exception: bool = True) -> Any:
+    """Value of an expression of either kind."""
+    if hasattr(expression, "evaluate"):
+        return expression.evaluate()
+    return _pyomo.value(expression, exception=exception)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if _is_recording.get() and name in RECORDER:
+        return RECORDER[name]
+    return getattr(_pyomo, name)

@@ -1,0 +1,488 @@
+"""A recorder of linear rows that stands in for Pyomo while a formulation's rules run.
+
+Pyomo takes most of the time of a program that is solved once and thrown away, as an online
+algorithm does at every arrival: its expressions are trees that are built, walked and compiled. The
+recorder offers the part of Pyomo's interface that the formulations use (variables, rules, blocks,
+sums, comparisons) and writes down coefficients at once. The formulation is the same code:
+
+    with recording():
+        program = build_offline(instance, relax=True)   # program.model is a RecordedModel
+
+Only linear expressions can be recorded; anything else is a `TypeError`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar
+
+import pyomo.environ as pyo
+
+from hindsched.models import algebra
+from hindsched.models.algebra import recording
+
+__all__ = ["Column", "Linear", "RecordedModel", "Row", "recording"]
+
+INFINITY = float("inf")
+_WHOLE = (pyo.NonNegativeIntegers, pyo.Binary)
+_UNIT = (pyo.UnitInterval, pyo.Binary)
+
+
+class _Algebra:
+    """Arithmetic of columns and linear expressions."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def linear(self) -> Linear:
+        raise NotImplementedError  # pragma: no cover
+
+    def __add__(self, other: Any) -> Linear:
+        one, two = self.linear(), _linear(other)
+        return Linear(one.terms + two.terms, one.constant + two.constant)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Linear:
+        return _difference(self, other)
+
+    def __rsub__(self, other: Any) -> Linear:
+        return -1.0 * self + other
+
+    def __neg__(self) -> Linear:
+        return -1.0 * self
+
+    def __mul__(self, factor: Any) -> Linear:
+        own = self.linear()
+        return Linear([(c, factor * a) for c, a in own.terms], factor * own.constant)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: Any) -> Linear:
+        return self * (1.0 / divisor)
+
+    def __le__(self, other: Any) -> Relation:
+        if isinstance(other, _Algebra):
+            return Relation(_difference(self, other), -INFINITY, 0.0)
+        return Relation(self.linear(), -INFINITY, other)
+
+    def __ge__(self, other: Any) -> Relation:
+        if isinstance(other, _Algebra):
+            return Relation(_difference(self, other), 0.0, INFINITY)
+        return Relation(self.linear(), other, INFINITY)
+
+    def __eq__(self, other: object) -> Any:
+        if isinstance(other, _Algebra):
+            return Relation(_difference(self, other), 0.0, 0.0)
+        return Relation(self.linear(), other, other)
+
+
+class Column(_Algebra):
+    """One variable: as much of Pyomo's as programs and solvers use."""
+
+    __slots__ = ("fixed", "index", "integer", "lb", "local_name", "position", "ub", "value")
+    __hash__ = object.__hash__
+
+    def __init__(self, integer: bool, lb: float | None, ub: float | None, index: Any) -> None:
+        self.integer, self.lb, self.ub, self.index = integer, lb, ub, index
+        self.value: Any = None
+        self.fixed = False
+        self.local_name = ""
+        self.position = -1
+
+    @property
+    def name(self) -> str:
+        """Name with its index."""
+        return self.local_name if self.index is None else f"{self.local_name}[{self.index}]"
+
+    def linear(self) -> Linear:
+        """The column as an expression."""
+        return Linear([(self, 1.0)], 0.0)
+
+    def __mul__(self, factor: Any) -> Linear:
+        return Linear([(self, factor)], 0.0)
+
+    __rmul__ = __mul__
+
+    def fix(self, value: Any) -> None:
+        """Give it a value for good."""
+        self.value, self.fixed = value, True
+
+    def setlb(self, bound: float) -> None:
+        """Set the lower bound."""
+        self.lb = bound
+
+    def setub(self, bound: float) -> None:
+        """Set the upper bound."""
+        self.ub = bound
+
+    def set_value(self, value: Any, skip_validation: bool = False) -> None:
+        """Set the value."""
+        self.value = value
+
+    def is_continuous(self) -> bool:
+        """Whether it need not be whole."""
+        return not self.integer
+
+    def items(self) -> Iterator[tuple[None, Column]]:
+        """Itself, as the only element of a variable without indices."""
+        yield None, self
+
+    def evaluate(self) -> Any:
+        """Its value."""
+        return self.value
+
+
+class Linear(_Algebra):
+    """Sum of coefficients times columns, and a constant."""
+
+    __slots__ = ("constant", "terms")
+    __hash__ = object.__hash__
+
+    def __init__(self, terms: list[tuple[Column, float]], constant: float) -> None:
+        self.terms, self.constant = terms, constant
+
+    def linear(self) -> Linear:
+        """Itself."""
+        return self
+
+    def evaluate(self) -> float | None:
+        """Value at the columns' values; None if one of them has none."""
+        if any(column.value is None for column, _ in self.terms):
+            return None
+        return self.constant + sum(a * column.value for column, a in self.terms)
+
+
+class Relation:
+    """``lower <= body <= upper``."""
+
+    __slots__ = ("body", "lower", "upper")
+
+    def __init__(self, body: Linear, lower: Any, upper: Any) -> None:
+        self.body, self.lower, self.upper = body, lower, upper
+
+
+class Row:
+    """One constraint."""
+
+    __slots__ = ("index", "local_name", "relation")
+
+    def __init__(self, local_name: str, index: Any, relation: Relation) -> None:
+        self.local_name, self.index, self.relation = local_name, index, relation
+
+    @property
+    def name(self) -> str:
+        """Name with its index."""
+        return self.local_name if self.index is None else f"{self.local_name}[{self.index}]"
+
+
+def _linear(value: Any) -> Linear:
+    if isinstance(value, _Algebra):
+        return value.linear()
+    if isinstance(value, Relation):
+        raise TypeError("a comparison is no linear expression")
+    return Linear([], float(value))
+
+
+def _difference(one: _Algebra, other: Any) -> Linear:
+    left, right = one.linear(), _linear(other)
+    taken = [(column, -a) for column, a in right.terms]
+    return Linear(left.terms + taken, left.constant - right.constant)
+
+
+def quicksum(items: Iterable[Any]) -> Any:
+    """Sum of columns, expressions and numbers."""
+    terms: list[tuple[Column, float]] = []
+    constant = 0.0
+    for item in items:
+        if type(item) is Linear:
+            terms += item.terms
+            constant += item.constant
+        elif type(item) is Column:
+            terms.append((item, 1.0))
+        else:
+            constant += item
+    return Linear(terms, constant)
+
+
+def _keys(sets: tuple[Any, ...]) -> list[Any]:
+    if len(sets) == 1:
+        return list(sets[0])
+    found = itertools.product(*sets)
+    return [tuple(_flat(key)) for key in found]
+
+
+def _flat(key: tuple[Any, ...]) -> Iterator[Any]:
+    for part in key:
+        if isinstance(part, tuple):
+            yield from part
+        else:
+            yield part
+
+
+class Var:
+    """An indexed variable; without index sets it is a `Column` itself."""
+
+    def __new__(cls, *sets: Any, **settings: Any) -> Any:
+        """Make the columns at once."""
+        if not sets:
+            return _column(settings, (), None)
+        made = super().__new__(cls)
+        made.data = {
+            key: _column(settings, key if isinstance(key, tuple) else (key,), key)
+            for key in _keys(sets)
+        }
+        return made
+
+    data: dict[Any, Column]
+
+    def __getitem__(self, key: Any) -> Any:
+        try:
+            return self.data[key]
+        except TypeError:  # a key with a slice: all columns that have its other parts
+            parts = [(i, part) for i, part in enumerate(key) if not isinstance(part, slice)]
+            return [
+                column
+                for own, column in self.data.items()
+                if all(own[i] == part for i, part in parts)
+            ]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.data
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.data)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def items(self) -> Any:
+        """Keys and columns."""
+        return self.data.items()
+
+    def values(self) -> Any:
+        """The columns."""
+        return self.data.values()
+
+    def keys(self) -> Any:
+        """The keys."""
+        return self.data.keys()
+
+
+def _column(settings: dict[str, Any], key: tuple[Any, ...], index: Any) -> Column:
+    domain = settings.get("domain", settings.get("within", pyo.Reals))
+    integer = any(domain is one for one in _WHOLE)
+    lower: float | None = None if domain is pyo.Reals else 0.0
+    upper: float | None = 1.0 if any(domain is one for one in _UNIT) else None
+    bounds = settings.get("bounds")
+    if callable(bounds):
+        bounds = bounds(None, *key)
+    if bounds is not None:
+        low, high = bounds
+        lower = low if low is not None and (lower is None or low > lower) else lower
+        upper = high if high is not None and (upper is None or high < upper) else upper
+    column = Column(integer, lower, upper, index)
+    column.value = settings.get("initialize")
+    return column
+
+
+class Constraint:
+    """Rows by index, made when the constraint is given to a block."""
+
+    Skip: ClassVar[Any] = object()
+    Infeasible: ClassVar[Any] = Relation(Linear([], 1.0), 0.0, 0.0)
+
+    def __init__(
+        self, *sets: Any, rule: Any = None, expr: Any = None, doc: str | None = None
+    ) -> None:
+        self.sets, self.rule, self.expr, self.doc = sets, rule, expr, doc
+        self.data: dict[Any, Row] = {}
+
+    def build(self, block: RecordedBlock, name: str) -> None:
+        """Run the rule, and forget it: it refers to the model, which would never be freed."""
+        rule, sets = self.rule, self.sets
+        self.rule, self.sets = None, ()
+        if not sets:
+            relation = rule(block) if rule is not None else self.expr
+            self._add(block.record, name, None, relation)
+            return
+        for key in _keys(sets):
+            own = rule(block, *key) if isinstance(key, tuple) else rule(block, key)
+            self._add(block.record, name, key, own)
+
+    def _add(self, record: Record, name: str, key: Any, relation: Any) -> Row | None:
+        if relation is Constraint.Skip:
+            return None
+        if relation is True:
+            return None
+        if not isinstance(relation, Relation):
+            raise TypeError(f"{name}[{key}] is no comparison of linear expressions")
+        row = self.data[key] = Row(name, key, relation)
+        record.rows.append(row)
+        return row
+
+    def items(self) -> Any:
+        """Keys and rows."""
+        return self.data.items()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.data)
+
+    def __getitem__(self, key: Any) -> Row:
+        return self.data[key]
+
+
+class ConstraintList(Constraint):
+    """Rows numbered from 1 as they are added."""
+
+    def build(self, block: RecordedBlock, name: str) -> None:
+        """Remember where rows go."""
+        self.record, self.name = block.record, name
+
+    def add(self, relation: Any) -> Row | None:
+        """Add a row."""
+        return self._add(self.record, self.name, len(self.data) + 1, relation)
+
+
+class Objective:
+    """What is minimised or maximised."""
+
+    def __init__(self, expr: Any, sense: int = 1, doc: str | None = None) -> None:
+        self.expr, self.sense, self.doc = _linear(expr), sense, doc
+
+
+class Block:
+    """Blocks by index."""
+
+    def __init__(self, index: Iterable[Any], rule: Callable[..., Any] | None = None) -> None:
+        self.index, self.rule = list(index), rule
+        self.data: dict[Any, RecordedBlock] = {}
+
+    def build(self, block: RecordedBlock, name: str) -> None:
+        """Make them, and run the rule on each."""
+        rule, self.rule = self.rule, None
+        for key in self.index:
+            self.data[key] = RecordedBlock(block.record)
+            if rule is not None:
+                rule(self.data[key], key)
+
+    def __getitem__(self, key: Any) -> RecordedBlock:
+        return self.data[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.data)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+
+def Expression(*sets: Any, expr: Any = None, rule: Any = None) -> Any:
+    """The expression itself."""
+    if sets:
+        raise TypeError("only expressions without indices are recorded")
+    return expr if rule is None else rule(None)
+
+
+def inequality(lower: Any, body: Any, upper: Any) -> Relation:
+    """``lower <= body <= upper``."""
+    return Relation(_linear(body), float(lower), float(upper))
+
+
+class Record:
+    """What all blocks of a model write to."""
+
+    def __init__(self) -> None:
+        self.columns: list[Column] = []
+        self.rows: list[Row] = []
+        self.objectives: list[Objective] = []
+
+
+class RecordedBlock:
+    """A block; what is assigned to it is recorded."""
+
+    record: Record
+
+    def __init__(self, record: Record) -> None:
+        object.__setattr__(self, "record", record)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if isinstance(value, Constraint | Block):
+            value.build(self, name)
+        elif isinstance(value, Var):
+            for column in value.data.values():
+                column.local_name = name
+            self.record.columns.extend(value.data.values())
+        elif isinstance(value, Column) and not value.local_name:
+            value.local_name = name
+            self.record.columns.append(value)
+        elif isinstance(value, Objective):
+            self.record.objectives.append(value)
+
+    def add_component(self, name: str, value: Any) -> None:
+        """Assign under a name."""
+        setattr(self, name, value)
+
+    def Constraint(self, *sets: Any, doc: str | None = None) -> Callable[[Any], None]:
+        """Decorator of a rule."""
+
+        def add(rule: Any) -> None:
+            setattr(self, rule.__name__, Constraint(*sets, rule=rule, doc=doc))
+
+        return add
+
+    def Expression(self, *sets: Any, doc: str | None = None) -> Callable[[Any], None]:
+        """Decorator of a rule of expressions."""
+
+        def add(rule: Any) -> None:
+            found = {
+                key: rule(self, *(key if isinstance(key, tuple) else (key,))) for key in _keys(sets)
+            }
+            object.__setattr__(self, rule.__name__, found)
+
+        return add
+
+
+class RecordedModel(RecordedBlock):
+    """All columns, rows and objectives in the order in which they were declared."""
+
+    def __init__(self, name: str = "") -> None:
+        super().__init__(Record())
+        object.__setattr__(self, "name", name)
+
+    name: str
+
+    @property
+    def columns(self) -> list[Column]:
+        """All columns."""
+        return self.record.columns
+
+    @property
+    def rows(self) -> list[Row]:
+        """All rows."""
+        return self.record.rows
+
+    @property
+    def objectives(self) -> list[Objective]:
+        """All objectives."""
+        return self.record.objectives
+
+    def component_data_objects(self, kind: Any, active: Any = None) -> list[Column]:
+        """The columns; only variables are asked for."""
+        if kind is not pyo.Var and kind is not Var:
+            raise TypeError(f"a recorded model lists variables, not {kind}")
+        return self.columns
+
+
+algebra.RECORDER = {
+    "Block": Block,
+    "ConcreteModel": RecordedModel,
+    "Constraint": Constraint,
+    "ConstraintList": ConstraintList,
+    "Expression": Expression,
+    "Objective": Objective,
+    "Var": Var,
+    "inequality": inequality,
+    "quicksum": quicksum,
+}

@@ -1,0 +1,226 @@
+"""A cluster's offline program that rolls on with an online algorithm: what is over leaves it.
+
+The program over all known jobs is the same as the program over those that still matter, plus what
+the others have earned or cost: a job that is decided and has ended before every open slot and
+every open job's arrival is settled. The rules of what is left run on the recorder
+(`models.recorder`), so that a step costs what its open jobs cost, however many are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance
+from hindsched.models.base import Array, Commitments, OfflineProgram, model_module, offline_program
+from hindsched.models.recorder import recording
+from hindsched.solutions.base import Assignment, Solution, build_solution
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.program import ProgramResult, Solver
+
+
+@dataclass(frozen=True)
+class Step:
+    """The program at one step and what is known of it.
+
+    Parameters
+    ----------
+    program : OfflineProgram
+        Over the jobs that still matter, with the point found at its variables.
+    result : ProgramResult
+        The solve.
+    settled : float
+        What the other known jobs have earned or cost.
+    started_from : Solution, optional
+        The start, over the jobs that still matter.
+    """
+
+    program: OfflineProgram
+    result: ProgramResult
+    settled: float
+    started_from: Solution | None = None
+
+    @property
+    def objective(self) -> float | None:
+        """Objective over all known jobs; None without a point."""
+        found = self.result.objective
+        return None if found is None else found + self.settled
+
+    @property
+    def plan(self) -> Solution | None:
+        """The point as a solution over the jobs that still matter."""
+        return self.program.extract() if self.result.has_point else None
+
+    @property
+    def prices(self) -> Mapping[str, Array] | None:
+        """Duals of the capacities by the oracle's row sets; None if there are none."""
+        duals = self.result.duals
+        return None if duals is None else self.program.capacity_prices(duals)
+
+
+class RollingProgram:
+    """The offline program of a cluster whose jobs arrive and are decided one after the other.
+
+    Parameters
+    ----------
+    cluster : Instance
+        The cluster; its own jobs are not looked at.
+    formulation : str, optional
+        Which of the family's problems.
+    relax : bool
+        The linear relaxation: steps then have duals. Otherwise every optimum can be placed on real
+        servers, and a step begins from the start that it is given.
+    options : SolveOptions, optional
+        How each step is solved.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> instance = hs.generate("oasis", jobs=3, horizon=6)
+    >>> rolling = RollingProgram(instance, relax=True)
+    >>> rolling.add(instance.jobs[:2])
+    >>> first = rolling.solve().objective
+    >>> rolling.commit(rejected=[instance.jobs[0].name])
+    >>> rolling.advance(2)
+    >>> rolling.solve().objective <= first
+    True
+    """
+
+    def __init__(
+        self,
+        cluster: Instance,
+        formulation: str | None = None,
+        *,
+        relax: bool = False,
+        options: SolveOptions | None = None,
+    ) -> None:
+        self.cluster = cluster.with_jobs(())
+        self.formulation = cluster.check_formulation(formulation)
+        self.relax = relax
+        self.options = SolveOptions() if options is None else options
+        self._solver = Solver(self.options)
+        self.slot = 1
+        self._jobs: dict[str, Any] = {}
+        self._rows: dict[str, list[Assignment]] = {}
+        self._locked: set[str] = set()
+        self._rejected: set[str] = set()
+        self._settled = 0.0
+
+    def move_to(self, cluster: Instance) -> None:
+        """Go on with another horizon of the same cluster."""
+        self.cluster = cluster.with_jobs(())
+
+    def add(self, jobs: Iterable[Any]) -> None:
+        """Add jobs that have become known."""
+        self._jobs.update((job.name, job) for job in jobs)
+
+    def commit(
+        self,
+        rows: Mapping[str, list[Assignment]] | None = None,
+        *,
+        whole: Iterable[str] = (),
+        rejected: Iterable[str] = (),
+    ) -> None:
+        """Fix what has been decided.
+
+        Parameters
+        ----------
+        rows : mapping, optional
+            Further rows by job, in the solution file's form.
+        whole : iterable of str
+            Jobs whose rows are all that they get.
+        rejected : iterable of str
+            Jobs refused for good.
+        """
+        for name, new in (rows or {}).items():
+            self._rows.setdefault(name, []).extend(new)
+        self._locked.update(whole)
+        self._rejected.update(rejected)
+
+    def advance(self, slot: int) -> None:
+        """Make `slot` the first open one, and settle what no longer matters."""
+        self.slot = slot
+        ends = {name: self._end_of(name) for name in self._jobs}
+        open_arrivals = [self._jobs[name].arrival for name, end in ends.items() if end is None]
+        first = min([slot, *open_arrivals])
+        for name, end in ends.items():
+            if end is not None and end < first:
+                self._settle(name)
+
+    def _end_of(self, name: str) -> int | None:
+        """Last slot of a job that is over, 0 for one that was rejected; None for an open one."""
+        if name in self._rejected:
+            return 0
+        rows = self._rows.get(name, [])
+        last = max((row["to"] for row in rows), default=self.slot)
+        if last >= self.slot:
+            return last if name in self._locked else None
+        if name not in self._locked:
+            alone = self._alone(name)
+            if alone is None or alone.completion(name) is None:
+                return None
+        return last
+
+    def _alone(self, name: str) -> Solution | None:
+        """The job's rows as a solution of it alone; None while they are none."""
+        instance = self.cluster.with_jobs((self._jobs[name],))
+        try:
+            return build_solution(instance, {name: self._rows.get(name, [])}, self.formulation)
+        except InputError:
+            return None
+
+    def _settle(self, name: str) -> None:
+        if name not in self._rejected:
+            alone = self._alone(name)
+            assert alone is not None
+            self._settled += alone.objective()
+        for known in (self._jobs, self._rows):
+            known.pop(name, None)
+        self._locked.discard(name)
+        self._rejected.discard(name)
+
+    @property
+    def instance(self) -> Instance:
+        """The cluster with the jobs that still matter."""
+        return self.cluster.with_jobs(tuple(self._jobs.values()))
+
+    def commitments(self) -> Commitments:
+        """What is fixed of them."""
+        return Commitments(
+            now=self.slot,
+            assignments=self._rows,
+            locked=frozenset(self._locked),
+            rejected=frozenset(self._rejected),
+        )
+
+    def build(self) -> OfflineProgram:
+        """The program at this step, recorded."""
+        on_servers: dict[str, Any] = {}
+        if not self.relax:
+            on_servers = getattr(model_module(self.cluster.family), "ON_SERVERS", {})
+        with recording():
+            return offline_program(
+                self.instance, self.formulation, relax=self.relax,
+                commitments=self.commitments(), **on_servers,
+            )  # fmt: skip
+
+    def solve(self, start: Callable[[], Solution | None] | None = None) -> Step:
+        """Solve the program of this step.
+
+        Parameters
+        ----------
+        start : callable, optional
+            Gives a feasible solution of `instance` that keeps the commitments, or None. It is asked
+            if the family has not made one itself, to derive the program's time limit.
+        """
+        program = self.build()
+        known = program.incumbent
+        if known is None and start is not None and not self.relax:
+            known = start()
+        begun = known is not None and not self.relax
+        if begun:
+            program.load(known)
+        result = self._solver.solve(program.model, start=begun, want_duals=self.relax)
+        return Step(program, result, self._settled, known)

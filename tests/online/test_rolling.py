@@ -1,0 +1,144 @@
+"""The rolling program against the one that is built anew in Pyomo, at every step of real runs."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import hindsched as hs
+from hindsched.models.base import Commitments, model_module, offline_program
+from hindsched.models.recorder import RecordedModel, recording
+from hindsched.online.engines import dual_price, reoptimise
+from hindsched.solvers.backends.standard_form import compile_program
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.program import Solver, solve_program
+from hindsched.solvers.rolling import RollingProgram
+
+STREAMS = {
+    "oasis": {"jobs": 12, "horizon": 10},
+    "batchsched": {"jobs": 5, "servers": 2},
+    "astraea": {"jobs": 6, "horizon": 10},
+    "edgecloud": {"jobs": 8},
+    "mlbroker": {"jobs": 4},
+}
+
+
+SETTLES = {
+    ("oasis", "dual-price"), ("batchsched", "dual-price"), ("batchsched", "reoptimise"),
+    ("edgecloud", "dual-price"),
+}  # fmt: skip
+"""Runs in which jobs end early enough to leave the program."""
+
+
+class Compared(RollingProgram):
+    """A rolling program that remembers everything, and builds it anew at every step."""
+
+    steps: ClassVar[list[tuple[float, float]]] = []
+    settled: ClassVar[list[int]] = []
+
+    def __init__(self, *args, **keywords):
+        super().__init__(*args, **keywords)
+        self._solver = Solver(SolveOptions(gap=1e-7))
+        self.all_jobs, self.all_rows, self.all_locked, self.all_rejected = [], {}, set(), set()
+
+    def add(self, jobs):
+        jobs = list(jobs)
+        self.all_jobs += jobs
+        super().add(jobs)
+
+    def commit(self, rows=None, *, whole=(), rejected=()):
+        for name, new in (rows or {}).items():
+            self.all_rows.setdefault(name, []).extend(new)
+        self.all_locked.update(whole)
+        self.all_rejected.update(rejected)
+        super().commit(rows, whole=whole, rejected=rejected)
+
+    def solve(self, start=None):
+        everything = Commitments(
+            self.slot, self.all_rows, frozenset(self.all_locked), frozenset(self.all_rejected)
+        )
+        on_servers = {} if self.relax else getattr(
+            model_module(self.cluster.family), "ON_SERVERS", {}
+        )  # fmt: skip
+        program = offline_program(
+            self.cluster.with_jobs(tuple(self.all_jobs)), self.formulation, relax=self.relax,
+            commitments=everything, **on_servers,
+        )  # fmt: skip
+        step = super().solve(start)
+        rebuilt = solve_program(program.model, SolveOptions(gap=1e-7))
+        assert step.result.status == rebuilt.status
+        Compared.steps.append((step.objective, rebuilt.objective))
+        Compared.settled.append(len(self.all_jobs) - len(self.instance.jobs))
+        return step
+
+
+@pytest.mark.parametrize("algorithm", ["dual-price", "reoptimise"])
+@pytest.mark.parametrize("family", STREAMS)
+def test_it_equals_the_program_built_anew_at_every_step(family, algorithm, monkeypatch):
+    if algorithm not in hs.algorithms(family):
+        return
+    monkeypatch.setattr(dual_price, "RollingProgram", Compared)
+    monkeypatch.setattr(reoptimise, "RollingProgram", Compared)
+    monkeypatch.setattr(Compared, "steps", [])
+    monkeypatch.setattr(Compared, "settled", [])
+    for seed in (0, 1):
+        run = hs.simulate(hs.generate(family, seed=seed, **STREAMS[family]), algorithm)
+        assert run.violations == []
+    assert len(Compared.steps) >= 4
+    hot, rebuilt = np.array(Compared.steps, dtype=float).T
+    np.testing.assert_allclose(hot, rebuilt, rtol=1e-5, atol=1e-6)
+    if (family, algorithm) in SETTLES:
+        assert max(Compared.settled) > 0
+
+
+def rows_of(program):
+    """Every row as (name, sides, {column: coefficient}), whatever the order and the orientation."""
+
+    def label(item):
+        if hasattr(item, "parent_component"):
+            return (item.parent_component().local_name, str(item.index()))
+        return (item.local_name, str(item.index))
+
+    found = []
+    matrix = program.matrix.tocsr()
+    for i, row in enumerate(program.rows):
+        own = matrix[[i]].tocoo()
+        terms = sorted(
+            (label(program.columns[j]), round(float(a), 9))
+            for j, a in zip(own.coords[1], own.data, strict=True)
+            if a
+        )
+        sides = program.row_lower[i], program.row_upper[i]
+        if terms and terms[0][1] < 0:
+            terms = [(name, -a) for name, a in terms]
+            sides = -sides[1], -sides[0]
+        sides = tuple(round(side + 0.0, 9) if np.isfinite(side) else side for side in sides)
+        found.append((label(row)[0], sides, tuple(terms)))
+    columns = sorted(
+        (label(c), round(float(k), 9), low, high, bool(whole))
+        for c, k, low, high, whole in zip(
+            program.columns, program.cost, program.lower, program.upper, program.integer,
+            strict=True,
+        )
+    )  # fmt: skip
+    return sorted(found), columns
+
+
+@pytest.mark.parametrize("relax", [False, True])
+@pytest.mark.parametrize("form", [None, "printed"])
+@pytest.mark.parametrize("family", ["oasis", "batchsched", "astraea", "edgecloud"])
+def test_the_recorder_writes_down_what_pyomo_compiles(family, form, relax):
+    size = {"oasis": {"jobs": 3, "horizon": 6}, "batchsched": {"jobs": 2}, "edgecloud": {"jobs": 3},
+            "astraea": {"jobs": 2, "horizon": 8}}[family]  # fmt: skip
+    instance = hs.generate(family, seed=2, **size)
+    with recording():
+        recorded = offline_program(instance, form=form, relax=relax)
+    assert isinstance(recorded.model, RecordedModel)
+    mine = compile_program(recorded.model)
+    declared = offline_program(instance, form=form, relax=relax)
+    pyomos = compile_program(declared.model)
+    assert (mine.sign, mine.offset) == (pyomos.sign, pytest.approx(pyomos.offset))
+    for one, other in zip(rows_of(mine), rows_of(pyomos), strict=True):
+        assert one == other

@@ -6,15 +6,25 @@ A mode fixes everything about a job but its start and its placement.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
+from hindsched.arrays import Floats, Ints
+
 NEVER = np.iinfo(np.int32).max
 FIT_TOLERANCE = 1e-9
 """Relative slack when a capacity is divided by a demand."""
+
+
+class ModeColumns(NamedTuple):
+    """The arrays of `Modes`, as compiled kernels take them."""
+
+    worker_type: Ints
+    ps_type: Ints
+    one_server: Ints
+    workers: Ints
+    duration: Ints
 
 
 @dataclass(frozen=True)
@@ -31,32 +41,37 @@ class Modes:
         N and the least L with ``L N rho >= E D K``.
     """
 
-    worker_type: Integers
-    ps_type: Integers
-    one_server: Integers
-    workers: Integers
-    duration: Integers
+    worker_type: Ints
+    ps_type: Ints
+    one_server: Ints
+    workers: Ints
+    duration: Ints
+
+    @classmethod
+    def of(cls, *columns: Ints) -> Modes:
+        """Modes from arrays of any layout."""
+        return cls(*(np.ascontiguousarray(column) for column in columns))
 
     def __len__(self) -> int:
         return len(self.workers)
 
+    @property
+    def columns(self) -> ModeColumns:
+        """The arrays."""
+        return ModeColumns(
+            self.worker_type, self.ps_type, self.one_server, self.workers, self.duration
+        )
+
     def take(self, which: Any) -> Modes:
         """Choose modes by a mask or by positions."""
-        return Modes(
-            self.worker_type[which],
-            self.ps_type[which],
-            self.one_server[which],
-            self.workers[which],
-            self.duration[which],
-        )
+        return Modes(*(column[which] for column in self.columns))
 
     def tuples(self) -> list[tuple[int, int, int, int, int]]:
         """Modes as (worker type, PS type, q, workers, duration)."""
-        columns = (self.worker_type, self.ps_type, self.one_server, self.workers, self.duration)
-        return list(zip(*(column.tolist() for column in columns), strict=True))
+        return list(zip(*(column.tolist() for column in self.columns), strict=True))
 
 
-def units(capacity: NDArray[np.float64], demand: NDArray[np.float64]) -> Integers:
+def units(capacity: Floats, demand: Floats) -> Ints:
     """``min_r floor(capacity / demand)``, shape (servers, types)."""
     room = np.full((capacity.shape[0], demand.shape[0]), NEVER, dtype=np.int64)
     for t, amounts in enumerate(demand):

@@ -25,6 +25,7 @@ from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.io import read_json, write_json
@@ -35,7 +36,7 @@ from hindsched.solvers.pricing.base import (
     build_oracle,
     row_layouts,
 )
-from hindsched.solvers.pricing.rows import Rows, Vector
+from hindsched.solvers.pricing.rows import Rows
 
 CERTIFICATE_FORMAT = "hindsched-certificate/1"
 Kind = Literal["lagrangian", "lp-dual", "tree"]
@@ -80,7 +81,7 @@ class Certificate:
     kind: Kind
     sense: Literal["max", "min"]
     bound: float
-    prices: Vector = field(repr=False)
+    prices: Floats = field(repr=False)
     rows: Rows = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -153,7 +154,7 @@ class Run(Protocol):
         """The algorithm's final prices by row set."""
 
 
-def certify(oracle: BlockOracle, prices: Vector, kind: Kind = "lagrangian") -> Certificate:
+def certify(oracle: BlockOracle, prices: Floats, kind: Kind = "lagrangian") -> Certificate:
     """Turn prices into a certificate: compute the bound from the oracle, rounded outward.
 
     Parameters
@@ -296,7 +297,7 @@ def check_same_problem(solution: Solution, certificate: Certificate) -> None:
         raise InputError("formulation", certificate.formulation, rule)
 
 
-def agrees(oracle: BlockOracle, prices: Vector, bound: float, claimed: float) -> bool:
+def agrees(oracle: BlockOracle, prices: Floats, bound: float, claimed: float) -> bool:
     """Whether a claimed bound is the bound of the prices within the rounding of its terms."""
     values, _ = oracle.block_values(prices)
     size = float(np.abs(oracle.price_terms(prices)).sum() + np.abs(values).sum())
@@ -359,7 +360,7 @@ def _prove(
     return _assemble(oracle, prices, bound, data["kind"])
 
 
-def _assemble(oracle: BlockOracle, prices: Vector, bound: float, kind: Kind) -> Certificate:
+def _assemble(oracle: BlockOracle, prices: Floats, bound: float, kind: Kind) -> Certificate:
     if not math.isfinite(bound):
         raise SolveFailed(f"{oracle.instance.name}: a job has no schedule, so nothing is bounded")
     prices = prices.copy()

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Solution
 from hindsched.solvers.certificate import Certificate, check_same_problem, oracle_of
 from hindsched.solvers.pricing.base import BlockOracle
-from hindsched.solvers.pricing.rows import Vector
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,10 +63,10 @@ class Explanation:
     objective: float
     bound: float
     jobs: tuple[str, ...]
-    job_terms: Vector = field(repr=False)
+    job_terms: Floats = field(repr=False)
     job_states: tuple[str, ...] = field(repr=False)
     row_labels: tuple[dict[str, Any], ...] = field(repr=False)
-    row_terms: Vector = field(repr=False)
+    row_terms: Floats = field(repr=False)
     rounding: float
     note: str | None = None
 
@@ -118,7 +118,7 @@ class Explanation:
             "rows": _without_kind(terms, "row"),
         }
 
-    def heat_map(self) -> tuple[tuple[str, ...], tuple[int, ...], Vector]:
+    def heat_map(self) -> tuple[tuple[str, ...], tuple[int, ...], Floats]:
         """Price x idle capacity by server (or group) and slot, summed over resources.
 
         Returns
@@ -223,7 +223,7 @@ def explain(solution: Solution, certificate: Certificate) -> Explanation:
     )
 
 
-def _check_reading(oracle: BlockOracle, use: Vector, total: float, objective: float) -> None:
+def _check_reading(oracle: BlockOracle, use: Floats, total: float, objective: float) -> None:
     """Refuse a reading of the solution that is not the solution: objective or use differ."""
     if abs(total - objective) > 1e-9 * max(1.0, abs(objective)):
         raise InputError("solution", objective, f"its schedules have objective {total!r}")

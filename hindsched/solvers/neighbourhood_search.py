@@ -25,15 +25,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.errors import SolveFailed
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle, Response
-from hindsched.solvers.pricing.rows import Vector
 from hindsched.solvers.status import StoppedBy
 
 PRICE_MULTIPLES = (0.05, 0.3, 0.6, 0.9, 1.0, 1.15, 1.3)
@@ -108,7 +107,7 @@ class NeighbourhoodSearch:
     def __init__(
         self,
         oracle: BlockOracle,
-        prices: Vector | None = None,
+        prices: Floats | None = None,
         *,
         seed: int = 0,
         start: Solution | None = None,
@@ -129,12 +128,12 @@ class NeighbourhoodSearch:
         self._alone = self._best_alone(nothing)
         self._size = np.array([0.0 if r is None else abs(r.objective) for r in self._alone])
         self._schedules: list[Response | None] = [None] * self._blocks
-        self._residual: Vector = oracle.rows.capacity.astype(float).copy()
+        self._residual: Floats = oracle.rows.capacity.astype(float).copy()
         self.set_prices(nothing if prices is None else prices)
         if start is not None:
             self._read(start)
 
-    def set_prices(self, prices: Vector) -> None:
+    def set_prices(self, prices: Floats) -> None:
         """Follow other dual prices from now on."""
         self._prices = np.ascontiguousarray(prices, dtype=float)
         worth = np.zeros(self._blocks)
@@ -220,7 +219,7 @@ class NeighbourhoodSearch:
             raise SolveFailed(f"the neighbourhood search broke {broken[0]}")
         return found
 
-    def _best_alone(self, nothing: Vector) -> list[Response | None]:
+    def _best_alone(self, nothing: Floats) -> list[Response | None]:
         """Each job's best schedule in an empty cluster; settles the reward of equality rows."""
         self._reward = 0.0
         free = bool(self.oracle.rows.free.any())
@@ -235,7 +234,7 @@ class NeighbourhoodSearch:
         self._reward *= 1000.0
         return found
 
-    def _rewarded(self, prices: Vector) -> Vector:
+    def _rewarded(self, prices: Floats) -> Floats:
         """Prices at which using an equality row pays."""
         if not self._reward:
             return prices
@@ -295,13 +294,13 @@ class NeighbourhoodSearch:
         weights = (self._scores / self._uses) ** 2
         return int(self.random.choice(weights.size, p=weights / weights.sum()))
 
-    def _pivot(self, served: NDArray[np.int64], absent: NDArray[np.int64]) -> float:
+    def _pivot(self, served: Ints, absent: Ints) -> float:
         """The time around which to work: that of a job served or, as often, of one left out."""
         from_absent = absent.size and (not served.size or self.random.random() < 0.5)
         pool = absent if from_absent else served
         return float(self._centres[pool[int(self.random.integers(pool.size))]])
 
-    def _near(self, blocks: NDArray[np.int64], pivot: float, count: int) -> NDArray[np.int64]:
+    def _near(self, blocks: Ints, pivot: float, count: int) -> Ints:
         """Choose jobs around a time, the nearest more likely."""
         if not blocks.size or not count:
             return blocks[:0]
@@ -310,7 +309,7 @@ class NeighbourhoodSearch:
         scale = np.partition(distance, min(count, blocks.size) - 1)[min(count, blocks.size) - 1]
         return blocks[np.argsort(distance + noise * (scale + 1.0))[:count]]
 
-    def _ordered(self, blocks: NDArray[np.int64], order: str, noise: float) -> list[int]:
+    def _ordered(self, blocks: Ints, order: str, noise: float) -> list[int]:
         """Order of insertion; `noise` is a factor on the order's own noise."""
         if order == "random":
             keys = self.random.random(blocks.size)
@@ -329,7 +328,7 @@ class NeighbourhoodSearch:
         served = [self._insert(block, prices) for block in blocks]
         return all(served)
 
-    def _insert(self, block: int, prices: Vector) -> bool:
+    def _insert(self, block: int, prices: Floats) -> bool:
         """Give a job its best schedule in what is left; return whether it is served."""
         if self._alone[block] is None:
             return False
@@ -376,7 +375,7 @@ def neighbourhood_search(
     oracle: BlockOracle,
     options: SolveOptions | None = None,
     *,
-    prices: Vector | None = None,
+    prices: Floats | None = None,
     start: Solution | None = None,
     max_iterations: int | None = None,
     bound: float | None = None,
@@ -439,7 +438,7 @@ _FROM_START = object()
 """Plan of a schedule that was read from a given solution."""
 
 
-def _slot_of_row(oracle: BlockOracle) -> Vector:
+def _slot_of_row(oracle: BlockOracle) -> Floats:
     """Slot of each linking row; 0 for rows without time."""
     slots = []
     for row_set in oracle.rows.sets:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.models.base import subproblem
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle, Response
-from hindsched.solvers.pricing.rows import Vector
 from hindsched.solvers.program import solve_program
 from hindsched.solvers.status import Status
 
@@ -22,8 +22,8 @@ EXACT = SolveOptions(gap=1e-9)
 def model_response(
     oracle: BlockOracle,
     block: int,
-    prices: Vector,
-    residual: Vector | None = None,
+    prices: Floats,
+    residual: Floats | None = None,
     options: SolveOptions = EXACT,
 ) -> Response | None:
     """Best schedule of one block, by its integer program.

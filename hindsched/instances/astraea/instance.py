@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, StrictInt, model_validator
 
+from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.base import (
     BrokenRule,
@@ -43,9 +44,6 @@ from hindsched.instances.base import (
     Record,
     check_unique,
 )
-
-Integers = NDArray[np.int64]
-Reals = NDArray[np.float64]
 
 WORKER, PS = "worker", "ps"
 """Names of the single types when an instance gives bare numbers."""
@@ -243,32 +241,32 @@ class AstraeaInstance(Instance):
         return type_names(self.ps_bandwidth_mbps, PS)
 
     @cached_property
-    def worker_bandwidth(self) -> Reals:
+    def worker_bandwidth(self) -> Floats:
         """b_w in Mbps, shape (W,)."""
         return by_type([self.worker_bandwidth_mbps], self.worker_types, float)[0]
 
     @cached_property
-    def ps_bandwidth(self) -> Reals:
+    def ps_bandwidth(self) -> Floats:
         """b_p in Mbps, shape (P,)."""
         return by_type([self.ps_bandwidth_mbps], self.ps_types, float)[0]
 
     @cached_property
-    def worker_quota(self) -> Integers:
+    def worker_quota(self) -> Ints:
         """q_w^u, shape (U, W)."""
         return by_type([tenant.worker_quota for tenant in self.tenants], self.worker_types, int)
 
     @cached_property
-    def ps_quota(self) -> Integers:
+    def ps_quota(self) -> Ints:
         """q_p^u, shape (U, P)."""
         return by_type([tenant.ps_quota for tenant in self.tenants], self.ps_types, int)
 
     @cached_property
-    def worker_count(self) -> Integers:
+    def worker_count(self) -> Ints:
         """C_sw, shape (S, W)."""
         return by_type([server.workers for server in self.servers], self.worker_types, int)
 
     @cached_property
-    def ps_count(self) -> Integers:
+    def ps_count(self) -> Ints:
         """C_sp, shape (S, P)."""
         return by_type([server.ps for server in self.servers], self.ps_types, int)
 
@@ -277,7 +275,7 @@ class AstraeaInstance(Instance):
         """Position of each tenant by name."""
         return {tenant.name: index for index, tenant in enumerate(self.tenants)}
 
-    def minibatch_times(self, job: AstraeaJob) -> Reals:
+    def minibatch_times(self, job: AstraeaJob) -> Floats:
         """``1 / n_j`` of (1): slots per mini-batch, shape (W, P, 2), last axis zeta = 0, 1."""
         train = by_type([job.minibatch_slots], self.worker_types, float)[0]
         update = by_type([job.update_slots], self.ps_types, float)[0]

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from hindsched.arrays import Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.base import ROUNDING_TOLERANCE
-from hindsched.instances.modes import Integers, Modes
+from hindsched.instances.modes import Modes
 
 NEVER = 10**12
 """Duration that stands for all longer ones."""
 
 
-def durations(instance: AstraeaInstance, job: AstraeaJob) -> Integers:
+def durations(instance: AstraeaInstance, job: AstraeaJob) -> Ints:
     """Duration d of every combination, shape (W, P, zeta, n), from 1 to `NEVER` slots.
 
     The number of workers goes from 1 to `most_workers`.
@@ -69,9 +70,9 @@ def modes(instance: AstraeaInstance, job: AstraeaJob, *, every_count: bool = Fal
             keep[w, p, 0] &= served & (counts <= workers.sum())
     wt, pt, not_together, n = np.nonzero(keep[:, :, ::-1])
     zeta = 1 - not_together
-    return Modes(wt, pt, zeta, n + 1, length[wt, pt, zeta, n])
+    return Modes.of(wt, pt, zeta, n + 1, length[wt, pt, zeta, n])
 
 
-def ps_needed(elsewhere: Integers, ratio: float) -> Integers:
+def ps_needed(elsewhere: Ints, ratio: float) -> Ints:
     """(3i): PSs of a host whose bandwidth covers `elsewhere` workers; at least one."""
     return np.maximum(1, np.ceil(elsewhere * ratio - ROUNDING_TOLERANCE)).astype(np.int64)

@@ -10,14 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 
-Integers = NDArray[np.int64]
 
-
-def private_units(instance: AstraeaInstance) -> tuple[Integers, Integers]:
+def private_units(instance: AstraeaInstance) -> tuple[Ints, Ints]:
     """Workers and PSs by tenant and server: shapes (U, S, W) and (U, S, P)."""
     return (
         _deal(instance.worker_quota, instance.worker_count),
@@ -25,12 +23,12 @@ def private_units(instance: AstraeaInstance) -> tuple[Integers, Integers]:
     )
 
 
-def _deal(quota: Integers, count: Integers) -> Integers:
+def _deal(quota: Ints, count: Ints) -> Ints:
     """Overlap of the tenants' and the servers' stretches of each type's numbered units."""
     ends_quota, ends_count = np.cumsum(quota, axis=0), np.cumsum(count, axis=0)
     last = np.minimum(ends_quota[:, None], ends_count[None])
     first = np.maximum((ends_quota - quota)[:, None], (ends_count - count)[None])
-    dealt: Integers = np.maximum(0, last - first)
+    dealt: Ints = np.maximum(0, last - first)
     return dealt
 
 
@@ -62,7 +60,7 @@ def tenant_alone(
     return instance.with_fields(servers=servers, tenants=(instance.tenants[tenant],), jobs=jobs)
 
 
-def _counts(values: Integers, types: tuple[str, ...], given: Any) -> Any:
+def _counts(values: Ints, types: tuple[str, ...], given: Any) -> Any:
     """Counts in the form in which the server's were given."""
     if not isinstance(given, dict):
         return int(values[0])

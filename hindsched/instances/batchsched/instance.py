@@ -14,9 +14,9 @@ from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from hindsched.arrays import Floats
 from hindsched.instances.base import (
     BrokenRule,
     Demand,
@@ -31,8 +31,6 @@ from hindsched.instances.base import (
     check_unique,
 )
 from hindsched.instances.modes import FIT_TOLERANCE, units
-
-Matrix = NDArray[np.float64]
 
 MOST_DURATION = 1_000_000
 """Jobs that cannot end within so many slots are mistakes: they would only exhaust the memory."""
@@ -211,12 +209,12 @@ class BatchschedInstance(Instance):
         return len(self.ps_types or ())
 
     @cached_property
-    def server_capacity(self) -> Matrix:
+    def server_capacity(self) -> Floats:
         """C, shape (servers, resources)."""
         return np.array([amounts(server.capacity, self.resources) for server in self.servers])
 
     @cached_property
-    def worker_demand(self) -> Matrix:
+    def worker_demand(self) -> Floats:
         """Demand e per worker type, shape (worker types, resources)."""
         return np.array([amounts(item.demand, self.resources) for item in self.worker_types])
 
@@ -227,32 +225,32 @@ class BatchschedInstance(Instance):
         return max(1, int(room.max()))
 
     @cached_property
-    def ps_demand(self) -> Matrix:
+    def ps_demand(self) -> Floats:
         """Demand z per PS type, shape (PS types, resources)."""
         rows = [amounts(item.demand, self.resources) for item in self.ps_types or ()]
         return np.array(rows).reshape(len(rows), len(self.resources))
 
     @cached_property
-    def worker_bandwidth(self) -> Matrix:
+    def worker_bandwidth(self) -> Floats:
         """Bandwidth b in Mbps, shape (worker types,)."""
-        column: Matrix = self.worker_demand[:, self.resources.index(self.bandwidth_resource)]
+        column: Floats = self.worker_demand[:, self.resources.index(self.bandwidth_resource)]
         return column
 
     @cached_property
-    def ps_bandwidth(self) -> Matrix:
+    def ps_bandwidth(self) -> Floats:
         """Bandwidth B in Mbps, shape (PS types,)."""
-        column: Matrix = self.ps_demand[:, self.resources.index(self.bandwidth_resource)]
+        column: Floats = self.ps_demand[:, self.resources.index(self.bandwidth_resource)]
         return column
 
     @cached_property
-    def _slack_capacity(self) -> Matrix:
-        capacity: Matrix = self.server_capacity * (1 + FIT_TOLERANCE) + FIT_TOLERANCE
+    def _slack_capacity(self) -> Floats:
+        capacity: Floats = self.server_capacity * (1 + FIT_TOLERANCE) + FIT_TOLERANCE
         return capacity
 
-    def transfer_slots(self, job: BatchschedJob) -> Matrix:
+    def transfer_slots(self, job: BatchschedJob) -> Floats:
         """Slots to send one gradient, ``pi / b``, shape (worker types,)."""
         seconds = job.gradient_mb * 8.0 / self.worker_bandwidth
-        slots: Matrix = seconds / self.slot_seconds
+        slots: Floats = seconds / self.slot_seconds
         return slots
 
     def minibatch_time(
@@ -280,7 +278,7 @@ class BatchschedInstance(Instance):
         return time + (float(job.reduce_slots) + transfer) * (workers - 1) / workers
 
 
-def amounts(demand: Demand, resources: tuple[str, ...]) -> Matrix:
+def amounts(demand: Demand, resources: tuple[str, ...]) -> Floats:
     """Amounts by resource as a vector; a missing resource is 0."""
     return np.array([float(demand.get(resource, 0)) for resource in resources])
 

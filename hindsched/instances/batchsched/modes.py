@@ -8,14 +8,14 @@ the brute force of the tests does not.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.base import ROUNDING_TOLERANCE
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
-from hindsched.instances.modes import NEVER, Integers, Modes, units
+from hindsched.instances.modes import NEVER, Modes, units
 
 
-def minibatch_times(instance: BatchschedInstance, job: BatchschedJob) -> NDArray[np.float64]:
+def minibatch_times(instance: BatchschedInstance, job: BatchschedJob) -> Floats:
     """Slots per mini-batch, shape (worker types, PS types or 1, q in 0..1, most workers).
 
     The most workers are the job's chunks, or what the empty cluster holds of any type.
@@ -30,18 +30,18 @@ def minibatch_times(instance: BatchschedInstance, job: BatchschedJob) -> NDArray
         return np.broadcast_to(times, (*times.shape[:3], len(counts)))
     share = ((counts - 1) / counts)[None, None, None, :]
     assert job.reduce_slots is not None
-    reduced: NDArray[np.float64] = v + (float(job.reduce_slots) + transfer * far) * share
+    reduced: Floats = v + (float(job.reduce_slots) + transfer * far) * share
     return reduced
 
 
-def durations(instance: BatchschedInstance, job: BatchschedJob) -> Integers:
+def durations(instance: BatchschedInstance, job: BatchschedJob) -> Ints:
     """L of every combination, shape as `minibatch_times`; at least 1."""
     times = minibatch_times(instance, job)
     slots = job.total_minibatches * times / np.arange(1, times.shape[3] + 1)
     return np.maximum(1, np.ceil(slots - ROUNDING_TOLERANCE)).astype(np.int64)
 
 
-def worker_room(instance: BatchschedInstance) -> Integers:
+def worker_room(instance: BatchschedInstance) -> Ints:
     """How many workers of a type an empty server holds, shape (servers, worker types)."""
     return units(instance.server_capacity, instance.worker_demand)
 
@@ -90,7 +90,7 @@ def modes(
             if better != p and _replaces(instance, better, p):
                 keep[:, p] &= length[:, better] > length[:, p]
     m, not_q, ps, n = np.nonzero(keep[:, :, ::-1].transpose(0, 2, 1, 3))
-    return Modes(m, ps, 1 - not_q, n + 1, length[m, ps, 1 - not_q, n])
+    return Modes.of(m, ps, 1 - not_q, n + 1, length[m, ps, 1 - not_q, n])
 
 
 def _replaces(instance: BatchschedInstance, better: int, p: int) -> bool:
@@ -117,4 +117,4 @@ def _every_duration(instance: BatchschedInstance, job: BatchschedJob, longest: i
                     if len(fewest):
                         found.append((m, p, q, int(fewest[0]) + 1, length))
     columns = np.array(found, dtype=np.int64).reshape(-1, 5).T
-    return Modes(*(np.ascontiguousarray(column) for column in columns))
+    return Modes.of(*columns)

@@ -28,9 +28,9 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import model_validator
 
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.base import (
     BrokenRule,
     Count,
@@ -45,8 +45,6 @@ from hindsched.instances.base import (
     check_work,
     exactly,
 )
-
-Ints = NDArray[np.int64]
 
 
 def chunks_that_fit(room: Any, chunk_gb: float) -> Any:
@@ -287,12 +285,12 @@ class EdgecloudInstance(Instance):
         return np.array([j.upload_slots.get(self.cloud.name, -1) for j in self.jobs], np.int64)
 
     @cached_property
-    def chunk_gb(self) -> NDArray[np.float64]:
+    def chunk_gb(self) -> Floats:
         """Storage a chunk, GB, shape (J,)."""
         return np.array([job.chunk_gb or 0.0 for job in self.jobs], dtype=float)
 
     @cached_property
-    def storage_gb(self) -> NDArray[np.float64]:
+    def storage_gb(self) -> Floats:
         """Storage of the servers, GB, shape (S,); inf where unlimited."""
         limits = [np.inf if s.storage_gb is None else s.storage_gb for s in self.servers]
         return np.array(limits, dtype=float)

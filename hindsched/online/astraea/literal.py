@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hindsched.instances.astraea.instance import AstraeaJob, Integers, Reals
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.astraea.instance import AstraeaJob
 from hindsched.instances.astraea.modes import durations
 from hindsched.instances.base import ROUNDING_TOLERANCE
 from hindsched.instances.modes import Modes
@@ -22,7 +23,7 @@ from hindsched.online.astraea.paper import Astraea, Origin, TenantRound
 from hindsched.online.engines.batching import Offer
 from hindsched.solutions.astraea.solution import AstraeaRow
 
-Placed = tuple[float, Integers, Integers]
+Placed = tuple[float, Ints, Ints]
 """Cost, workers and PSs by server."""
 
 
@@ -45,10 +46,10 @@ class Window:
     """
 
     count: int
-    workers: Integers
-    ps: Integers
+    workers: Ints
+    ps: Ints
     quota: int
-    prices: Reals
+    prices: Floats
     ratio: float
 
 
@@ -88,14 +89,14 @@ def min_cost_c(window: Window) -> Placed | None:
 class LiteralRound(TenantRound):
     """A round in which schedules are found by the printed loops."""
 
-    _frozen: Integers | None = None
+    _frozen: Ints | None = None
 
     def end_phase(self) -> None:
         """After phase 1: a_w(t) is what all tenants leave unused of their quotas."""
         if self._frozen is None:
             self._frozen = self.unused_workers.sum(axis=1)
 
-    def offer(self, job: AstraeaJob, table: Modes, values: Reals, *, shared: bool) -> Offer | None:
+    def offer(self, job: AstraeaJob, table: Modes, values: Floats, *, shared: bool) -> Offer | None:
         """Algorithm 3: the first of the best among all (slot, workers), centralised on ties."""
         length = durations(self.instance, job)
         prices = self.ledger.prices()
@@ -118,13 +119,13 @@ class LiteralRound(TenantRound):
 
     def _better_of_two(
         self,
-        length: Integers,
+        length: Ints,
         types: tuple[int, int],
         first: int,
         count: int,
-        values: Reals,
-        quota: Integers,
-        prices: Reals,
+        values: Floats,
+        quota: Ints,
+        prices: Floats,
     ) -> tuple[float, Offer] | None:
         """Lines 4-9 of Algorithm 3: payoff and schedule; None if both costs are infinite."""
         found: tuple[float, Offer] | None = None

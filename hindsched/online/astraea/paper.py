@@ -23,8 +23,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob, Reals
+from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes
 from hindsched.instances.modes import Modes
 from hindsched.models.astraea import offline as models
@@ -58,7 +59,7 @@ class TenantRound:
         theta by worker type and by PS type.
     """
 
-    def __init__(self, instance: AstraeaInstance, slots: int, bases: tuple[Reals, Reals]) -> None:
+    def __init__(self, instance: AstraeaInstance, slots: int, bases: tuple[Floats, Floats]) -> None:
         self.instance = instance
         self.slots = slots
         total = [instance.worker_count.sum(axis=0), instance.ps_count.sum(axis=0)]
@@ -68,7 +69,7 @@ class TenantRound:
         self.unused_workers = np.repeat(instance.worker_quota[None], slots, axis=0)
         self.unused_ps = np.repeat(instance.ps_quota[None], slots, axis=0)
 
-    def offer(self, job: AstraeaJob, table: Modes, values: Reals, *, shared: bool) -> Offer | None:
+    def offer(self, job: AstraeaJob, table: Modes, values: Floats, *, shared: bool) -> Offer | None:
         """Best schedule of a job in its tenant's quota or, if `shared`, in all that is left.
 
         Parameters
@@ -98,13 +99,10 @@ class TenantRound:
                     quota_w = self.unused_workers[:, tenant, w]
                     quota_p = self.unused_ps[:, tenant, p]
                 ratio = float(self.instance.worker_bandwidth[w] / self.instance.ps_bandwidth[p])
-                payoff, cost, mode, start, host, ps = best_offer(
-                    own.duration, own.workers, own.one_server, values,
-                    np.ascontiguousarray(free_w), np.ascontiguousarray(free_p),
-                    np.ascontiguousarray(quota_w), np.ascontiguousarray(quota_p),
-                    np.ascontiguousarray(prices[:, w]),
-                    np.ascontiguousarray(prices[:, num_w + p]), ratio,
-                )  # fmt: skip
+                parts = (free_w, free_p, quota_w, quota_p, prices[:, w], prices[:, num_w + p])
+                free = tuple(np.ascontiguousarray(part) for part in parts)
+                found = best_offer(tuple(own.columns), values, free, ratio)
+                payoff, cost, mode, start, host, ps = found
                 if mode < 0 or (best is not None and payoff <= best[0]):
                     continue
                 best = payoff, self._make_offer(own, mode, start, host, ps, cost, (w, p))
@@ -174,7 +172,7 @@ class TenantRound:
 class ModelRound(TenantRound):
     """A round in which schedules are found by subproblem (9) as an integer program."""
 
-    def offer(self, job: AstraeaJob, table: Modes, values: Reals, *, shared: bool) -> Offer | None:
+    def offer(self, job: AstraeaJob, table: Modes, values: Floats, *, shared: bool) -> Offer | None:
         """Best schedule within the quota, by the solver."""
         instance = self.instance
         if not np.isfinite(values).any():
@@ -277,7 +275,7 @@ class Astraea(GeometricBatches):
             sorted(batch, key=lambda job: (job.arrival, order[job.tenant])), horizon
         )
 
-    def price_bases(self, jobs: list[AstraeaJob]) -> tuple[Reals, Reals]:
+    def price_bases(self, jobs: list[AstraeaJob]) -> tuple[Floats, Floats]:
         """Theta of workers and PSs: ``1 + max(1, max f(1) / least volume)`` over the batch."""
         workers, ps = 1.0, 1.0
         for job in jobs:
@@ -295,7 +293,7 @@ class Astraea(GeometricBatches):
             bases.append(np.full(width, base))
         return bases[0], bases[1]
 
-    def values(self, job: AstraeaJob, slots: int, base: int) -> Reals:
+    def values(self, job: AstraeaJob, slots: int, base: int) -> Floats:
         """Utility by the last slot of a window in the round, shape (slots + 1,)."""
         shift = {"round": 0, "arrival": base - job.arrival, "absolute": base}[self.origin]
         table = np.full(slots + 1, -math.inf)

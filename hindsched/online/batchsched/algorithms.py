@@ -129,7 +129,7 @@ class ServerRound(BatchRound):
             np.ascontiguousarray(values[: self.last].transpose(1, 2, 0)).ravel()
             for values in (self.search.prices, self.search.residual)
         ]
-        if not len(oracle.index(0).groups):
+        if not len(oracle.index(0).modes):
             return None
         response = model_response(oracle, 0, arrays[0], arrays[1])
         if response is None or response.plan is None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes
@@ -15,7 +16,6 @@ from hindsched.online.protocol import Decision, Environment
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.batchsched.oracle import ServerOracle
-from hindsched.solvers.pricing.rows import Vector
 
 
 class BatchschedDualPrice(DualPrice):
@@ -74,7 +74,7 @@ class BatchschedDualPrice(DualPrice):
         residual[:, :, : old[2]] = self._residual.reshape(old)
         self._residual = residual.ravel()
 
-    def lay_out(self, prices: Mapping[str, Vector]) -> Vector:
+    def lay_out(self, prices: Mapping[str, Floats]) -> Floats:
         """Lay the program's slots out on the oracle's, which may be more or fewer."""
         found = prices["capacity"]
         spread = np.zeros((*found.shape[:2], self._slots))

@@ -24,10 +24,10 @@ from typing import Literal
 
 import numpy as np
 
+from hindsched.arrays import Floats, Ints
 from hindsched.errors import Refused
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.solvers.kernels.edgecloud.preemptive_queue import Ints, QueueState
-from hindsched.solvers.pricing.rows import Vector
+from hindsched.solvers.kernels.edgecloud.preemptive_queue import QueueState
 
 Increment = Literal["printed", "marginal"]
 DIGITS = 9
@@ -96,7 +96,7 @@ class _Offer:
 
     workers: Ints
     servers: list[int]
-    ready: Vector
+    ready: Floats
     first: list[float]  # printed: of the first chunk; marginal: of the next
     heap: list[tuple[float, int]]
     counts: dict[int, int] = field(default_factory=dict)

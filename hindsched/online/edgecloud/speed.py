@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.edgecloud.dual import RunDual, dual_bound, worst_slack
 from hindsched.online.edgecloud.dispatch import Dispatch, Dispatcher, Increment
 from hindsched.solvers.kernels.edgecloud.preemptive_queue import serve
-from hindsched.solvers.pricing.rows import Vector
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class SpeedRun:
     """
 
     epsilon: float
-    times: Vector
+    times: Floats
     dispatches: tuple[Dispatch, ...]
     point: RunDual
     bound: float
@@ -105,7 +105,7 @@ def run_with_speed(
     return SpeedRun(epsilon, times, found, point, bound, slack, point.sum_beta(instance))
 
 
-def _work(instance: EdgecloudInstance, whole_slots: bool) -> tuple[Vector, Vector]:
+def _work(instance: EdgecloudInstance, whole_slots: bool) -> tuple[Floats, Floats]:
     if whole_slots:
         return instance.edge_slots.astype(float), instance.cloud_slots.astype(float)
     seconds = instance.slot_seconds
@@ -116,7 +116,7 @@ def _work(instance: EdgecloudInstance, whole_slots: bool) -> tuple[Vector, Vecto
 
 
 def _dual_point(
-    instance: EdgecloudInstance, dispatches: dict[int, Dispatch], edge: Vector
+    instance: EdgecloudInstance, dispatches: dict[int, Dispatch], edge: Floats
 ) -> RunDual:
     """Carry the dispatches out and keep what the dual needs; in order of dispatch."""
     rows: list[tuple[int, float, float, float, int]] = []

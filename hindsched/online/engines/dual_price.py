@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hindsched.arrays import Floats
 from hindsched.instances.base import Instance
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle, build_oracle
-from hindsched.solvers.pricing.rows import Vector
 from hindsched.solvers.rolling import RollingProgram
 
 
@@ -80,7 +80,7 @@ class DualPrice(OnlineAlgorithm):
         """Oracle over the jobs of `cluster` with one linking row a server."""
         return build_oracle(cluster, formulation, rows="servers")
 
-    def lay_out(self, prices: Mapping[str, Vector]) -> Vector:
+    def lay_out(self, prices: Mapping[str, Floats]) -> Floats:
         """Lay the duals by row set out as a flat vector of the oracle's rows."""
         return self._layout.pack(prices)
 
@@ -100,7 +100,7 @@ class DualPrice(OnlineAlgorithm):
             "relaxations_without_duals": self._without_duals,
         }
 
-    def prices(self) -> dict[str, Vector]:
+    def prices(self) -> dict[str, Floats]:
         """Last posted prices by row set."""
         return self._layout.unpack(self._prices)
 

@@ -13,10 +13,11 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.instances.base import Instance
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
 from hindsched.solvers.pricing.base import BlockOracle, Response, build_oracle
-from hindsched.solvers.pricing.rows import Rows, Vector
+from hindsched.solvers.pricing.rows import Rows
 from hindsched.solvers.subproblem import model_response
 
 Engine = Literal["oracle", "model"]
@@ -25,7 +26,7 @@ Engine = Literal["oracle", "model"]
 class PriceFunction(Protocol):
     """Posted prices as a function of use."""
 
-    def __call__(self, rows: np.ndarray, used: Vector) -> Vector:
+    def __call__(self, rows: np.ndarray, used: Floats) -> Floats:
         """Price of the linking rows `rows` (flat indices) when `used` of each is used."""
 
 

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.base import SigmoidUtility, Utility
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.solvers.pricing.rows import Rows, Vector
+from hindsched.solvers.pricing.rows import Rows
 
 Units = Literal["file", "capacity"]
 POOLS = ("worker_capacity", "ps_capacity")
@@ -55,15 +55,15 @@ class PoolFacts:
         T.
     """
 
-    log_best: Vector
-    log_worst: Vector
-    log_priority: Vector
-    work: Vector
-    demand: Vector
-    total: Vector
+    log_best: Floats
+    log_worst: Floats
+    log_priority: Floats
+    work: Floats
+    demand: Floats
+    total: Floats
     horizon: int
 
-    def log_eta(self, demand: Vector, total: Vector) -> float:
+    def log_eta(self, demand: Floats, total: Floats) -> float:
         """Logarithm of eta: ``1/eta = min_i W_i sum_r w_i^r / (T sum_r C^r)``."""
         shares = self.work * demand.sum(axis=1)
         return math.log(self.horizon * total.sum()) - math.log(shares[shares > 0].min())
@@ -117,8 +117,8 @@ class PriceBounds:
         Logarithm of the scaling factor.
     """
 
-    log_upper: Vector
-    log_lowers: Vector
+    log_upper: Floats
+    log_lowers: Floats
     log_eta: float
 
     @property
@@ -132,7 +132,7 @@ class PriceBounds:
     def to_dict(self, resources: tuple[str, ...]) -> dict[str, Any]:
         """Numbers by name and resource; what is -inf is left out."""
 
-        def finite(values: Vector) -> dict[str, float]:
+        def finite(values: Floats) -> dict[str, float]:
             pairs = zip(resources, values.tolist(), strict=True)
             return {name: value for name, value in pairs if math.isfinite(value)}
 
@@ -216,7 +216,7 @@ class ExponentialPrices:
         self._width = rows.pack(span)
         self._capacity = rows.capacity
 
-    def __call__(self, rows: NDArray[np.int64], used: Vector) -> Vector:
+    def __call__(self, rows: Ints, used: Floats) -> Floats:
         """Price of the rows `rows` when `used` of each is used."""
         capacity = self._capacity[rows]
         share = np.divide(used, capacity, out=np.ones_like(used), where=capacity > 0)

@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hindsched.instances.edgecloud.instance import Ints
+from hindsched.arrays import Ints
 
 
 class ChunkRun(NamedTuple):

@@ -18,11 +18,11 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.base import exactly
-from hindsched.instances.edgecloud.instance import EdgecloudInstance, Ints
+from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.solutions.base import (
     Assignment,
     Assignments,
@@ -121,7 +121,7 @@ class EdgecloudSolution(Solution):
         return rows
 
     @cached_property
-    def all_cloud(self) -> NDArray[np.bool_]:
+    def all_cloud(self) -> Bools:
         """Which jobs have zeta = 1: every worker and the PS in the cloud, shape (J,)."""
         num_jobs = len(self.instance.jobs)
         edge_run = self.runs.place < len(self.instance.worker_list)
@@ -129,7 +129,7 @@ class EdgecloudSolution(Solution):
         outside = np.bincount(self.runs.job[edge_run], minlength=num_jobs)
         outside += np.bincount(self.holds.job[edge_hold], minlength=num_jobs)
         runs = np.bincount(self.runs.job, minlength=num_jobs)
-        zeta: NDArray[np.bool_] = (outside == 0) & (runs > 0)
+        zeta: Bools = (outside == 0) & (runs > 0)
         return zeta
 
     @cached_property
@@ -170,7 +170,7 @@ class EdgecloudSolution(Solution):
         return last
 
     @cached_property
-    def job_completion_times(self) -> NDArray[np.float64]:
+    def job_completion_times(self) -> Floats:
         """Completion - arrival + 1 in slots, inf for an unfinished job, shape (J,)."""
         times = (self._last - self.instance.arrivals + 1).astype(float)
         times[self.shortfall > 0] = math.inf
@@ -351,7 +351,7 @@ class EdgecloudSolution(Solution):
         pairs, counts = np.unique(chunks[:, :2], axis=0, return_counts=True)
         return {(j, s): n for (j, s), n in zip(pairs.tolist(), counts.tolist(), strict=True)}
 
-    def stored_gb(self, last: Ints) -> NDArray[np.float64]:
+    def stored_gb(self, last: Ints) -> Floats:
         """GB stored by server and slot (from 0) if each job holds its chunks until ``last[j]``."""
         stored = np.zeros((len(self.instance.servers), int(last.max(initial=0)) + 2))
         for (j, s), count in self.stored_chunks().items():

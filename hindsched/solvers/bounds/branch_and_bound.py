@@ -25,6 +25,7 @@ from threading import Event
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.solutions.base import Solution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.branching import Split, candidates, undecided
@@ -34,13 +35,12 @@ from hindsched.solvers.certificate import Certificate, certify
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.decisions import COMPLETES, Decision
 from hindsched.solvers.pricing.restricted import RestrictedOracle
-from hindsched.solvers.pricing.rows import Vector
 from hindsched.solvers.program import ABSOLUTE_GAP
 from hindsched.solvers.status import StoppedBy
 
 DIVE_EVERY = 3
 """Every so many nodes the deepest open one is taken instead of the worst: it finds solutions."""
-FindSolution = Callable[[Vector, Sequence[Share]], Solution | None]
+FindSolution = Callable[[Floats, Sequence[Share]], Solution | None]
 """``find(prices, shares)``: a solution near a node's linear program, checked or None."""
 
 
@@ -63,7 +63,7 @@ class Node:
     """
 
     decisions: tuple[Decision, ...]
-    prices: Vector = field(repr=False)
+    prices: Floats = field(repr=False)
     bound: float
     is_fine: bool = True
     children: list[Node] = field(default_factory=list, repr=False)
@@ -91,7 +91,7 @@ class BranchAndBound:
     def __init__(
         self,
         oracle: BlockOracle,
-        prices: Vector,
+        prices: Floats,
         *,
         gap: float,
         incumbent: Solution | None = None,
@@ -165,7 +165,7 @@ class BranchAndBound:
         target = self._worst_leaf()
         if self._cutoff is not None:
             target = max(target, self.sign * self._cutoff)
-        leaves: list[tuple[tuple[Decision, ...], Vector]] = []
+        leaves: list[tuple[tuple[Decision, ...], Floats]] = []
         self._collect(self.root, target, leaves)
         oracle = self.oracle
         if self._coarse is not None:
@@ -258,7 +258,7 @@ class BranchAndBound:
                 node.prices = self.oracle.prices_of(oracle, found.prices)
         return found.shares
 
-    def _look_for_solution(self, prices: Vector, shares: Sequence[Share], *, whole: bool) -> None:
+    def _look_for_solution(self, prices: Floats, shares: Sequence[Share], *, whole: bool) -> None:
         """Take a better solution: the node's own if its program is integral, or one near it."""
         found = []
         if whole:
@@ -289,7 +289,7 @@ class BranchAndBound:
         return worst
 
     def _collect(
-        self, node: Node, target: float, leaves: list[tuple[tuple[Decision, ...], Vector]]
+        self, node: Node, target: float, leaves: list[tuple[tuple[Decision, ...], Floats]]
     ) -> None:
         """List the leaves below a node; a node that reaches the target itself is one."""
         waiting = [node]
@@ -304,7 +304,7 @@ class BranchAndBound:
                 continue
             waiting += here.children
 
-    def _prices_of_children(self, node: Node, target: float) -> Vector | None:
+    def _prices_of_children(self, node: Node, target: float) -> Floats | None:
         """Prices of a child that reach the target at the node itself, if any do."""
         restricted = RestrictedOracle(self.oracle, node.decisions)
         for child in node.children:

@@ -26,6 +26,7 @@ from typing import Any, Literal
 import highspy
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.lagrangian import (
@@ -39,7 +40,6 @@ from hindsched.solvers.certificate import check_certifies
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle, Response
-from hindsched.solvers.pricing.rows import Vector
 from hindsched.solvers.status import StoppedBy
 
 LpAlgorithm = Literal["dual", "primal", "ipx"]
@@ -79,7 +79,7 @@ class Column:
     block: int
     objective: float
     rows: np.ndarray
-    amounts: Vector
+    amounts: Floats
     key: bytes = field(default=b"", repr=False)
 
     @classmethod
@@ -161,7 +161,7 @@ class Master:
         strategy = 1 if self.algorithm == "dual" else 4
         return {**options, "solver": "simplex", "simplex_strategy": strategy, "presolve": "off"}
 
-    def _add(self, cost: Vector, starts: np.ndarray, index: np.ndarray, values: Vector) -> None:
+    def _add(self, cost: Floats, starts: np.ndarray, index: np.ndarray, values: Floats) -> None:
         count = cost.size
         upper = np.full(count, highspy.kHighsInf)
         zeros = np.zeros(count)
@@ -188,7 +188,7 @@ class Master:
         self.columns += fresh
         return len(fresh)
 
-    def solve(self, seconds: float | None) -> tuple[float, Vector, bool] | None:
+    def solve(self, seconds: float | None) -> tuple[float, Floats, bool] | None:
         """Solve; return value, prices and whether nothing is bought off; None if out of time."""
         if not self.columns and not self._num_bought:
             self._reduced = np.zeros(0)
@@ -248,7 +248,7 @@ class Master:
         """Begin the next solve anew."""
         self._highs.clearSolver()
 
-    def column_values(self) -> Vector:
+    def column_values(self) -> Floats:
         """Values of the columns at the last optimum, shape (len(columns),)."""
         return np.array(self._highs.getSolution().col_value)[self._num_bought :]
 
@@ -271,7 +271,7 @@ def column_generation_bound(
     oracle: BlockOracle,
     options: SolveOptions | None = None,
     *,
-    start_prices: Vector | None = None,
+    start_prices: Floats | None = None,
     target: float | None = None,
     algorithm: LpAlgorithm = "primal",
     smoothing: float = SMOOTHING,
@@ -422,7 +422,7 @@ class _Run:
         assert self.master_value is not None
         return self.sign * (self.best.bound - self.master_value)
 
-    def _price(self, prices: Vector) -> int:
+    def _price(self, prices: Floats) -> int:
         """Ask all blocks; take the bound and add the columns. Return how many were new."""
         assert self.master is not None
         columns, values = [], []

@@ -23,12 +23,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.certificate import Certificate, Kind, certify, check_certifies
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle
-from hindsched.solvers.pricing.rows import Vector
 from hindsched.solvers.status import StoppedBy
 
 DEFLECTION = 0.7
@@ -74,7 +74,7 @@ class BoundResult:
         return self.certificate.bound
 
     @property
-    def prices(self) -> Vector:
+    def prices(self) -> Floats:
         """Prices that prove it, flat."""
         return self.certificate.prices
 
@@ -95,20 +95,20 @@ class PricePoint:
         Total use of the blocks' best responses.
     """
 
-    prices: Vector
+    prices: Floats
     bound: float
-    values: Vector
-    use: Vector
+    values: Floats
+    use: Floats
 
 
-def evaluate(oracle: BlockOracle, prices: Vector) -> PricePoint:
+def evaluate(oracle: BlockOracle, prices: Floats) -> PricePoint:
     """Ask all blocks for their best responses at `prices`."""
     values, use = oracle.block_values(prices)
     terms = [*oracle.price_terms(prices).tolist(), *values.tolist()]
     return PricePoint(prices, math.fsum(terms), values, use)
 
 
-def row_scale(oracle: BlockOracle) -> Vector:
+def row_scale(oracle: BlockOracle) -> Floats:
     """Size of each row by which engines measure it: its capacity, or 1 where that is 0."""
     size = np.abs(oracle.rows.capacity)
     return np.where(size > 0, size, 1.0)
@@ -126,7 +126,7 @@ class Subgradient:
         alike, and 0.
     """
 
-    def __init__(self, oracle: BlockOracle, start_prices: Vector | None = None) -> None:
+    def __init__(self, oracle: BlockOracle, start_prices: Floats | None = None) -> None:
         check_certifies(oracle)
         self.oracle = oracle
         self.sign = 1.0 if oracle.sense == "max" else -1.0
@@ -216,7 +216,7 @@ class Subgradient:
         self.point = self.best
         self._direction = np.zeros(self.oracle.rows.size)
 
-    def _evaluate(self, prices: Vector) -> PricePoint:
+    def _evaluate(self, prices: Floats) -> PricePoint:
         self.iterations += 1
         return evaluate(self.oracle, prices)
 
@@ -246,7 +246,7 @@ def subgradient_bound(
     oracle: BlockOracle,
     options: SolveOptions | None = None,
     *,
-    start_prices: Vector | None = None,
+    start_prices: Floats | None = None,
     target: float | None = None,
     refresh_target: Callable[[PricePoint], float | None] | None = None,
     refresh_every: int = 30,

@@ -14,12 +14,12 @@ from threading import Event
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.solvers.bounds.column_generation import Column, Master
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import Decision, Feature
 from hindsched.solvers.pricing.restricted import RestrictedOracle
-from hindsched.solvers.pricing.rows import Vector
 
 SMOOTHING = 0.3
 """Weight of a node's best prices in the prices tried."""
@@ -69,7 +69,7 @@ class NodeBound:
         Rounds of pricing.
     """
 
-    prices: Vector
+    prices: Floats
     bound: float
     shares: list[Share] | None
     rounds: int
@@ -111,7 +111,7 @@ class NodeProgram:
     def bound(
         self,
         decisions: Sequence[Decision],
-        prices: Vector,
+        prices: Floats,
         cutoff: float | None,
         seconds: Callable[[], float | None],
     ) -> NodeBound:
@@ -160,7 +160,7 @@ class NodeProgram:
                 self._master.raise_penalty()
         return NodeBound(best_prices, best, self._shares() if whole else None, round_)
 
-    def _solve(self, seconds: float | None) -> tuple[float, Vector, bool] | None:
+    def _solve(self, seconds: float | None) -> tuple[float, Floats, bool] | None:
         """Solve the program; where a warm basis leads the solver astray, from a cold one."""
         try:
             return self._master.solve(seconds)
@@ -168,7 +168,7 @@ class NodeProgram:
             self._master.forget_basis()
             return self._master.solve(seconds)
 
-    def _price(self, oracle: RestrictedOracle, prices: Vector) -> tuple[float, int]:
+    def _price(self, oracle: RestrictedOracle, prices: Floats) -> tuple[float, int]:
         """Bound at `prices` and the number of new columns."""
         terms = oracle.price_terms(prices).tolist()
         added = 0

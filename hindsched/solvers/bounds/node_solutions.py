@@ -13,12 +13,12 @@ from threading import Event
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.bounds.node_program import Share
 from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import COMPLETES
-from hindsched.solvers.pricing.rows import Vector
 
 MULTIPLES = (1.0, 0.6, 0.2)
 """Multiples of a node's prices at which jobs are inserted."""
@@ -57,7 +57,7 @@ class NodeSolutions:
         self._calls = 0
         self._random = np.random.Generator(np.random.PCG64(0))
 
-    def __call__(self, prices: Vector, shares: Sequence[Share]) -> Solution | None:
+    def __call__(self, prices: Floats, shares: Sequence[Share]) -> Solution | None:
         """Best solution found near a node, or None."""
         on_servers = self.oracle.prices_on_servers(prices)
         inserted = self._insert(on_servers, shares)
@@ -66,7 +66,7 @@ class NodeSolutions:
         key = max if self._sign > 0 else min
         return key(solutions, key=lambda one: one.objective()) if solutions else None
 
-    def _insert(self, prices: Vector, shares: Sequence[Share]) -> Solution | None:
+    def _insert(self, prices: Floats, shares: Sequence[Share]) -> Solution | None:
         """Insert the jobs that the program runs, surest and earliest first, then the others."""
         blocks = self.servers.num_blocks
         runs, ends = np.zeros(blocks), np.zeros(blocks)
@@ -98,7 +98,7 @@ class NodeSolutions:
         }
         return build_solution(self.servers.instance, rows, self.servers.formulation)
 
-    def _fill(self, order: np.ndarray, prices: Vector) -> list[Response | None] | None:
+    def _fill(self, order: np.ndarray, prices: Floats) -> list[Response | None] | None:
         """Schedules inserted in this order; None if a job that must be served is not."""
         residual = self.servers.rows.capacity.astype(float).copy()
         placed: list[Response | None] = [None] * len(order)
@@ -114,7 +114,7 @@ class NodeSolutions:
             placed[block] = response
         return placed
 
-    def _improve(self, prices: Vector, inserted: Solution | None) -> Solution | None:
+    def _improve(self, prices: Floats, inserted: Solution | None) -> Solution | None:
         """Search on under the node's prices for a part of the time.
 
         Every other time from what was inserted, which serves the jobs that the node serves.

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.solvers.bounds.lagrangian import Subgradient
@@ -36,13 +37,12 @@ from hindsched.solvers.certificate import (
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.decisions import Axes, Decision, from_file, to_file
 from hindsched.solvers.pricing.restricted import RestrictedOracle
-from hindsched.solvers.pricing.rows import Vector
 
 EXPLAINING_STEPS = 150
 """Subgradient steps from the leaves' prices to prices that explain a gap without branching."""
 LEAF_KEYS = ("decisions", "bound", "prices")
 """Keys of a leaf in the file, in the order they are written."""
-ReadLeaf = tuple[tuple[Decision, ...], Vector, Any]
+ReadLeaf = tuple[tuple[Decision, ...], Floats, Any]
 """Decisions and prices of a leaf, and the bound that its file states."""
 
 
@@ -62,7 +62,7 @@ class Leaf:
     """
 
     decisions: tuple[Decision, ...]
-    prices: Vector = field(repr=False)
+    prices: Floats = field(repr=False)
     bound: float | None
 
 
@@ -122,7 +122,7 @@ class TreeCertificate(Certificate):
 
 
 def certify_tree(
-    oracle: BlockOracle, leaves: Sequence[tuple[Sequence[Decision], Vector]]
+    oracle: BlockOracle, leaves: Sequence[tuple[Sequence[Decision], Floats]]
 ) -> TreeCertificate:
     """Turn a tree's leaves into a certificate: check that they cover the root, bound each.
 
@@ -244,7 +244,7 @@ def check_cover(leaves: Sequence[tuple[Decision, ...]], where: str) -> None:
         waiting += [(side, depth + 1) for side in sides]
 
 
-def _bound_leaf(oracle: BlockOracle, decisions: tuple[Decision, ...], prices: Vector) -> Leaf:
+def _bound_leaf(oracle: BlockOracle, decisions: tuple[Decision, ...], prices: Floats) -> Leaf:
     bound = RestrictedOracle(oracle, decisions).bound(prices)
     return Leaf(decisions, prices, bound if math.isfinite(bound) else None)
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from hindsched.arrays import Floats
+
 FIT = 1e-9
 
 
 @njit(cache=True)
-def room_for(residual: Array, demand: Array) -> int:
+def room_for(residual: Floats, demand: Floats) -> int:
     """How many units of `demand` fit into `residual`, both of shape (resources,)."""
     most = 1 << 30
     for r in range(demand.shape[0]):
@@ -27,11 +27,11 @@ def room_for(residual: Array, demand: Array) -> int:
 
 @njit(cache=True)
 def renew_slot_costs(
-    spread: Array,
-    single: Array,
-    residual: Array,
-    price: Array,
-    demand: Array,
+    spread: Floats,
+    single: Floats,
+    residual: Floats,
+    price: Floats,
+    demand: Floats,
     first: int,
     last: int,
 ) -> None:

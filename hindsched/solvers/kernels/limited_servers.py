@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from hindsched.arrays import Floats, Ints
+
+UNLIMITED = 2**31 - 1
+
+
+class Range(NamedTuple):
+    """Least and most units, by server, by slot, or by both."""
+
+    low: Ints
+    high: Ints
+
+
+def no_limits(*shape: int) -> Range:
+    """A range that limits nothing."""
+    return Range(np.zeros(shape, dtype=np.int64), np.full(shape, UNLIMITED, dtype=np.int64))
 
 
 @njit(cache=True, nogil=True)
 def limited_prefix(
-    skipped: int, low: Integers, most: Integers, price: Array, order: Integers, cost: Array
+    skipped: int, low: Ints, most: Ints, price: Floats, order: Ints, cost: Floats
 ) -> None:
     """Fill ``cost[n]`` with the price of the cheapest `n` units within the limits, or inf.
 
@@ -55,7 +69,7 @@ def limited_prefix(
 
 @njit(cache=True, nogil=True)
 def fill_limited(
-    skipped: int, low: Integers, most: Integers, order: Integers, wanted: int, placed: Integers
+    skipped: int, low: Ints, most: Ints, order: Ints, wanted: int, placed: Ints
 ) -> None:
     """Put the cheapest `wanted` units within the limits into `placed`; see `limited_prefix`."""
     for h in range(low.shape[0]):

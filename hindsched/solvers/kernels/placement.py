@@ -8,14 +8,56 @@ the cheapest N - g workers elsewhere, which a greedy choice finds.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from hindsched.arrays import Floats, Ints
+
 FIT = 1e-9
 NOTHING = -1
+
+
+class Kinds(NamedTuple):
+    """Types of workers and of PSs.
+
+    Parameters
+    ----------
+    worker, server : ndarray, shape (types, resources)
+        Demands of a worker and of a PS.
+    ratio : ndarray, shape (worker types, PS types)
+        Bandwidth of a worker over that of a PS.
+    has_ps : bool
+        Whether workers need parameter servers.
+    """
+
+    worker: Floats
+    server: Floats
+    ratio: Floats
+    has_ps: bool
+
+
+class Window(NamedTuple):
+    """What a window of slots offers.
+
+    Parameters
+    ----------
+    free : ndarray, shape (servers, resources)
+        What is free in every slot of the window.
+    room, cost : ndarray, shape (servers,)
+        Workers that fit on a server in the window, and the window price of one.
+    order : ndarray of int, shape (servers,)
+        Servers by `cost`, ties by position.
+    ps_cost : ndarray, shape (servers,)
+        Window price of one PS.
+    """
+
+    free: Floats
+    room: Ints
+    cost: Floats
+    order: Ints
+    ps_cost: Floats
 
 
 @njit(cache=True)
@@ -25,7 +67,7 @@ def num_ps(elsewhere: int, ratio: float) -> int:
 
 
 @njit(cache=True)
-def fits_together(workers: int, ps: int, worker: Array, server: Array, free: Array) -> bool:
+def fits_together(workers: int, ps: int, worker: Floats, server: Floats, free: Floats) -> bool:
     """Whether workers and PSs fit into what is free, all of shape (resources,)."""
     for r in range(free.shape[0]):
         need = workers * worker[r] + ps * server[r]
@@ -35,7 +77,7 @@ def fits_together(workers: int, ps: int, worker: Array, server: Array, free: Arr
 
 
 @njit(cache=True)
-def spread_cost(count: int, room: Integers, cost: Array, order: Integers) -> float:
+def spread_cost(count: int, room: Ints, cost: Floats, order: Ints) -> float:
     """Price of the cheapest `count` workers; inf without room."""
     total = 0.0
     for h in order:
@@ -47,18 +89,9 @@ def spread_cost(count: int, room: Integers, cost: Array, order: Integers) -> flo
     return np.inf
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def best_host(
-    count: int,
-    room: Integers,
-    cost: Array,
-    order: Integers,
-    free: Array,
-    worker: Array,
-    server: Array,
-    ratio: float,
-    ps_cost: Array,
-    budget: float,
+    count: int, window: Window, worker: Floats, server: Floats, ratio: float, budget: float
 ) -> tuple[float, int, int]:
     """Exact: cheapest (host of the PSs, workers on it) for `count` workers on >= 2 servers.
 
@@ -66,18 +99,12 @@ def best_host(
     ----------
     count : int
         N.
-    room, cost : ndarray, shape (servers,)
-        Workers that fit on a server in the window, and the window price of one.
-    order : ndarray of int, shape (servers,)
-        Servers by `cost`, ties by position.
-    free : ndarray, shape (servers, resources)
-        What is free in every slot of the window.
+    window : Window
+        Where they may stand.
     worker, server : ndarray, shape (resources,)
         Demand of a worker and of a PS.
     ratio : float
         Bandwidth of a worker over that of a PS.
-    ps_cost : ndarray, shape (servers,)
-        Window price of one PS.
     budget : float
         Only cheaper placements are of interest.
 
@@ -86,6 +113,8 @@ def best_host(
     cost, host, workers on the host
         Cost inf and host -1 if there is none within the budget.
     """
+    room, cost, order = window.room, window.cost, window.order
+    free, ps_cost = window.free, window.ps_cost
     best, best_at, best_on = np.inf, NOTHING, 0
     anywhere = spread_cost(count, room, cost, order)
     if anywhere > budget:
@@ -128,18 +157,9 @@ def best_host(
     return best, best_at, best_on
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def greedy_host(
-    count: int,
-    room: Integers,
-    cost: Array,
-    order: Integers,
-    free: Array,
-    worker: Array,
-    server: Array,
-    ratio: float,
-    ps_cost: Array,
-    budget: float,
+    count: int, window: Window, worker: Floats, server: Floats, ratio: float, budget: float
 ) -> tuple[float, int, int]:
     """Algorithm 4 of batchsched with its repairs: fill servers by price, most workers on the host.
 
@@ -147,6 +167,8 @@ def greedy_host(
     the least sufficient PSs, at least one; a host on which no number of workers leaves room for
     them is infeasible. Arguments and return value as in `best_host`.
     """
+    room, cost, order = window.room, window.cost, window.order
+    free, ps_cost = window.free, window.ps_cost
     best, best_at, best_on = np.inf, NOTHING, 0
     anywhere = spread_cost(count, room, cost, order)
     if anywhere > budget:
@@ -181,9 +203,7 @@ def greedy_host(
 
 
 @njit(cache=True)
-def fill(
-    count: int, host: int, on_host: int, greedy: bool, room: Integers, order: Integers
-) -> Integers:
+def fill(count: int, host: int, on_host: int, greedy: bool, room: Ints, order: Ints) -> Ints:
     """Workers by server of a placement found above; without a host the cheapest ones."""
     placed = np.zeros(room.shape[0], dtype=np.int64)
     left = count

@@ -9,38 +9,42 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.modes import ModeColumns
 from hindsched.solvers.kernels.cheapest_workers import room_for
-from hindsched.solvers.kernels.limited_servers import fill_limited, limited_prefix
-from hindsched.solvers.kernels.placement import NOTHING, fits_together, num_ps
+from hindsched.solvers.kernels.limited_servers import Range, fill_limited, limited_prefix
+from hindsched.solvers.kernels.placement import NOTHING, Kinds, fits_together, num_ps
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
+
+@njit(cache=True, inline="always")
+def window_prices(
+    start: int, end: int, prefix: Floats, worker: Floats, server: Floats, price: Floats,
+    ps_price: Floats,
+) -> None:  # fmt: skip
+    """Fill the window prices of a worker and of a PS on every server; slots are 1-based."""
+    for h in range(price.shape[0]):
+        price[h], ps_price[h] = 0.0, 0.0
+        for r in range(worker.shape[0]):
+            paid = prefix[end, h, r] - prefix[start - 1, h, r]
+            price[h] += worker[r] * paid
+            if server.shape[0]:
+                ps_price[h] += server[r] * paid
 
 
 @njit(cache=True)
 def best_limited_window(
-    base: Array,
+    base: Floats,
     starts: tuple[int, int],
     ends: tuple[int, int],
-    worker_type: Integers,
-    ps_type: Integers,
-    together: Integers,
-    count: Integers,
-    length: Integers,
-    worker: Array,
-    server: Array,
-    ratio: Array,
-    has_ps: bool,
-    capacity: Array,
-    prefix: Array,
-    worker_low: Integers,
-    worker_high: Integers,
-    ps_low: Integers,
-    ps_high: Integers,
-    workers: Integers,
-    ps: Integers,
+    modes: ModeColumns,
+    kinds: Kinds,
+    capacity: Floats,
+    prefix: Floats,
+    on_worker: Range,
+    on_ps: Range,
+    workers: Ints,
+    ps: Ints,
 ) -> tuple[float, int, int]:
     """Find the cheapest schedule within limits.
 
@@ -50,20 +54,14 @@ def best_limited_window(
         Cost by the last slot of the window, 1-based; inf where the job must not end.
     starts, ends : (int, int)
         First and last start slot and end slot, all 1-based and inclusive.
-    worker_type, ps_type, together, count, length : ndarray of int, shape (modes,)
-        Types, whether all stands on one server (then with one PS), N and L.
-    worker, server : ndarray, shape (worker types, resources), (PS types, resources)
-        Demands of a worker and of a PS.
-    ratio : ndarray, shape (worker types, PS types)
-        Bandwidth of a worker over that of a PS.
-    has_ps : bool
-        Whether jobs have PSs at all.
+    modes, kinds : tuple
+        The job's modes, and what workers and PSs need, as `ModeColumns` and `Kinds`.
     capacity : ndarray, shape (servers, resources)
         What an empty server has.
     prefix : ndarray, shape (slots + 1, servers, resources)
         Sums of the slots' prices.
-    worker_low, worker_high, ps_low, ps_high : ndarray of int, shape (servers,)
-        Limits on the workers and PSs of each server.
+    on_worker, on_ps : tuple
+        Limits on the workers and PSs of each server, as `Range`.
     workers, ps : ndarray of int, shape (servers,)
         Receive the placement.
 
@@ -72,10 +70,15 @@ def best_limited_window(
     cost, mode, start (1-based)
         Mode -1 if there is none. Ties: the first mode, then the earlier start.
     """
+    worker, server, ratio, has_ps = kinds
+    worker_type, ps_type, together, count, length = modes
+    worker_low, worker_high = on_worker
+    ps_low, ps_high = on_ps
     servers = capacity.shape[0]
     slots = prefix.shape[0] - 1
     most = np.empty(servers, dtype=np.int64)
     price, ps_price = np.empty(servers), np.zeros(servers)
+    no_demand = np.empty(0)
     forced_workers, forced_ps = worker_low.sum(), ps_low.sum()
     best, best_mode, best_start, best_host, best_on = np.inf, NOTHING, 0, NOTHING, 0
     for k in range(count.shape[0]):
@@ -83,6 +86,7 @@ def best_limited_window(
         if forced_workers > n:
             continue
         p = ps_type[k] if has_ps else 0
+        ps_demand = server[p] if has_ps else no_demand
         for h in range(servers):
             most[h] = min(room_for(capacity[h], worker[w]), worker_high[h])
         elsewhere = np.empty(n + 1)
@@ -92,13 +96,7 @@ def best_limited_window(
             end = start + d - 1
             if base[end] >= best:
                 continue
-            for h in range(servers):
-                price[h], ps_price[h] = 0.0, 0.0
-                for r in range(worker.shape[1]):
-                    paid = prefix[end, h, r] - prefix[start - 1, h, r]
-                    price[h] += worker[w, r] * paid
-                    if has_ps:
-                        ps_price[h] += server[p, r] * paid
+            window_prices(start, end, prefix, worker[w], ps_demand, price, ps_price)
             if together[k]:
                 for h in range(servers):
                     if most[h] < n or worker_low[h] != forced_workers or ps_low[h] != forced_ps:
@@ -145,10 +143,8 @@ def best_limited_window(
         return best, best_mode, best_start
     for h in range(servers):
         most[h] = min(room_for(capacity[h], worker[w]), worker_high[h])
-        price[h] = 0.0
-        for r in range(worker.shape[1]):
-            paid = prefix[best_start + length[k] - 1, h, r] - prefix[best_start - 1, h, r]
-            price[h] += worker[w, r] * paid
+    end = best_start + length[k] - 1
+    window_prices(best_start, end, prefix, worker[w], no_demand, price, ps_price)
     order = np.argsort(price, kind="mergesort")
     fill_limited(best_host, worker_low, most, order, n - best_on, workers)
     if best_host >= 0:

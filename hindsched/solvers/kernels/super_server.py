@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from hindsched.arrays import Bools, Floats, Ints
 
 
 @njit(cache=True)
-def undominated(duration: Integers, demand: Array) -> NDArray[np.bool_]:
+def undominated(duration: Ints, demand: Floats) -> Bools:
     """Which modes have no other one that is as short and as small in every resource.
 
     Parameters
@@ -45,7 +43,7 @@ def undominated(duration: Integers, demand: Array) -> NDArray[np.bool_]:
 
 @njit(cache=True)
 def cheapest_on_super_server(
-    arrival: int, rate: float, outside: float, duration: Integers, demand: Array, prefix: Array
+    arrival: int, rate: float, outside: float, duration: Ints, demand: Floats, prefix: Floats
 ) -> tuple[float, int, int]:
     """Cheapest (cost, mode, start) of one job; mode -1 stands for the outside option.
 
@@ -82,15 +80,15 @@ def cheapest_on_super_server(
 
 @njit(cache=True)
 def all_on_super_server(
-    first_mode: Integers,
-    arrival: Integers,
-    rate: Array,
-    outside: Array,
-    duration: Integers,
-    demand: Array,
-    prefix: Array,
-    values: Array,
-    use: Array,
+    first_mode: Ints,
+    arrival: Ints,
+    rate: Floats,
+    outside: Floats,
+    duration: Ints,
+    demand: Floats,
+    prefix: Floats,
+    values: Floats,
+    use: Floats,
 ) -> None:
     """Cheapest costs of all jobs into `values`, their use into `use`, shape (slots, resources)."""
     for j in range(arrival.shape[0]):

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from threading import Event
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
 from hindsched.solutions.base import Solution
@@ -30,7 +31,6 @@ from hindsched.solvers.methods.auto import DEFAULT_SECONDS, ENDED, Duel
 from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle, build_oracle
-from hindsched.solvers.pricing.rows import Vector
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.progress import LineProgress
 from hindsched.solvers.result import Result, status_of
@@ -91,7 +91,7 @@ def solve_tree(
 
 def _grow(
     known: Result,
-    prices: Vector,
+    prices: Floats,
     gap: float,
     seconds_left: Callable[[], float],
     interrupted: Event,
@@ -219,8 +219,8 @@ def certify_optimum(result: Result) -> Result:
 
 
 def _adapted(
-    branching: BlockOracle, root: BlockOracle, prices: Vector, objective: float | None
-) -> Vector:
+    branching: BlockOracle, root: BlockOracle, prices: Floats, objective: float | None
+) -> Floats:
     """Prices of the default layout on the rows that are branched on, made better there."""
     search = Subgradient(branching, branching.prices_of(root, prices))
     for _ in range(ROOT_ITERATIONS):

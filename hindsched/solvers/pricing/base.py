@@ -15,13 +15,13 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.pricing.decisions import Axes, Feature, Limits
-from hindsched.solvers.pricing.rows import Rows, Vector
+from hindsched.solvers.pricing.rows import Rows
 
 RELATIVE_ROUNDING = 1e-9
 """Outward rounding of a bound, relative to the sum of the sizes of its terms."""
@@ -48,8 +48,8 @@ class Response:
 
     value: float
     objective: float
-    rows: NDArray[np.int64]
-    amounts: Vector
+    rows: Ints
+    amounts: Floats
     plan: Any = None
 
 
@@ -97,7 +97,7 @@ class BlockOracle(ABC):
 
     @abstractmethod
     def best_response(
-        self, block: int, prices: Vector, residual: Vector | None = None
+        self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
         """Best schedule of one block at `prices`.
 
@@ -117,7 +117,7 @@ class BlockOracle(ABC):
             None if the block has no schedule that fits.
         """
 
-    def restricted_response(self, block: int, prices: Vector, limits: Limits) -> Response | None:
+    def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
         """Best schedule of one block whose features lie within limits, at full capacity.
 
         As exact as `best_response`: with limits that hold for every schedule it has the same
@@ -161,7 +161,7 @@ class BlockOracle(ABC):
         }
         return build_solution(self.instance, rows, self.formulation)
 
-    def best_insertion(self, block: int, prices: Vector, residual: Vector) -> Response | None:
+    def best_insertion(self, block: int, prices: Floats, residual: Floats) -> Response | None:
         """`best_response` on what is left, if it serves the block and beats staying out.
 
         A family that finds out sooner that staying out is better overrides this.
@@ -198,7 +198,7 @@ class BlockOracle(ABC):
         """
         raise TypeError(f"{type(self).__name__} does not read solutions")
 
-    def prices_on_servers(self, prices: Vector) -> Vector:
+    def prices_on_servers(self, prices: Floats) -> Floats:
         """Prices of this layout, laid out on the rows of the layout ``"servers"``.
 
         Families with an aggregated layout repeat the price of a group, cluster or bucket on each
@@ -215,14 +215,14 @@ class BlockOracle(ABC):
         """
         return None
 
-    def prices_of(self, other: BlockOracle, prices: Vector) -> Vector:
+    def prices_of(self, other: BlockOracle, prices: Floats) -> Floats:
         """Prices of the family's default layout `other`, laid out on this layout's rows.
 
         A layout that is not that of servers says how.
         """
         return other.prices_on_servers(prices)
 
-    def block_values(self, prices: Vector) -> tuple[Vector, Vector]:
+    def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
         """Values of all blocks and their total use at `prices`, full capacity.
 
         Returns
@@ -240,7 +240,7 @@ class BlockOracle(ABC):
                 np.add.at(use, response.rows, response.amounts)
         return values, use
 
-    def responses(self, prices: Vector) -> Sequence[Response | None]:
+    def responses(self, prices: Floats) -> Sequence[Response | None]:
         """Best responses of all blocks at full capacity; None where a block stays out at 0.
 
         A mandatory block without a schedule makes the problem infeasible: its value is -inf when
@@ -258,12 +258,12 @@ class BlockOracle(ABC):
             found.append(response)
         return found
 
-    def price_terms(self, prices: Vector) -> Vector:
+    def price_terms(self, prices: Floats) -> Floats:
         """Terms of the bound that belong to the rows: ``p b`` when maximising, ``-p b`` else."""
-        terms: Vector = prices * self.rows.capacity
+        terms: Floats = prices * self.rows.capacity
         return terms if self.sense == "max" else -terms
 
-    def bound(self, prices: Vector) -> float:
+    def bound(self, prices: Floats) -> float:
         """Bound on the optimum at `prices`, rounded outward.
 
         Notes

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from hindsched.arrays import Floats
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import (
     COMPLETES,
@@ -19,7 +20,6 @@ from hindsched.solvers.pricing.decisions import (
     limits_of,
     window_of,
 )
-from hindsched.solvers.pricing.rows import Vector
 
 
 class RestrictedOracle(BlockOracle):
@@ -53,7 +53,7 @@ class RestrictedOracle(BlockOracle):
         return self.oracle.block_name(block)
 
     def best_response(
-        self, block: int, prices: Vector, residual: Vector | None = None
+        self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
         """Best schedule of a block that obeys the decisions, or its outside option."""
         if residual is not None:
@@ -75,7 +75,7 @@ class RestrictedOracle(BlockOracle):
             return self._keeps_outside(limits)
         return all(low <= values.get(feature, 0) <= high for feature, (low, high) in limits.items())
 
-    def block_values(self, prices: Vector) -> tuple[Vector, Vector]:
+    def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
         """Values of all blocks and their total use at `prices`.
 
         Without decisions the family's own compiled call, which answers the same.
@@ -84,7 +84,7 @@ class RestrictedOracle(BlockOracle):
             return self.oracle.block_values(prices)
         return super().block_values(prices)
 
-    def price_terms(self, prices: Vector) -> Vector:
+    def price_terms(self, prices: Floats) -> Floats:
         """Terms of the bound that belong to the rows."""
         return self.oracle.price_terms(prices)
 

@@ -11,23 +11,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.instances.modes import Modes
 from hindsched.solutions.window_row import WindowRow
+from hindsched.solvers.kernels.limited_servers import no_limits
+from hindsched.solvers.kernels.placement import Kinds
 from hindsched.solvers.kernels.restricted_window import best_limited_window
 from hindsched.solvers.pricing.decisions import (
     COMPLETES,
     COMPLETION,
-    NEVER,
     Axes,
     Feature,
     Limits,
     window_of,
 )
-from hindsched.solvers.pricing.rows import Vector
 
-Integers = NDArray[np.int64]
 START, WORKERS = Feature("start"), Feature("workers")
 WORKER_TYPE, PS_TYPE = Feature("worker_type"), Feature("ps_type")
 ON_SERVER, PS_ON_SERVER = "server_workers", "server_ps"
@@ -41,19 +40,12 @@ class Cluster:
     ----------
     capacity : ndarray, shape (servers, resources)
         Capacity of each server.
-    worker, ps : ndarray, shape (types, resources)
-        Demand of a worker and of a PS of each type.
-    ratio : ndarray, shape (worker types, PS types)
-        Bandwidth of a worker over that of a PS.
-    has_ps : bool
-        Whether jobs have PSs.
+    kinds : Kinds
+        Demands and bandwidths of workers and PSs.
     """
 
-    capacity: Vector
-    worker: Vector
-    ps: Vector
-    ratio: Vector
-    has_ps: bool
+    capacity: Floats
+    kinds: Kinds
 
     def features(self, servers: Sequence[str]) -> dict[str, Axes]:
         """Features of a window on these servers."""
@@ -62,7 +54,7 @@ class Cluster:
         return {**dict.fromkeys(plain, ()), ON_SERVER: on_server, PS_ON_SERVER: on_server}
 
     def best_within(
-        self, table: Modes, base: Vector, earliest: int, prices: Vector, limits: Limits
+        self, table: Modes, base: Floats, earliest: int, prices: Floats, limits: Limits
     ) -> tuple[float, WindowRow] | None:
         """Cheapest schedule of a job within limits.
 
@@ -95,35 +87,32 @@ class Cluster:
         ):
             low, high = window_of(limits, feature)
             keep &= (low <= values) & (values <= high)
-        if not keep.any():
-            return None
-        table = table.take(keep)
+        if not keep.all():
+            if not keep.any():
+                return None
+            table = table.take(keep)
         low, high = window_of(limits, START)
         starts = (max(low, earliest), min(high, slots))
         low, high = window_of(limits, COMPLETES)
         ends = (max(low, earliest), min(high, slots))
-        ranges = {
-            name: (np.zeros(servers, dtype=np.int64), np.full(servers, NEVER, dtype=np.int64))
-            for name in (ON_SERVER, PS_ON_SERVER)
-        }
+        ranges = {name: no_limits(servers) for name in (ON_SERVER, PS_ON_SERVER)}
         for feature, (low, high) in limits.items():
             if feature.name in ranges:
-                ranges[feature.name][0][feature.index] = low
-                ranges[feature.name][1][feature.index] = high
+                ranges[feature.name].low[feature.index] = low
+                ranges[feature.name].high[feature.index] = high
         prefix = np.zeros((slots + 1, *prices.shape[1:]))
         np.cumsum(prices, axis=0, out=prefix[1:])
         workers, ps = np.zeros(servers, dtype=np.int64), np.zeros(servers, dtype=np.int64)
         cost, mode, start = best_limited_window(
-            base, starts, ends, table.worker_type, table.ps_type, table.one_server, table.workers,
-            table.duration, self.worker, self.ps, self.ratio, self.has_ps, self.capacity, prefix,
-            *ranges[ON_SERVER], *ranges[PS_ON_SERVER], workers, ps,
+            base, starts, ends, tuple(table.columns), tuple(self.kinds), self.capacity, prefix,
+            tuple(ranges[ON_SERVER]), tuple(ranges[PS_ON_SERVER]), workers, ps,
         )  # fmt: skip
         if mode < 0:
             return None
         duration = int(table.duration[mode])
-        ps_type = int(table.ps_type[mode]) if self.has_ps else -1
+        ps_type = int(table.ps_type[mode]) if self.kinds.has_ps else -1
         last = start + duration - 1
-        if not self.has_ps:
+        if not self.kinds.has_ps:
             ps[:] = 0
         row = WindowRow(start, last, int(table.worker_type[mode]), ps_type, workers, ps)
         return float(cost), row

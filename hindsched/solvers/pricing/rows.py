@@ -13,11 +13,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Bools, Floats
 from hindsched.errors import InputError
 
-Vector = NDArray[np.float64]
+Vector = Floats
 LARGEST_PRICE = 1e100
 """Prices beyond this would overflow where they are multiplied with capacities."""
 
@@ -41,7 +41,7 @@ class RowSet:
 
     name: str
     axes: tuple[tuple[str, tuple[Any, ...]], ...]
-    capacity: Vector
+    capacity: Floats
     free: bool = False
 
     def __post_init__(self) -> None:
@@ -78,19 +78,19 @@ class Rows:
         self.size = start
 
     @cached_property
-    def capacity(self) -> Vector:
+    def capacity(self) -> Floats:
         """Right sides b, shape (size,)."""
         return self.pack({row_set.name: row_set.capacity for row_set in self.sets})
 
     @cached_property
-    def free(self) -> NDArray[np.bool_]:
+    def free(self) -> Bools:
         """Which rows are equalities, shape (size,)."""
         flat = np.zeros(self.size, dtype=bool)
         for row_set in self.sets:
             flat[self.slices[row_set.name]] = row_set.free
         return flat
 
-    def pack(self, arrays: Mapping[str, Vector]) -> Vector:
+    def pack(self, arrays: Mapping[str, Floats]) -> Floats:
         """Lay one array per set end to end; an absent set is 0."""
         flat = np.zeros(self.size)
         for row_set in self.sets:
@@ -99,19 +99,19 @@ class Rows:
                 flat[self.slices[row_set.name]] = values.reshape(row_set.shape).ravel()
         return flat
 
-    def unpack(self, flat: Vector) -> dict[str, Vector]:
+    def unpack(self, flat: Floats) -> dict[str, Floats]:
         """Views of a flat vector by set, in each set's own shape."""
         return {
             row_set.name: flat[self.slices[row_set.name]].reshape(row_set.shape)
             for row_set in self.sets
         }
 
-    def to_file(self, flat: Vector) -> dict[str, list[dict[str, Any]]]:
+    def to_file(self, flat: Floats) -> dict[str, list[dict[str, Any]]]:
         """Write the non-zero entries as rows with labels, run-length over slots."""
         arrays = self.unpack(flat)
         return {row_set.name: _rows(row_set, arrays[row_set.name]) for row_set in self.sets}
 
-    def from_file(self, prices: Any, where: str = "prices") -> Vector:
+    def from_file(self, prices: Any, where: str = "prices") -> Floats:
         """Read `to_file`'s rows back; rows that are not named are 0.
 
         Raises
@@ -123,14 +123,14 @@ class Rows:
         if not isinstance(prices, dict):
             raise InputError(where, prices, "must be an object of row sets")
         by_name = {row_set.name: row_set for row_set in self.sets}
-        arrays: dict[str, Vector] = {}
+        arrays: dict[str, Floats] = {}
         for name, rows in prices.items():
             if name not in by_name:
                 raise InputError(f"{where}.{name}", name, f"must be one of {', '.join(by_name)}")
             arrays[name] = _read_rows(by_name[name], rows, f"{where}.{name}")
         return self.pack(arrays)
 
-    def mean_by_slot(self, flat: Vector) -> list[dict[str, Any]]:
+    def mean_by_slot(self, flat: Floats) -> list[dict[str, Any]]:
         """Mean of a flat vector by slot and resource: rows ``slot, resource, price``.
 
         The mean is weighted by the capacities; a set without an axis for resources or types is a
@@ -179,7 +179,7 @@ def _by_resource(row_set: RowSet) -> list[tuple[str, tuple[Any, ...]]]:
     return [(row_set.name.removesuffix("_capacity"), ())]
 
 
-def _rows(row_set: RowSet, values: Vector) -> list[dict[str, Any]]:
+def _rows(row_set: RowSet, values: Floats) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     fixed = row_set.axes[:-1] if row_set.has_slots else row_set.axes
     for position in np.ndindex(*(len(labels) for _, labels in fixed)):
@@ -198,7 +198,7 @@ def _rows(row_set: RowSet, values: Vector) -> list[dict[str, Any]]:
     return rows
 
 
-def _read_rows(row_set: RowSet, rows: Any, where: str) -> Vector:
+def _read_rows(row_set: RowSet, rows: Any, where: str) -> Floats:
     if not isinstance(rows, list):
         raise InputError(where, rows, "must be a list of rows")
     values = np.zeros(row_set.shape)

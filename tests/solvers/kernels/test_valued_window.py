@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hindsched.solvers.kernels.astraea.valued_window import best_window, place_window
+from hindsched.instances.modes import ModeColumns
+from hindsched.solvers.kernels.astraea.valued_window import Room, best_window, place_window
 
 SLOTS = 6
 
@@ -75,10 +76,11 @@ def test_the_first_of_the_best_windows_is_found(search):
         if (modes)
         else (np.zeros(0, dtype=np.int64),) * 3
     )
+    columns = ModeColumns(0 * length, 0 * length, together, count, length)
+    free = Room(data["workers"], data["ps"], data["price"], data["ps_price"])
     value, mode, start, host, on_host = best_window(
-        first, length, count, together, data["values"], data["workers"], data["ps"],
-        data["price"], data["ps_price"], data["ratio"], data["floor"],
-    )  # fmt: skip
+        first, tuple(columns), data["values"], tuple(free), data["ratio"], data["floor"]
+    )
     best, expected = data["floor"], None
     for k, (d, n, one) in enumerate(modes):
         for t in range(first, SLOTS - d + 1):

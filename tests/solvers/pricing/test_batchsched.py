@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hindsched.instances.batchsched.generator import generate
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
-from hindsched.solvers.kernels.placement import best_host, greedy_host
+from hindsched.solvers.kernels.placement import Window, best_host, greedy_host
 from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.pricing.batchsched.list_schedule import as_solution, improved_list_schedule
 from hindsched.solvers.pricing.batchsched.oracle import ServerOracle
@@ -32,7 +32,8 @@ def place(problem, kernel, *budget):
     order = np.argsort(cost, kind="stable")
     ratio = problem["b"] / problem["B"]
     room = fits.astype(np.int64)
-    return kernel(problem["N"], room, cost, order, omega, e, z, ratio, delta @ z, *budget)[0]
+    window = Window(omega, room, cost, order, delta @ z)
+    return kernel(problem["N"], window, e, z, ratio, *budget)[0]
 
 
 def test_g1_and_g2():
@@ -113,7 +114,7 @@ def test_starts_skipped_between_changes_are_no_better(architecture):
     for job in instance.jobs:
         index = search.index(job)
         skipping = search.cheapest(index, rate=0.5)
-        search._changes[:] = True
+        search.state.changes[:] = True
         every = search.cheapest(index, rate=0.5)
         assert skipping.cost == pytest.approx(every.cost)
         assert skipping.start == every.start

@@ -7,19 +7,20 @@ Distributed: the host that needs the fewest PSs, the other workers on servers in
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.modes import ModeColumns
 from hindsched.solvers.kernels.placement import num_ps
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 NOTHING = -1
 
 
 @njit(cache=True)
-def window_rooms(free: Integers, first: int, length: int, room: Integers) -> None:
+def window_rooms(free: Ints, first: int, length: int, room: Ints) -> None:
     """Fill `room`, shape (servers,), with the least of `free` (slots, servers) in a window."""
     for s in range(free.shape[1]):
         least = free[first, s]
@@ -29,7 +30,7 @@ def window_rooms(free: Integers, first: int, length: int, room: Integers) -> Non
 
 
 @njit(cache=True)
-def central_host(count: int, workers: Integers, ps: Integers) -> int:
+def central_host(count: int, workers: Ints, ps: Ints) -> int:
     """Server with the least room for workers that takes `count` of them and a PS; -1 if none."""
     best = NOTHING
     for s in range(workers.shape[0]):
@@ -40,7 +41,7 @@ def central_host(count: int, workers: Integers, ps: Integers) -> int:
 
 @njit(cache=True)
 def spread_host(
-    count: int, workers: Integers, ps: Integers, ratio: float, ps_quota: int
+    count: int, workers: Ints, ps: Ints, ratio: float, ps_quota: int
 ) -> tuple[int, int]:
     """Host and its PSs for `count` workers on at least two servers, fewest PSs first; -1 if none.
 
@@ -60,34 +61,41 @@ def spread_host(
     return best, fewest
 
 
+class Room(NamedTuple):
+    """What is free of one pair of types, what a tenant may use of it, and prices of a unit.
+
+    Parameters
+    ----------
+    workers, ps : ndarray of int, shape (slots, servers)
+        What is free.
+    worker_quota, ps_quota : ndarray of int, shape (slots,)
+        What the job's tenant may use in all.
+    worker_price, ps_price : ndarray, shape (slots,)
+        Prices of a unit.
+    """
+
+    workers: Ints
+    ps: Ints
+    worker_quota: Ints
+    ps_quota: Ints
+    worker_price: Floats
+    ps_price: Floats
+
+
 @njit(cache=True)
 def best_offer(
-    length: Integers,
-    count: Integers,
-    together: Integers,
-    values: Array,
-    free_workers: Integers,
-    free_ps: Integers,
-    quota_workers: Integers,
-    quota_ps: Integers,
-    price_workers: Array,
-    price_ps: Array,
-    ratio: float,
+    modes: ModeColumns, values: Floats, free: Room, ratio: float
 ) -> tuple[float, float, int, int, int, int]:
     """Best (mode, start) of a job below its values.
 
     Parameters
     ----------
-    length, count, together : ndarray of int, shape (modes,)
-        Duration, workers, and whether the mode is centralised; in the order that breaks ties.
+    modes : tuple
+        The job's modes for the pair, as `ModeColumns`, in the order that breaks ties.
     values : ndarray, shape (slots + 1,)
         Value by the last slot of the window, 1-based; it must not rise; -inf where it may not end.
-    free_workers, free_ps : ndarray of int, shape (slots, servers)
-        What is free.
-    quota_workers, quota_ps : ndarray of int, shape (slots,)
-        What the job's tenant may use in all.
-    price_workers, price_ps : ndarray, shape (slots,)
-        Prices of a unit.
+    free : tuple
+        What is left for the job: the fields of `Room`.
     ratio : float
         Bandwidth of a worker over that of a PS.
 
@@ -96,6 +104,8 @@ def best_offer(
     payoff, cost, mode, start (0-based), host, ps
         Mode -1 if nothing fits. Ties: centralised first, earlier start, fewer workers.
     """
+    _, _, together, count, length = modes
+    free_workers, free_ps, quota_workers, quota_ps, price_workers, price_ps = free
     slots, servers = free_workers.shape
     prefix_workers, prefix_ps = np.zeros(slots + 1), np.zeros(slots + 1)
     for t in range(slots):
@@ -142,7 +152,7 @@ def best_offer(
 
 @njit(cache=True)
 def _first(
-    mode: int, start: int, other: int, other_start: int, together: Integers, count: Integers
+    mode: int, start: int, other: int, other_start: int, together: Ints, count: Ints
 ) -> bool:
     """Whether a tie goes to (mode, start): centralised, earlier start, fewer workers."""
     if other < 0:
@@ -155,9 +165,7 @@ def _first(
 
 
 @njit(cache=True)
-def spread_workers(
-    count: int, host: int, free_workers: Integers, first: int, length: int
-) -> Integers:
+def spread_workers(count: int, host: int, free_workers: Ints, first: int, length: int) -> Ints:
     """Workers by server of a distributed placement: the host's, then servers by ascending room."""
     servers = free_workers.shape[1]
     room = np.empty(servers, dtype=np.int64)

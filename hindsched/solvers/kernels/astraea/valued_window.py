@@ -7,14 +7,15 @@ merged server (`best_on_merged_server`) there is nothing to place.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from hindsched.solvers.kernels.placement import best_host
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.modes import ModeColumns
+from hindsched.solvers.kernels.placement import Window, best_host
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 NOTHING = -1
 WORKER = np.array([1.0, 0.0])
 PS = np.array([0.0, 1.0])
@@ -22,19 +23,21 @@ WHOLE = 1e-6
 """By how much a number of free units may fall short of a whole one by rounding."""
 
 
+class Room(NamedTuple):
+    """What is left of one pair of types, and its prices, all of shape (servers, slots).
+
+    Numbers of free units are rounded down where they are read.
+    """
+
+    workers: Floats
+    ps: Floats
+    worker_price: Floats
+    ps_price: Floats
+
+
 @njit(cache=True)
 def best_window(
-    first: int,
-    length: Integers,
-    count: Integers,
-    together: Integers,
-    values: Array,
-    free_workers: Array,
-    free_ps: Array,
-    price_workers: Array,
-    price_ps: Array,
-    ratio: float,
-    floor: float,
+    first: int, modes: ModeColumns, values: Floats, free: Room, ratio: float, floor: float
 ) -> tuple[float, int, int, int, int]:
     """Best (mode, start, host, workers on the host) of one job for one pair of types.
 
@@ -42,14 +45,12 @@ def best_window(
     ----------
     first : int
         First slot the job may use, 0-based.
-    length, count, together : ndarray of int, shape (modes,)
-        Duration, workers, and whether all stands on one server, with one parameter server (PS).
+    modes : tuple
+        Its modes, as `ModeColumns`; one on one server has one parameter server (PS).
     values : ndarray, shape (slots + 1,)
         Value by the last slot of the window, 1-based; it must not rise.
-    free_workers, free_ps : ndarray, shape (servers, slots)
-        Workers and PSs left, rounded down here.
-    price_workers, price_ps : ndarray, shape (servers, slots)
-        Prices of a worker and of a PS.
+    free : tuple
+        What is left, and its prices: the fields of `Room`.
     ratio : float
         Bandwidth of a worker over that of a PS.
     floor : float
@@ -64,6 +65,8 @@ def best_window(
     -----
     A search among the shortest windows first tells how little the others may be worth.
     """
+    _, _, together, count, length = modes
+    free_workers, free_ps, price_workers, price_ps = free
     servers, slots = free_workers.shape
     sums_workers, sums_ps = np.zeros((servers, slots + 1)), np.zeros((servers, slots + 1))
     built = first  # sums of prices are known up to this slot
@@ -112,9 +115,8 @@ def best_window(
                 left[s, 1] = _least(free_ps, s, start, d)
                 room[s] = int(left[s, 0])
             order = np.argsort(cost, kind="mergesort")
-            total, at, on = best_host(
-                n, room, cost, order, left, WORKER, PS, ratio, ps_cost, value - best
-            )
+            window = Window(left, room, cost, order, ps_cost)
+            total, at, on = best_host(n, window, WORKER, PS, ratio, value - best)
             if at >= 0 and value - total > best:
                 best, best_mode, best_start, best_at, best_on = value - total, k, start, at, on
     if best_mode < 0:
@@ -124,7 +126,7 @@ def best_window(
 
 @njit(cache=True)
 def _clear(
-    workers: Array, ps: Array, server: int, count: int, start: int, length: int, known: int
+    workers: Floats, ps: Floats, server: int, count: int, start: int, length: int, known: int
 ) -> int:
     """End of the window if a server has `count` workers and a PS free in all of it, else less.
 
@@ -140,7 +142,7 @@ def _clear(
 
 
 @njit(cache=True)
-def _least(free: Array, server: int, first: int, length: int) -> float:
+def _least(free: Floats, server: int, first: int, length: int) -> float:
     """Whole units that are free on a server in every slot of a window."""
     least = free[server, first]
     for t in range(first + 1, first + length):
@@ -150,8 +152,8 @@ def _least(free: Array, server: int, first: int, length: int) -> float:
 
 @njit(cache=True)
 def place_window(
-    count: int, start: int, length: int, host: int, on_host: int, free: Array, price: Array
-) -> Integers:
+    count: int, start: int, length: int, host: int, on_host: int, free: Floats, price: Floats
+) -> Ints:
     """Workers by server of a distributed schedule found by `best_window`.
 
     `free` and `price`, shape (servers, slots), are those of workers.
@@ -173,7 +175,7 @@ def place_window(
 
 @njit(cache=True)
 def best_on_merged_server(
-    first: int, values: Array, length: Integers, demand: Array, prefix: Array, floor: float
+    first: int, values: Floats, length: Ints, demand: Floats, prefix: Floats, floor: float
 ) -> tuple[float, int, int]:
     """Best (value, mode, start) of one job with all servers merged into one.
 
@@ -207,15 +209,15 @@ def best_on_merged_server(
 
 @njit(cache=True)
 def all_on_merged_server(
-    first_mode: Integers,
-    first: Integers,
-    values: Array,
-    length: Integers,
-    demand: Array,
-    prefix: Array,
+    first_mode: Ints,
+    first: Ints,
+    values: Floats,
+    length: Ints,
+    demand: Floats,
+    prefix: Floats,
     floor: float,
-    found: Array,
-    use: Array,
+    found: Floats,
+    use: Floats,
 ) -> None:
     """Best values of all jobs into `found`, their use into `use`, shape (slots, resources).
 

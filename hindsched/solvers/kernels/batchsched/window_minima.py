@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Table = NDArray[np.float64]
+from hindsched.arrays import Floats
 
 
 def num_levels(slots: int) -> int:
@@ -18,7 +17,7 @@ def num_levels(slots: int) -> int:
 
 
 @njit(cache=True)
-def build_minima(values: Table, levels: int) -> Table:
+def build_minima(values: Floats, levels: int) -> Floats:
     """Table of window minima of `values`, shape (slots, servers, resources)."""
     slots, servers, resources = values.shape
     table = np.empty((levels, slots, servers, resources))
@@ -34,7 +33,7 @@ def build_minima(values: Table, levels: int) -> Table:
 
 
 @njit(cache=True)
-def update_minima(table: Table, server: int, first: int, last: int) -> None:
+def update_minima(table: Floats, server: int, first: int, last: int) -> None:
     """Renew the table after ``table[0]`` changed on one server in slots `first` .. `last`."""
     levels, slots, _, resources = table.shape
     for k in range(1, levels):

@@ -13,50 +13,92 @@ and where it is constant the earliest completion is at the first.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from hindsched.arrays import Bools, Floats, Ints
 from hindsched.solvers.kernels.batchsched.window_minima import level_of
 from hindsched.solvers.kernels.cheapest_workers import room_for
 from hindsched.solvers.kernels.placement import (
+    Kinds,
+    Window,
     best_host,
     fits_together,
     greedy_host,
     spread_cost,
 )
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 TIE = 1e-11
 """Costs closer than this, relatively, are equal."""
 
 
+class State(NamedTuple):
+    """What is free, and at which prices.
+
+    Parameters
+    ----------
+    minima, spread, single : ndarray
+        See `window_minima` and `cheapest_workers`.
+    prefix : ndarray, shape (slots + 1, servers, resources)
+        Sums of prices.
+    changes : ndarray of bool, shape (slots + 1,)
+        Whether a price or a free capacity of slot t (0-based) differs from slot t - 1.
+    """
+
+    minima: Floats
+    prefix: Floats
+    spread: Floats
+    single: Floats
+    changes: Bools
+
+
+class Groups(NamedTuple):
+    """A job's modes, in groups that share worker type, q, N and L.
+
+    Parameters
+    ----------
+    bounds : ndarray of int, shape (num_groups, 6)
+        Worker type, q, N, L and the range of modes that share them.
+    ps_type, rank : ndarray of int, shape (num_modes,)
+        PS type of a mode, and its position in the order that breaks ties.
+    """
+
+    bounds: Ints
+    ps_type: Ints
+    rank: Ints
+
+
 @njit(cache=True)
-def window_state(
-    t: int,
-    length: int,
-    minima: Array,
-    prefix: Array,
-    worker: Array,
-    free: Array,
-    room: Integers,
-    cost: Array,
-) -> None:
-    """Fill `free`, `room` and `cost` of every server for the window of `length` slots from t."""
+def empty_window(servers: int, resources: int) -> Window:
+    """Work arrays for windows."""
+    return Window(
+        np.empty((servers, resources)),
+        np.empty(servers, np.int64),
+        np.empty(servers),
+        np.empty(servers, np.int64),
+        np.empty(servers),
+    )
+
+
+@njit(cache=True, inline="always")
+def fill_window(t: int, length: int, state: State, worker: Floats, window: Window) -> None:
+    """Fill what is free, room and cost of every server for the `length` slots from t."""
     level = level_of(length)
     other = t + length - (1 << level)
+    minima, prefix, free = state.minima, state.prefix, window.free
     for h in range(free.shape[0]):
         total = 0.0
         for r in range(free.shape[1]):
             free[h, r] = min(minima[level, t, h, r], minima[level, other, h, r])
             total += worker[r] * (prefix[t + length, h, r] - prefix[t, h, r])
-        cost[h] = total
-        room[h] = room_for(free[h], worker)
+        window.cost[h] = total
+        window.room[h] = room_for(free[h], worker)
 
 
 @njit(cache=True)
-def window_price(t: int, length: int, prefix: Array, demand: Array, price: Array) -> None:
+def window_price(t: int, length: int, prefix: Floats, demand: Floats, price: Floats) -> None:
     """Window price of one unit of `demand` on every server."""
     for h in range(price.shape[0]):
         total = 0.0
@@ -66,7 +108,7 @@ def window_price(t: int, length: int, prefix: Array, demand: Array, price: Array
 
 
 @njit(cache=True)
-def slot_bounds(slots: int, table: Array, cumulative: Array, blocked: Integers) -> None:
+def slot_bounds(slots: int, table: Floats, cumulative: Floats, blocked: Ints) -> None:
     """Prefix sums of one row of slot costs, and of its slots without room."""
     cumulative[0] = 0.0
     blocked[0] = 0
@@ -77,7 +119,7 @@ def slot_bounds(slots: int, table: Array, cumulative: Array, blocked: Integers) 
 
 
 @njit(cache=True)
-def worth_trying(t: int, length: int, first: int, stop: int, changes: Array) -> bool:
+def worth_trying(t: int, length: int, first: int, stop: int, changes: Bools) -> bool:
     """Whether a start is an end of a stretch without changes."""
     return (
         t == first
@@ -95,19 +137,10 @@ def cheapest_schedule(
     limit: float,
     first: int,
     stop: int,
-    has_ps: bool,
     greedy: bool,
-    groups: Integers,
-    mode_ps: Integers,
-    mode_rank: Integers,
-    worker: Array,
-    server: Array,
-    ratio: Array,
-    minima: Array,
-    prefix: Array,
-    spread: Array,
-    single: Array,
-    changes: Array,
+    modes: Groups,
+    kinds: Kinds,
+    state: State,
 ) -> tuple[float, int, int, int, int]:
     """Cheapest schedule of one job below `limit`.
 
@@ -119,35 +152,25 @@ def cheapest_schedule(
         Only schedules that cost less count.
     first, stop : int
         Slots (0-based) that may be used: ``first <= t`` and ``t + L <= stop``.
-    has_ps : bool
-        Whether workers need parameter servers.
     greedy : bool
         Place workers and PSs by Algorithm 4 instead of exactly.
-    groups : ndarray of int, shape (num_groups, 6)
-        Worker type, q, N, L and the range of modes that share them.
-    mode_ps, mode_rank : ndarray of int, shape (num_modes,)
-        PS type of a mode, and its position in the order that breaks ties.
-    worker, server : ndarray, shape (types, resources)
-        Demands.
-    ratio : ndarray, shape (worker types, PS types)
-        Bandwidth of a worker over that of a PS.
-    minima, prefix, spread, single : ndarray
-        See `window_minima`, `cheapest_workers`; `prefix` are sums of prices, shape
-        (slots + 1, servers, resources).
-    changes : ndarray of bool, shape (slots + 1,)
-        Whether a price or a free capacity of slot t (0-based) differs from slot t - 1.
+    modes, kinds, state : tuple
+        The job's modes, what workers and PSs need, and the cluster: the fields of `Groups`, `Kinds`
+        and `State`.
 
     Returns
     -------
     cost, mode, start, host, workers on the host
         The mode is -1 if there is none; host -1 where no PS host was chosen.
     """
-    servers, resources = minima.shape[2], minima.shape[3]
+    worker, server, ratio, has_ps = kinds
+    state = State(*state)
+    spread, single, changes = state.spread, state.single, state.changes
+    groups, mode_ps, mode_rank = modes
+    servers, resources = state.minima.shape[2], state.minima.shape[3]
     num_groups = groups.shape[0]
-    free = np.empty((servers, resources))
-    room = np.empty(servers, dtype=np.int64)
-    cost = np.empty(servers)
-    ps_cost = np.empty(servers)
+    window = empty_window(servers, resources)
+    free, room, cost, order, ps_cost = window
     cumulative = np.empty(stop + 1)
     blocked = np.empty(stop + 1, dtype=np.int64)
 
@@ -195,15 +218,15 @@ def cheapest_schedule(
             later = end > best_done or (end == best_done and mode_rank[groups[i, 4]] > best_rank)
             if bound >= best - tie and later:
                 continue
-            window_state(t, length, minima, prefix, worker[m], free, room, cost)
+            fill_window(t, length, state, worker[m], window)
             fixed = rate * end
             if q == 0:
-                order = np.argsort(cost, kind="mergesort")
+                order[:] = np.argsort(cost, kind="mergesort")
             for k in range(groups[i, 4], groups[i, 5]):
                 p = mode_ps[k]
                 price, host, on_host = np.inf, -1, 0
                 if has_ps:
-                    window_price(t, length, prefix, server[p], ps_cost)
+                    window_price(t, length, state.prefix, server[p], ps_cost)
                 if q == 1:
                     for h in range(servers):
                         if room[h] < count:
@@ -219,32 +242,16 @@ def cheapest_schedule(
                             price, host, on_host = total, h, count
                 elif not has_ps:
                     price = spread_cost(count, room, cost, order)
-                elif greedy:
-                    price, host, on_host = greedy_host(
-                        count,
-                        room,
-                        cost,
-                        order,
-                        free,
-                        worker[m],
-                        server[p],
-                        ratio[m, p],
-                        ps_cost,
-                        best + tie - fixed,
-                    )
                 else:
-                    price, host, on_host = best_host(
-                        count,
-                        room,
-                        cost,
-                        order,
-                        free,
-                        worker[m],
-                        server[p],
-                        ratio[m, p],
-                        ps_cost,
-                        best + tie - fixed,
-                    )
+                    budget = best + tie - fixed
+                    if greedy:
+                        price, host, on_host = greedy_host(
+                            count, window, worker[m], server[p], ratio[m, p], budget
+                        )
+                    else:
+                        price, host, on_host = best_host(
+                            count, window, worker[m], server[p], ratio[m, p], budget
+                        )
                 price += fixed
                 tie = TIE * max(1.0, abs(best))
                 before = end < best_done or (end == best_done and mode_rank[k] < best_rank)

@@ -15,11 +15,9 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from hindsched.solvers.pricing.rows import Vector
+from hindsched.arrays import Floats, Ints
 
-Ints = NDArray[np.int64]
 TINY = 1e-9
 """Remaining work below this is none: only real-valued data ever leaves any."""
 
@@ -91,7 +89,7 @@ class QueueState:
         jobs: Ints = _running(self.clock, self.size, self.job, self.data)
         return jobs
 
-    def outlook(self, workers: Ints, ready: Vector, key: float) -> Vector:
+    def outlook(self, workers: Ints, ready: Floats, key: float) -> Floats:
         """What a chunk of priority `key` finds on workers when it is ready, with no more arrivals.
 
         Returns
@@ -100,7 +98,7 @@ class QueueState:
             Remaining work of key at most `key`; weight of the unfinished chunks of larger key; the
             same with each chunk's weight scaled by its unfinished share.
         """
-        found: Vector = _outlook(self.clock, self.size, self.data, workers, ready, key)
+        found: Floats = _outlook(self.clock, self.size, self.data, workers, ready, key)
         return found
 
     def weighted_completion(
@@ -264,7 +262,7 @@ def _planned_end(clock: Any, size: Any, job: Any, data: Any, worker: int, name: 
             end = now
 
 
-def serve(worker: Ints, available: Vector, key: Vector, work: Vector) -> tuple[Ints, Vector]:
+def serve(worker: Ints, available: Floats, key: Floats, work: Floats) -> tuple[Ints, Floats]:
     """Run all queues to the end.
 
     Parameters

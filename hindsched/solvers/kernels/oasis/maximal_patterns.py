@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.solvers.kernels.cheapest_workers import room_for
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @njit(cache=True)
-def maximal_patterns(capacity: Array, demand: Array, most: Integers, found: Integers) -> int:
+def maximal_patterns(capacity: Floats, demand: Floats, most: Ints, found: Ints) -> int:
     """Enumerate the patterns of one server of which no unit more fits.
 
     Parameters

@@ -9,21 +9,11 @@ Leaving out others loses nothing: dropping idle workers and PSs keeps a schedule
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
-from hindsched.arrays import Ints
 from hindsched.solvers.kernels.limited_servers import fill_limited, limited_prefix
 from hindsched.solvers.kernels.placement import NOTHING
-
-
-class Range(NamedTuple):
-    """Least and most units, by slot or by slot and server."""
-
-    low: Ints
-    high: Ints
 
 
 @njit(cache=True, nogil=True)

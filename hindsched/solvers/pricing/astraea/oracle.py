@@ -22,8 +22,8 @@ from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes, ps_needed
@@ -36,15 +36,15 @@ from hindsched.solvers.kernels.astraea.valued_window import (
     best_window,
     place_window,
 )
+from hindsched.solvers.kernels.placement import Kinds
 from hindsched.solvers.kernels.super_server import undominated
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import Feature, Limits
 from hindsched.solvers.pricing.restricted_window import Cluster, window_features
-from hindsched.solvers.pricing.rows import Rows, RowSet, Vector
+from hindsched.solvers.pricing.rows import Rows, RowSet
 
 ORACLE_ROWS = ("cluster", "servers")
 TREE_ROWS = ("servers",)
-Integers = NDArray[np.int64]
 
 
 class AstraeaOracle(BlockOracle):
@@ -65,21 +65,21 @@ class AstraeaOracle(BlockOracle):
             ]
         )
 
-    def _row_set(self, name: str, count: Integers, types: tuple[str, ...]) -> RowSet:
+    def _row_set(self, name: str, count: Ints, types: tuple[str, ...]) -> RowSet:
         raise TypeError(name)
 
     @property
     def _floor(self) -> float:
         return 0.0 if self.optional else -math.inf
 
-    def values_of(self, job: AstraeaJob) -> Vector:
+    def values_of(self, job: AstraeaJob) -> Floats:
         """Revenue by completion slot, shape (horizon + 1,); -inf before the first."""
         table = np.full(self.slots + 1, -math.inf)
         for slot in range(job.arrival + 1, self.slots + 1):
             table[slot] = self.instance.revenue(job, slot)
         return table
 
-    def row_use(self, row: AstraeaRow) -> tuple[Integers, Vector]:
+    def row_use(self, row: AstraeaRow) -> tuple[Ints, Floats]:
         """Flat rows that a schedule uses, and how much of each."""
         raise TypeError(type(self).__name__)
 
@@ -105,14 +105,14 @@ class MergedOracle(AstraeaOracle):
 
     layout = "cluster"
 
-    def _row_set(self, name: str, count: Integers, types: tuple[str, ...]) -> RowSet:
+    def _row_set(self, name: str, count: Ints, types: tuple[str, ...]) -> RowSet:
         slots = tuple(range(1, self.slots + 1))
         total = count.sum(axis=0).astype(float)
         capacity = np.broadcast_to(total[:, None], (len(types), self.slots)).copy()
         return RowSet(name, (("type", types), ("slot", slots)), capacity)
 
     @cached_property
-    def _packed(self) -> tuple[Integers, Integers, Vector, Integers, Vector]:
+    def _packed(self) -> tuple[Ints, Ints, Floats, Ints, Floats]:
         """First mode of each job, first slots, values, durations and demands, end to end."""
         first, lengths, demands = [0], [], []
         width = len(self.instance.worker_types) + len(self.instance.ps_types)
@@ -130,14 +130,14 @@ class MergedOracle(AstraeaOracle):
             np.concatenate([*demands, np.zeros((0, width))]),
         )
 
-    def _prefix(self, prices: Vector) -> Vector:
+    def _prefix(self, prices: Floats) -> Floats:
         per_slot = prices.reshape(-1, self.slots)
         prefix = np.zeros((self.slots + 1, len(per_slot)))
         np.cumsum(per_slot.T, axis=0, out=prefix[1:])
         return prefix
 
     def best_response(
-        self, block: int, prices: Vector, residual: Vector | None = None
+        self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
         """Best schedule of a job on the merged server; only full capacity is known here."""
         if residual is not None:
@@ -157,14 +157,14 @@ class MergedOracle(AstraeaOracle):
         objective = float(values[block, start + length])
         return Response(float(value), objective, rows, used.ravel()[rows], (mode, start))
 
-    def block_values(self, prices: Vector) -> tuple[Vector, Vector]:
+    def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
         """Values of all jobs and their total use at `prices`, in one compiled call."""
         found = np.zeros(self.num_blocks)
         used = np.zeros((self.slots, self.rows.size // self.slots))
         all_on_merged_server(*self._packed, self._prefix(prices), self._floor, found, used)
         return found, used.T.ravel()
 
-    def row_use(self, row: AstraeaRow) -> tuple[Integers, Vector]:
+    def row_use(self, row: AstraeaRow) -> tuple[Ints, Floats]:
         """Flat rows that a schedule uses, and how much of each."""
         slots = np.arange(row.first - 1, row.last)
         worker_rows = row.worker_type * self.slots + slots
@@ -173,7 +173,7 @@ class MergedOracle(AstraeaOracle):
         amounts = [np.full(slots.size, count) for count in counts]
         return np.concatenate([worker_rows, ps_rows]), np.concatenate(amounts)
 
-    def prices_on_servers(self, prices: Vector) -> Vector:
+    def prices_on_servers(self, prices: Floats) -> Floats:
         """Repeat the merged server's price on every server."""
         arrays = self.rows.unpack(prices)
         servers = len(self.instance.servers)
@@ -192,7 +192,7 @@ class ServerOracle(AstraeaOracle):
 
     layout = "servers"
 
-    def _row_set(self, name: str, count: Integers, types: tuple[str, ...]) -> RowSet:
+    def _row_set(self, name: str, count: Ints, types: tuple[str, ...]) -> RowSet:
         names = tuple(server.name for server in self.instance.servers)
         axes = (("server", names), ("type", types), ("slot", tuple(range(1, self.slots + 1))))
         shape = (*count.shape, self.slots)
@@ -207,38 +207,46 @@ class ServerOracle(AstraeaOracle):
         return [modes(self.instance, job) for job in self.instance.jobs]
 
     @cached_property
-    def _values(self) -> list[Vector]:
+    def _by_types(self) -> list[dict[tuple[int, int], Modes]]:
+        """Modes of each job by worker type and PS type."""
+        pairs = list(np.ndindex(len(self.instance.worker_types), len(self.instance.ps_types)))
+        found = []
+        for table in self._tables:
+            own = {
+                (w, p): table.take((table.worker_type == w) & (table.ps_type == p))
+                for w, p in pairs
+            }
+            found.append({pair: modes for pair, modes in own.items() if len(modes)})
+        return found
+
+    @cached_property
+    def _values(self) -> list[Floats]:
         return [self.values_of(job) for job in self.instance.jobs]
 
     def best_response(
-        self, block: int, prices: Vector, residual: Vector | None = None
+        self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
         """Best schedule of a job; see `BlockOracle.best_response`."""
-        job, table, values = self.instance.jobs[block], self._tables[block], self._values[block]
+        job, values = self.instance.jobs[block], self._values[block]
         priced = self.rows.unpack(prices)
         left = self.rows.unpack(self.rows.capacity if residual is None else residual)
         best, chosen = -math.inf, None
-        for w in range(len(self.instance.worker_types)):
-            for p in range(len(self.instance.ps_types)):
-                own = table.take((table.worker_type == w) & (table.ps_type == p))
-                if not len(own):
-                    continue
-                free, price = (
-                    [
-                        np.ascontiguousarray(source[name][:, k], dtype=float)
-                        for name, k in (("worker_capacity", w), ("ps_capacity", p))
-                    ]
-                    for source in (left, priced)
-                )
-                ratio = float(self.instance.worker_bandwidth[w] / self.instance.ps_bandwidth[p])
-                value, mode, start, host, on_host = best_window(
-                    job.arrival, own.duration, own.workers, own.one_server, values,
-                    *free, *price, ratio, best,
-                )  # fmt: skip
-                if mode < 0:
-                    continue
-                best = value
-                chosen = self._row(own, mode, start, host, on_host, free[0], price[0], (w, p))
+        for (w, p), own in self._by_types[block].items():
+            free, price = (
+                [
+                    np.ascontiguousarray(source[name][:, k], dtype=float)
+                    for name, k in (("worker_capacity", w), ("ps_capacity", p))
+                ]
+                for source in (left, priced)
+            )
+            ratio = float(self.instance.worker_bandwidth[w] / self.instance.ps_bandwidth[p])
+            value, mode, start, host, on_host = best_window(
+                job.arrival, tuple(own.columns), values, (*free, *price), ratio, best
+            )
+            if mode < 0:
+                continue
+            best = value
+            chosen = self._row(own, mode, start, host, on_host, free[0], price[0], (w, p))
         if chosen is None:
             return None
         rows, amounts = self.row_use(chosen)
@@ -251,15 +259,11 @@ class ServerOracle(AstraeaOracle):
         kinds = np.eye(num_w + num_p)
         counts = np.concatenate([instance.worker_count, instance.ps_count], axis=1)
         ratio = np.array(instance.worker_bandwidth)[:, None] / np.array(instance.ps_bandwidth)
-        return Cluster(
-            counts.astype(float),
-            np.ascontiguousarray(kinds[:num_w]),
-            np.ascontiguousarray(kinds[num_w:]),
-            np.ascontiguousarray(ratio, dtype=float),
-            True,
-        )
+        ratio = np.ascontiguousarray(ratio, dtype=float)
+        worker, server = (np.ascontiguousarray(part) for part in (kinds[:num_w], kinds[num_w:]))
+        return Cluster(counts.astype(float), Kinds(worker, server, ratio, True))
 
-    def restricted_response(self, block: int, prices: Vector, limits: Limits) -> Response | None:
+    def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
         """Best schedule of a job within limits, at full capacity."""
         job, values = self.instance.jobs[block], self._values[block]
         priced = np.concatenate(list(self.rows.unpack(prices).values()), axis=1)
@@ -285,8 +289,8 @@ class ServerOracle(AstraeaOracle):
         start: int,
         host: int,
         on_host: int,
-        free: Vector,
-        price: Vector,
+        free: Floats,
+        price: Floats,
         types: tuple[int, int],
     ) -> AstraeaRow:
         """Schedule of a choice of the kernel; `free` and `price` are those of workers."""
@@ -302,7 +306,7 @@ class ServerOracle(AstraeaOracle):
             ps[host] = ps_needed(np.array([count - on_host]), float(ratio))[0]
         return AstraeaRow(start + 1, start + length, *types, workers, ps)
 
-    def row_use(self, row: AstraeaRow) -> tuple[Integers, Vector]:
+    def row_use(self, row: AstraeaRow) -> tuple[Ints, Floats]:
         """Flat rows that a schedule uses, and how much of each."""
         slots = np.arange(row.first - 1, row.last)
         found, amounts = [], []
@@ -322,7 +326,7 @@ class ServerOracle(AstraeaOracle):
         return [write_row(self.instance, row) for row in plan]
 
 
-def merged_modes(instance: AstraeaInstance, job: AstraeaJob) -> tuple[Integers, Vector]:
+def merged_modes(instance: AstraeaInstance, job: AstraeaJob) -> tuple[Ints, Floats]:
     """Durations and demands (modes, W + P) of a job on the merged server, undominated.
 
     A distributed mode needs at least the PSs that the host with most workers needs.

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solvers.pricing.batchsched.search import (
@@ -19,7 +19,6 @@ from hindsched.solvers.pricing.batchsched.search import (
     most_workers,
 )
 
-Array = NDArray[np.float64]
 PRICE_MULTIPLES = (0.0, 0.25, 0.5, 1.0, 1.5, 2.5)
 
 
@@ -43,7 +42,7 @@ class ListScheduler:
         self._search: ScheduleSearch | None = None
 
     def run(
-        self, order: Iterable[int], prices: Array | None = None, multiple: float = 0.0
+        self, order: Iterable[int], prices: Floats | None = None, multiple: float = 0.0
     ) -> dict[str, Schedule]:
         """Schedule jobs (positions) in the given order on what is left.
 
@@ -66,7 +65,7 @@ class ListScheduler:
             self._search = None
 
     def _attempt(
-        self, order: list[int], prices: Array | None, multiple: float
+        self, order: list[int], prices: Floats | None, multiple: float
     ) -> dict[str, Schedule] | None:
         if self._search is None:
             self._search = ScheduleSearch(
@@ -129,7 +128,7 @@ def weighted_completion(instance: BatchschedInstance, schedules: dict[str, Sched
 def improved_list_schedule(
     instance: BatchschedInstance,
     *,
-    prices: Array | None = None,
+    prices: Floats | None = None,
     insertions: int = 200,
     seed: int = 0,
 ) -> dict[str, Schedule]:

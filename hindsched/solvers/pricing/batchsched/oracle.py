@@ -24,8 +24,8 @@ from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes, worker_room
@@ -43,18 +43,17 @@ from hindsched.solvers.pricing.batchsched.search import (
     ModeIndex,
     Schedule,
     ScheduleSearch,
+    kinds_of,
     most_workers,
 )
 from hindsched.solvers.pricing.decisions import Feature, Limits
 from hindsched.solvers.pricing.restricted_window import Cluster, window_features
-from hindsched.solvers.pricing.rows import Rows, RowSet, Vector
+from hindsched.solvers.pricing.rows import Rows, RowSet
 
 ORACLE_ROWS = ("cluster", "buckets", "servers")
 TREE_ROWS = ("servers",)
 BUCKET = 4
 """Slots in a bucket of the layout ``buckets``."""
-
-Integers = NDArray[np.int64]
 
 
 class MergedOracle(BlockOracle):
@@ -98,8 +97,8 @@ class MergedOracle(BlockOracle):
     def _prepare(self) -> int:
         """Lay the jobs' modes end to end; return how many slots to price."""
         instance = self.instance
-        durations: list[Integers] = []
-        demands: list[Vector] = []
+        durations: list[Ints] = []
+        demands: list[Floats] = []
         first = [0]
         volume = np.zeros(len(instance.resources))
         latest = 1
@@ -120,7 +119,7 @@ class MergedOracle(BlockOracle):
         busy = np.divide(volume, total, out=np.zeros(width), where=total > 0)
         return latest + math.ceil(1.5 * float(busy.max(initial=0.0)))
 
-    def _prefix(self, prices: Vector) -> Vector:
+    def _prefix(self, prices: Floats) -> Floats:
         by_row = prices.reshape(len(self.instance.resources), -1).T
         per_slot = np.repeat(by_row, self.bucket, axis=0)
         prefix = np.zeros((self.slots + 1, per_slot.shape[1]))
@@ -128,7 +127,7 @@ class MergedOracle(BlockOracle):
         return prefix
 
     def best_response(
-        self, block: int, prices: Vector, residual: Vector | None = None
+        self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
         """Cheapest schedule of a job on the merged server; only full capacity is known here."""
         if residual is not None:
@@ -154,7 +153,7 @@ class MergedOracle(BlockOracle):
         objective = float(self._rate[block]) * (start + duration)
         return Response(value, objective, rows, used.ravel()[rows], (mode, start))
 
-    def block_values(self, prices: Vector) -> tuple[Vector, Vector]:
+    def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
         """Values of all jobs and their total use at `prices`."""
         values = np.zeros(self.num_blocks)
         used = np.zeros((self.slots, len(self.instance.resources)))
@@ -179,7 +178,7 @@ class MergedOracle(BlockOracle):
         """
         return solution_use(self, solution)
 
-    def place_use(self, row: WindowRow) -> tuple[Integers, Vector]:
+    def place_use(self, row: WindowRow) -> tuple[Ints, Floats]:
         """Rows that a schedule uses, and how much of each."""
         demand = row_use(self.instance, row).sum(axis=0)
         used = np.zeros((len(demand), self.slots // self.bucket))
@@ -193,7 +192,7 @@ class MergedOracle(BlockOracle):
     def _server_slots(self) -> int:
         return ServerOracle(self.instance, self.formulation).slots
 
-    def prices_on_servers(self, prices: Vector) -> Vector:
+    def prices_on_servers(self, prices: Floats) -> Floats:
         """Repeat the merged server's price on every server and slot."""
         per_slot = np.diff(self._prefix(prices), axis=0)
         slots = self._server_slots
@@ -225,7 +224,7 @@ def schedule_of(row: WindowRow, cost: float) -> Schedule:
     return Schedule(row.first, row.slots, row.worker_type, row.ps_type, row.workers, row.ps, cost)
 
 
-def merged_modes(instance: BatchschedInstance, job: object) -> tuple[Integers, Vector]:
+def merged_modes(instance: BatchschedInstance, job: object) -> tuple[Ints, Floats]:
     """Durations and demands (modes, resources) of a job on the merged server, undominated."""
     table = modes(instance, job)  # type: ignore[arg-type]
     demand = table.workers[:, None] * instance.worker_demand[table.worker_type]
@@ -299,19 +298,19 @@ class ServerOracle(BlockOracle):
             self._index[block] = self._search.index(self.instance.jobs[block])
         return self._index[block]
 
-    def _load(self, prices: Vector, residual: Vector | None) -> None:
+    def _load(self, prices: Floats, residual: Floats | None) -> None:
         shape = (*self.instance.server_capacity.shape, self.slots)
         free = None if residual is None else residual.reshape(shape).transpose(2, 0, 1)
         self._search.reset(free, prices.reshape(shape).transpose(2, 0, 1))
 
     def best_response(
-        self, block: int, prices: Vector, residual: Vector | None = None
+        self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
         """Cheapest schedule of a job; see `BlockOracle.best_response`."""
         self._load(prices, residual)
         return self._respond(block, with_outside=residual is None)
 
-    def responses(self, prices: Vector) -> list[Response | None]:
+    def responses(self, prices: Floats) -> list[Response | None]:
         """Best responses of all blocks at full capacity."""
         self._load(prices, None)
         return [self._respond(block, with_outside=True) for block in range(self.num_blocks)]
@@ -332,19 +331,10 @@ class ServerOracle(BlockOracle):
 
     @cached_property
     def _cluster(self) -> Cluster:
-        instance = self.instance
-        ratio = np.zeros((len(instance.worker_types), 1))
-        if instance.has_ps:
-            ratio = instance.worker_bandwidth[:, None] / instance.ps_bandwidth[None, :]
-        return Cluster(
-            np.ascontiguousarray(instance.server_capacity),
-            np.ascontiguousarray(instance.worker_demand),
-            np.ascontiguousarray(instance.ps_demand),
-            np.ascontiguousarray(ratio),
-            instance.has_ps,
-        )
+        capacity = np.ascontiguousarray(self.instance.server_capacity)
+        return Cluster(capacity, kinds_of(self.instance))
 
-    def restricted_response(self, block: int, prices: Vector, limits: Limits) -> Response | None:
+    def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
         """Cheapest schedule of a job within limits; the outside option is `outside`."""
         job, table = self.instance.jobs[block], self.index(block).modes
         base = float(job.weight) * np.arange(1.0, self.slots + 2)
@@ -373,7 +363,7 @@ class ServerOracle(BlockOracle):
         """Schedules of a feasible solution as use of the servers' rows."""
         return solution_use(self, solution)
 
-    def place_use(self, row: WindowRow) -> tuple[Integers, Vector]:
+    def place_use(self, row: WindowRow) -> tuple[Ints, Floats]:
         """Rows that a schedule uses, and how much of each; slots beyond the last have none."""
         used = row_use(self.instance, row).ravel()
         places = np.flatnonzero(used)
@@ -381,7 +371,7 @@ class ServerOracle(BlockOracle):
         rows = (places[:, None] * self.slots + slots).ravel()
         return rows, np.repeat(used[places], len(slots))
 
-    def prices_on_servers(self, prices: Vector) -> Vector:
+    def prices_on_servers(self, prices: Floats) -> Floats:
         """Return the prices: the layout is that of servers."""
         return prices
 

@@ -7,12 +7,12 @@ oracle, the batch algorithms and list scheduling all ask it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.modes import FIT_TOLERANCE, Modes
@@ -23,12 +23,16 @@ from hindsched.solvers.kernels.batchsched.window_minima import (
     num_levels,
     update_minima,
 )
-from hindsched.solvers.kernels.batchsched.window_search import cheapest_schedule, window_state
+from hindsched.solvers.kernels.batchsched.window_search import (
+    Groups,
+    State,
+    cheapest_schedule,
+    empty_window,
+    fill_window,
+)
 from hindsched.solvers.kernels.cheapest_workers import renew_slot_costs
-from hindsched.solvers.kernels.placement import fill, num_ps
+from hindsched.solvers.kernels.placement import Kinds, fill, num_ps
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 NO_LIMIT = 1e300
 
 
@@ -52,8 +56,8 @@ class Schedule:
     duration: int
     worker_type: int
     ps_type: int
-    workers: Integers
-    ps: Integers
+    workers: Ints
+    ps: Ints
     cost: float
 
     @property
@@ -74,15 +78,7 @@ class Schedule:
 
     def shifted(self, slots: int) -> Schedule:
         """Return the same schedule some slots later."""
-        return Schedule(
-            self.start + slots,
-            self.duration,
-            self.worker_type,
-            self.ps_type,
-            self.workers,
-            self.ps,
-            self.cost,
-        )
+        return replace(self, start=self.start + slots)
 
 
 @dataclass(frozen=True)
@@ -90,12 +86,11 @@ class ModeIndex:
     """A job's modes grouped for the search: groups share worker type, q, N and L."""
 
     modes: Modes
-    groups: Integers
-    rank: Integers
+    groups: Groups
 
     @classmethod
     def of(cls, table: Modes) -> ModeIndex:
-        """Group the modes of a job; `rank` keeps their order for ties."""
+        """Group the modes of a job; the groups' rank keeps their order for ties."""
         order = np.lexsort(
             (
                 table.ps_type,
@@ -116,13 +111,16 @@ class ModeIndex:
             axis=1,
         ).reshape(-1, 4)
         if not len(keys):
-            return cls(sorted_modes, np.zeros((0, 6), dtype=np.int64), order)
+            return cls(
+                sorted_modes, Groups(np.zeros((0, 6), dtype=np.int64), sorted_modes.ps_type, order)
+            )
         new = np.ones(len(keys), dtype=bool)
         new[1:] = np.any(keys[1:] != keys[:-1], axis=1)
         starts = np.flatnonzero(new)
         ends = np.append(starts[1:], len(keys))
-        groups = np.column_stack([keys[starts], starts, ends]).astype(np.int64)
-        return cls(sorted_modes, np.ascontiguousarray(groups.reshape(-1, 6)), order)
+        bounds = np.column_stack([keys[starts], starts, ends]).astype(np.int64)
+        groups = Groups(np.ascontiguousarray(bounds.reshape(-1, 6)), sorted_modes.ps_type, order)
+        return cls(sorted_modes, groups)
 
 
 class ScheduleSearch:
@@ -141,36 +139,34 @@ class ScheduleSearch:
     def __init__(self, instance: BatchschedInstance, slots: int, most_workers: int) -> None:
         self.instance = instance
         self.slots = slots
-        self.capacity: Array = instance.server_capacity
-        self._worker = np.ascontiguousarray(instance.worker_demand)
-        self._server = np.ascontiguousarray(instance.ps_demand)
-        self._ratio = np.zeros((len(self._worker), max(1, len(self._server))))
-        if instance.has_ps:
-            self._ratio = instance.worker_bandwidth[:, None] / instance.ps_bandwidth[None, :]
+        self.capacity: Floats = instance.server_capacity
+        self._kinds = kinds_of(instance)
         counts = max(1, min(most_workers, instance.most_workers))
-        types = (len(self._worker), counts, slots)
-        self._spread = np.zeros(types)
-        self._single = np.zeros(types)
+        types = (len(self._kinds.worker), counts, slots)
+        self._costs = np.zeros(types), np.zeros(types)
         self.reset()
 
-    def reset(self, residual: Array | None = None, prices: Array | None = None) -> None:
+    def reset(self, residual: Floats | None = None, prices: Floats | None = None) -> None:
         """Begin with given free capacities and prices, shape (slots, servers, resources).
 
         Default: the empty cluster at price 0.
         """
         shape = (self.slots, *self.capacity.shape)
         full = np.broadcast_to(self.capacity, shape) if residual is None else residual
-        self.prices: Array = np.zeros(shape) if prices is None else np.array(prices, dtype=float)
-        self._minima = build_minima(np.ascontiguousarray(full), num_levels(self.slots))
-        self._prefix = np.zeros((self.slots + 1, *self.capacity.shape))
-        np.cumsum(self.prices, axis=0, out=self._prefix[1:])
-        self._changes = np.ones(self.slots + 1, dtype=np.bool_)
+        self.prices: Floats = np.zeros(shape) if prices is None else np.array(prices, dtype=float)
+        self.state = State(
+            build_minima(np.array(full, order="C"), num_levels(self.slots)),
+            np.zeros((self.slots + 1, *self.capacity.shape)),
+            *self._costs,
+            np.ones(self.slots + 1, dtype=np.bool_),
+        )
+        np.cumsum(self.prices, axis=0, out=self.state.prefix[1:])
         self._renew(0, self.slots - 1)
 
     @property
-    def residual(self) -> Array:
+    def residual(self) -> Floats:
         """Free capacity, shape (slots, servers, resources); not to be changed."""
-        table: Array = self._minima[0]
+        table: Floats = self.state.minima[0]
         return table
 
     def index(self, job: BatchschedJob, table: Modes | None = None) -> ModeIndex:
@@ -213,19 +209,10 @@ class ScheduleSearch:
             NO_LIMIT if limit is None else float(limit),
             earliest - 1,
             stop,
-            self.instance.has_ps,
             greedy,
-            index.groups,
-            index.modes.ps_type,
-            index.rank,
-            self._worker,
-            self._server,
-            self._ratio,
-            self._minima,
-            self._prefix,
-            self._spread,
-            self._single,
-            self._changes,
+            tuple(index.groups),
+            tuple(self._kinds),
+            tuple(self.state),
         )
         cost, mode, start, host, on_host = found
         if mode < 0:
@@ -252,23 +239,20 @@ class ScheduleSearch:
             if self.instance.has_ps:
                 ps[host] = 1
         else:
-            free = np.empty_like(self.capacity)
-            room, price = np.empty(servers, dtype=np.int64), np.empty(servers)
-            window_state(
-                start, length, self._minima, self._prefix, self._worker[m], free, room, price
-            )
-            order = np.argsort(price, kind="stable")
-            workers = fill(count, host, on_host, greedy, room, order)
+            window = empty_window(*self.capacity.shape)
+            fill_window(start, length, self.state, self._kinds.worker[m], window)
+            order = np.argsort(window.cost, kind="stable")
+            workers = fill(count, host, on_host, greedy, window.room, order)
             if self.instance.has_ps:
-                ps[host] = num_ps(count - on_host, float(self._ratio[m, p]))
+                ps[host] = num_ps(count - on_host, float(self._kinds.ratio[m, p]))
         ps_type = p if self.instance.has_ps else -1
         return Schedule(start + 1, length, m, ps_type, workers, ps, float(cost))
 
-    def use(self, schedule: Schedule) -> Array:
+    def use(self, schedule: Schedule) -> Floats:
         """Resources that a schedule takes in each slot, shape (servers, resources)."""
-        used: Array = np.outer(schedule.workers, self._worker[schedule.worker_type])
+        used: Floats = np.outer(schedule.workers, self._kinds.worker[schedule.worker_type])
         if schedule.ps_type >= 0:
-            used = used + np.outer(schedule.ps, self._server[schedule.ps_type])
+            used = used + np.outer(schedule.ps, self._kinds.server[schedule.ps_type])
         return used
 
     def fits(self, schedule: Schedule) -> bool:
@@ -283,11 +267,11 @@ class ScheduleSearch:
         first, last = schedule.start - 1, schedule.last - 1
         servers = np.flatnonzero(used.any(axis=1))
         for h in servers:
-            self._minima[0, first : last + 1, h] -= sign * used[h]
-            update_minima(self._minima, int(h), first, last)
+            self.state.minima[0, first : last + 1, h] -= sign * used[h]
+            update_minima(self.state.minima, int(h), first, last)
         self._renew(first, last)
 
-    def set_prices(self, first: int, last: int, servers: Integers, prices: Array) -> None:
+    def set_prices(self, first: int, last: int, servers: Ints, prices: Floats) -> None:
         """Set unit prices on some servers in slots `first` .. `last`.
 
         Parameters
@@ -301,22 +285,32 @@ class ScheduleSearch:
         """
         self.prices[first - 1 : last, servers] = prices
         for h in servers:
-            self._prefix[1:, h] = np.cumsum(self.prices[:, h], axis=0)
+            self.state.prefix[1:, h] = np.cumsum(self.prices[:, h], axis=0)
         self._renew(first - 1, last - 1)
 
     def _renew(self, first: int, last: int) -> None:
         if last >= first:
-            renew_slot_costs(
-                self._spread, self._single, self.residual, self.prices, self._worker, first, last
-            )
+            worker = self._kinds.worker
+            renew_slot_costs(*self._costs, self.residual, self.prices, worker, first, last)
         low, high = max(1, first), min(self.slots, last + 2)
         now, before = slice(low, high), slice(low - 1, high - 1)
-        self._changes[now] = np.any(self.residual[now] != self.residual[before], axis=(1, 2))
-        self._changes[now] |= np.any(self.prices[now] != self.prices[before], axis=(1, 2))
+        changed = np.any(self.residual[now] != self.residual[before], axis=(1, 2))
+        self.state.changes[now] = changed | np.any(
+            self.prices[now] != self.prices[before], axis=(1, 2)
+        )
 
     def assignment(self, schedule: Schedule) -> Assignment:
         """Row of the solution file for a schedule."""
         return write_row(self.instance, schedule.row())
+
+
+def kinds_of(instance: BatchschedInstance) -> Kinds:
+    """Types of workers and PSs as the kernels take them."""
+    ratio = np.zeros((len(instance.worker_types), max(1, len(instance.ps_demand))))
+    if instance.has_ps:
+        ratio = instance.worker_bandwidth[:, None] / instance.ps_bandwidth[None, :]
+    worker, server = (np.ascontiguousarray(d) for d in (instance.worker_demand, instance.ps_demand))
+    return Kinds(worker, server, np.ascontiguousarray(ratio), instance.has_ps)
 
 
 def most_workers(jobs: Any) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.instances.edgecloud.instance import chunks_that_fit
 from hindsched.models.edgecloud.windows import lone_time
 from hindsched.solvers.kernels.edgecloud.cheapest_chunks import (
@@ -16,7 +17,6 @@ from hindsched.solvers.kernels.edgecloud.cheapest_chunks import (
     cheapest_windows,
 )
 from hindsched.solvers.pricing.base import Response
-from hindsched.solvers.pricing.rows import Vector
 
 if TYPE_CHECKING:
     from hindsched.solvers.pricing.edgecloud.oracle import EdgecloudOracle
@@ -51,7 +51,7 @@ class JobView:
     """One job at given prices, with slots counted from its arrival."""
 
     def __init__(
-        self, oracle: EdgecloudOracle, block: int, prices: Vector, residual: Vector | None
+        self, oracle: EdgecloudOracle, block: int, prices: Floats, residual: Floats | None
     ) -> None:
         self.oracle, self.j = oracle, block
         instance = oracle.instance
@@ -80,7 +80,7 @@ class JobView:
         self.room = np.zeros((0, self.length))
         self._add_storage(prices, residual)
         self.cloud_price = np.zeros(self.length)
-        self.cloud_room: Vector | None = None
+        self.cloud_room: Floats | None = None
         if self.limit:
             assert oracle.cloud_slice is not None
             position = oracle.cloud_types.index(job.worker_type)
@@ -98,7 +98,7 @@ class JobView:
         """Server of a row; the first one in the layout ``types``."""
         return self.oracle.instance.worker_list[self.oracle.places.members[row][0]][0]
 
-    def _mask_ps(self, residual: Vector) -> None:
+    def _mask_ps(self, residual: Floats) -> None:
         """Nothing runs where no PS is left, and nothing wholly in the cloud where none is there."""
         for name, targets in (
             ("parameter_servers", (*self.price, self.cloud_price)),
@@ -124,13 +124,13 @@ class JobView:
         tail = alone + waves * max(self.work, self.cloud_work)
         return max(0, self.oracle.last - self.job.arrival + 1) + tail
 
-    def _fill(self, target: Vector, source: Vector, base: int) -> None:
+    def _fill(self, target: Floats, source: Floats, base: int) -> None:
         """Copy a row's slots from the arrival on; what lies behind the last one stays."""
         begin = self.job.arrival - 1
         width = max(0, min(self.length, self.oracle.last - begin))
         target[:width] = source[base + begin : base + begin + width]
 
-    def _add_storage(self, prices: Vector, residual: Vector | None) -> None:
+    def _add_storage(self, prices: Floats, residual: Floats | None) -> None:
         gb = self.job.chunk_gb
         if not gb or self.oracle.storage_slice is None:
             return
@@ -165,7 +165,7 @@ class JobView:
         """The value alone, which is all that a bound needs."""
         return self._search()[0]
 
-    def _search(self) -> tuple[float, int, int, Vector]:
+    def _search(self) -> tuple[float, int, int, Floats]:
         """Value, completion (-1: all in the cloud), completion there, and chunk prices there."""
         D = self.job.chunks
         together = np.full(self.length, np.inf)
@@ -185,7 +185,7 @@ class JobView:
         )  # fmt: skip
         return float(best), int(c), all_in, mixed
 
-    def _cloud_costs(self, price: Vector, work: int) -> Vector:
+    def _cloud_costs(self, price: Floats, work: int) -> Floats:
         """Price of the first, second, ... chunk in the cloud by completion, shape (K, L).
 
         One row if any number can run at once. Where only so many workers are left (`cloud_room`)
@@ -198,7 +198,7 @@ class JobView:
             costs[k, first + work - 1 :] = cost
         return costs
 
-    def _in_turn(self, price: Vector, work: int, chunks: int) -> list[tuple[int, float]]:
+    def _in_turn(self, price: Floats, work: int, chunks: int) -> list[tuple[int, float]]:
         """First slot and cost of chunks that take the earliest windows left."""
         assert self.cloud_room is not None
         room = self.cloud_room.copy()
@@ -217,7 +217,7 @@ class JobView:
     def _slot(self, index: int) -> int:
         return self.job.arrival + index
 
-    def _windows(self, end: int, work: int, price: Vector, chunks: int) -> list[tuple[int, int]]:
+    def _windows(self, end: int, work: int, price: Floats, chunks: int) -> list[tuple[int, int]]:
         """First and last slots of chunks in the cloud that have ended by `end`, cheapest first."""
         if self.cloud_room is not None:
             firsts = [first for first, _ in self._in_turn(price, work, chunks)]
@@ -226,7 +226,7 @@ class JobView:
             firsts = [min(starts, key=lambda t: (float(price[t : t + work].sum()), t))] * chunks
         return [(self._slot(first), self._slot(first + work - 1)) for first in firsts]
 
-    def _plan(self, c: int, cloud: Vector) -> EdgecloudPlan:
+    def _plan(self, c: int, cloud: Floats) -> EdgecloudPlan:
         """The schedule behind `cheapest_by_completion`; `cloud` has the prices there by `c`."""
         edge: dict[int, list[tuple[list[int], int]]] = {row: [] for row in self.rows}
         ranked: list[list[int]] = []
@@ -321,7 +321,7 @@ class JobView:
         plan = EdgecloudPlan(max(last, self._slot(int(c))), together, units=units)
         return self._answer(plan, float(best))
 
-    def _within_storage(self) -> Vector:
+    def _within_storage(self) -> Floats:
         """Workers left of each row, only as many on a server as it can store chunks throughout."""
         free = self.free.copy()
         if len(self.room):

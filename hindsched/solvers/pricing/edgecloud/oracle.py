@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
@@ -35,12 +35,11 @@ from hindsched.solutions.edgecloud.runs import ChunkRun, Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.edgecloud.block import EdgecloudPlan, JobView
-from hindsched.solvers.pricing.rows import Rows, RowSet, Vector
+from hindsched.solvers.pricing.rows import Rows, RowSet
 
 ORACLE_ROWS = ("groups", "types", "servers")
 SET_NAMES = {"groups": "group_capacity", "types": "type_capacity", "servers": "worker_capacity"}
 AXIS_NAMES = {"groups": "group", "types": "type", "servers": "worker"}
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -175,7 +174,7 @@ class EdgecloudOracle(BlockOracle):
         return min(int(self.instance.upload[j, s]) for s in servers)
 
     def best_response(
-        self, block: int, prices: Vector, residual: Vector | None = None
+        self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
         """Best schedule of one job; see the base class.
 
@@ -189,7 +188,7 @@ class EdgecloudOracle(BlockOracle):
         view = JobView(self, block, prices, residual)
         return view.literal() if self.formulation == "literal" else view.no_migration()
 
-    def bound(self, prices: Vector) -> float:
+    def bound(self, prices: Floats) -> float:
         """Bound at `prices`; see the base class. The schedules behind it are not written down."""
         if self.formulation == "literal":
             return super().bound(prices)
@@ -298,7 +297,7 @@ class EdgecloudOracle(BlockOracle):
         before = int(np.isfinite(self.instance.storage_gb[:server]).sum())
         return int(self.storage_slice.start) + before * self.last
 
-    def prices_on_servers(self, prices: Vector) -> Vector:
+    def prices_on_servers(self, prices: Floats) -> Floats:
         """Prices of a group or type repeated on each of its workers; see the base class."""
         if self.layout == "servers":
             return prices

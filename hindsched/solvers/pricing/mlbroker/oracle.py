@@ -24,15 +24,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hindsched.instances.mlbroker.instance import Floats, MlbrokerInstance
-from hindsched.instances.mlbroker.slot import Ints, SlotData
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.mlbroker.instance import MlbrokerInstance
+from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution
 from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement
 from hindsched.solvers.pricing.base import BlockOracle, Response
-from hindsched.solvers.pricing.rows import Rows, RowSet, Vector
+from hindsched.solvers.pricing.rows import Rows, RowSet
 
 ORACLE_ROWS = ("servers",)
 CANCELLED = 1e-2
@@ -110,7 +110,7 @@ class MlbrokerOracle(BlockOracle):
         return BROKER if block == len(jobs) else str(jobs[block].name)
 
     def best_response(
-        self, block: int, prices: Vector, residual: Vector | None = None
+        self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
         """Best response of a job or of the broker; there is no capacity to leave a residual of."""
         arrays = self.rows.unpack(prices)
@@ -166,7 +166,7 @@ class MlbrokerOracle(BlockOracle):
 
     def _cost_of(
         self, job: int, workers: Ints, ps: Ints, bought: Any, launched: Any, keeps: bool = False
-    ) -> tuple[float, NDArray[np.int64], Vector]:
+    ) -> tuple[float, Ints, Floats]:
         """Objective and use of the rows of a job's plan.
 
         Parameters
@@ -266,7 +266,7 @@ class MlbrokerOracle(BlockOracle):
             )
         ]
 
-    def bound(self, prices: Vector) -> float:
+    def bound(self, prices: Floats) -> float:
         """Bound at `prices`, rounded outward by the size of all that was summed or cancelled."""
         arrays = self.rows.unpack(prices)
         discount, deployment = arrays["discount"], arrays["deployment"]
@@ -281,7 +281,7 @@ class MlbrokerOracle(BlockOracle):
             float(size) + math.fsum(size_ for _, size_ in priced),
         )
 
-    def responses(self, prices: Vector) -> Sequence[Response | None]:
+    def responses(self, prices: Floats) -> Sequence[Response | None]:
         """Best responses of all blocks."""
         return [self.best_response(block, prices) for block in range(self.num_blocks)]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-IntArray = NDArray[np.int64]
+from hindsched.arrays import Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,11 @@ class Placements:
         Slot (1-based), index of the server or group, and how many.
     """
 
-    slots: IntArray
-    servers: IntArray
-    counts: IntArray
+    slots: Ints
+    servers: Ints
+    counts: Ints
 
-    def matrix(self, horizon: int, servers: int) -> IntArray:
+    def matrix(self, horizon: int, servers: int) -> Ints:
         """Counts by slot and server, shape (horizon, servers)."""
         counts = np.zeros((horizon, servers), dtype=np.int64)
         np.add.at(counts, (self.slots - 1, self.servers), self.counts)
@@ -50,9 +50,9 @@ class Groups:
         Group of each server.
     """
 
-    first: IntArray
-    size: IntArray
-    member: IntArray
+    first: Ints
+    size: Ints
+    member: Ints
 
     def placements(self, counts: NDArray[Any]) -> Placements:
         """Add up counts by slot and server over the groups."""
@@ -60,7 +60,7 @@ class Groups:
         return Placements(found.slots, self.member[found.servers], found.counts)
 
 
-def group_servers(capacity: NDArray[np.float64], layout: str) -> Groups:
+def group_servers(capacity: Floats, layout: str) -> Groups:
     """Groups of identical servers; in the layout ``"servers"`` each server is one."""
     if layout == "servers":
         every = np.arange(capacity.shape[0])

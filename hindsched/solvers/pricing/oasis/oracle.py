@@ -47,7 +47,7 @@ from hindsched.solvers.pricing.oasis.restricted import (
     place_on_servers,
     plan_features,
 )
-from hindsched.solvers.pricing.rows import Rows, RowSet, Vector
+from hindsched.solvers.pricing.rows import Rows, RowSet
 
 ORACLE_ROWS = ("groups", "servers", "patterns")
 TREE_ROWS = ("patterns", "servers")
@@ -207,8 +207,8 @@ class OasisOracle(BlockOracle):
     def best_response(
         self,
         block: int,
-        prices: Vector,
-        residual: Vector | None = None,
+        prices: Floats,
+        residual: Floats | None = None,
         *,
         above: float = -math.inf,
     ) -> Response | None:
@@ -225,7 +225,7 @@ class OasisOracle(BlockOracle):
         job = self.block(block)
         return self._solve(job, job.task, prices, residual, above)
 
-    def restricted_response(self, block: int, prices: Vector, limits: Limits) -> Response | None:
+    def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
         """Exact best schedule of a job within limits, at full capacity."""
         _check_prices(prices)
         job = self.block(block)
@@ -243,15 +243,15 @@ class OasisOracle(BlockOracle):
         """Solution in which all jobs run the given schedules, packed on real servers."""
         return place_on_servers(self, responses)
 
-    def best_insertion(self, block: int, prices: Vector, residual: Vector) -> Response | None:
+    def best_insertion(self, block: int, prices: Floats, residual: Floats) -> Response | None:
         """`best_response` on what is left if it is worth more than 0, which prunes the program."""
         return self.best_response(block, prices, residual, above=0.0)
 
     def chunk_best_response(
         self,
         block: int,
-        prices: Vector,
-        residual: Vector | None = None,
+        prices: Floats,
+        residual: Floats | None = None,
         *,
         above: float = -math.inf,
     ) -> Response | None:
@@ -264,14 +264,14 @@ class OasisOracle(BlockOracle):
         job = self.block(block)
         return self._solve(job, job.chunk_task, prices, residual, above)
 
-    def _views(self, flat: Vector) -> tuple[Vector, Vector]:
+    def _views(self, flat: Floats) -> tuple[Floats, Floats]:
         return (
             flat[: self._split].reshape(self._shapes[0]),
             flat[self._split :].reshape(self._shapes[1]),
         )
 
     def _solve(
-        self, job: _Block, task: Task, prices: Vector, residual: Vector | None, above: float
+        self, job: _Block, task: Task, prices: Floats, residual: Floats | None, above: float
     ) -> Response | None:
         _check_prices(prices)
         left = None if residual is None else self._views(residual)
@@ -306,11 +306,11 @@ class OasisOracle(BlockOracle):
     def _response(self, job: _Block, value: float, plan: OasisPlan) -> Response:
         return Response(value, float(job.task.utilities[plan.end]), *self._use_of(job, plan), plan)
 
-    def use_of_plan(self, block: int, plan: OasisPlan) -> tuple[Ints, Vector]:
+    def use_of_plan(self, block: int, plan: OasisPlan) -> tuple[Ints, Floats]:
         """Flat rows that a job's schedule uses, and how much of each."""
         return self._use_of(self.block(block), plan)
 
-    def _use_of(self, job: _Block, plan: OasisPlan) -> tuple[Ints, Vector]:
+    def _use_of(self, job: _Block, plan: OasisPlan) -> tuple[Ints, Floats]:
         worker_rows, worker_amounts = self._use(plan.workers, job.worker_demand, 0)
         ps_rows, ps_amounts = self._use(plan.ps, job.ps_demand, self._split)
         return (
@@ -318,7 +318,7 @@ class OasisOracle(BlockOracle):
             np.concatenate([worker_amounts, ps_amounts]),
         )
 
-    def _use(self, placed: Placements, demand: Vector, offset: int) -> tuple[Ints, Vector]:
+    def _use(self, placed: Placements, demand: Floats, offset: int) -> tuple[Ints, Floats]:
         """Flat rows that placements use, and how much."""
         used = np.flatnonzero(demand)
         _, num_resources, horizon = self._shapes[0]
@@ -339,11 +339,11 @@ class OasisOracle(BlockOracle):
             [server.name for server in instance.ps_servers],
         )
 
-    def responses(self, prices: Vector) -> Sequence[Response | None]:
+    def responses(self, prices: Floats) -> Sequence[Response | None]:
         """Best responses of all jobs at full capacity; None where a job stays out at 0."""
         return [self.best_response(block, prices, above=0.0) for block in range(self.num_blocks)]
 
-    def block_values(self, prices: Vector) -> tuple[Vector, Vector]:
+    def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
         """Values of all jobs and their total use at `prices`, in one compiled call."""
         _check_prices(prices)
         values = np.zeros(self.num_blocks)
@@ -397,7 +397,7 @@ class OasisOracle(BlockOracle):
             found.append(self._response(self.block(index), value, plan))
         return found
 
-    def prices_on_servers(self, prices: Vector) -> Vector:
+    def prices_on_servers(self, prices: Floats) -> Floats:
         """Prices of a group, repeated on each of its servers."""
         if self.layout == "servers":
             return prices
@@ -410,7 +410,7 @@ class OasisOracle(BlockOracle):
         )
 
 
-def _check_prices(prices: Vector) -> None:
+def _check_prices(prices: Floats) -> None:
     if prices.size and not prices.min() >= 0:
         raise ValueError("prices of capacities must not be negative")
 

@@ -24,8 +24,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import Solution
@@ -35,9 +35,8 @@ from hindsched.solvers.pricing.decisions import Feature, Limits
 from hindsched.solvers.pricing.oasis.groups import Groups, Placements
 from hindsched.solvers.pricing.oasis.oracle import OasisOracle, OasisPlan
 from hindsched.solvers.pricing.oasis.restricted import best_within, plan_features
-from hindsched.solvers.pricing.rows import Rows, RowSet, Vector
+from hindsched.solvers.pricing.rows import Rows, RowSet
 
-IntArray = NDArray[np.int64]
 MOST_PATTERNS = 2000
 """Patterns of one server, at most."""
 
@@ -62,20 +61,20 @@ class _Side:
 
     units: RowSet
     groups: Groups
-    demand: Vector
-    packed: NDArray[np.bool_]
-    patterns: list[IntArray]
+    demand: Floats
+    packed: Bools
+    patterns: list[Ints]
 
     @classmethod
     def of(
         cls,
         name: str,
         instance: OasisInstance,
-        capacity: Vector,
-        demand: Vector,
+        capacity: Floats,
+        demand: Floats,
         groups: Groups,
         labels: tuple[str, ...],
-        most: IntArray,
+        most: Ints,
     ) -> _Side:
         """Choose the jobs and enumerate the patterns; `most`: units by group and job."""
         jobs = len(instance.jobs)
@@ -96,7 +95,7 @@ class _Side:
         return cls(units, groups, demand, packed, patterns)
 
 
-def _pack(capacity: Vector, demand: Vector, most: IntArray) -> tuple[list[int], IntArray]:
+def _pack(capacity: Floats, demand: Floats, most: Ints) -> tuple[list[int], Ints]:
     """Jobs of one server that are packed, the largest, and their maximal patterns."""
     able = [int(job) for job in np.argsort(most, kind="stable") if most[job] > 0]
     chosen: list[int] = []
@@ -174,14 +173,14 @@ class PatternOracle(BlockOracle):
         return f"{units.name} {units.axes[0][1][group]} in slot {slot + 1}"
 
     def best_response(
-        self, block: int, prices: Vector, residual: Vector | None = None
+        self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
         """Best schedule of a job, or dearest patterns of a group in a slot; full capacity only."""
         if residual is not None:
             raise InputError("rows", "patterns", "schedules that fit need the layout servers")
         return self.restricted_response(block, prices, {})
 
-    def restricted_response(self, block: int, prices: Vector, limits: Limits) -> Response | None:
+    def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
         """Exact best response within limits; patterns have no features but 0."""
         jobs = len(self.instance.jobs)
         if block >= jobs:
@@ -199,12 +198,12 @@ class PatternOracle(BlockOracle):
         plan = OasisPlan(end, Placements.of(workers), Placements.of(ps))
         return self._response(block, value, plan)
 
-    def _unit_prices(self, side: _Side, job: int, arrays: dict[str, Vector]) -> Vector:
+    def _unit_prices(self, side: _Side, job: int, arrays: dict[str, Floats]) -> Floats:
         """Price of one unit of a job by group and slot: its resources and its place."""
         name = side.units.name.replace("units", "capacity")
         resources = np.einsum("grt,r->gt", arrays[name], side.demand[job])
         places = arrays[side.units.name][:, job] * side.packed[:, job, None]
-        total: Vector = np.ascontiguousarray(resources + places)
+        total: Floats = np.ascontiguousarray(resources + places)
         return total
 
     def _response(self, job: int, value: float, plan: OasisPlan) -> Response:
@@ -217,15 +216,13 @@ class PatternOracle(BlockOracle):
             counts.append(placed.counts[kept].astype(float))
         return Response(value, utility, np.concatenate(parts), np.concatenate(counts), plan)
 
-    def _unit_rows(
-        self, side: _Side, group: IntArray | int, job: IntArray | int, slot: IntArray | int
-    ) -> IntArray:
+    def _unit_rows(self, side: _Side, group: Ints | int, job: Ints | int, slot: Ints | int) -> Ints:
         first = self.rows.slices[side.units.name].start
         _, jobs, horizon = side.units.shape
-        rows: IntArray = first + (np.asarray(group) * jobs + job) * horizon + slot
+        rows: Ints = first + (np.asarray(group) * jobs + job) * horizon + slot
         return rows
 
-    def _dearest(self, where: tuple[int, int, int], arrays: dict[str, Vector]) -> Response:
+    def _dearest(self, where: tuple[int, int, int], arrays: dict[str, Floats]) -> Response:
         side, group, slot = self._sides[where[0]], where[1], where[2]
         worth = side.patterns[group] @ arrays[side.units.name][group, :, slot]
         pattern = side.patterns[group][int(np.argmax(worth))]
@@ -271,11 +268,11 @@ class PatternOracle(BlockOracle):
         """Return the layout ``groups``, without patterns."""
         return self.groups
 
-    def prices_of(self, other: BlockOracle, prices: Vector) -> Vector:
+    def prices_of(self, other: BlockOracle, prices: Floats) -> Floats:
         """Prices of the layout ``groups`` in this one: places cost nothing."""
         return np.concatenate([prices, np.zeros(self.rows.size - prices.size)])
 
-    def prices_on_servers(self, prices: Vector) -> Vector:
+    def prices_on_servers(self, prices: Floats) -> Floats:
         """Prices of resources on servers; a place's price is shared among what its unit needs."""
         arrays = self.rows.unpack(prices)
         parts = []

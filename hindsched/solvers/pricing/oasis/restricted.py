@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hindsched.arrays import Ints
+from hindsched.arrays import Floats, Ints
 from hindsched.solutions.base import Solution
 from hindsched.solutions.oasis.placing import place_slot
 from hindsched.solutions.oasis.solution import OasisSolution, run_length
-from hindsched.solvers.kernels.oasis.restricted_worker_slot import Range, best_limited_schedule
+from hindsched.solvers.kernels.limited_servers import no_limits
+from hindsched.solvers.kernels.oasis.restricted_worker_slot import best_limited_schedule
 from hindsched.solvers.kernels.oasis.worker_slot import Side, Task
 from hindsched.solvers.pricing.base import Response
 from hindsched.solvers.pricing.decisions import (
     COMPLETES,
     COMPLETION,
-    NEVER,
     Axes,
     Feature,
     Limits,
     window_of,
 )
-from hindsched.solvers.pricing.rows import Rows, Vector
+from hindsched.solvers.pricing.rows import Rows
 
 if TYPE_CHECKING:
     from hindsched.solvers.pricing.oasis.groups import Placements
@@ -78,10 +78,7 @@ def best_within(
     first_end, last_end = max(first_end, task.arrival), min(last_end, horizon)
     shapes = {IN_SLOT: (horizon,), WORKERS: (horizon, workers.room.size)}
     shapes[PS] = (horizon, ps.room.size)
-    ranges = {
-        name: Range(np.zeros(shape, dtype=np.int64), np.full(shape, NEVER, dtype=np.int64))
-        for name, shape in shapes.items()
-    }
+    ranges = {name: no_limits(*shape) for name, shape in shapes.items()}
     for feature, (low, high) in limits.items():
         if low > high:
             return None
@@ -133,8 +130,8 @@ def place_on_servers(oracle: OasisOracle, responses: Sequence[Response | None]) 
 
 
 def _place_all(
-    demand: Vector,
-    capacity: Vector,
+    demand: Floats,
+    capacity: Floats,
     member: Ints,
     placements: Sequence[Placements],
     horizon: int,

@@ -18,7 +18,7 @@ from typing import Any
 
 from . import reading
 from .exact import Interval, ceiling, exactly
-from .reading import Checked, Progress, Violation, number, require, whole
+from .reading import Checked, Progress, Violation, note, require, whole
 
 SENSE = "min"
 FORMULATIONS = {"no-migration": "no-migration", "literal": "literal"}
@@ -34,18 +34,16 @@ Value = Callable[[int, int], int | None]
 def units(instance: Mapping[str, Any], field: str) -> dict[str, Any]:
     """How many workers or PSs of each type a server or the cloud (None: no limit) has."""
     servers, cloud = instance["servers"], instance["cloud"]
+    reading.natural(instance, frozenset({"provenance"}), "instance")
     reading.names([*servers, cloud], "servers")
-    given = {kind: whole(n, 0, f"cloud.{field}") for kind, n in (cloud.get(field) or {}).items()}
     found: dict[str, Any] = {server["name"]: Counter(server.get(field, ())) for server in servers}
-    return {**found, cloud["name"]: defaultdict(lambda: None, given)}
+    return {**found, cloud["name"]: defaultdict(lambda: None, cloud.get(field) or {})}
 
 
 def chunk_slots(instance: Mapping[str, Any], job: Mapping[str, Any]) -> tuple[int, int]:
     """(1) in whole slots, at least 1: E B / n_j of a chunk for zeta_j = 0 and for zeta_j = 1."""
-    steps = whole(job["epochs"], 1, "epochs") * whole(job["minibatches"], 1, "minibatches")
-    alone = number(job["minibatch_slots"], "m") + number(job["update_slots"], "G")
-    second = number(job["bandwidth_mbps"], "b") * number(instance["slot_seconds"], "slot_seconds")
-    talk = Fraction(16 * number(job["gradient_mb"], "q")) / second
+    steps, alone = job["epochs"] * job["minibatches"], job["minibatch_slots"] + job["update_slots"]
+    talk = Fraction(16 * job["gradient_mb"]) / (job["bandwidth_mbps"] * instance["slot_seconds"])
     return max(1, ceiling(steps * (alone + talk))), max(1, ceiling(steps * alone))
 
 
@@ -69,12 +67,7 @@ def check(instance: Mapping[str, Any], solution: Mapping[str, Any]) -> Checked:
     servers = {server["name"]: server for server in instance["servers"]}
     listed = reading.jobs_of(solution, reading.names(instance["jobs"], "jobs"))
     broken: list[Violation] = []
-    loads: dict[Any, list[Stretch]] = defaultdict(list)
-
-    def note(equation: str, where: str, amount: Any) -> None:
-        if amount > 0:
-            broken.append(Violation(equation, where, amount))
-
+    loads: dict[Any, list[Stretch]] = defaultdict(list)  # by (equation, where, limit)
     total = 0
     for job in instance["jobs"]:
         name, kind, arrival = f"job {job['name']}", job["worker_type"], job["arrival"]
@@ -82,56 +75,47 @@ def check(instance: Mapping[str, Any], solution: Mapping[str, Any]) -> Checked:
         holds: list[Stretch] = []
         outside = False
         for row in listed[job["name"]]["assignments"]:
-            slots = reading.span(row, 10**18, name)
-            first, last, at = slots[0], slots[-1], row["ps"] if "ps" in row else row["server"]
-            where, outside = f"{name}, {at}, slot {first}", outside or at != cloud
+            slots, at = reading.span(row, 10**18, name), row["ps" if "ps" in row else "server"]
+            ready, one, where = arrival, (slots[0], slots[-1], 1), f"{name}, {at}, slot {slots[0]}"
+            outside = outside or at != cloud
             if "ps" in row:
-                limit, ready = ps[at][job["ps_type"]], arrival
-                loads["(2f)", f"{at}, PSs {job['ps_type']}", limit].append((first, last, 1))
-                holds.append((first, last, 1))
+                loads["(2f)", f"{at}, PSs {job['ps_type']}", ps[at][job["ps_type"]]].append(one)
+                holds.append(one)
             else:
-                place, limit, chunk = (
-                    f"type {kind}",
-                    workers[at][kind],
-                    whole(row["chunk"], 1, name),
-                )
-                require(chunk <= job["chunks"], f"{name}: has no chunk {chunk}")
+                ready += job["upload_slots"].get(at, 0)
+                chunk, place, limit = row["chunk"], f"type {kind}", workers[at][kind]
+                require(whole(chunk, 1, name) <= job["chunks"], f"{name}: has no chunk {chunk}")
                 if at != cloud:
                     place, limit = f"worker {whole(row['worker'], 1, name)}", 1
-                    note("(2a)", where, int(servers[at]["workers"][row["worker"] - 1] != kind))
-                note("(2a)", where, int(limit == 0))
-                loads["(2d)", f"{at}, {place}", limit].append((first, last, 1))
-                loads["(2c)", f"{name}, chunk {chunk}", 1].append((first, last, 1))
-                runs[chunk].append((first, last, (at, place)))
-                ready = arrival + job["upload_slots"].get(at, 0)
-            note("(2i)", where, ready - first)
+                    wrong = servers[at]["workers"][row["worker"] - 1] != kind
+                note(broken, "(2a)", where, limit == 0 or (at != cloud and wrong))
+                loads["(2d)", f"{at}, {place}", limit].append(one)
+                loads["(2c)", f"{name}, chunk {chunk}", 1].append(one)
+                runs[chunk].append((slots[0], slots[-1], (at, place)))
+            note(broken, "(2i)", where, ready - slots[0])
         flat = sorted(run for mine in runs.values() for run in mine)
         need = chunk_slots(instance, job)[bool(flat) and not outside]
-        done = [
-            sum(e - f + 1 for f, e, _ in mine) for mine in ([flat] if literal else runs.values())
-        ]
-        need_each = need * job["chunks"] if literal else need
-        note("(2b)", name, need * job["chunks"] - sum(min(slots, need_each) for slots in done))
+        parts, most = ([flat], need * job["chunks"]) if literal else ([*runs.values()], need)
+        done = sum(min(most, sum(e - f + 1 for f, e, _ in mine)) for mine in parts)
+        note(broken, "(2b)", name, need * job["chunks"] - done)
         end = max((last for _, last, _ in flat), default=arrival - 1)
         total += end - arrival + 1
         many = len(holds) + 1  # a run counts `many`, a PS held 1
-        both = levels([(f, e, many) for f, e, _ in flat] + holds)
-        wrong = next(((f, h % many) for f, _, h in both if h >= many and h % many != 1), (0, 1))
-        note("(2e)", f"{name}, slot {wrong[0]}", abs(wrong[1] - 1))
+        for first, _, h in levels([(f, e, many) for f, e, _ in flat] + holds):
+            note(broken, "(2e)", f"{name}, slot {first}", h >= many and abs(h % many - 1))
         for chunk, mine in () if literal else runs.items():
-            note("no migration", f"{name}, chunk {chunk}", len({p for *_, p in mine}) - 1)
+            where = f"{name}, chunk {chunk}"
+            note(broken, "no migration", where, len({place for *_, place in mine}) - 1)
             for before, after in pairwise(sorted(mine)) if mine[0][2][0] == cloud else ():
-                gap = after[0] - before[1] - 1
-                note("no preemption in the cloud", f"{name}, chunk {chunk}", gap)
+                note(broken, "no preemption in the cloud", where, after[0] - before[1] - 1)
         for at in {at for *_, (at, _) in flat} - {cloud}:
             homes = sum(any(at == place[0] for *_, place in mine) for mine in runs.values())
             peak = max(h for *_, h in levels((f, e, 1) for f, e, place in flat if place[0] == at))
-            gb = number(job.get("chunk_gb") or 0, "chunk_gb") * (peak if literal else homes)
+            gb = (job.get("chunk_gb") or 0) * (peak if literal else homes)
             loads["(7b)", at, servers[at].get("storage_gb")].append((arrival, end, gb))
     for (equation, where, limit), spans in loads.items():
-        if limit is not None:
-            over = next(((f, h) for f, _, h in levels(spans) if h > limit), (0, limit))
-            note(equation, f"{where}, slot {over[0]}", over[1] - limit)
+        for first, _, h in levels(spans) if limit is not None else ():
+            note(broken, equation, f"{where}, slot {first}", h - limit)
     return Checked(exactly(total), broken)
 
 
@@ -259,11 +243,11 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
         reading.within("cells", last * len(sets[name]), f"prices.{name}")
         table = reading.price_rows(prices, name, [(AXES[name], sets[name])], last)
         for (label,), series in table.items():
-            total -= sum(series) * number(sets[name][label], f"capacity of {label}")
+            total -= sum(series) * sets[name][label]
             runs = [(p, list(slots)) for p, slots in groupby(range(last + 1), series.__getitem__)]
             spans[name, label] = tuple((slots[0], slots[-1], p) for p, slots in runs if p)
         end = max(end, last)
-    sizes = [number(job.get("chunk_gb") or 0, "chunk_gb") for job in jobs]
+    sizes = [job.get("chunk_gb") or 0 for job in jobs]
     scale = lcm(*(p.denominator for found in spans.values() for *_, p in found))
     scale *= lcm(*(gb.denominator for gb in sizes))
     for key, found in spans.items():

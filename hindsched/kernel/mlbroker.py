@@ -17,7 +17,7 @@ from typing import Any
 
 from . import reading
 from .exact import Interval, ceiling, exactly
-from .reading import Checked, Progress, Violation, number, require, whole
+from .reading import Checked, Progress, Violation, note, require, whole
 
 SENSE = "min"
 FORMULATIONS = {"tight": "tight", "paper": "paper"}
@@ -31,40 +31,40 @@ class Market:
     """An instance by position: (a, b, e) of (R, K), d (R, R) in C1 and C4, times their weights."""
 
     def __init__(self, instance: Mapping[str, Any]) -> None:
-        given, records = instance.get("cost_weights", {}), instance["datacenters"]
-        w = [number(given.get(cost, 1), f"cost_weights.{cost}") for cost in COSTS]
-        self.centers, self.kinds = reading.names(records, "datacenters"), instance["resources"]
+        reading.natural(instance, frozenset({"provenance"}), "instance")
+        w = [instance.get("cost_weights", {}).get(cost, 1) for cost in COSTS]
+        self.centers = reading.names(instance["datacenters"], "datacenters")
+        self.kinds, self.launch = instance["resources"], w[2]
         self.R, self.K = range(len(self.centers)), range(len(self.kinds))
-        self.tiers: list[list[tuple[Any, Any, Any]]] = []
-        for record in records:
-            self.tiers.append([])
+        self.tiers: list[list[tuple[Any, Any, Any]]] = [[] for _ in self.R]
+        for row, record in zip(self.tiers, instance["datacenters"], strict=True):
             for tier in (record["prices"][kind] for kind in self.kinds):
-                a, b = number(tier["unit_usd"], "unit_usd"), number(tier["discounted_usd"], "b")
+                a, b = w[1] * tier["unit_usd"], w[1] * tier["discounted_usd"]
                 require(b <= a, "discounted_usd must not exceed unit_usd")
-                fee = (a - b) * number(tier["threshold"], "threshold")
-                self.tiers[-1].append((w[1] * a, w[1] * b, w[1] * fee))
-        d = [[number(x, "transfer_usd_per_gb") for x in r] for r in instance["transfer_usd_per_gb"]]
-        shape = [len(row) for row in d] == [len(records)] * len(records)
-        require(shape and not any(d[r][r] for r in self.R), "transfer_usd_per_gb: shape, diagonal")
-        self.launch, self.send = w[2], [[w[0] * x for x in row] for row in d]
-        self.talk = [[w[3] * x for x in row] for row in d]
+                row.append((a, b, (a - b) * tier["threshold"]))
+        d = instance["transfer_usd_per_gb"]
+        require([*map(len, d)] == [len(d)] * len(self.R), "transfer_usd_per_gb: shape")
+        self.send, self.talk = ([[weight * x for x in row] for row in d] for weight in w[::3])
 
     def job(self, record: Mapping[str, Any]) -> tuple[Any, ...]:
         """P, B, c, n and m (K,), arcs (None where pinned data would leave), (t, D, N) by slot."""
-        P, pinned = number(record["capacity_gb"], "P"), {*record.get("pinned_datacenters", ())}
-        require(P > 0 and pinned <= {*self.centers}, f"capacity or pins of {record['name']}")
+        P, pinned, data = (
+            record["capacity_gb"],
+            record.get("pinned_datacenters", ()),
+            record["data_gb"],
+        )
+        require(P > 0 and {*pinned} <= {*self.centers}, f"capacity or pins of {record['name']}")
         arcs = [[self.send[r][q] if r == q or self.centers[r] not in pinned else None
                  for q in self.R] for r in self.R]  # fmt: skip
-        n, m = ([number(record[of].get(k, 0), k) for k in self.kinds] for of in ("worker", "ps"))
-        c = self.launch * number(record["deployment_usd"], "deployment_usd")
-        data = [[number(x, "data_gb") for x in row] for row in record["data_gb"]]
+        n, m = ([record[of].get(kind, 0) for kind in self.kinds] for of in ("worker", "ps"))
         life = range(whole(record["arrival"], 1, "arrival"), record["departure"] + 1)
-        shape = [len(row) for row in data] == [len(self.R)] * len(life)
-        require(shape, f"data_gb of {record['name']}: a list a slot, a number a centre")
+        require(
+            [*map(len, data)] == [len(self.R)] * len(life), f"data_gb of {record['name']}: shape"
+        )
         slots = [
             (t, row, ceiling(Fraction(sum(row)) / P)) for t, row in zip(life, data, strict=True)
         ]
-        return P, number(record["exchange_gb"], "exchange_gb"), c, n, m, arcs, slots
+        return P, record["exchange_gb"], self.launch * record["deployment_usd"], n, m, arcs, slots
 
 
 def transport(supply: Sequence[Any], room: Sequence[Any], price: Matrix) -> tuple[Any, Any, Any]:
@@ -131,8 +131,8 @@ def check(instance: Mapping[str, Any], solution: Mapping[str, Any]) -> Checked:
             y, ps = plan.get(t, ({}, None))
             price = [[row[r] for r in y] for row in arcs]
             cost, left, _ = transport(data, [P * count for count in y.values()], price)
-            broken += [Violation("(8a)-(8b)", f"{name}, slot {t}", left)] if left else []
-            broken += [Violation("(8f)", f"{name}, slot {t}", 1)] if ps is None else []
+            note(broken, "(8a)-(8b)", f"{name}, slot {t}", left)
+            note(broken, "(8f)", f"{name}, slot {t}", ps is None)
             links = needed if paper else sum(y.values())
             for talk, r in sorted((market.talk[r][ps], r) for r in y if ps is not None):
                 cost += B * talk * min(links, y[r])

@@ -64,7 +64,7 @@ def random_rows(problem, draws, amounts):
     return prices
 
 
-@settings(TINY, max_examples=120)
+@settings(TINY, max_examples=60)
 @given(tiny_instances(max_jobs=3, finite_ps=False), st.integers(0, 10**6), st.booleans())
 def test_the_bound_never_passes_the_optimum(tiny, seed, extreme):
     draws = np.random.default_rng(seed)
@@ -111,7 +111,7 @@ def test_the_fast_path_agrees_on_the_safe_side(tiny, seed, extreme):
                 assert float(found) - fast <= 1e-8 * terms
 
 
-@settings(TINY, max_examples=150)
+@settings(TINY, max_examples=80)
 @given(st.integers(0, 10**9))
 def test_a_block_is_the_best_of_all_its_completions(seed):
     """One job's layers, windows and moving units against plain lists of slots."""

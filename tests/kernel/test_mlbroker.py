@@ -130,7 +130,7 @@ def test_schedules_cost_what_the_package_says(tiny, seed):
             assert float(found.objective.low) == pytest.approx(solution.objective(), rel=1e-9)
 
 
-@settings(TINY, max_examples=150)
+@settings(TINY, max_examples=80)
 @given(st.integers(0, 10**9))
 def test_transport_is_the_linear_program(seed):
     draws = np.random.default_rng(seed)

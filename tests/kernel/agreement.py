@@ -14,7 +14,7 @@ from hindsched.kernel import astraea, batchsched, oasis, trees
 from hindsched.kernel.exact import Interval
 from hindsched.kernel.reading import Refused
 from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.decisions import NEVER, Decision, Feature, to_file
+from hindsched.solvers.pricing.decisions import NEVER, BranchDecision, Feature, to_file
 from hindsched.solvers.pricing.restricted import RestrictedOracle
 from tests.strategies.astraea import astraea_instances
 from tests.strategies.batchsched import tiny_instances
@@ -75,7 +75,7 @@ def kernel_bound(instance: Any, data: dict[str, Any]) -> Interval | None:
     return found
 
 
-def random_decisions(oracle: Any, seed: int) -> list[Decision]:
+def random_decisions(oracle: Any, seed: int) -> list[BranchDecision]:
     """A few decisions on random features; completions and starts near the first slots."""
     rng = np.random.default_rng(seed)
     found = []
@@ -86,18 +86,20 @@ def random_decisions(oracle: Any, seed: int) -> list[Decision]:
         number = int(rng.integers(0, 6 if name in ("completion", "start") else 2))
         if name == "completion" and rng.random() < 0.3:
             number = NEVER - 1
-        make, least = (Decision.at_most, 0) if rng.random() < 0.5 else (Decision.at_least, 1)
+        make, least = (
+            (BranchDecision.at_most, 0) if rng.random() < 0.5 else (BranchDecision.at_least, 1)
+        )
         found.append(make(block, Feature(name, index), number + least))
     return found
 
 
-def fast_leaf(oracle: Any, decisions: list[Decision], prices: Any) -> float | None:
+def fast_leaf(oracle: Any, decisions: list[BranchDecision], prices: Any) -> float | None:
     """The package's bound of a leaf; None where a job has no schedule."""
     bound = RestrictedOracle(oracle, decisions).bound(prices)
     return None if math.isinf(bound) else bound
 
 
-def kernel_leaf(oracle: Any, layout: str, decisions: list[Decision], prices: Any) -> Any:
+def kernel_leaf(oracle: Any, layout: str, decisions: list[BranchDecision], prices: Any) -> Any:
     """The kernel's bound of one leaf of a tree, which alone covers nothing."""
     names = [job.name for job in oracle.instance.jobs]
     rows = to_file(decisions, oracle.features, names)

@@ -33,7 +33,7 @@ from hindsched.kernel import reading
 from hindsched.solvers.bounds.tree_certificate import certify_tree
 from hindsched.solvers.certificate import certify, row_layouts
 from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.decisions import NEVER, Decision, Feature
+from hindsched.solvers.pricing.decisions import NEVER, BranchDecision, Feature
 from tests.second_opinion import instances
 from tests.second_opinion.milp import NotPolishedError, Optimum, read
 
@@ -168,7 +168,7 @@ class Case:
         if not layouts:
             return
         oracle = self.random.choice(layouts)
-        leaves: list[tuple[list[Decision], Any]] = []
+        leaves: list[tuple[list[BranchDecision], Any]] = []
         self.grow(oracle, optimum, [], leaves)
         try:
             certificate = certify_tree(oracle, leaves)
@@ -180,7 +180,7 @@ class Case:
         self.bounded(certificate.to_dict(), certificate.bound, optimum)
 
     def grow(
-        self, oracle: Any, optimum: Optimum, decisions: list[Decision], leaves: list[Any]
+        self, oracle: Any, optimum: Optimum, decisions: list[BranchDecision], leaves: list[Any]
     ) -> None:
         """Split at random, up to three times on a path."""
         if len(decisions) == 3 or (decisions and self.random.random() < 0.3):
@@ -194,8 +194,8 @@ class Case:
         if name == "completion" and self.instance.sense == "max" and self.random.random() < 0.5:
             most = NEVER - 1  # whether it is admitted
         for side in (
-            Decision.at_most(block, feature, most),
-            Decision.at_least(block, feature, most + 1),
+            BranchDecision.at_most(block, feature, most),
+            BranchDecision.at_least(block, feature, most + 1),
         ):
             self.grow(oracle, optimum, [*decisions, side], leaves)
 

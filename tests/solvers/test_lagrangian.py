@@ -10,7 +10,6 @@ from hindsched.errors import SolveFailed
 from hindsched.instances.io import read
 from hindsched.solvers.bounds.lagrangian import (
     Subgradient,
-    better_target,
     evaluate,
     subgradient_bound,
 )
@@ -93,22 +92,6 @@ def test_target_reached_stops_by_gap():
     assert optimum <= found.bound <= optimum * 1.011
 
 
-def test_target_is_refreshed_from_a_primal_search():
-    asked = []
-
-    def refresh(point):
-        asked.append(point.bound)
-        return 100.0 + len(asked)
-
-    oracle = toy("toymax", "optional")
-    subgradient_bound(oracle, max_iterations=100, refresh_target=refresh, refresh_every=20)
-    assert 3 <= len(asked) <= 5
-    assert asked == sorted(asked, reverse=True)
-    assert better_target(oracle, 3.0, 2.0) == 3.0
-    assert better_target(oracle, None, 2.0) == 2.0
-    assert better_target(toy("toymin", "modes"), 3.0, 2.0) == 2.0
-
-
 def test_time_limit_zero_returns_a_bound_at_once():
     oracle = toy("toymax", "optional")
     found = subgradient_bound(oracle, SolveOptions(time_limit=0.0))
@@ -146,7 +129,7 @@ def test_nothing_to_schedule():
         assert found.stopped_by is StoppedBy.CONVERGED
 
 
-def test_start_prices_and_restart_from_the_best():
+def test_start_prices():
     oracle = toy("toymax", "optional")
     first = subgradient_bound(oracle, max_iterations=80)
     search = Subgradient(oracle, first.prices)
@@ -154,5 +137,3 @@ def test_start_prices_and_restart_from_the_best():
     for _ in range(20):
         search.step(None)
     assert search.best.bound <= first.bound
-    search.reset_step()
-    assert search.point is search.best

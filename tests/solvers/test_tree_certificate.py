@@ -19,7 +19,7 @@ from hindsched.solvers.bounds.tree_certificate import certify_tree, check_cover
 from hindsched.solvers.certificate import KEYS, verify_certificate, write_certificate
 from hindsched.solvers.explain import explain
 from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.decisions import COMPLETES, NEVER, Decision, Feature
+from hindsched.solvers.pricing.decisions import COMPLETES, NEVER, BranchDecision, Feature
 from hindsched.solvers.pricing.restricted import RestrictedOracle
 from tests.toy_family import ToyOracle, make
 
@@ -38,24 +38,24 @@ def tree(instance):
     """Four leaves: j1 out, j1 late, j1 early and j2 so or so; one more is empty."""
     oracle = build_oracle(instance)
     leaves = (
-        (Decision.at_least(0, COMPLETES, NEVER),),
-        (Decision.at_most(0, COMPLETES, NEVER - 1), Decision.at_least(0, COMPLETES, 4)),
+        (BranchDecision.at_least(0, COMPLETES, NEVER),),
+        (BranchDecision.at_most(0, COMPLETES, NEVER - 1), BranchDecision.at_least(0, COMPLETES, 4)),
         (
-            Decision.at_most(0, COMPLETES, NEVER - 1),
-            Decision.at_most(0, COMPLETES, 3),
-            Decision.at_most(1, Feature("workers", (0, 4)), 1),
+            BranchDecision.at_most(0, COMPLETES, NEVER - 1),
+            BranchDecision.at_most(0, COMPLETES, 3),
+            BranchDecision.at_most(1, Feature("workers", (0, 4)), 1),
         ),
         (
-            Decision.at_most(0, COMPLETES, NEVER - 1),
-            Decision.at_most(0, COMPLETES, 3),
-            Decision.at_least(1, Feature("workers", (0, 4)), 2),
-            Decision.at_most(0, COMPLETES, 0),
+            BranchDecision.at_most(0, COMPLETES, NEVER - 1),
+            BranchDecision.at_most(0, COMPLETES, 3),
+            BranchDecision.at_least(1, Feature("workers", (0, 4)), 2),
+            BranchDecision.at_most(0, COMPLETES, 0),
         ),
         (
-            Decision.at_most(0, COMPLETES, NEVER - 1),
-            Decision.at_most(0, COMPLETES, 3),
-            Decision.at_least(1, Feature("workers", (0, 4)), 2),
-            Decision.at_least(0, COMPLETES, 1),
+            BranchDecision.at_most(0, COMPLETES, NEVER - 1),
+            BranchDecision.at_most(0, COMPLETES, 3),
+            BranchDecision.at_least(1, Feature("workers", (0, 4)), 2),
+            BranchDecision.at_least(0, COMPLETES, 1),
         ),
     )
     priced = []
@@ -203,8 +203,8 @@ def test_cover_of_deep_and_of_trivial_trees():
     check_cover([()], "leaves")
     chain, path = [], ()
     for k in range(3000):
-        chain.append((*path, Decision.at_most(0, COMPLETES, k)))
-        path = (*path, Decision.at_least(0, COMPLETES, k + 1))
+        chain.append((*path, BranchDecision.at_most(0, COMPLETES, k)))
+        path = (*path, BranchDecision.at_least(0, COMPLETES, k + 1))
     check_cover([*chain, path], "leaves")
     with pytest.raises(InputError, match="other side"):
         check_cover(chain, "leaves")
@@ -214,7 +214,7 @@ def test_nothing_but_empty_leaves_is_no_bound():
     # The job needs two slots and must be served; two slots there are, from slot 1 on.
     instance = make("toymin", [(2, 2, 1, 1)], [1], 2)
     oracle = ToyOracle(instance, "modes", "servers")
-    sides = (Decision.at_most(0, COMPLETES, 1), Decision.at_least(0, COMPLETES, 2))
+    sides = (BranchDecision.at_most(0, COMPLETES, 1), BranchDecision.at_least(0, COMPLETES, 2))
     with pytest.raises(SolveFailed, match="no leaf has a schedule"):
         certify_tree(oracle, [((side,), np.zeros(oracle.rows.size)) for side in sides])
 

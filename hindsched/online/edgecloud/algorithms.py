@@ -16,7 +16,7 @@ from hindsched.online.edgecloud.paper import (
 )
 from hindsched.online.edgecloud.prices import EdgecloudDualPrice
 from hindsched.online.edgecloud.srtf import Srtf
-from hindsched.online.edgecloud.tiresias_l import TiresiasL
+from hindsched.online.edgecloud.tiresias_l import LeastAttainedService
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.registry import Factory
 
@@ -31,7 +31,7 @@ ALGORITHMS: dict[str, Factory] = {
     "dual-price": EdgecloudDualPrice,
     "reoptimise": Reoptimise,
     "srtf": Srtf,
-    "tiresias-l": TiresiasL,
+    "tiresias-l": LeastAttainedService,
     "batchsche": BatchSche,
     "all-cloud": AllCloud,
 }

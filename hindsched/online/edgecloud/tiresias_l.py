@@ -10,7 +10,7 @@ from hindsched.online.edgecloud.gang_scheduling import Gang, GangScheduler
 from hindsched.online.protocol import Environment
 
 
-class TiresiasL(GangScheduler):
+class LeastAttainedService(GangScheduler):
     """Two-dimensional LAS: jobs sink through queues as their worker-time grows; FIFO inside.
 
     Parameters

@@ -19,7 +19,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hindsched.instances.base import ceil_slots
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.solutions.base import (
     FEASIBILITY_TOLERANCE,
@@ -259,11 +258,6 @@ def row_refusal(
     """First rule that a single row breaks by itself, capacities apart."""
     found = _row_violations(instance, job, row)
     return found[0] if found else None
-
-
-def least_duration(instance: BatchschedInstance, job: BatchschedJob, row: BatchschedRow) -> int:
-    """Slots that the row's placement needs for the whole job."""
-    return max(1, ceil_slots(job.total_minibatches / row_progress(instance, job, row)))
 
 
 SOLUTION = BatchschedSolution

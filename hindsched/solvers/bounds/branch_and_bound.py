@@ -33,7 +33,7 @@ from hindsched.solvers.bounds.node_program import NodeProgram, Share
 from hindsched.solvers.bounds.tree_certificate import certify_tree
 from hindsched.solvers.certificate import Certificate, certify
 from hindsched.solvers.pricing.base import BlockOracle
-from hindsched.solvers.pricing.decisions import COMPLETES, Decision
+from hindsched.solvers.pricing.decisions import COMPLETES, BranchDecision
 from hindsched.solvers.pricing.restricted import RestrictedOracle
 from hindsched.solvers.program import ABSOLUTE_GAP
 from hindsched.solvers.status import StoppedBy
@@ -50,7 +50,7 @@ class Node:
 
     Parameters
     ----------
-    decisions : tuple of Decision
+    decisions : tuple of BranchDecision
         From the root down.
     prices : ndarray
         The best prices known: its own, or until it is bounded its parent's.
@@ -62,7 +62,7 @@ class Node:
         Empty for a leaf.
     """
 
-    decisions: tuple[Decision, ...]
+    decisions: tuple[BranchDecision, ...]
     prices: Floats = field(repr=False)
     bound: float
     is_fine: bool = True
@@ -165,7 +165,7 @@ class BranchAndBound:
         target = self._worst_leaf()
         if self._cutoff is not None:
             target = max(target, self.sign * self._cutoff)
-        leaves: list[tuple[tuple[Decision, ...], Floats]] = []
+        leaves: list[tuple[tuple[BranchDecision, ...], Floats]] = []
         self._collect(self.root, target, leaves)
         oracle = self.oracle
         if self._coarse is not None:
@@ -289,7 +289,7 @@ class BranchAndBound:
         return worst
 
     def _collect(
-        self, node: Node, target: float, leaves: list[tuple[tuple[Decision, ...], Floats]]
+        self, node: Node, target: float, leaves: list[tuple[tuple[BranchDecision, ...], Floats]]
     ) -> None:
         """List the leaves below a node; a node that reaches the target itself is one."""
         waiting = [node]

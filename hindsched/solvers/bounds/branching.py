@@ -16,7 +16,7 @@ from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.decisions import (
     COMPLETES,
     NEVER,
-    Decision,
+    BranchDecision,
     Feature,
     limits_of,
     window_of,
@@ -54,10 +54,10 @@ class Split:
     lower_share: float
 
     @property
-    def sides(self) -> tuple[Decision, Decision]:
+    def sides(self) -> tuple[BranchDecision, BranchDecision]:
         """The two decisions, the side with the larger share last."""
-        lower = Decision.at_most(self.block, self.feature, self.at_most)
-        upper = Decision.at_least(self.block, self.feature, self.at_most + 1)
+        lower = BranchDecision.at_most(self.block, self.feature, self.at_most)
+        upper = BranchDecision.at_least(self.block, self.feature, self.at_most + 1)
         return (lower, upper) if self.lower_share < 0.5 else (upper, lower)
 
 
@@ -86,7 +86,7 @@ def candidates(oracle: BlockOracle, shares: Sequence[Share]) -> list[Split]:
 
 
 def undecided(
-    oracle: BlockOracle, shares: Sequence[Share], decisions: Sequence[Decision]
+    oracle: BlockOracle, shares: Sequence[Share], decisions: Sequence[BranchDecision]
 ) -> list[Split]:
     """Splits of an integral node that could still be decided otherwise, in the family's order.
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -184,14 +183,6 @@ class Subgradient:
             self._restart()
         return False
 
-    def reset_step(self) -> None:
-        """Take long steps again, from the best prices: the target has moved."""
-        self.step_scale = max(self.step_scale, FIRST_STEP / 2)
-        self.converged = False
-        self._failures = 0
-        self.point = self.best
-        self._direction = np.zeros(self.oracle.rows.size)
-
     def _distance(self, target: float | None) -> float:
         """How far phi is thought to be above its minimum."""
         above_best = abs(self.point.bound - self.best.bound)
@@ -248,8 +239,6 @@ def subgradient_bound(
     *,
     start_prices: Floats | None = None,
     target: float | None = None,
-    refresh_target: Callable[[PricePoint], float | None] | None = None,
-    refresh_every: int = 30,
     max_iterations: int | None = None,
     on_progress: Progress | None = None,
 ) -> BoundResult:
@@ -265,9 +254,6 @@ def subgradient_bound(
         Where to begin.
     target : float, optional
         Objective of a feasible solution.
-    refresh_target : callable, optional
-        Called with the best point every `refresh_every` iterations; returns the objective of the
-        best feasible solution known by then (a primal search guided by the prices), or None.
     max_iterations : int, optional
         Limit on evaluations of all blocks.
     on_progress : callable, optional
@@ -297,28 +283,17 @@ def subgradient_bound(
                 on_progress(search.best.bound, target, seconds, message)
 
         note()
-        next_refresh = search.iterations
         while True:
             stopped_by = _stop(search, options, target, begin, max_iterations)
             if interrupted.is_set():
                 stopped_by = StoppedBy.INTERRUPTED
             if stopped_by is not None or search.is_infeasible:
                 break
-            if refresh_target is not None and search.iterations >= next_refresh:
-                next_refresh = search.iterations + refresh_every
-                target = better_target(oracle, target, refresh_target(search.best))
             if search.step(target):
                 note()
     return bound_result(
         oracle, search.best, "lagrangian", stopped_by, search.iterations, begin, trace
     )
-
-
-def better_target(oracle: BlockOracle, old: float | None, new: float | None) -> float | None:
-    """Return the better of two feasible objectives, either of which may be absent."""
-    if old is None or new is None:
-        return new if old is None else old
-    return max(old, new) if oracle.sense == "max" else min(old, new)
 
 
 def bound_result(

@@ -18,7 +18,7 @@ from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.solvers.bounds.column_generation import Column, Master
 from hindsched.solvers.pricing.base import BlockOracle, Response
-from hindsched.solvers.pricing.decisions import Decision, Feature
+from hindsched.solvers.pricing.decisions import BranchDecision, Feature
 from hindsched.solvers.pricing.restricted import RestrictedOracle
 
 SMOOTHING = 0.3
@@ -110,7 +110,7 @@ class NodeProgram:
 
     def bound(
         self,
-        decisions: Sequence[Decision],
+        decisions: Sequence[BranchDecision],
         prices: Floats,
         cutoff: float | None,
         seconds: Callable[[], float | None],
@@ -119,7 +119,7 @@ class NodeProgram:
 
         Parameters
         ----------
-        decisions : sequence of Decision
+        decisions : sequence of BranchDecision
             The node's.
         prices : ndarray
             First prices, for example the parent's.

@@ -35,14 +35,14 @@ from hindsched.solvers.certificate import (
     oracle_of,
 )
 from hindsched.solvers.pricing.base import BlockOracle
-from hindsched.solvers.pricing.decisions import Axes, Decision, from_file, to_file
+from hindsched.solvers.pricing.decisions import Axes, BranchDecision, from_file, to_file
 from hindsched.solvers.pricing.restricted import RestrictedOracle
 
 EXPLAINING_STEPS = 150
 """Subgradient steps from the leaves' prices to prices that explain a gap without branching."""
 LEAF_KEYS = ("decisions", "bound", "prices")
 """Keys of a leaf in the file, in the order they are written."""
-ReadLeaf = tuple[tuple[Decision, ...], Floats, Any]
+ReadLeaf = tuple[tuple[BranchDecision, ...], Floats, Any]
 """Decisions and prices of a leaf, and the bound that its file states."""
 
 
@@ -52,7 +52,7 @@ class Leaf:
 
     Parameters
     ----------
-    decisions : tuple of Decision
+    decisions : tuple of BranchDecision
         From the root down.
     prices : ndarray, shape (rows.size,)
         Price of each linking row.
@@ -61,7 +61,7 @@ class Leaf:
         has no schedule left.
     """
 
-    decisions: tuple[Decision, ...]
+    decisions: tuple[BranchDecision, ...]
     prices: Floats = field(repr=False)
     bound: float | None
 
@@ -122,7 +122,7 @@ class TreeCertificate(Certificate):
 
 
 def certify_tree(
-    oracle: BlockOracle, leaves: Sequence[tuple[Sequence[Decision], Floats]]
+    oracle: BlockOracle, leaves: Sequence[tuple[Sequence[BranchDecision], Floats]]
 ) -> TreeCertificate:
     """Turn a tree's leaves into a certificate: check that they cover the root, bound each.
 
@@ -213,7 +213,7 @@ def verify_leaves(oracle: BlockOracle, read: Sequence[ReadLeaf], claimed: float)
     return certificate
 
 
-def check_cover(leaves: Sequence[tuple[Decision, ...]], where: str) -> None:
+def check_cover(leaves: Sequence[tuple[BranchDecision, ...]], where: str) -> None:
     """Refuse leaves that leave solutions out, or of which one lies inside another.
 
     Raises
@@ -244,7 +244,7 @@ def check_cover(leaves: Sequence[tuple[Decision, ...]], where: str) -> None:
         waiting += [(side, depth + 1) for side in sides]
 
 
-def _bound_leaf(oracle: BlockOracle, decisions: tuple[Decision, ...], prices: Floats) -> Leaf:
+def _bound_leaf(oracle: BlockOracle, decisions: tuple[BranchDecision, ...], prices: Floats) -> Leaf:
     bound = RestrictedOracle(oracle, decisions).bound(prices)
     return Leaf(decisions, prices, bound if math.isfinite(bound) else None)
 

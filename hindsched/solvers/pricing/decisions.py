@@ -51,7 +51,7 @@ Limits = Mapping[Feature, tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class Decision:
+class BranchDecision:
     """One side of a split: a feature of one block is at most, or at least, a number.
 
     Parameters
@@ -70,12 +70,12 @@ class Decision:
     high: int
 
     @classmethod
-    def at_most(cls, block: int, feature: Feature, number: int) -> Decision:
+    def at_most(cls, block: int, feature: Feature, number: int) -> BranchDecision:
         """Keep the schedules with a feature of at most `number`."""
         return cls(block, feature, 0, number)
 
     @classmethod
-    def at_least(cls, block: int, feature: Feature, number: int) -> Decision:
+    def at_least(cls, block: int, feature: Feature, number: int) -> BranchDecision:
         """Keep the schedules with a feature of at least `number`."""
         return cls(block, feature, number, NEVER)
 
@@ -90,7 +90,7 @@ class Decision:
         return self.high < NEVER
 
 
-def limits_of(decisions: Sequence[Decision]) -> dict[int, dict[Feature, tuple[int, int]]]:
+def limits_of(decisions: Sequence[BranchDecision]) -> dict[int, dict[Feature, tuple[int, int]]]:
     """Intersect decisions: limits by feature, by block."""
     found: dict[int, dict[Feature, tuple[int, int]]] = {}
     for decision in decisions:
@@ -101,7 +101,7 @@ def limits_of(decisions: Sequence[Decision]) -> dict[int, dict[Feature, tuple[in
 
 
 def runs(block: int) -> tuple[int, Feature, int]:
-    """Return the split between running by any slot and never, as `Decision.split`."""
+    """Return the split between running by any slot and never, as `BranchDecision.split`."""
     return block, COMPLETES, NEVER - 1
 
 
@@ -111,7 +111,7 @@ def window_of(limits: Limits, feature: Feature) -> tuple[int, int]:
 
 
 def to_file(
-    decisions: Sequence[Decision], features: Mapping[str, Axes], blocks: Sequence[str]
+    decisions: Sequence[BranchDecision], features: Mapping[str, Axes], blocks: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Write decisions as JSON data.
 
@@ -139,7 +139,7 @@ def to_file(
 
 def from_file(
     data: Any, features: Mapping[str, Axes], blocks: Sequence[str], where: str
-) -> tuple[Decision, ...]:
+) -> tuple[BranchDecision, ...]:
     """Read `to_file`'s rows back.
 
     Raises
@@ -157,7 +157,7 @@ def from_file(
 
 def _read_decision(
     row: Any, features: Mapping[str, Axes], blocks: Sequence[str], where: str
-) -> Decision:
+) -> BranchDecision:
     if not isinstance(row, dict):
         raise InputError(where, row, "must be an object")
     if row.get("job") not in blocks:
@@ -167,8 +167,8 @@ def _read_decision(
         if not isinstance(row["admitted"], bool):
             raise InputError(f"{where}.admitted", row["admitted"], "must be true or false")
         if row["admitted"]:
-            return Decision.at_most(block, COMPLETES, NEVER - 1)
-        return Decision.at_least(block, COMPLETES, NEVER)
+            return BranchDecision.at_most(block, COMPLETES, NEVER - 1)
+        return BranchDecision.at_least(block, COMPLETES, NEVER)
     name = row.get("of")
     if not isinstance(name, str) or name not in features:
         raise InputError(f"{where}.of", name, f"must be one of {', '.join(features)}")
@@ -187,5 +187,5 @@ def _read_decision(
     least = 0 if side == "at_most" else 1
     if type(number) is not int or not least <= number < NEVER - 1:
         raise InputError(f"{where}.{side}", number, f"must be a whole number from {least}")
-    make = Decision.at_most if side == "at_most" else Decision.at_least
+    make = BranchDecision.at_most if side == "at_most" else BranchDecision.at_least
     return make(block, Feature(name, tuple(index)), number)

@@ -14,7 +14,7 @@ from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import (
     COMPLETES,
     NEVER,
-    Decision,
+    BranchDecision,
     Feature,
     Limits,
     limits_of,
@@ -29,11 +29,11 @@ class RestrictedOracle(BlockOracle):
     ----------
     oracle : BlockOracle
         Oracle of the instance, with features.
-    decisions : sequence of Decision
+    decisions : sequence of BranchDecision
         What all schedules must obey.
     """
 
-    def __init__(self, oracle: BlockOracle, decisions: Sequence[Decision]) -> None:
+    def __init__(self, oracle: BlockOracle, decisions: Sequence[BranchDecision]) -> None:
         self.oracle = oracle
         self.decisions = tuple(decisions)
         self.limits = limits_of(decisions)

@@ -14,7 +14,7 @@ from hindsched.solvers.pricing.base import Response, build_oracle
 from hindsched.solvers.pricing.decisions import (
     COMPLETES,
     NEVER,
-    Decision,
+    BranchDecision,
     Feature,
     from_file,
     limits_of,
@@ -188,7 +188,7 @@ def test_best_response_within_limits_is_that_of_an_enumeration(family):
                 feature = features[int(random.integers(len(features)))]
                 seen = sorted({found.get(feature, 0) for found, _, _ in known})
                 k = int(random.choice(seen))
-                make = Decision.at_most if random.random() < 0.5 else Decision.at_least
+                make = BranchDecision.at_most if random.random() < 0.5 else BranchDecision.at_least
                 decisions.append(make(block, feature, k))
             limits = limits_of(decisions).get(block, {})
             kept = [v for (f, _, _), v in zip(known, values, strict=True) if allowed(f, limits)]
@@ -229,12 +229,12 @@ def test_staying_out_has_no_completion_and_nothing_of_the_rest():
     oracle = build_oracle(_two_jobs())
     dear = np.full(oracle.rows.size, 100.0)
     for decision, value in (
-        (Decision.at_least(0, COMPLETES, NEVER), 0.0),
-        (Decision.at_least(0, COMPLETES, 2), 0.0),
-        (Decision.at_most(0, Feature("slot_workers", (0,)), 0), 0.0),
-        (Decision.at_most(0, COMPLETES, NEVER - 1), 8 - 300.0),
-        (Decision.at_least(0, Feature("slot_workers", (1,)), 1), 8 - 300.0),
-        (Decision.at_most(0, COMPLETES, 1), 10 - 300.0),
+        (BranchDecision.at_least(0, COMPLETES, NEVER), 0.0),
+        (BranchDecision.at_least(0, COMPLETES, 2), 0.0),
+        (BranchDecision.at_most(0, Feature("slot_workers", (0,)), 0), 0.0),
+        (BranchDecision.at_most(0, COMPLETES, NEVER - 1), 8 - 300.0),
+        (BranchDecision.at_least(0, Feature("slot_workers", (1,)), 1), 8 - 300.0),
+        (BranchDecision.at_most(0, COMPLETES, 1), 10 - 300.0),
     ):
         (answer, _) = RestrictedOracle(oracle, [decision]).responses(dear)
         assert isinstance(answer, Response)
@@ -265,11 +265,11 @@ def _two_jobs():
 def test_decisions_survive_the_file():
     oracle = build_oracle(_two_jobs())
     decisions = (
-        Decision.at_most(0, COMPLETES, 1),
-        Decision.at_least(1, COMPLETES, NEVER),
-        Decision.at_most(1, COMPLETES, NEVER - 1),
-        Decision.at_least(0, Feature("workers", (0, 1)), 1),
-        Decision.at_most(0, Feature("slot_workers", (1,)), 0),
+        BranchDecision.at_most(0, COMPLETES, 1),
+        BranchDecision.at_least(1, COMPLETES, NEVER),
+        BranchDecision.at_most(1, COMPLETES, NEVER - 1),
+        BranchDecision.at_least(0, Feature("workers", (0, 1)), 1),
+        BranchDecision.at_most(0, Feature("slot_workers", (1,)), 0),
     )
     written = to_file(decisions, oracle.features, ["A", "B"])
     assert written == [

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hindsched.errors import InputError
+from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.io import read_json
 from hindsched.solutions.base import Solution, Violation, read_solution
@@ -66,6 +66,15 @@ class Verification:
             return None
         return self.gap is not None and self.gap <= DEFAULT_GAP
 
+    @property
+    def is_contradiction(self) -> bool:
+        """Whether a feasible solution beats the bound by more than the bound's rounding."""
+        if self.bound is None or not self.is_feasible:
+            return False
+        excess = self.objective - self.bound
+        excess = excess if self.sense == "max" else -excess
+        return excess > 1e-9 * abs(self.bound)
+
     def to_dict(self) -> dict[str, Any]:
         """The object that ``verify --json`` prints."""
         return {
@@ -103,13 +112,15 @@ def verify(
     InputError
         If a file is malformed, belongs to another instance or formulation, or states an objective
         or a bound that it does not have.
+    SolveFailed
+        If a feasible solution beats the bound: one of the two must be wrong.
     """
     if not isinstance(solution, Solution):
         solution = read_solution(solution, instance)
     elif solution.instance.sha256() != instance.sha256():
         raise InputError("solution", solution.instance.name, "must be of the same instance")
     proven = None if certificate is None else _proven(instance, solution, certificate)
-    return Verification(
+    found = Verification(
         instance=instance.name,
         family=instance.family,
         formulation=solution.formulation,
@@ -120,6 +131,12 @@ def verify(
         kind=None if proven is None else proven.kind,
         leaves=None if proven is None else proven.num_leaves,
     )
+    if found.is_contradiction:
+        raise SolveFailed(
+            f"the solution's objective {found.objective!r} is better than the bound "
+            f"{found.bound!r}: one of the two must be wrong"
+        )
+    return found
 
 
 def _proven(instance: Instance, solution: Solution, certificate: Any) -> Certificate:

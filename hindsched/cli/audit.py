@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from hindsched.cli.output import Json, emit_json, errors, out, percent, say, table
-from hindsched.cli.settings import Settings, check_target, parse_settings
+from hindsched.cli.settings import Settings, check_targets, parse_settings
 from hindsched.errors import InputError
 
 IMPOSSIBLE = 1
@@ -68,9 +68,9 @@ def audit(
     from hindsched.instances.logs import Limits
 
     given = {"most_rows": most_rows, "most_bytes": most_bytes, "longest_line": longest_line}
-    check_target("report", report)
+    check_targets([log], report=report)
     if output is not None:
-        check_target("output", f"{output}/audit.html")
+        check_targets([log], output=f"{output}/audit.html")
     found = judge(
         log,
         form,

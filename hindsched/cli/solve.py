@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -70,16 +71,34 @@ def verify(
     file: File,
     solution: Annotated[str, typer.Argument(help="Solution file.")],
     prices: Annotated[str | None, typer.Option(help="Certificate file of a bound.")] = None,
+    exact: Annotated[
+        bool | None,
+        typer.Option(
+            "--exact/--fast",
+            help="Let the exact kernel check too, however long it takes; if absent, for 5 seconds.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> int:
-    """Check a solution, and a bound, without any solver; exit code 1 if it is infeasible."""
+    """Check a solution, and a bound, without any solver; exit code 1 if it is infeasible.
+
+    Two checkers answer: a fast one in floating point that rounds outward, and the exact kernel,
+    which has no tolerance and whose word counts.
+    """
+    from hindsched.analysis.exact import QUICK_SECONDS, exact_check
     from hindsched.analysis.verify import verify as verify_files
 
     if prices == "":
         raise InputError("prices", prices, "must be a certificate file")
-    checked = verify_files(load(file), solution, prices)
+    instance = load(file)
+    checked = verify_files(instance, solution, prices)
+    kernel = None
+    if exact is not False:
+        given = [solution, *([] if prices is None else [prices])]
+        source = file if Path(file).exists() else instance
+        kernel = exact_check(source, *given, seconds=None if exact else QUICK_SECONDS)
     if as_json:
-        emit_json(checked.to_dict())
+        emit_json({**checked.to_dict(), "exact": None if kernel is None else kernel.to_dict()})
     else:
         summary = checked.to_dict()
         violations = summary.pop("violations")
@@ -90,4 +109,12 @@ def verify(
             out.print("solution and certificate together prove: this solution is optimal")
         for violation in violations:
             out.print(f"  breaks {violation}", markup=False, soft_wrap=True)
+        if kernel is not None:
+            out.print(f"exact kernel: {kernel.verdict}", markup=False, soft_wrap=True)
+        elif exact is None:
+            say("fast check only; --exact lets the exact kernel finish")
+    if kernel is not None and kernel.code:
+        if as_json:
+            say(f"exact kernel: {kernel.verdict}")
+        return kernel.code
     return 0 if checked.is_feasible else 1

@@ -128,6 +128,9 @@ class ToySolution(Solution):
     def job_rows(self):
         return [{"job": job.name} for job in self.instance.jobs]
 
+    def places(self):
+        return [(server.name, "capacity") for server in self.instance.servers]
+
     def usage_rows(self):
         return []
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +102,8 @@ def read_log(
         said=set(said),
     )
     capacity = say_capacity(gpus, servers)
-    form.read(reading)
+    with _no_collection():
+        form.read(reading)
     return finish(reading, capacity, submitted_from, submitted_to)
 
 
@@ -121,6 +124,18 @@ def say_capacity(gpus: int | None, servers: Any) -> Capacity | None:
     if servers is not None:
         return parse_servers(servers, "the user")
     return None if gpus is None else pool(gpus, "the user")
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Switch the collector of cycles off: rows make none, and it would look at each many times."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _window_end(clock: Clock, name: str, text: str | None) -> int | None:

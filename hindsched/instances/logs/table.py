@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from itertools import islice
+from itertools import chain, islice
 from typing import Literal
 
 import numpy as np
@@ -24,6 +24,7 @@ NONE_WORDS = frozenset(("", "None", "null", "NULL", "NaN", "nan", "NA", "N/A", "
 MOST_GPUS = 1_000_000
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 LONGEST_NAME = 200
+SPACE = re.compile(r"[^\S\n]")
 
 
 @dataclass
@@ -161,10 +162,10 @@ def chunks(
     what : str
         What the file should be, in errors.
     """
-    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     csv.field_size_limit(min(reading.source.limits.longest_line, sys.maxsize >> 33))
-    table = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     source = reading.source.name
+    begun, table = 0, csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
     try:
         header = next((cells for cells in table if any(map(str.strip, cells))), None)
         if header is None:
@@ -174,24 +175,35 @@ def chunks(
             names.pop()
         check_header(reading, names, what)
         wanted = [names.index(c) for c in dict.fromkeys(reading.columns.values()) if c in names]
+        begun = table.line_num
+        while block := list(islice(lines, CHUNK_ROWS)):
+            if quoted and '"' in "".join(block):
+                lines = chain(block, lines)
+                break
+            rows = range(begun + 1, begun + len(block) + 1)
+            begun += len(block)
+            reading.check_lines(begun)
+            cells = [line.split(delimiter) for line in block]
+            yield _chunk(reading, rows, cells, names, wanted, len(header))
+        # From the first quotation mark on a cell may hold delimiters and go on in the next line.
+        table = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
         while True:
-            cells: list[list[str]] = []
-            rows: list[int] = []
+            numbers, cells = [], []
             for row in islice(table, CHUNK_ROWS):
                 cells.append(row)
-                rows.append(table.line_num)
+                numbers.append(begun + table.line_num)
             if not cells:
                 return
-            reading.check_lines(table.line_num)
-            yield _chunk(reading, rows, cells, names, wanted, len(header))
+            reading.check_lines(numbers[-1])
+            yield _chunk(reading, numbers, cells, names, wanted, len(header))
     except csv.Error as error:
-        where = f"{source}, row {table.line_num}"
+        where = f"{source}, row {begun + table.line_num}"
         raise InputError(where, str(error), f"must be {what}") from None
 
 
 def _chunk(
     reading: Reading,
-    rows: list[int],
+    rows: Sequence[int],
     cells: list[list[str]],
     names: list[str],
     wanted: list[int],
@@ -210,8 +222,14 @@ def _chunk(
         lines, cells = lines[good], [cells[index] for index in good]
     reading.count_rows(len(cells))
     columns = list(zip(*cells, strict=True)) if cells else [() for _ in range(width)]
-    found = {names[at]: [*map(str.strip, columns[at])] for at in wanted}
+    found = {names[at]: _stripped(columns[at]) for at in wanted}
     return Chunk(reading, lines, found)
+
+
+def _stripped(cells: Sequence[str]) -> Sequence[str]:
+    """Cells without the spaces around them."""
+    text = "\n".join(cells)
+    return [*map(str.strip, cells)] if SPACE.search(text) else cells
 
 
 def check_header(reading: Reading, names: Sequence[str], what: str) -> None:

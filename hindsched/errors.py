@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+import re
+
 
 class HindschedError(Exception):
     """Base of every error that hindsched raises on purpose."""
@@ -28,7 +31,7 @@ class InputError(HindschedError, ValueError):
         self.where = where
         self.value = value
         self.rule = rule
-        super().__init__(f"{where}: {_short(value)}: {rule}")
+        super().__init__(f"{where}: {_short(value)}: {rule}{_hint(value, rule)}")
 
     def __reduce__(self) -> tuple[type[InputError], tuple[str, object, str]]:
         """Pickle by the three parts, so that the error crosses process borders."""
@@ -61,6 +64,16 @@ class Refused(HindschedError, ValueError):
     def __reduce__(self) -> tuple[type[Refused], tuple[str, str, str]]:
         """Pickle by the three parts, so that the error crosses process borders."""
         return type(self), (self.constraint, self.where, self.detail)
+
+
+def _hint(value: object, rule: str) -> str:
+    """The closest of the words that a rule allows, if one is close."""
+    _, listed, words = rule.partition("must be one of ")
+    if not listed or not isinstance(value, str):
+        return ""
+    known = re.split(r", | or ", words)
+    close = difflib.get_close_matches(value, known, n=1)
+    return f"; did you mean {close[0]}?" if close and len(known) > 1 else ""
 
 
 def _short(value: object, limit: int = 80) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
 from hindsched.cli import bench, explain, figure, generate, look, model, simulate, solve
-from hindsched.cli.output import errors
+from hindsched.cli.output import errors, out
 from hindsched.errors import HindschedError
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
@@ -17,10 +18,35 @@ BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 app = typer.Typer(
     name="hindsched",
     help="How good was an online scheduler for distributed ML jobs, in hindsight, with proof.",
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+WELCOME = """\
+hindsched: how good was an online scheduler, in hindsight, and can you prove it?
+
+  hindsched bench small                      solve, run every algorithm, report ratios with proof
+  hindsched generate oasis -o x.json         make an instance of your own
+  hindsched ratio x.json --algorithm oasis   one algorithm on one instance
+
+hindsched --help lists all commands, hindsched COMMAND --help explains one."""
+
+
+@app.callback(invoke_without_command=True)
+def main(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """How good was an online scheduler for distributed ML jobs, in hindsight, with proof."""
+    if version:
+        from hindsched.solvers.versions import versions
+
+        out.print(f"hindsched {versions()['hindsched']}")
+        raise typer.Exit(0)
+    if context.invoked_subcommand is None:
+        out.print(WELCOME, markup=False)
+
+
 app.command()(bench.bench)
 app.command()(generate.generate)
 app.command()(solve.solve)
@@ -53,7 +79,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     _open_missing_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = app(given or ["--help"], standalone_mode=False)
+        code = app(given, standalone_mode=False)
     except HindschedError as error:
         return _fail(str(error), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):

@@ -31,6 +31,7 @@ from hindsched.cli.settings import (
     TraceFile,
     TraceFormat,
     TracePart,
+    load,
     parse_settings,
     trace_instance,
 )
@@ -59,7 +60,13 @@ FREE_ON_RESUME = ("workers", "dask", "out", "resume", "as_json")
 
 def bench(
     context: typer.Context,
-    suite: Annotated[str | None, typer.Argument(help="Suite of instances; small.")] = None,
+    suite: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="SUITE|FILE|DIR...",
+            help="Suites (small if absent), instance files, folders of them, names.",
+        ),
+    ] = None,
     family: Annotated[str | None, typer.Option(help="Only this family.")] = None,
     algorithm: Annotated[
         list[str] | None, typer.Option(help="May be repeated; all of the family if absent.")
@@ -94,7 +101,7 @@ def bench(
     given = _given(context)
     check_workers(workers)
     if resume:
-        store = _reopen(out_, suite or DEFAULT_SUITE, given)
+        store = _reopen(out_, _title(suite, from_trace), given)
     else:
         values = parse_settings(settings, engine)
         chosen, own = _instances(
@@ -102,7 +109,7 @@ def bench(
             jobs=jobs, start=start, seed=seed, settings=values, algorithm=algorithm,
         )  # fmt: skip
         offline = {"method": method, "solver": solver, "time_limit": time_limit, "gap": gap}
-        folder = Path(out_) if out_ is not None else _new_folder(suite, from_trace)
+        folder = Path(out_) if out_ is not None else _new_folder(_title(suite, from_trace))
         store = _create(folder, chosen, algorithm, seed, seeds, own, offline, given)
     instances, missing = store.instances(), store.missing()
     total = len(store.tasks)
@@ -215,7 +222,7 @@ def _create(
 
 
 def _instances(
-    suite: str | None,
+    suite: Sequence[str] | None,
     family: str | None,
     from_trace: str | None,
     trace_format: str | None,
@@ -229,14 +236,12 @@ def _instances(
 ) -> tuple[list[Instance], dict[str, str]]:
     """The instances to compare on, and the settings that belong to the algorithms."""
     from hindsched.instances.base import check_family
-    from hindsched.instances.generators.registry import suites
-    from hindsched.instances.library import families_or_all
 
     if from_trace is not None:
         if family is None:
             raise InputError("family", "(absent)", "is required with --from-trace")
-        if suite is not None:
-            raise InputError("suite", suite, "must not be given with --from-trace")
+        if suite:
+            raise InputError("suite", suite[0], "must not be given with --from-trace")
         check_family(family)
         for_algorithms = _split(family, algorithm, settings)
         for_trace = {key: settings[key] for key in settings if key not in for_algorithms}
@@ -249,12 +254,33 @@ def _instances(
     for name, value in given.items():
         if value is not None:
             raise InputError(name, value, "needs --from-trace")
-    name = suite or DEFAULT_SUITE
+    found = [item for name in suite or [DEFAULT_SUITE] for item in _named(name, family)]
+    return found, settings
+
+
+def _named(name: str, family: str | None) -> list[Instance]:
+    """Instances of a suite, a file, a folder or a name."""
+    from hindsched.instances.generators.registry import suites
+    from hindsched.instances.library import families_or_all, is_library_name
+
     words = [word for word in families_or_all(family) if name in suites(word)]
-    if not words:
-        known = dict.fromkeys(key for word in families_or_all(family) for key in suites(word))
-        raise InputError("suite", name, f"must be one of {', '.join(known)}")
-    return [item for word in words for item in suites(word)[name]()], settings
+    if words:
+        return [item for word in words for item in suites(word)[name]()]
+    path = Path(name)
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if ".json" in file.suffixes)
+        if not files:
+            raise InputError("folder", name, "must hold instance files (.json)")
+        return [item for file in files for item in _of_family(load(str(file)), family)]
+    if path.exists() or path.suffix == ".json" or is_library_name(name):
+        return _of_family(load(name), family)
+    known = dict.fromkeys(key for word in families_or_all(family) for key in suites(word))
+    rule = f"must be one of {', '.join(known)}, a file, a folder or an instance's name"
+    raise InputError("suite", name, rule)
+
+
+def _of_family(instance: Instance, family: str | None) -> list[Instance]:
+    return [instance] if family in (None, instance.family) else []
 
 
 def _split(
@@ -306,6 +332,12 @@ def _reopen(folder: str | None, suite: str, given: Mapping[str, Any]) -> ResultS
     return store
 
 
-def _new_folder(suite: str | None, trace: str | None) -> Path:
-    what = suite or DEFAULT_SUITE if trace is None else Path(trace).name.split(".")[0]
-    return RESULTS / f"{what}-{time.strftime('%Y%m%d-%H%M%S')}"
+def _title(suite: Sequence[str] | None, trace: str | None) -> str:
+    """What results are called: the first thing that they are about."""
+    if trace is not None:
+        return Path(trace).name.split(".")[0]
+    return Path(suite[0]).name.split(".")[0] if suite else DEFAULT_SUITE
+
+
+def _new_folder(title: str) -> Path:
+    return RESULTS / f"{title}-{time.strftime('%Y%m%d-%H%M%S')}"

@@ -57,13 +57,11 @@ def parse_settings(pairs: Sequence[str] | None, engine: str | None = None) -> di
 def load(source: str) -> Instance:
     """Read an instance file, or find an instance of the library by name."""
     from hindsched.instances.io import read
-    from hindsched.instances.library import KNOWN, named_instance
+    from hindsched.instances.library import is_library_name, named_instance
 
     path = Path(source)
-    if not path.exists():
-        is_name = source in KNOWN or (source.count("/") >= 2 and path.suffix != ".json")
-        if is_name:
-            return named_instance(source)
+    if is_library_name(source) and path.suffix != ".json" and not path.exists():
+        return named_instance(source)
     return read(path)
 
 

@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance, check_family, families_on
+from hindsched.instances.base import FAMILIES, Instance, check_family, families_on
 from hindsched.instances.generators.registry import suite, suites
 from hindsched.instances.io import parse_instance, read_json
 
@@ -80,16 +80,47 @@ def best_known(instance: Instance) -> tuple[BestKnown, ...]:
 
 
 def named_instance(name: str) -> Instance:
-    """Find an instance by its name in the library: ``<family>/<suite>/<name>`` or a known name."""
+    """Find an instance of the library by name.
+
+    Parameters
+    ----------
+    name : str
+        A name of `KNOWN`; ``oasis/small/t8-j8-h3-d4-s0``: family, suite and the rest of its name,
+        as `list_instances` shows it; or the instance's own name, ``oasis-small-t8-j8-h3-d4-s0``,
+        as results show it.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
     parts = name.split("/", 2)
-    if len(parts) < 3:
-        return known_instance(name)
-    family, suite_name, member = parts
-    check_family(family)
-    members = {instance.name: instance for instance in suite(family, suite_name)}
-    if member not in members:
-        raise InputError("instance", name, f"the suite has {', '.join(members)}")
-    return members[member]
+    if len(parts) == 3:
+        family, suite_name, member = parts
+        check_family(family)
+        members = {short_name(item, suite_name): item for item in suite(family, suite_name)}
+        found = members.get(member.removeprefix(f"{family}-{suite_name}-"))
+        if found is None:
+            raise InputError("instance", name, f"must be one of {', '.join(members)}")
+        return found
+    for word in FAMILIES:
+        if name.startswith(f"{word}-") and name not in KNOWN:
+            for make in suites(word).values():
+                for item in make():
+                    if item.name == name:
+                        return item
+    return known_instance(name)
+
+
+def short_name(instance: Instance, suite_name: str) -> str:
+    """An instance's name without family and suite, which stand before it."""
+    return instance.name.removeprefix(f"{instance.family}-{suite_name}-")
+
+
+def is_library_name(name: str) -> bool:
+    """Whether a text looks like a name of the library and not like a file."""
+    is_own = name in KNOWN or any(name.startswith(f"{word}-") for word in FAMILIES)
+    return is_own or (name.count("/") == 2 and name.split("/")[0] in FAMILIES)
 
 
 def list_suites(family: str | None = None) -> list[dict[str, Any]]:
@@ -109,7 +140,8 @@ def list_instances(family: str | None = None) -> list[dict[str, Any]]:
     for word in families_or_all(family):
         for suite_name, make in suites(word).items():
             for instance in make():
-                rows.append(_row(f"{word}/{suite_name}/{instance.name}", instance, None, None))
+                name = f"{word}/{suite_name}/{short_name(instance, suite_name)}"
+                rows.append(_row(name, instance, None, None))
     return rows
 
 

@@ -138,7 +138,7 @@ def test_instance_files(capsys, files, command, file, message):
         (["solve", "@good", "-o", "@below_a_file"], "must be writable"),
         (["solve", "@good", "--certificate", "@below_a_file"], "must be writable"),
         (["solve"], "Missing argument 'file'"),
-        (["solve", "oasis/small/nope"], "the suite has"),
+        (["solve", "oasis/small/nope"], "must be one of t"),
         (["nope"], "No such command 'nope'"),
         (["verify", "@good", "@missing"], "(absent)"),
         (["verify", "@good", "@text"], "must be JSON"),

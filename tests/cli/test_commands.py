@@ -154,7 +154,36 @@ def test_names_of_the_library(answer):
     name = next(row["name"] for row in listed["instances"] if "/" in row["name"])
     code, described = answer("describe", name)
     assert code == 0
-    assert name.endswith(described["instance"])
+    assert described["instance"] == name.replace("/", "-")
+    assert answer("describe", described["instance"]) == (code, described)  # as results show it
+
+
+def test_the_first_words(capsys):
+    assert run([]) == 0
+    assert capsys.readouterr().out.count("  hindsched ") == 3
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("hindsched 0.")
+    assert run(["solve", "-h"]) == 0
+    assert "Solve an instance offline" in capsys.readouterr().out
+
+
+def test_the_closest_name_is_hinted_at(capsys):
+    assert run(["list", "algorithms", "--family", "osais"]) == 2
+    assert "did you mean oasis?" in capsys.readouterr().err
+    assert run(["simulate", NAME, "--algorithm", "ffio"]) == 2
+    assert "did you mean fifo?" in capsys.readouterr().err
+
+
+def test_bench_takes_files_and_folders(answer, tmp_path):
+    folder = tmp_path / "mine"
+    for seed in (1, 2):
+        file = folder / f"{seed}.json"
+        assert answer("generate", "batchsched", "--seed", str(seed), "-o", str(file))[0] == 0
+    few = ("--algorithm", "wspt", "--method", "bound", "--time-limit", "0.2", "--workers", "0")
+    code, found = answer("bench", str(folder), *few, "--out", str(tmp_path / "a"))
+    assert (code, len(found["instances"])) == (0, 2)
+    code, found = answer("bench", str(folder / "1.json"), *few, "--out", str(tmp_path / "b"))
+    assert (code, len(found["instances"])) == (0, 1)
 
 
 def test_an_absent_optimum_is_null_not_zero(answer):

@@ -15,8 +15,11 @@ from hindsched.instances.logs.capacity import Capacity
 from hindsched.instances.logs.frame import frame_chunk, frame_reading
 from hindsched.instances.logs.log import FORMULATIONS, Log
 from hindsched.instances.logs.times import MISSING
+from hindsched.instances.source import free_memory
 
 ELASTIC = FORMULATIONS[-1]
+BYTES_A_JOB = 2000
+"""Memory that a job of an instance takes while it is made, measured on half a million."""
 NEEDED = ("job", "submit", "duration", "gpus")
 
 
@@ -129,6 +132,12 @@ def instance_of_log(
         row = jobs[wide].iloc[0]
         where = f"{log.source}, row {row['row']}, column gpus"
         raise InputError(where, int(row["gpus"]), f"there are only {capacity.gpus} GPUs")
+    fit = free_memory() // BYTES_A_JOB
+    if len(jobs) > fit:
+        rule = (
+            f"the memory at hand holds {fit} jobs: --submitted-from and --submitted-to cut the log"
+        )
+        raise InputError(log.source, f"{len(jobs)} jobs", rule)
     resized = (jobs["work"] != jobs["duration"] * jobs["gpus"]).to_numpy()
     if resized.any() and kind != ELASTIC:
         row = jobs[resized].iloc[0]

@@ -13,6 +13,7 @@ partitioned approach", as OASiS's paper words it.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -33,28 +34,33 @@ class Dorm(EventDriven):
     """Dorm: a mixed-integer program at each arrival and completion.
 
     Every job is admitted. The program chooses workers and parameter servers per job and server to
-    maximise total resource utilisation, subject to a total fairness loss of at most `theta1`
-    against the shares of dominant resource fairness and at most a share `theta2` of the running
-    jobs changing their allocation. A job that DRF serves has at least one worker. A job's share is
-    its workers times the dominant share of one worker with its part of a parameter server.
+    maximise total resource utilisation, subject to a total fairness loss against the shares of
+    dominant resource fairness of at most ``ceil(2 theta1 R)``, R the number of resources, and at
+    most ``ceil(theta2 n)`` of the n running jobs changing their allocation: as Dorm rounds them, so
+    that one job may always change. A job that DRF serves has at least one worker. A job's share is
+    its workers times the dominant share of one worker with its part of a parameter server. Where
+    the program has no point the running jobs keep what they hold and the others get what is free,
+    by progressive filling.
 
     Parameters
     ----------
     theta1 : float
-        Bound on the summed fairness loss (dominant shares).
+        Fairness loss allowed, a share of the most that is possible (2 a resource).
     theta2 : float
-        Bound on the share of running jobs whose allocation changes.
-    time_limit : float
-        Seconds for each program. A limit reached is counted; a program without a point keeps the
-        present allocation and is counted apart.
+        Share of the running jobs whose allocation may change.
+    nodes : int
+        Nodes of branch and bound a program: the result does not depend on the machine. A limit
+        reached is counted.
     """
 
-    def __init__(self, theta1: float = 0.1, theta2: float = 0.1, time_limit: float = 1.0) -> None:
+    def __init__(self, theta1: float = 0.1, theta2: float = 0.1, nodes: int = 200) -> None:
         for name, value in (("theta1", theta1), ("theta2", theta2)):
-            if not value >= 0:
+            if not 0 <= value < math.inf:
                 raise InputError(f"set.{name}", value, "must be at least 0")
-        self.theta1, self.theta2 = theta1, theta2
-        self.options = SolveOptions(time_limit=time_limit, gap=1e-3)
+        if nodes < 1:
+            raise InputError("set.nodes", nodes, "must be at least 1")
+        self.theta1, self.theta2, self.nodes = theta1, theta2, nodes
+        self.options = SolveOptions(gap=1e-3, solver_options={"mip_max_nodes": nodes})
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
@@ -63,7 +69,7 @@ class Dorm(EventDriven):
         self._events: list[dict[str, Any]] = []
 
     def reallocate(self) -> None:
-        """Solve the program; keep the present allocation if it has no point."""
+        """Solve the program; without a point fill only what is free."""
         if not self.jobs:
             return
         before = dict(self.held)
@@ -72,11 +78,13 @@ class Dorm(EventDriven):
         for name, placement in fair.items():
             self.cluster.release(self.jobs[name], placement)
         chosen = self._solve({name: p.num_workers for name, p in fair.items()}, before)
-        if chosen is None:
-            self._counts["kept"] += 1
         self.held = before if chosen is None else chosen
         for name, placement in self.held.items():
             self.cluster.book(self.jobs[name], placement)
+        if chosen is None:
+            self._counts["kept"] += 1
+            waiting = {name: job for name, job in self.jobs.items() if name not in before}
+            self.held = {**before, **progressive_filling(self.cluster, waiting)}
         self._record(fair, before, kept=chosen is None)
 
     def _solve(
@@ -85,7 +93,7 @@ class Dorm(EventDriven):
         model = self._program(fair_workers, before)
         result = solve_program(model, self.options)
         self._counts["programs"] += 1
-        self._counts["limits_reached"] += result.stopped_by == "time_limit"
+        self._counts["limits_reached"] += result.stopped_by == "iteration_limit"
         if not result.has_point:
             return None
         chosen = {}
@@ -164,14 +172,24 @@ class Dorm(EventDriven):
                         add(was - units[key] <= was * model.changed[name])
         model.fairness = pyo.Constraint(
             expr=pyo.quicksum(self._unit_share(jobs[j]) * model.drift[j] for j in names)
-            <= self.theta1
+            <= self.fairness_budget
         )
         if before:
             model.churn = pyo.Constraint(
-                expr=pyo.quicksum(model.changed[j] for j in before) <= self.theta2 * len(before)
+                expr=pyo.quicksum(model.changed[j] for j in before)
+                <= self.most_changes(len(before))
             )
         model.objective = pyo.Objective(expr=pyo.quicksum(utilisation), sense=pyo.maximize)
         return model
+
+    @property
+    def fairness_budget(self) -> int:
+        """Largest summed fairness loss."""
+        return math.ceil(2 * self.theta1 * len(self.environment.cluster.resources))  # type: ignore[attr-defined]
+
+    def most_changes(self, running: int) -> int:
+        """How many of the running jobs may change."""
+        return math.ceil(self.theta2 * running)
 
     def _unit_share(self, job: Any) -> float:
         """Dominant share of one worker with its part of a parameter server."""

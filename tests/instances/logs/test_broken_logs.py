@@ -7,7 +7,10 @@ import gzip
 import json
 import lzma
 import os
+import random
 import threading
+from contextlib import suppress
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -253,3 +256,34 @@ def test_every_format_explains_itself() -> None:
         assert form.name == name
         assert form.what
         assert set(form.needed) <= set(form.columns)
+
+
+PIECES = (
+    b"-1", b"", b"0", b"99999999999999999999", b"NaN", b"inf", b"1e308", b"-", b",", b'"', b"\n",
+    b"|", b"\xff", b"\x00", b"9223372036854775807", b"2024-03-31T02:30:00", b"Unknown", b"0.5",
+    b"{", b"]", b"null", b"true", b"2017-13-01 00:00:00", b" ", b"0001-01-01T00:00:00Z",
+    b"9999-12-31T23:59:59Z", b"=1+1", b"\xe2\x80\xae",
+)  # fmt: skip
+MUTATED = (
+    ("csv", "jobs.csv"), ("swf", "workload.swf"), ("sacct", "sacct.txt"),
+    ("kubernetes", "pods.json"), ("tiresias", "tiresias/job.csv"), ("openb", "pods.csv"),
+    ("philly", "cluster_job_log.json"), ("batsim", "batsim_jobs.csv"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_mutated_log_is_read_or_refused_in_one_line(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    examples = Path(str(files("hindsched.instances.logs") / "examples"))
+    path = tmp_path / "log"
+    for number in range(40):
+        form, name = MUTATED[(seed + number) % len(MUTATED)]
+        data = bytearray((examples / name).read_bytes())
+        for _ in range(draw.randrange(1, 4)):
+            begin = draw.randrange(len(data))
+            end = min(len(data), begin + draw.choice((0, 0, 1, 5, 80)))
+            data[begin:end] = draw.choice(PIECES)
+        path.write_bytes(bytes(data))
+        with suppress(InputError):
+            log = read_log(path, form, time_zone="Europe/Berlin", skip_broken=number % 2 == 0)
+            assert len(log.to_frame()) == len(log.jobs) > 0

@@ -1,0 +1,289 @@
+"""Make ``docs/audits.md``: published schedules judged, every number computed here.
+
+    HINDSCHED_TRACES=... python benchmarks/audits.py [--time-limit 60] [--output docs/audits.md]
+
+Needs the published schedules (docs/logs.md says where they are from); about ten minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import heapq
+import math
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from jinja2 import StrictUndefined, Template
+
+import hindsched as hs
+from hindsched.analysis.gang.verdict import Verdict, factor, seconds
+from hindsched.instances.logs import read_log
+from hindsched.online.gang.replay import replay
+
+HERE = Path(__file__).parent
+TRACES = Path(os.environ["HINDSCHED_TRACES"])
+FIGURE_10 = TRACES / "schedules/elasticflow_fig10"
+SCHEDULERS = {
+    "dlas-gpu": "Tiresias",
+    "edf": "EDF",
+    "ef-accessctrl": "ElasticFlow",
+    "gandiva": "Gandiva",
+    "themis": "Themis",
+}
+LIST = TRACES / "workloads/w_ef05_3629_job.csv.gz"
+SAID = (240_177.8, 258_936.8, 308_889.8)
+"""Mean JCT of plain FIFO on the list by three public simulators."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--time-limit", type=float, default=60.0)
+    parser.add_argument("--output", default="docs/audits.md")
+    arguments = parser.parse_args()
+    limit = arguments.time_limit
+    facts = {
+        "five": figure_10(limit),
+        "fifo": fifo(limit),
+        "alibaba": alibaba(limit),
+        "nasa": nasa(limit),
+        "generated": generated(limit),
+    }
+    template = Template(
+        (HERE / "audits.md.jinja").read_text(encoding="utf-8"),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    Path(arguments.output).write_text(template.render(facts), encoding="utf-8")
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """A table in Markdown."""
+    columns = list(rows[0])
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    lines += ["| " + " | ".join(str(row[column]) for column in columns) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def within(found: Verdict) -> str:
+    """Within which factors of the best possible a schedule is."""
+    low, high = found.ratio
+    return f"[{factor(low, -1)}, {factor(high, 1)}]"
+
+
+def between(found: Verdict) -> str:
+    """Where the best possible lies."""
+    assert found.lower is not None
+    assert found.upper is not None
+    return f"{seconds(found.lower, -1)} to {seconds(found.upper, 1)}"
+
+
+def figure_10(limit: float) -> dict[str, Any]:
+    """The five schedules of ElasticFlow's Figure 10."""
+    logs = {name: read_log(FIGURE_10 / f"{name}.job.csv", "elasticflow") for name in SCHEDULERS}
+    own = {name: hs.audit(log, time_limit=limit / 2) for name, log in logs.items()}
+    rows = [
+        {
+            "scheduler": SCHEDULERS[name],
+            "mean JCT, s": f"{found.verdict.value:,.2f}",
+            "deadlines met": found.schedule.measures()["deadlines_met"],
+            "treats jobs as": found.log.formulation,
+            "GPU-seconds held": f"{found.log.jobs['work'].sum():,}",
+            "most GPUs of 128": found.breaches.peak,
+            "best possible, s": between(found.verdict),
+            "within": within(found.verdict),
+        }
+        for name, found in own.items()
+    ]
+    tiresias, elasticflow = own["dlas-gpu"].verdict, own["ef-accessctrl"].verdict
+    work = {name: log.jobs.set_index("job")["work"] for name, log in logs.items()}
+    total = {name: int(values.sum()) for name, values in work.items()}
+    jobs = logs["edf"].jobs
+    fewest = pd.concat(work.values(), axis=1).min(axis=1).reindex(jobs["job"]).to_numpy()
+    frame = pd.DataFrame({"job": jobs["job"], "submit": jobs["submit"], "duration": fewest})
+    pooled = hs.gang(frame.assign(gpus=1), gpus=128)
+    common = hs.solve(pooled, formulation="elastic", time_limit=limit / 2).bound / len(jobs)
+    due = hs.audit(logs["gandiva"], objective="deadlines-met", time_limit=limit / 2)
+    return {
+        "table": table(rows),
+        "peak": own["dlas-gpu"].breaches.peak,
+        "alone": seconds(float(logs["dlas-gpu"].jobs["duration"].mean())),
+        "tiresias_wait": f"{own['dlas-gpu'].schedule.measures()['mean_wait']:.1f}",
+        "gandiva_deadlines": due.sentence().removeprefix("Your scheduler "),
+        "edf_factor": f"{total['edf'] / total['dlas-gpu']:.1f}",
+        "elasticflow_factor": f"{total['ef-accessctrl'] / total['dlas-gpu']:.1f}",
+        "common_bound": seconds(common, -1),
+        "elasticflow": f"{elasticflow.value:,.0f}",
+        "common_factor": f"{elasticflow.value / common:.1f}",
+        "gain": f"{tiresias.value / elasticflow.value:.2f}",
+        "tiresias_within": within(tiresias),
+    }
+
+
+def jobs_of_list() -> list[tuple[int, int, int]]:
+    with gzip.open(LIST, "rt") as stream:
+        rows = list(csv.DictReader(stream))
+    return [(int(r["submit_time"]), int(r["duration"]), int(r["num_gpu"])) for r in rows]
+
+
+def rounds_fifo(gpus: int, length: int, idle: int) -> tuple[float, float]:
+    """Mean JCT (to the job's own end, and to the end of its last round) of strict FIFO in rounds.
+
+    Jobs start when a round begins, and hold their GPUs for the rounds that they touch and `idle`
+    more.
+    """
+    running: list[tuple[int, int]] = []
+    free, now, own, rounded = gpus, 0, 0, 0
+    jobs = sorted(jobs_of_list(), key=lambda job: job[0])
+    for submit, duration, width in jobs:
+        now = max(now, -(-submit // length) * length)
+        while free < width or (running and running[0][0] <= now):
+            end, back = heapq.heappop(running)
+            free, now = free + back, max(now, end)
+        rounds = duration // length + 1
+        heapq.heappush(running, (now + (rounds + idle) * length, width))
+        free -= width
+        own += now + duration - submit
+        rounded += now + rounds * length - submit
+    return own / len(jobs), rounded / len(jobs)
+
+
+def fifo(limit: float) -> dict[str, Any]:
+    """Three answers to one question."""
+    frame = pd.DataFrame(jobs_of_list(), columns=["submit", "duration", "gpus"])
+    frame["job"] = [f"j{k}" for k in range(len(frame))]
+    exact = replay(hs.gang(frame, gpus=16), "fifo")
+    begin = int(frame["submit"].min())
+    log = frame.assign(start=exact.starts + begin, end=exact.completions + begin)
+    policies = ["fifo-skip", "easy", "srtf"]
+    found = hs.audit(log, gpus=16, policies=policies, time_limit=2 * limit)
+    values = {row["scheduler"]: row["value"] for row in found.rows()}
+    rows = []
+    for length in (1, 10, 60, 300, 360, 600):
+        for idle in (0, 1):
+            own, rounded = rounds_fifo(16, length, idle)
+            row = {
+                "round, s": length,
+                "idle rounds after a job": idle,
+                "mean JCT to the job's end, s": f"{own:,.1f}",
+                "to its round's end, s": f"{rounded:,.1f}",
+                "above exact": f"{own / values['log'] - 1:.1%}",
+            }
+            rows.append(row)
+    first, second, third = SAID
+    near = rounds_fifo(16, 300, 1)
+    return {
+        "first": f"{first:,.1f}",
+        "second": f"{second:,.1f}",
+        "third": f"{third:,.1f}",
+        "sentence": found.sentence(),
+        "exact": f"{values['log']:,.1f}",
+        "table": table(rows),
+        "second_above": f"{second / values['log'] - 1:.1%}",
+        "third_above": f"{third / values['log'] - 1:.1%}",
+        "near_low": f"{near[0]:,.1f}",
+        "near_high": f"{near[1]:,.1f}",
+        "fits": f"{rounds_fifo(16, 500, 3)[0]:,.1f}",
+        "low": seconds(found.verdict.lower, -1),
+        "high": seconds(found.verdict.upper, 1),
+        "within": within(found.verdict),
+        "skip": f"{values['fifo-skip']:,.1f}",
+        "easy": f"{values['easy']:,.1f}",
+        "srtf": f"{values['srtf']:,.1f}",
+    }
+
+
+def alibaba(limit: float) -> dict[str, Any]:
+    """openb's and DLRM's pods."""
+    nodes = pd.read_csv(TRACES / "alibaba_v2023/openb_node_list_gpu_node.csv.gz")
+    gpus = int(nodes["gpu"].sum())
+    path = TRACES / "alibaba_v2023/openb_pod_list_default.csv.gz"
+    openb = read_log(path, "openb", gpus=gpus)
+    found = hs.audit(openb, time_limit=limit / 2)
+    columns = {"job": "instance_sn", "gpus": "gpu_request", "user": "app_name"}
+    path = TRACES / "schedules/alibaba_v2025_dlrm.csv.gz"
+    dlrm = read_log(path, "openb", columns=columns, time_step="1")
+    rows = [
+        {
+            "list": name,
+            "pods": waits.kind,
+            "with both times": f"{waits.rows:,}",
+            "mean wait, s": f"{waits.mean:,.1f}",
+            "median": f"{waits.median:,.0f}",
+            "p95": f"{waits.p95:,.0f}",
+            "p99": f"{waits.p99:,.0f}",
+            "longest": f"{waits.most:,.0f}",
+        }
+        for name, log in (("openb", openb), ("DLRM", dlrm))
+        for waits in log.waits
+    ]
+    return {
+        "table": table(rows),
+        "gpus": gpus,
+        "rows": f"{openb.rows_read:,}",
+        "judged": len(openb.jobs),
+        "sentence": found.sentence(),
+        "peak": f"{found.breaches.peak:,}",
+        "dlrm_rows": f"{dlrm.rows_read:,}",
+        "dlrm_days": f"{dlrm.waits[0].most / 86400:.1f}",
+    }
+
+
+def nasa(limit: float) -> dict[str, Any]:
+    """NASA's iPSC/860 log."""
+    log = read_log(TRACES / "schedules/swf/NASA-iPSC-1993-3.1-cln.swf.gz", "swf")
+    found = hs.audit(log, policies=["fifo", "easy"], time_limit=limit / 2)
+    values = {row["scheduler"]: row["value"] for row in found.rows()}
+    breach = found.breaches.listed[0]
+    return {
+        "sentence": found.sentence(),
+        "judged": f"{len(log.jobs):,}",
+        "rows": f"{log.rows_read:,}",
+        "empty": log.rows_read - len(log.jobs),
+        "breach": breach,
+        "jobs": ", ".join(breach.jobs),
+        "fifo": f"{values['fifo']:,.1f}",
+        "easy": f"{values['easy']:,.1f}",
+    }
+
+
+def write_swf(solution: Any, path: Path) -> None:
+    """Write a schedule in Standard Workload Format."""
+    instance = solution.instance
+    lines = [f"; MaxProcs: {instance.total_gpus}", "; Note: made by hindsched"]
+    starts, ends = solution.starts.tolist(), solution.completions.tolist()
+    for number, (job, start, end) in enumerate(zip(instance.jobs, starts, ends, strict=True), 1):
+        head = [number, job.submit, start - job.submit, end - start, job.gpus, -1, -1, job.gpus]
+        lines.append(" ".join(map(str, [*head, *[-1] * 2, 1, *[-1] * 7])))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def generated(limit: float) -> dict[str, Any]:
+    """SWF from a generator, through the reader and back."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for preset in ("paper", "bursty"):
+            instance = hs.generate("gang", preset, seed=1)
+            for policy in ("fifo", "easy", "sjf"):
+                path = Path(folder, f"{preset}-{policy}.swf")
+                write_swf(replay(instance, policy), path)
+                found = hs.audit(path, "swf", policies=[policy], time_limit=limit / 4)
+                again = next(row for row in found.rows() if row["scheduler"] == policy)
+                assert math.isclose(again["value"], found.verdict.value, rel_tol=1e-12)
+                row = {
+                    "jobs": f"`gang`, preset {preset}, seed 1",
+                    "written by": policy,
+                    "mean JCT, s": f"{found.verdict.value:,.1f}",
+                    "best possible, s": between(found.verdict),
+                    "within": within(found.verdict),
+                }
+                rows.append(row)
+    return {"table": table(rows)}
+
+
+if __name__ == "__main__":
+    main()

@@ -56,6 +56,9 @@ class ToySolution(Solution):
     def violations(self):
         return [Violation("(1)", "job bad", 1.0)] if "bad" in self.taken else []
 
+    def places(self):
+        return []
+
     def completion(self, job):
         return None
 

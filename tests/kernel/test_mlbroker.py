@@ -69,7 +69,7 @@ def random_prices(oracle, draws):
     return oracle.rows.pack(arrays)
 
 
-@settings(TINY, max_examples=25)
+@settings(TINY, max_examples=15)
 @given(instances(kinds=2), st.integers(0, 10**6), st.sampled_from([1, 1e-9, 1e9]))
 def test_the_bound_never_passes_the_optimum(tiny, seed, factor):
     draws = np.random.default_rng(seed)

@@ -197,7 +197,7 @@ class Milp:
         self.row(steps, at_most=len(steps) - 1)
 
     def _slack(self, value: Fraction, bound: Fraction, scale: Fraction) -> Fraction:
-        slack = abs(value - bound) + Fraction(1, 10**6) / scale
+        slack = abs(value - bound) + Fraction(1, 10**5) / scale  # about 1e-9 of the largest cost
         if all(self.integer[j] for j, c in enumerate(self.cost) if c):
             step = reduce(_gcd, self.cost, 0)
             if slack < step:  # values are multiples of the step: none lies in between

@@ -16,7 +16,8 @@ from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, check_family, family_module, has_module
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.interrupt import catch_interrupt
-from hindsched.solvers.methods.base import Method, generic_methods
+from hindsched.solvers.methods.base import Method
+from hindsched.solvers.methods.generic import generic_methods
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import OBJECTIVE_TOLERANCE, within_gap
 from hindsched.solvers.progress import LineProgress, Progress

@@ -15,7 +15,8 @@ from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import FAMILIES, Instance, Name, Record
 from hindsched.models.oasis.offline import OasisProgram
 from hindsched.solutions.base import Solution, Violation
-from hindsched.solvers.methods.base import better, generic_methods
+from hindsched.solvers.methods.base import better
+from hindsched.solvers.methods.generic import generic_methods
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.progress import LineProgress
 from hindsched.solvers.result import Result

@@ -22,7 +22,7 @@ from hindsched.models.astraea.cluster import UnitCluster, index_label
 from hindsched.models.astraea.printed import REVENUE
 from hindsched.models.base import Best, DualProgram
 from hindsched.models.declared import Symbol
-from hindsched.solutions.astraea.solution import AstraeaRow
+from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
 from hindsched.solutions.window_placing import hosts, num_ps
 

@@ -48,7 +48,8 @@ from hindsched.models.astraea.printed import (
 from hindsched.models.astraea.subproblem import build_subproblem
 from hindsched.models.base import PRINTED, Commitments, Duals, OfflineProgram, choose_form
 from hindsched.models.windows import WindowBlock, add_job, job_columns
-from hindsched.solutions.astraea.solution import AstraeaRow, AstraeaSolution, read_row
+from hindsched.solutions.astraea.row import AstraeaRow
+from hindsched.solutions.astraea.solution import AstraeaSolution, read_row
 from hindsched.solutions.window_placing import fixed_rows
 
 __all__ = ["FORMS", "AstraeaProgram", "build_offline", "build_round", "build_subproblem"]

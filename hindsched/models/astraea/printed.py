@@ -27,7 +27,8 @@ from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.astraea.modes import durations, most_workers
 from hindsched.models import algebra as pyo
 from hindsched.models.declared import Symbol
-from hindsched.solutions.astraea.solution import AstraeaRow, AstraeaSolution
+from hindsched.solutions.astraea.row import AstraeaRow
+from hindsched.solutions.astraea.solution import AstraeaSolution
 
 Array = NDArray[np.float64]
 Pace = tuple[int, int, int, int, int]

@@ -17,7 +17,8 @@ from hindsched.models.astraea.cluster import BLOCK, SYMBOLS, UnitCluster, index_
 from hindsched.models.astraea.printed import REVENUE
 from hindsched.models.base import Prices, Subproblem
 from hindsched.models.windows import WindowBlock, add_job, job_columns
-from hindsched.solutions.astraea.solution import AstraeaRow, AstraeaSolution
+from hindsched.solutions.astraea.row import AstraeaRow
+from hindsched.solutions.astraea.solution import AstraeaSolution
 
 Array = NDArray[np.float64]
 

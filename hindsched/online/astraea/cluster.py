@@ -13,7 +13,8 @@ from hindsched.instances.astraea.modes import most_workers, ps_needed
 from hindsched.instances.astraea.shares import private_units
 from hindsched.online.dynamics import GangCluster, Placement, gang_width
 from hindsched.online.protocol import Environment, draws
-from hindsched.solutions.astraea.solution import AstraeaRow, row_progress, write_row
+from hindsched.solutions.astraea.row import AstraeaRow
+from hindsched.solutions.astraea.solution import row_progress, write_row
 from hindsched.solutions.base import Assignment
 
 Integers = NDArray[np.int64]

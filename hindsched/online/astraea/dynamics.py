@@ -17,7 +17,8 @@ from hindsched.online.astraea.cluster import AstraeaCluster, build_cluster
 from hindsched.online.astraea.private import private_clusters
 from hindsched.online.protocol import Environment
 from hindsched.online.truth import RowTruth, read_or_refuse, whole_window
-from hindsched.solutions.astraea.solution import AstraeaRow, read_row, row_progress, row_violations
+from hindsched.solutions.astraea.row import AstraeaRow
+from hindsched.solutions.astraea.solution import read_row, row_progress, row_violations
 from hindsched.solutions.base import Assignment, Solution, build_solution
 
 

@@ -21,7 +21,7 @@ from hindsched.instances.base import ROUNDING_TOLERANCE
 from hindsched.instances.modes import Modes
 from hindsched.online.astraea.paper import Astraea, Origin, TenantRound
 from hindsched.online.engines.batching import Offer
-from hindsched.solutions.astraea.solution import AstraeaRow
+from hindsched.solutions.astraea.row import AstraeaRow
 
 Placed = tuple[float, Ints, Ints]
 """Cost, workers and PSs by server."""

@@ -32,7 +32,8 @@ from hindsched.models.astraea import offline as models
 from hindsched.online.engines.batching import Admission, ExponentialLedger, GeometricBatches, Offer
 from hindsched.online.engines.primal_dual import Engine
 from hindsched.online.protocol import Environment
-from hindsched.solutions.astraea.solution import AstraeaRow, write_row
+from hindsched.solutions.astraea.row import AstraeaRow
+from hindsched.solutions.astraea.solution import write_row
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.kernels.astraea.shared_window import best_offer, spread_workers
 from hindsched.solvers.program import solve_program

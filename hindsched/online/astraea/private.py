@@ -12,7 +12,8 @@ from hindsched.instances.base import LinearUtility
 from hindsched.instances.modes import Modes
 from hindsched.online.engines.batching import BatchRound, ExponentialLedger, Offer
 from hindsched.online.protocol import Environment
-from hindsched.solutions.astraea.solution import AstraeaRow, write_row
+from hindsched.solutions.astraea.row import AstraeaRow
+from hindsched.solutions.astraea.solution import write_row
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.pricing.astraea.oracle import ServerOracle
 

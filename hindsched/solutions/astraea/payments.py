@@ -21,7 +21,7 @@ from hindsched.solutions.base import Violation
 from hindsched.solutions.rows import Counts
 
 if TYPE_CHECKING:
-    from hindsched.solutions.astraea.solution import AstraeaRow
+    from hindsched.solutions.astraea.row import AstraeaRow
 
     RowsByTenant = Sequence[Sequence[tuple[str, AstraeaRow]]]
     """Rows with their job's name, by tenant."""

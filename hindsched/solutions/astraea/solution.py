@@ -12,11 +12,10 @@ zeta of (3j), t- and t+ of (3m), (3n) are no decisions of the file: they follow 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,10 +28,8 @@ from hindsched.solutions.astraea.payments import (
     read_payment,
     unused_quota,
 )
-from hindsched.solutions.base import (
-    Assignment,
-    Violation,
-)
+from hindsched.solutions.astraea.row import AstraeaRow
+from hindsched.solutions.base import Assignment, Violation
 from hindsched.solutions.rows import (
     Counts,
     check_row_keys,
@@ -41,27 +38,7 @@ from hindsched.solutions.rows import (
     read_type,
     write_counts,
 )
-from hindsched.solutions.window_row import WindowRow
 from hindsched.solutions.window_solution import WindowSolution, lacking_bandwidth, overlaps
-
-
-@dataclass(frozen=True)
-class AstraeaRow(WindowRow):
-    """A stretch of slots in which a job's placement and payment do not change.
-
-    Slot t is the interval (t-1, t]; `one_server` is zeta.
-
-    Parameters
-    ----------
-    payment : tuple of float, optional
-        Paid per slot for the workers and for the PSs; None within the fair share.
-    """
-
-    payment: tuple[float, float] | None = None
-
-    def continues_as(self, other: Self) -> bool:
-        """Whether `other` follows at once and differs in its slots only."""
-        return self.payment == other.payment and super().continues_as(other)
 
 
 def read_row(instance: AstraeaInstance, where: str, row: Assignment) -> AstraeaRow:

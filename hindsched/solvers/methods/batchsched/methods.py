@@ -20,8 +20,9 @@ from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.methods.auto import solve_auto
-from hindsched.solvers.methods.base import Method, generic_methods, solve_milp
+from hindsched.solvers.methods.base import Method, solve_milp
 from hindsched.solvers.methods.batchsched.reduction import ColumnReduction
+from hindsched.solvers.methods.generic import generic_methods
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.batchsched.list_schedule import (
     as_solution,

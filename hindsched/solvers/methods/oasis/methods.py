@@ -26,10 +26,10 @@ from hindsched.solvers.methods.base import (
     Method,
     better,
     closer,
-    generic_methods,
     joined,
     solve_milp,
 )
+from hindsched.solvers.methods.generic import generic_methods
 from hindsched.solvers.methods.oasis.conflicts import Leaves, add_cut, last_ends, promised_ends
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.oasis.oracle import OasisOracle

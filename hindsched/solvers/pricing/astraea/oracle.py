@@ -28,7 +28,8 @@ from hindsched.errors import InputError
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes, ps_needed
 from hindsched.instances.modes import Modes
-from hindsched.solutions.astraea.solution import AstraeaRow, AstraeaSolution, write_row
+from hindsched.solutions.astraea.row import AstraeaRow
+from hindsched.solutions.astraea.solution import AstraeaSolution, write_row
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solvers.kernels.astraea.valued_window import (
     all_on_merged_server,

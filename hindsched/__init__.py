@@ -10,13 +10,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hindsched.analysis.audit import audit
     from hindsched.analysis.compare import compare, ratio
     from hindsched.analysis.plots import names as plot
     from hindsched.analysis.verify import verify
     from hindsched.errors import HindschedError, InputError, Refused, SolveFailed
+    from hindsched.instances.frames import gang
     from hindsched.instances.generators.registry import from_trace, generate, suite
     from hindsched.instances.io import families, read, schema, write
     from hindsched.instances.library import named_instance
+    from hindsched.instances.logs import read_log
     from hindsched.instances.traces import load_trace
     from hindsched.online.external import External
     from hindsched.online.protocol import Decision, NameCard, OnlineAlgorithm
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
     from hindsched.solvers.versions import versions
 
 _SOURCES = {
+    "hindsched.analysis.audit": ("audit",),
+    "hindsched.instances.frames": ("gang",),
+    "hindsched.instances.logs": ("read_log",),
     "hindsched.analysis.compare": ("compare", "ratio"),
     "hindsched.analysis.verify": ("verify",),
     "hindsched.errors": ("HindschedError", "InputError", "Refused", "SolveFailed"),
@@ -63,12 +69,14 @@ __all__ = [
     "Refused",
     "SolveFailed",
     "algorithms",
+    "audit",
     "build_solution",
     "certify_optimum",
     "compare",
     "explain",
     "families",
     "from_trace",
+    "gang",
     "generate",
     "load_trace",
     "model",
@@ -77,6 +85,7 @@ __all__ = [
     "ratio",
     "read",
     "read_certificate",
+    "read_log",
     "read_solution",
     "schema",
     "simulate",

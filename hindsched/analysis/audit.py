@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hindsched.instances.base import family_module
 from hindsched.instances.logs import Limits, Log, read_frame, read_log
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def audit(
         said = say_capacity(gpus, servers)
         assert said is not None
         log = log.with_capacity(said)
-    module = family_module("analysis", FAMILY, "audit")
+    module = importlib.import_module(f"hindsched.analysis.{FAMILY}.audit")
     return module.audit_log(
         log,
         objective=objective,

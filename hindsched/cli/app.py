@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from hindsched.cli import bench, explain, figure, generate, look, model, simulate, solve
+from hindsched.cli import audit, bench, explain, figure, generate, look, model, simulate, solve
 from hindsched.cli.output import errors, out
 from hindsched.errors import HindschedError
 
@@ -48,6 +48,7 @@ def main(
 
 
 app.command()(bench.bench)
+app.command()(audit.audit)
 app.command()(generate.generate)
 app.command()(solve.solve)
 app.command()(model.model)

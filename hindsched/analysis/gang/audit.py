@@ -19,8 +19,10 @@ from hindsched.analysis.gang.schedules import (
     of_log,
     of_solution,
 )
+from hindsched.analysis.gang.simple_bounds import simple_bound
 from hindsched.analysis.gang.verdict import Verdict
 from hindsched.errors import InputError
+from hindsched.instances.base import has_module
 from hindsched.instances.gang.from_log import instance_of_log
 from hindsched.instances.gang.instance import KINDS, GangInstance
 from hindsched.instances.logs import Log
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hindsched.solvers.certificate import Certificate
+    from hindsched.solvers.result import Result
 
 Say = Callable[[str], None]
 BEATS_BOUND = "better than possible"
@@ -43,6 +46,7 @@ WORDS = {
 }
 DEFAULT_SECONDS = 60.0
 BREACHES_TOLD = 100
+BY_PRICES, BY_RULE = "prices", "rule"
 
 
 @dataclass(frozen=True)
@@ -69,8 +73,10 @@ class Audit:
         Best schedule found, of all above and of the search.
     certificate : Certificate, optional
         Prices that prove how good the best possible can be at most.
-    bound : float, optional
-        The same as an objective of the formulation.
+    bound : float
+        No schedule has a smaller objective of the formulation.
+    bound_by : {"prices", "rule"}
+        Whether the certificate's prices prove it, or a rule that needs none (`simple_bound`).
     verdict : Verdict
         The interval in the units people use.
     seconds : dict
@@ -88,7 +94,8 @@ class Audit:
     policies: tuple[Schedule, ...] = field(repr=False)
     best: Schedule | None = field(repr=False)
     certificate: Certificate | None = field(repr=False)
-    bound: float | None
+    bound: float
+    bound_by: str
     verdict: Verdict
     seconds: Mapping[str, float] = field(repr=False)
     remarks: tuple[str, ...] = field(repr=False)
@@ -158,6 +165,7 @@ class Audit:
             "sentence": self.sentence(),
             **self.verdict.to_dict(),
             "bound": self.bound,
+            "bound_by": self.bound_by,
             "best_schedule": None if self.best is None else self.best.name,
             "breaches": dict(breaches.counts),
             "breaches_listed": [str(breach) for breach in breaches.listed[:BREACHES_TOLD]],
@@ -266,19 +274,21 @@ def audit_log(
             replayed.append(_replayed(instance, name, kind, objective))
     clock.lap("policies")
     tell(f"bound and search ({full})")
-    result = solve(instance, formulation=full, time_limit=time_limit)
+    bound, bound_by, certificate = simple_bound(instance, full), BY_RULE, None
+    result = _solved(instance, full, time_limit)
+    if result is not None and result.bound is not None and result.bound > bound:
+        bound, bound_by, certificate = result.bound, BY_PRICES, result.certificate
     clock.lap("bound")
     candidates = [item for item in replayed if not item.pauses or kind != KINDS[0]]
-    if result.solution is not None:
+    if result is not None and result.solution is not None:
         candidates.insert(0, of_solution("best found", result.solution))  # type: ignore[arg-type]
+    goal = goal_of(objective)
+    value = schedule.objective(goal)
+    if value < bound * (1 - 1e-9):
+        breaches = _beats(breaches, log, value, bound)
     if not breaches.total:
         candidates.append(schedule)
-    goal = goal_of(objective)
     best = min(candidates, key=lambda item: item.exact_objective(goal), default=None)
-    value = schedule.objective(goal)
-    if result.bound is not None and value < result.bound * (1 - 1e-9):
-        breaches = _beats(breaches, log, value, result.bound)
-        best = min(candidates[:-1], key=lambda i: i.exact_objective(goal), default=None)
     return Audit(
         log=log,
         instance=instance,
@@ -288,9 +298,10 @@ def audit_log(
         schedule=schedule,
         policies=tuple(replayed),
         best=best,
-        certificate=result.certificate,
-        bound=result.bound,
-        verdict=_verdict(instance, objective, value, result.bound, best),
+        certificate=certificate,
+        bound=bound,
+        bound_by=bound_by,
+        verdict=_verdict(instance, objective, value, bound, best),
         seconds=clock.laps,
         remarks=tuple(remarks),
     )
@@ -306,6 +317,13 @@ def _kind(log: Log, formulation: str | None) -> str:
         rule = f"the log's own schedule is {log.formulation}: it cannot be judged by less freedom"
         raise InputError("formulation", formulation, rule)
     return formulation
+
+
+def _solved(instance: GangInstance, formulation: str, time_limit: float) -> Result | None:
+    """Bound and schedule by prices and search, where the family has methods for them."""
+    if not has_module("solvers.methods", instance.family, "methods") or not time_limit:
+        return None
+    return solve(instance, formulation=formulation, time_limit=time_limit)
 
 
 def _replayed(instance: GangInstance, name: str, kind: str, objective: str) -> Schedule:

@@ -1,0 +1,239 @@
+"""Exact best responses of all jobs to piecewise-constant prices, and their use.
+
+Prices ``price[k]`` hold from ``cut[k]`` to ``cut[k + 1]``; after the last cut everything is free.
+``total[k]`` is their running integral up to ``cut[k]``. A job's answer minimises its own cost plus
+what it pays. Its own cost is ``slope`` times the slots from submission to completion, it must be
+complete by ``latest``, and it may instead not run at all at cost ``skip`` (infinite where it must).
+All cuts and times are integers, so that every minimum is at an integer.
+
+One piece (`rigid_responses`): the cost is piecewise linear in the start s, with breaks where s or
+s + p is a cut. It is scanned forward until the own cost alone is no better than the best.
+
+Pausing (`pausing_responses`): the cheapest ``work`` GPU-slots in ``[submit, C]``, at most ``most``
+a slot, plus the own cost of C. As C grows the dearest GPU-slots chosen give way to cheaper ones,
+which a heap of price levels follows; within an interval the cost is convex in C.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from hindsched.instances.gang.instance import Ints, Vector
+
+FOREVER: Any = np.int64(2**62)
+
+
+class Blocks(NamedTuple):
+    """The jobs' blocks.
+
+    Attributes
+    ----------
+    submit, duration, gpus : ndarray of int, shape (jobs,)
+        The jobs; pausing ones have ``duration x gpus`` units of work.
+    most : ndarray of int, shape (jobs,)
+        Most units a slot of pausing ones.
+    slope : ndarray, shape (jobs,)
+        Cost of a slot between submission and completion.
+    latest : ndarray of int, shape (jobs,)
+        Last slot by which it must be complete; `FOREVER` for none.
+    skip : ndarray, shape (jobs,)
+        Cost of not running; infinite if it must run.
+    """
+
+    submit: Ints
+    duration: Ints
+    gpus: Ints
+    most: Ints
+    slope: Vector
+    latest: Ints
+    skip: Vector
+
+
+@njit(cache=True)
+def integral(cut: Any, price: Any) -> Any:
+    """Running integral of the prices at each cut."""
+    total = np.zeros(cut.size)
+    for k in range(price.size):
+        total[k + 1] = total[k] + price[k] * (cut[k + 1] - cut[k])
+    return total
+
+
+@njit(cache=True)
+def interval_of(cut: Any, time: int) -> int:
+    """Interval in which a time lies; -1 before the first cut."""
+    return np.searchsorted(cut, time, side="right") - 1
+
+
+@njit(cache=True)
+def paid(cut: Any, price: Any, total: Any, interval: int, time: int) -> float:
+    """Integral of the prices up to a time in an interval."""
+    if interval < 0:
+        return 0.0
+    if interval >= price.size:
+        return total[price.size]
+    return total[interval] + price[interval] * (time - cut[interval])
+
+
+@njit(cache=True)
+def rigid(cut: Any, price: Any, total: Any, blocks: Any, job: int) -> tuple[int, float]:
+    """Best start of a job that runs in one piece, -1 for not running, and its value."""
+    submit, duration = blocks.submit[job], blocks.duration[job]
+    gpus, slope = blocks.gpus[job], blocks.slope[job]
+    last, latest = price.size, blocks.latest[job] - duration
+    best, value = np.int64(-1), blocks.skip[job]
+    start = submit
+    here, there = interval_of(cut, start), interval_of(cut, start + duration)
+    while start <= latest:
+        own = slope * (start + duration - submit)
+        if own >= value:
+            break
+        high = paid(cut, price, total, there, start + duration)
+        found = own + gpus * (high - paid(cut, price, total, here, start))
+        if found < value:
+            best, value = start, found
+        if here >= last:
+            break
+        step = cut[here + 1] - start
+        if there < last:
+            step = min(step, cut[there + 1] - duration - start)
+        if start < latest:
+            step = min(step, latest - start)
+        start += step
+        if start == cut[here + 1]:
+            here += 1
+        if there < last and start + duration == cut[there + 1]:
+            there += 1
+    return best, value
+
+
+@njit(cache=True)
+def add_use(cut: Any, use: Any, change: Any, start: int, end: int, amount: float) -> None:
+    """Hold `amount` GPUs from start to end; `finish_use` completes the sums."""
+    last = use.size
+    here, there = interval_of(cut, start), interval_of(cut, end)
+    if 0 <= here < last:
+        use[here] -= amount * (start - cut[here])
+    if 0 <= there < last:
+        use[there] += amount * (end - cut[there])
+    if here < last:
+        change[max(here, 0)] += amount
+    if 0 <= there < last:
+        change[there] -= amount
+
+
+@njit(cache=True)
+def finish_use(cut: Any, use: Any, change: Any) -> None:
+    """Add what is held throughout each interval."""
+    held = 0.0
+    for k in range(use.size):
+        held += change[k]
+        use[k] += held * (cut[k + 1] - cut[k])
+
+
+@njit(cache=True)
+def rigid_responses(cut: Any, price: Any, blocks: Any) -> Any:
+    """Starts (-1: does not run) and values of all jobs, and GPU-slots used by interval."""
+    jobs = blocks.submit.size
+    total = integral(cut, price)
+    start = np.empty(jobs, dtype=np.int64)
+    value = np.empty(jobs)
+    use = np.zeros(price.size)
+    change = np.zeros(price.size + 1)
+    for job in range(jobs):
+        start[job], value[job] = rigid(cut, price, total, blocks, job)
+        if start[job] >= 0:
+            end = start[job] + blocks.duration[job]
+            add_use(cut, use, change, start[job], end, blocks.gpus[job])
+    finish_use(cut, use, change)
+    return start, value, use
+
+
+@njit(cache=True)
+def _sweep(cut: Any, price: Any, blocks: Any, job: int, until: int) -> Any:
+    """Follow the cheapest GPU-slots as the completion grows, up to `until`.
+
+    Returns the best completion, its value, and the levels (-price, GPU-slots, interval) held when
+    the sweep ended.
+    """
+    submit, most, slope = blocks.submit[job], blocks.most[job], blocks.slope[job]
+    work = blocks.duration[job] * blocks.gpus[job]
+    latest = min(blocks.latest[job], until)
+    held = [(0.0, np.int64(0), np.int64(-1))]
+    held.pop()
+    best, value = np.int64(-1), blocks.skip[job]
+    missing, cost, now = work, 0.0, submit
+    k = interval_of(cut, now)
+    while now < latest:
+        if slope * (now - submit) >= value and until == FOREVER:
+            break
+        last = k >= price.size
+        level = 0.0 if last or k < 0 else price[k]
+        end = latest if last else min(cut[k + 1], latest)
+        if missing > 0:  # fill up: all that the interval offers, at most what is missing
+            slots = min(end - now, (missing + most - 1) // most)
+            amount = min(missing, slots * most)
+            heapq.heappush(held, (-level, amount, np.int64(k)))
+            cost += level * amount
+            missing -= amount
+            now += slots
+            if missing == 0:
+                if slope * (now - submit) + cost < value:
+                    best, value = now, slope * (now - submit) + cost
+                if slots * most > amount:  # the last slot has room left
+                    cost += _replace(held, level, slots * most - amount, k)
+                    if slope * (now - submit) + cost < value:
+                        best, value = now, slope * (now - submit) + cost
+        elif -held[0][0] <= level:
+            now = end  # nothing to replace here
+        else:
+            slots = max(np.int64(1), min(end - now, held[0][1] // most))
+            cost += _replace(held, level, slots * most, k)
+            now += slots
+            if slope * (now - submit) + cost < value:
+                best, value = now, slope * (now - submit) + cost
+        if last and missing == 0 and -held[0][0] <= level:
+            break
+        if not last and now >= cut[k + 1]:
+            k += 1
+    return best, value, held
+
+
+@njit(cache=True)
+def _replace(held: Any, level: float, amount: int, interval: int) -> float:
+    """Replace the dearest GPU-slots held by up to `amount` cheaper ones; the change of cost."""
+    change, taken = 0.0, np.int64(0)
+    while amount > taken and len(held) > 0 and -held[0][0] > level:
+        dear, size, where = heapq.heappop(held)
+        number = min(size, amount - taken)
+        change += number * (level + dear)
+        taken += number
+        if number < size:
+            heapq.heappush(held, (dear, size - number, where))
+    if taken > 0:
+        heapq.heappush(held, (-level, taken, np.int64(interval)))
+    return change
+
+
+@njit(cache=True)
+def pausing_responses(cut: Any, price: Any, blocks: Any, factor: Any) -> Any:
+    """Completions (-1: does not run) and values of all jobs, and GPU-slots used by interval.
+
+    A unit of work of a job stands for `factor` GPU-slots: its gang's where it is all or nothing.
+    """
+    jobs = blocks.submit.size
+    completion = np.empty(jobs, dtype=np.int64)
+    value = np.empty(jobs)
+    use = np.zeros(price.size)
+    for job in range(jobs):
+        scaled = price * factor[job]
+        completion[job], value[job], held = _sweep(cut, scaled, blocks, job, FOREVER)
+        if completion[job] >= 0:
+            _, _, held = _sweep(cut, scaled, blocks, job, completion[job])
+            for _, amount, interval in held:
+                if 0 <= interval < use.size:
+                    use[interval] += amount * factor[job]
+    return completion, value, use

@@ -1,0 +1,1 @@
+"""Methods of ``solve`` for gang."""

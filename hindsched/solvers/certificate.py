@@ -278,6 +278,7 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
     if data["layout"] not in layouts:
         raise InputError("layout", data["layout"], f"must be {' or '.join(layouts)}")
     oracle = build_oracle(instance, formulation, rows=data["layout"])
+    oracle = oracle.on_rows_of_file(data["prices"])
     return VerifiedBound(_prove(oracle, _read_prices(oracle, data), data, claimed), float(claimed))
 
 
@@ -306,7 +307,8 @@ def agrees(oracle: BlockOracle, prices: Floats, bound: float, claimed: float) ->
 
 def oracle_of(certificate: Certificate, instance: Instance) -> BlockOracle:
     """The oracle in the certificate's own layout."""
-    return build_oracle(instance, certificate.formulation, rows=certificate.layout)
+    oracle = build_oracle(instance, certificate.formulation, rows=certificate.layout)
+    return oracle.on_rows(certificate.rows)
 
 
 def _verify_in_any(
@@ -319,8 +321,9 @@ def _verify_in_any(
     unread: InputError | None = None
     unproven: InputError | None = None
     for layout in row_layouts(instance.family):
-        oracle = build_oracle(instance, formulation, rows=layout)
         try:
+            oracle = build_oracle(instance, formulation, rows=layout)
+            oracle = oracle.on_rows_of_file(data["prices"])
             prices = _read_prices(oracle, data)
         except InputError as error:
             unread = unread or error

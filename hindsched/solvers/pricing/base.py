@@ -207,6 +207,14 @@ class BlockOracle(ABC):
         """
         return prices
 
+    def on_rows(self, rows: Rows) -> BlockOracle:
+        """The same oracle on a certificate's rows, in a family whose prices bring rows along."""
+        return self
+
+    def on_rows_of_file(self, prices: Any) -> BlockOracle:
+        """The same oracle on the rows that a file's prices name; `InputError` if they name none."""
+        return self
+
     def coarser(self) -> BlockOracle | None:
         """A layout whose rows are the first of this one's and whose jobs have the same features.
 

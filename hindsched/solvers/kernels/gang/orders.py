@@ -1,71 +1,320 @@
-"""Schedules from an order: every job in turn at its earliest feasible start (one pool)."""
+"""Schedules of one pool from an order, and their improvement by taking jobs out and in again.
+
+Free GPUs are a step function of time: ``room[i]`` from ``time[i]`` to ``time[i + 1]``, the last
+step for ever. Placing jobs in turn at their earliest feasible start gives, over all orders, every
+schedule in which no job could start earlier alone; one of them is optimal for any objective that
+never rewards waiting.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from numba import njit
 
+from hindsched.instances.gang.instance import Ints, Vector
 
-@njit(cache=True)
-def insert_earliest(
-    time: Any, room: Any, size: int, submit: int, duration: int, gpus: int
-) -> tuple[int, int]:
-    """Book a job at its earliest start in a step function of free GPUs; (start, new size)."""
+FAR: Any = np.int64(2**60)
+"""The last step of a timeline begins here: no schedule comes so far."""
+MOST_STEPS = 1 << 14
+"""Exchanges look at no more steps of the timeline than this."""
+
+
+class Jobs(NamedTuple):
+    """What the exchanges know of the jobs.
+
+    Attributes
+    ----------
+    submit, duration, gpus : ndarray of int, shape (jobs,)
+        The jobs.
+    slope : ndarray, shape (jobs,)
+        Cost of a slot until completion.
+    due : ndarray of int, shape (jobs,)
+        Last slot without penalty.
+    penalty : ndarray, shape (jobs,)
+        Cost of a later completion.
+    """
+
+    submit: Ints
+    duration: Ints
+    gpus: Ints
+    slope: Vector
+    due: Ints
+    penalty: Vector
+
+
+@njit(cache=True, nogil=True)
+def step_at(time: Any, size: int, moment: int) -> int:
+    """The step that holds at a moment."""
     low, high = 0, size - 1
     while low < high:
         middle = (low + high + 1) // 2
-        if time[middle] <= submit:
+        if time[middle] <= moment:
             low = middle
         else:
             high = middle - 1
-    first = low
-    start = submit
-    at = first
-    while True:
+    return low
+
+
+@njit(cache=True, nogil=True)
+def split(time: Any, room: Any, size: int, step: int, moment: int) -> tuple[int, int]:
+    """The step that begins at a moment in or after `step`, made if need be; and the new size."""
+    while step + 1 < size and time[step + 1] <= moment:
+        step += 1
+    if time[step] == moment:
+        return step, size
+    for index in range(size - 1, step, -1):
+        time[index + 1] = time[index]
+        room[index + 1] = room[index]
+    time[step + 1] = moment
+    room[step + 1] = room[step]
+    return step + 1, size + 1
+
+
+@njit(cache=True, nogil=True)
+def book(time: Any, room: Any, size: int, step: int, start: int, end: int, gpus: int) -> int:
+    """Take GPUs from `start` (in or after `step`) to `end`; the new size."""
+    first, size = split(time, room, size, step, start)
+    last, size = split(time, room, size, first, end)
+    for index in range(first, last):
+        room[index] -= gpus
+    return size
+
+
+@njit(cache=True, nogil=True)
+def insert(
+    time: Any, room: Any, size: int, earliest: int, duration: int, gpus: int
+) -> tuple[int, int]:
+    """Book a job at its earliest start before the last step; (start, new size), -1 for none."""
+    first = at = step_at(time, size, earliest)
+    start = earliest
+    while at < size - 1:
         if room[at] < gpus:
             at += 1
-            start = time[at]
             first = at
-        elif at + 1 == size or time[at + 1] >= start + duration:
-            break
+            start = time[at]
+        elif time[at + 1] >= start + duration:
+            return start, book(time, room, size, first, start, start + duration, gpus)
         else:
             at += 1
-    end = start + duration
-    # split at start and at end
-    more_start = 1 if time[first] != start else 0
-    more_end = 1 if (at + 1 == size or time[at + 1] != end) else 0
-    shift = more_start + more_end
-    if shift:
-        for index in range(size - 1, at, -1):
-            time[index + shift] = time[index]
-            room[index + shift] = room[index]
-        if more_end:
-            time[at + shift] = end
-            room[at + shift] = room[at]
-        if more_start:
-            for index in range(at, first, -1):
-                time[index + 1] = time[index]
-                room[index + 1] = room[index] - gpus
-            time[first + 1] = start
-            room[first + 1] = room[first] - gpus
-        else:
-            for index in range(first, at + 1):
-                room[index] -= gpus
-    else:
-        for index in range(first, at + 1):
-            room[index] -= gpus
-    return start, size + shift
+    return -1, size
 
 
-@njit(cache=True)
-def serial(
-    order: Any, submit: Any, duration: Any, gpus: Any, room_in_all: int, time: Any, room: Any,
+@njit(cache=True, nogil=True)
+def join_equal(time: Any, room: Any, size: int) -> int:
+    """Join steps of equal room, but not the last; the new size."""
+    kept = 0
+    for index in range(1, size):
+        if room[index] != room[kept] or index == size - 1:
+            kept += 1
+            time[kept] = time[index]
+            room[kept] = room[index]
+    return kept + 1
+
+
+@njit(cache=True, nogil=True)
+def place_in_order(
+    order: Any, submit: Any, duration: Any, gpus: Any, gpus_in_all: int, time: Any, room: Any,
     start: Any,
-) -> None:  # fmt: skip
-    """Start of every job when they are placed in an order."""
-    time[0] = 0
-    room[0] = room_in_all
-    size = 1
+) -> int:  # fmt: skip
+    """Start all jobs in an order, each as early as possible; the size of the timeline.
+
+    `time` and `room` have two entries a job and two more.
+    """
+    time[0], room[0] = 0, gpus_in_all
+    time[1], room[1] = FAR, gpus_in_all
+    size = 2
     for job in order:
-        start[job], size = insert_earliest(time, room, size, submit[job], duration[job], gpus[job])
+        start[job], size = insert(time, room, size, submit[job], duration[job], gpus[job])
+    return size
+
+
+def starts_in_order(order: Ints, jobs: Jobs, gpus_in_all: int) -> Ints:
+    """Starts of all jobs when they are placed in an order, shape (jobs,)."""
+    time, room = np.empty((2, 2 * order.size + 4), dtype=np.int64)
+    start = np.empty(order.size, dtype=np.int64)
+    place_in_order(order, jobs.submit, jobs.duration, jobs.gpus, gpus_in_all, time, room, start)
+    return start
+
+
+@njit(cache=True, nogil=True)
+def cost_of(jobs: Any, job: int, start: int) -> float:
+    """Cost of a job that starts then."""
+    end = start + jobs.duration[job]
+    late = jobs.penalty[job] if end > jobs.due[job] else 0.0
+    return jobs.slope[job] * (end - jobs.submit[job]) + late
+
+
+@njit(cache=True, nogil=True)
+def total_cost(jobs: Any, start: Any) -> float:
+    """Cost of a schedule."""
+    total = 0.0
+    for job in range(start.size):
+        total += cost_of(jobs, job, start[job])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _unit(state: Any) -> float:
+    """A draw from [0, 1): xorshift64*, whose state is one word."""
+    word = state[0]
+    word ^= word >> np.uint64(12)
+    word ^= word << np.uint64(25)
+    word ^= word >> np.uint64(27)
+    state[0] = word
+    return float((word * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(11)) * 2.0**-53
+
+
+@njit(cache=True, nogil=True)
+def _below(state: Any, count: int) -> int:
+    """A draw from 0 .. count - 1."""
+    return int(_unit(state) * count)
+
+
+@njit(cache=True, nogil=True)
+def _choose(state: Any, order: Any, first: int, reach: int, most: int, chosen: Any) -> int:
+    """Draw jobs that start one after another: always the first, others of the next `reach`."""
+    end = min(order.size, first + reach)
+    wanted = min(2 + _below(state, most - 1), end - first)
+    count = 0
+    for index in range(first, end):
+        left = end - index
+        if index == first or _unit(state) * left < wanted - count:
+            chosen[count] = order[index]
+            count += 1
+            if count == wanted:
+                break
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _reorder(state: Any, chosen: Any, count: int) -> None:
+    """Draw an order in which jobs come back: shuffled, one put first, or the first put last."""
+    draw = _unit(state)
+    if draw < 0.4:
+        for index in range(count - 1, 0, -1):
+            other = _below(state, index + 1)
+            chosen[index], chosen[other] = chosen[other], chosen[index]
+    elif draw < 0.7:
+        moved = 1 + _below(state, count - 1)
+        job = chosen[moved]
+        for index in range(moved, 0, -1):
+            chosen[index] = chosen[index - 1]
+        chosen[0] = job
+    else:
+        job = chosen[0]
+        for index in range(count - 1):
+            chosen[index] = chosen[index + 1]
+        chosen[count - 1] = job
+
+
+@njit(cache=True, nogil=True)
+def exchange(
+    start: Any, best_start: Any, jobs: Any, gpus_in_all: int, rounds: int, hot: float,
+    cold: float, state: Any, most: int, reach: int,
+) -> tuple[float, float]:  # fmt: skip
+    """Improve a schedule in place by simulated annealing; its cost and that of the best one.
+
+    Every round takes a few jobs that start close to each other out of the schedule and puts them
+    back, in another order, each as early as possible while all others stay. The result is accepted
+    if it costs no more, or more by chance at a temperature that falls from `hot` to `cold`. Before
+    the first round all jobs are started as early as their order of starts allows, which delays
+    none.
+
+    Parameters
+    ----------
+    start, best_start : ndarray of int, shape (jobs,)
+        A feasible schedule, and the best one so far; both are changed.
+    jobs : Jobs
+        The jobs.
+    gpus_in_all : int
+        GPUs of the pool.
+    rounds : int
+        How many exchanges to try.
+    hot, cold : float
+        Temperatures, in the unit of the cost, above 0.
+    state : ndarray of uint64, shape (1,)
+        State of the draws, not 0; changed.
+    most, reach : int
+        At most so many jobs (at least 2) of so many that start one after another.
+    """
+    count_all = start.size
+    time = np.empty(4 * count_all + 8 * most + 64, dtype=np.int64)
+    room = np.empty_like(time)
+    near_time = np.empty(MOST_STEPS, dtype=np.int64)
+    near_room = np.empty_like(near_time)
+    chosen = np.empty(most + 1, dtype=np.int64)
+    new = np.empty(most + 1, dtype=np.int64)
+    order = np.argsort(start, kind="mergesort")
+    size = place_in_order(
+        order, jobs.submit, jobs.duration, jobs.gpus, gpus_in_all, time, room, start
+    )
+    cost, best = total_cost(jobs, start), total_cost(jobs, best_start)
+    if cost < best:
+        best = cost
+        best_start[:] = start
+    for turn in range(rounds):
+        if turn % (2 * count_all) == 0:
+            order = np.argsort(start, kind="mergesort")
+        count = _choose(state, order, _below(state, count_all), reach, most, chosen)
+        if count < 2:
+            continue
+        begin, end, longest = start[chosen[0]], np.int64(0), np.int64(0)
+        for index in range(count):
+            job = chosen[index]
+            begin = min(begin, start[job])
+            end = max(end, start[job] + jobs.duration[job])
+            longest = max(longest, jobs.duration[job])
+        low = step_at(time, size, max(0, begin - longest))
+        high = min(size, step_at(time, size, end + longest) + 2)
+        steps = high - low
+        if steps + 4 * count + 4 > MOST_STEPS:
+            continue
+        near_time[:steps] = time[low:high]
+        near_room[:steps] = room[low:high]
+        length = steps
+        for index in range(count):
+            job = chosen[index]
+            at = step_at(near_time, length, start[job])
+            until = start[job] + jobs.duration[job]
+            length = book(near_time, near_room, length, at, start[job], until, -jobs.gpus[job])
+        _reorder(state, chosen, count)
+        change, fits = 0.0, True
+        for index in range(count):
+            job = chosen[index]
+            earliest = max(jobs.submit[job], near_time[0])
+            begin, length = insert(
+                near_time, near_room, length, earliest, jobs.duration[job], jobs.gpus[job]
+            )
+            if begin < 0:
+                fits = False
+                break
+            new[index] = begin
+            change += cost_of(jobs, job, begin) - cost_of(jobs, job, start[job])
+        if not fits:
+            continue
+        if change > 0.0:
+            heat = hot * (cold / hot) ** (turn / rounds)
+            if _unit(state) >= np.exp(-change / heat):
+                continue
+        length = join_equal(near_time, near_room, length)
+        shift = length - steps
+        if shift > 0:
+            for index in range(size - 1, high - 1, -1):
+                time[index + shift] = time[index]
+                room[index + shift] = room[index]
+        elif shift < 0:
+            for index in range(high, size):
+                time[index + shift] = time[index]
+                room[index + shift] = room[index]
+        time[low : low + length] = near_time[:length]
+        room[low : low + length] = near_room[:length]
+        size += shift
+        for index in range(count):
+            start[chosen[index]] = new[index]
+        cost += change
+        if cost < best:
+            best = cost
+            best_start[:] = start
+    return cost, best

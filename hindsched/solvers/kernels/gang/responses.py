@@ -63,7 +63,7 @@ def integral(cut: Any, price: Any) -> Any:
 
 
 @njit(cache=True)
-def interval_of(cut: Any, time: int) -> int:
+def interval_of(cut: Any, time: int) -> Any:
     """Interval in which a time lies; -1 before the first cut."""
     return np.searchsorted(cut, time, side="right") - 1
 
@@ -79,7 +79,7 @@ def paid(cut: Any, price: Any, total: Any, interval: int, time: int) -> float:
 
 
 @njit(cache=True)
-def rigid(cut: Any, price: Any, total: Any, blocks: Any, job: int) -> tuple[int, float]:
+def rigid(cut: Any, price: Any, total: Any, blocks: Any, job: int) -> Any:
     """Best start of a job that runs in one piece, -1 for not running, and its value."""
     submit, duration = blocks.submit[job], blocks.duration[job]
     gpus, slope = blocks.gpus[job], blocks.slope[job]

@@ -1,8 +1,8 @@
 """The Lagrangian bound of rigid jobs, smoothed: soft minima over the breaks of the starts.
 
 A job's best response is a minimum over its starts at breaks (see `responses`); in its place stands
-``-mu log sum exp(-value / mu)``, which is smooth in the prices and at most ``mu log(breaks)`` below.
-Its gradient is the expected use of a start drawn with weights ``exp(-value / mu)``: quasi-Newton
+``-mu log sum exp(-value / mu)``, smooth in the prices and at most ``mu log(breaks)`` below. Its
+gradient is the expected use of a start drawn with weights ``exp(-value / mu)``: quasi-Newton
 methods climb it in a few hundred evaluations where subgradients need tens of thousands, and the
 expected starts say in which order jobs run.
 """

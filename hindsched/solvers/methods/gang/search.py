@@ -1,0 +1,134 @@
+"""Good schedules for gang: orders that the prices suggest, then exchanges of neighbouring jobs.
+
+The expected starts of the smoothed bound say in which order jobs run; placed in that order, each
+as early as possible (alpha points: Hall, Schulz, Shmoys & Wein 1997; Goemans et al. 2002), they are
+a good schedule already. From the best one `exchange` anneals: in cycles, each from the best schedule
+so far, of different size and heat.
+
+The search is for jobs in one piece in one pool. Such a schedule is one of the other kinds as well;
+where jobs may pause, the best replayed policy is better. On servers the orders are replayed with
+placement.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hindsched.instances.gang.instance import GangInstance, Ints
+from hindsched.solutions.gang.rows import pool_rows
+from hindsched.solutions.gang.solution import GangSolution
+from hindsched.solvers.kernels.gang.orders import (
+    FAR,
+    Jobs,
+    exchange,
+    starts_in_order,
+    total_cost,
+)
+from hindsched.solvers.kernels.gang.responses import FOREVER
+from hindsched.solvers.pricing.gang.oracle import job_blocks
+from hindsched.solvers.pricing.rows import Vector
+
+ALPHAS = (0.0, 0.5, 1.0)
+"""Which part of a job counts for its place in the order."""
+CYCLES = ((10, 100, 0.3), (4, 100, 1.0), (10, 100, 1.0), (20, 200, 0.3), (6, 50, 0.1))
+"""Most jobs of an exchange, of how many neighbours, and heat relative to the mean cost of a job's
+own duration."""
+COOLING = 0.01
+"""Heat at the end of a cycle over that at its begin."""
+ROUNDS = 2_000
+"""Exchanges between two looks at the clock at first; about `LOOK_SECONDS` later."""
+LOOK_SECONDS = 0.25
+FIRST_CYCLE = 0.4
+"""Share of the time left that a cycle takes."""
+LEAST_CYCLE_SECONDS = 2.0
+
+
+@dataclass
+class Search:
+    """Best schedule of jobs in one piece in one pool.
+
+    Parameters
+    ----------
+    instance : GangInstance
+        The instance.
+    formulation : str
+        Whose objective counts; its kind does not.
+    seed : int
+        Of the draws.
+    """
+
+    instance: GangInstance
+    formulation: str
+    seed: int = 0
+    cost: float = math.inf
+    start: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    orders: int = 0
+    exchanges: int = 0
+
+    def __post_init__(self) -> None:
+        blocks = job_blocks(self.instance, self.formulation)
+        due = np.where(blocks.latest == FOREVER, FAR, blocks.latest)
+        penalty = np.where(np.isfinite(blocks.skip), blocks.skip, 0.0)
+        gpus = self.instance.job_gpus
+        self.jobs = Jobs(blocks.submit, blocks.duration, gpus, blocks.slope, due, penalty)
+        mean = np.where(blocks.slope > 0, blocks.slope * blocks.duration, penalty)
+        self.scale = max(float(mean.mean()) if mean.size else 0.0, 1e-12)
+        self.state = np.array([2 * self.seed + 88172645463325252], dtype=np.uint64)
+
+    def try_order(self, order: Ints) -> bool:
+        """Place all jobs in an order; says whether that is the best so far."""
+        start = starts_in_order(order, self.jobs, self.instance.total_gpus)
+        self.orders += 1
+        return self.try_starts(start)
+
+    def try_starts(self, start: Ints) -> bool:
+        """Take over a feasible schedule if it is the best so far; says whether."""
+        cost = total_cost(self.jobs, start)
+        if cost >= self.cost:
+            return False
+        self.cost, self.start = cost, start.copy()
+        return True
+
+    def try_expected(self, expected: Vector) -> None:
+        """Try the orders that expected starts suggest."""
+        for alpha in ALPHAS:
+            self.try_order(np.argsort(expected + alpha * self.jobs.duration, kind="stable"))
+
+    def anneal(self, until: float, on_better: Callable[[float], None] | None = None) -> None:
+        """Exchange neighbouring jobs until `time.monotonic` is `until`."""
+        if self.start.size < 2:
+            return
+        number = 0
+        while (left := until - time.monotonic()) > 0:
+            most, reach, heat = CYCLES[number % len(CYCLES)]
+            seconds = max(min(left, LEAST_CYCLE_SECONDS), FIRST_CYCLE * left)
+            self._cycle(most, reach, heat * self.scale, time.monotonic() + seconds)
+            number += 1
+            if on_better is not None:
+                on_better(self.cost)
+
+    def _cycle(self, most: int, reach: int, hot: float, until: float) -> None:
+        begin, rounds = time.monotonic(), ROUNDS
+        start, best = self.start.copy(), self.start.copy()
+        room = self.instance.total_gpus
+        while (now := time.monotonic()) < until:
+            heat = hot * COOLING ** ((now - begin) / (until - begin))
+            exchange(
+                start, best, self.jobs, room, rounds, heat, 0.95 * heat, self.state, most, reach
+            )
+            self.exchanges += rounds
+            spent = time.monotonic() - now
+            rounds = int(np.clip(rounds * LOOK_SECONDS / max(spent, 1e-6), 100, 4 * rounds))
+        self.try_starts(best)
+
+    def solution(self, formulation: str | None = None) -> GangSolution:
+        """The best schedule, judged by a formulation."""
+        instance, jobs = self.instance, self.jobs
+        end = self.start + jobs.duration
+        rows = pool_rows(np.arange(self.start.size), self.start, end, jobs.gpus)
+        return GangSolution(instance, rows, formulation or self.formulation)

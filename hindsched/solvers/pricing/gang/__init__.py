@@ -1,0 +1,1 @@
+"""Pricing oracles of gang."""

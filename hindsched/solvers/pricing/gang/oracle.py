@@ -1,0 +1,202 @@
+"""Pricing oracle of gang: best responses of jobs to a price per GPU-second over time.
+
+The bound is ``sum_j best_j - GPUs x integral of the prices``; what a job's best response is depends
+on the formulation's kind (`responses`). The time after the last interval is free and without end,
+so no horizon is cut. Servers' bounds are those of one pool: a relaxation.
+
+For the makespan the bound needs no prices: see `makespan_bound`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance
+from hindsched.instances.gang.instance import GangInstance, Ints, split_formulation
+from hindsched.solutions.base import Assignment, Solution
+from hindsched.solutions.gang.solution import GangSolution
+from hindsched.solvers.kernels.gang.responses import (
+    FOREVER,
+    Blocks,
+    interval_of,
+    pausing_responses,
+    rigid_responses,
+)
+from hindsched.solvers.pricing.base import RELATIVE_ROUNDING, BlockOracle, Response
+from hindsched.solvers.pricing.gang.intervals import IntervalRows, cuts_of
+from hindsched.solvers.pricing.gang.makespan import makespan_bound
+from hindsched.solvers.pricing.rows import Rows, Vector
+
+ORACLE_ROWS = ("intervals",)
+MOST_INTERVALS = 256
+"""Intervals of the default rows; engines choose their own."""
+
+
+class GangOracle(BlockOracle):
+    """Best responses of jobs to prices over intervals.
+
+    Parameters
+    ----------
+    instance : GangInstance
+        The instance.
+    formulation : str
+        Kind and objective.
+    cut : ndarray of int, shape (intervals + 1,), optional
+        Ends of the intervals in slots, rising from 0; by default of equal length.
+    """
+
+    sense: ClassVar[Literal["max", "min"]] = "min"
+    instance: GangInstance
+    rows: IntervalRows
+
+    def __init__(self, instance: GangInstance, formulation: str, cut: Ints | None = None) -> None:
+        self.instance = instance
+        self.formulation = formulation
+        self.layout = ORACLE_ROWS[0]
+        self.kind, self.goal = split_formulation(formulation)
+        if cut is None:
+            end = int(instance.submits.max(initial=0)) + int(instance.durations.sum()) + 1
+            cut = np.unique(np.linspace(0, end, MOST_INTERVALS + 1).astype(np.int64))
+        self.cut = cut if self.goal != "makespan" else np.zeros(1, dtype=np.int64)
+        self.rows = IntervalRows(instance, self.cut)
+
+    def on_rows(self, rows: Rows) -> GangOracle:
+        """The same oracle on other intervals."""
+        assert isinstance(rows, IntervalRows)
+        return GangOracle(self.instance, self.formulation, rows.cut)
+
+    def on_rows_of_file(self, prices: Any) -> GangOracle:
+        """The same oracle on the intervals that a file's prices name."""
+        cut = cuts_of(prices)
+        if self.goal == "makespan" and cut.size > 1:
+            raise InputError("prices.gpus", prices["gpus"], "must be empty for the makespan")
+        return GangOracle(self.instance, self.formulation, cut)
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The jobs' blocks in slots, costs in the objective's unit."""
+        return job_blocks(self.instance, self.formulation)
+
+    @cached_property
+    def factor(self) -> Vector:
+        """GPU-slots of a unit of a pausing job's work, shape (jobs,)."""
+        gpus = self.instance.job_gpus
+        return (gpus if self.kind == "preemptive" else np.ones_like(gpus)).astype(float)
+
+    def all_responses(self, prices: Vector, blocks: Blocks, factor: Vector) -> Any:
+        """Starts or completions, values, and GPU-seconds by interval, of all blocks given."""
+        seconds = float(self.instance.slot_seconds)
+        per_slot = np.asarray(prices, dtype=float) * seconds
+        if self.kind == "non-preemptive":
+            time, value, use = rigid_responses(self.cut, per_slot, blocks)
+        else:
+            time, value, use = pausing_responses(self.cut, per_slot, blocks, factor)
+        return time, value, use * seconds
+
+    def block_values(self, prices: Vector) -> tuple[Vector, Vector]:
+        """Values of all jobs and the GPU-seconds that they use by interval."""
+        if self.goal == "makespan":
+            return np.zeros(self.num_blocks), np.zeros(0)
+        _, value, use = self.all_responses(prices, self.blocks, self.factor)
+        return value, use
+
+    def best_response(
+        self, block: int, prices: Vector, residual: Vector | None = None
+    ) -> Response | None:
+        """Best schedule of one job; `plan` is its start (pausing kinds: its completion)."""
+        if residual is not None:
+            raise TypeError("an interval's residual capacity says nothing of its slots")
+        one = Blocks._make(column[block : block + 1] for column in self.blocks)
+        time, value, use = self.all_responses(prices, one, self.factor[block : block + 1])
+        rows = np.flatnonzero(use)
+        own = float(value[0] - prices[rows] @ use[rows])
+        plan = int(time[0]) if time[0] >= 0 else None
+        return Response(float(value[0]), own, rows, use[rows], plan)
+
+    def bound(self, prices: Vector) -> float:
+        """Bound at `prices`, rounded outward by what its sums may have cancelled."""
+        if self.goal == "makespan":
+            return makespan_bound(self.instance, self.kind)
+        return super().bound(prices)
+
+    def round_outward(self, terms: Sequence[float]) -> float:
+        """Sum exactly; a running integral of prices is wrong by its size at most."""
+        down = super().round_outward(terms)
+        paid = -sum(term for term in terms[: self.rows.size])  # GPUs x integral of the prices
+        width = self.instance.most_gpus if self.kind == "elastic" else self.instance.job_gpus
+        share = width / self.instance.total_gpus
+        steps = 4.0 * (self.rows.size + 4) * np.finfo(float).eps
+        return down - steps * paid * float(share.sum()) * (1 + RELATIVE_ROUNDING)
+
+    def use_of(self, solution: Solution) -> list[Response | None]:
+        """GPU-seconds that a solution holds by interval, job by job."""
+        assert isinstance(solution, GangSolution)
+        rows, seconds = solution.rows, float(self.instance.slot_seconds)
+        held: list[list[tuple[int, float]]] = [[] for _ in self.instance.jobs]
+        columns = (rows.job.tolist(), rows.start.tolist(), rows.end.tolist(), rows.gpus.tolist())
+        for job, start, end, gpus in zip(*columns, strict=True):
+            first = max(0, int(interval_of(self.cut, start)))
+            for k in range(first, self.rows.size):
+                low, high = max(start, int(self.cut[k])), min(end, int(self.cut[k + 1]))
+                if low >= high:
+                    break
+                held[job].append((k, gpus * (high - low) * seconds))
+        costs = job_costs(solution)
+        found: list[Response | None] = []
+        for cost, pairs in zip(costs, held, strict=True):
+            at = np.array([pair[0] for pair in pairs], dtype=np.int64)
+            amounts = np.array([pair[1] for pair in pairs])
+            found.append(Response(cost, cost, at, amounts, 0))
+        return found
+
+    def assignments(self, block: int, response: Response) -> list[Assignment]:
+        """Rows of a job that runs in one piece in one pool."""
+        if self.kind != "non-preemptive" or self.instance.is_consolidated:
+            return super().assignments(block, response)
+        job, start = self.instance.jobs[block], int(response.plan)
+        end = start + int(self.instance.durations[block])
+        return [{"from": start + 1, "to": end, "gpus": job.gpus}]
+
+
+def job_blocks(instance: GangInstance, formulation: str) -> Blocks:
+    """The jobs' blocks: work, width and cost over time by the formulation."""
+    kind, goal = split_formulation(formulation)
+    jobs = len(instance.jobs)
+    gpus = instance.job_gpus
+    most = instance.most_gpus
+    if kind == "preemptive":
+        gpus = most = np.ones_like(gpus)
+    slope = instance.weights * float(instance.slot_seconds)
+    latest = np.full(jobs, FOREVER)
+    skip = np.full(jobs, np.inf)
+    if goal == "deadlines":
+        due = instance.deadlines >= 0
+        latest = np.where(due, instance.deadlines, latest)
+        skip = np.where(due, instance.weights, 0.0)
+        slope = np.zeros(jobs)
+    return Blocks(instance.submits, instance.durations, gpus, most, slope, latest, skip)
+
+
+def job_costs(solution: GangSolution) -> list[float]:
+    """What each job of a feasible solution costs in its objective (the makespan: nothing)."""
+    instance, ends = solution.instance, solution.completions
+    if solution.goal == "deadlines":
+        missed = (instance.deadlines >= 0) & (ends > instance.deadlines)
+        return (missed * instance.weights).tolist()
+    if solution.goal == "makespan":
+        return [0.0] * len(instance.jobs)
+    spans = ends - instance.submits
+    return (spans * instance.weights * float(instance.slot_seconds)).tolist()
+
+
+def build(instance: Instance, formulation: str, rows: str | None = None) -> GangOracle:
+    """Build the oracle; there is one layout, whose intervals prices bring along."""
+    assert isinstance(instance, GangInstance)
+    if rows not in (None, *ORACLE_ROWS):
+        raise InputError("rows", rows, f"must be one of {', '.join(ORACLE_ROWS)}")
+    return GangOracle(instance, formulation)

@@ -13,9 +13,9 @@ the oracle's own value.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -23,6 +23,7 @@ from scipy.optimize import minimize
 from hindsched.instances.gang.instance import GangInstance, Ints
 from hindsched.solvers.kernels.gang.fluid import fluid_prices
 from hindsched.solvers.kernels.gang.smoothing import soft_responses
+from hindsched.solvers.methods.gang.clock import Clock
 from hindsched.solvers.pricing.gang.oracle import GangOracle
 from hindsched.solvers.pricing.rows import Vector
 
@@ -58,26 +59,21 @@ class Climb:
         The oracle on the present intervals.
     prices : ndarray, shape (intervals,)
         Present prices per GPU-second.
-    until : float
-        `time.monotonic` at which to stop.
+    clock : Clock
+        Says when to stop.
     on_better : callable, optional
         Called with (bound, expected starts) after each stage.
     """
 
     oracle: GangOracle
     prices: Vector
-    until: float = math.inf
+    clock: Clock
     on_better: Callable[[float, Vector], None] | None = None
     best: float = -math.inf
     best_prices: Vector = field(default_factory=lambda: np.zeros(0))
     best_cut: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
     expected: Vector = field(default_factory=lambda: np.zeros(0))
     evaluations: int = 0
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the time is over."""
-        return time.monotonic() >= self.until
 
     @property
     def scale(self) -> float:
@@ -102,7 +98,7 @@ class Climb:
         mu = share * scale
 
         def negative(point: Vector) -> tuple[float, Vector]:
-            if self.is_over:
+            if self.clock.is_over:
                 raise OutOfTimeError
             prices = np.maximum(point, 0.0) / length
             soft, hard, use, expected = soft_responses(
@@ -116,7 +112,7 @@ class Climb:
 
         limits = {"maxiter": iterations, "maxcor": MEMORY, "ftol": 1e-10, "gtol": 1e-9}
         try:
-            found = minimize(
+            found: Any = minimize(  # type: ignore[call-overload]
                 negative,
                 self.prices * length,
                 jac=True,
@@ -164,7 +160,7 @@ class Climb:
         room, step, idle = float(oracle.instance.total_gpus), STEP, 0
         prices, momentum = self.prices, np.zeros(length.size)
         restart = True
-        while not self.is_over and step > 1e-4:
+        while not self.clock.is_over and step > 1e-4:
             value, use = oracle.block_values(prices)
             self.evaluations += 1
             bound = math.fsum(value.tolist()) - float(prices @ oracle.rows.capacity)
@@ -227,7 +223,7 @@ def climb_prices(
     formulation: str,
     end: int,
     target: float,
-    until: float = math.inf,
+    clock: Clock,
     on_better: Callable[[float, Vector], None] | None = None,
 ) -> Climb:
     """Find good prices.
@@ -242,19 +238,19 @@ def climb_prices(
         Slot by which a known schedule is complete.
     target : float
         Objective of a known schedule.
-    until : float
-        `time.monotonic` at which to stop.
+    clock : Clock
+        Says when to stop.
     on_better : callable, optional
         Called with (bound, expected starts) after each stage of jobs in one piece.
     """
     oracle = GangOracle(instance, formulation, first_cut(instance, end))
-    climb = Climb(oracle, start_prices(oracle), until, on_better)
+    climb = Climb(oracle, start_prices(oracle), clock, on_better)
     climb.note(_value(oracle, climb.prices), oracle.cut, climb.prices)
     if oracle.kind == "non-preemptive":
         for share in COARSE_STAGES:
             climb.smooth(share)
         for share in FINE_STAGES:
-            if climb.is_over:
+            if clock.is_over:
                 return climb
             climb.halve(share)
             climb.smooth(share)

@@ -2,8 +2,8 @@
 
 The expected starts of the smoothed bound say in which order jobs run; placed in that order, each
 as early as possible (alpha points: Hall, Schulz, Shmoys & Wein 1997; Goemans et al. 2002), they are
-a good schedule already. From the best one `exchange` anneals: in cycles, each from the best schedule
-so far, of different size and heat.
+a good schedule already. From the best one `exchange` anneals: in cycles of different size and heat,
+each from the best schedule so far.
 
 The search is for jobs in one piece in one pool. Such a schedule is one of the other kinds as well;
 where jobs may pause, the best replayed policy is better. On servers the orders are replayed with
@@ -30,6 +30,7 @@ from hindsched.solvers.kernels.gang.orders import (
     total_cost,
 )
 from hindsched.solvers.kernels.gang.responses import FOREVER
+from hindsched.solvers.methods.gang.clock import Clock
 from hindsched.solvers.pricing.gang.oracle import job_blocks
 from hindsched.solvers.pricing.rows import Vector
 
@@ -99,25 +100,27 @@ class Search:
         for alpha in ALPHAS:
             self.try_order(np.argsort(expected + alpha * self.jobs.duration, kind="stable"))
 
-    def anneal(self, until: float, on_better: Callable[[float], None] | None = None) -> None:
-        """Exchange neighbouring jobs until `time.monotonic` is `until`."""
+    def anneal(self, clock: Clock, on_cycle: Callable[[float], None] | None = None) -> None:
+        """Exchange neighbouring jobs until the clock stops; `on_cycle` gets the best cost."""
         if self.start.size < 2:
             return
         number = 0
-        while (left := until - time.monotonic()) > 0:
+        while not clock.is_over:
             most, reach, heat = CYCLES[number % len(CYCLES)]
+            left = clock.seconds_left
             seconds = max(min(left, LEAST_CYCLE_SECONDS), FIRST_CYCLE * left)
-            self._cycle(most, reach, heat * self.scale, time.monotonic() + seconds)
+            self._cycle(most, reach, heat * self.scale, clock.first(seconds))
             number += 1
-            if on_better is not None:
-                on_better(self.cost)
+            if on_cycle is not None:
+                on_cycle(self.cost)
 
-    def _cycle(self, most: int, reach: int, hot: float, until: float) -> None:
-        begin, rounds = time.monotonic(), ROUNDS
+    def _cycle(self, most: int, reach: int, hot: float, clock: Clock) -> None:
+        rounds = ROUNDS
         start, best = self.start.copy(), self.start.copy()
         room = self.instance.total_gpus
-        while (now := time.monotonic()) < until:
-            heat = hot * COOLING ** ((now - begin) / (until - begin))
+        while not clock.is_over:
+            now = time.monotonic()
+            heat = hot * COOLING**clock.share_gone
             exchange(
                 start, best, self.jobs, room, rounds, heat, 0.95 * heat, self.state, most, reach
             )

@@ -1,0 +1,212 @@
+"""Methods of ``solve`` for gang.
+
+``auto``
+    Replayed policies, prices (`climb_prices`) whose expected starts suggest orders, and the search
+    for the rest of the time: a certified interval for any size.
+``bound``
+    Prices only.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from threading import Event
+
+import numpy as np
+
+from hindsched.instances.base import Instance
+from hindsched.instances.gang.instance import GangInstance, split_formulation
+from hindsched.solutions.gang.solution import GangSolution
+from hindsched.solvers.answer import Progress
+from hindsched.solvers.certificate import Certificate, certify
+from hindsched.solvers.interrupt import catch_interrupt
+from hindsched.solvers.methods.base import Method
+from hindsched.solvers.methods.gang.clock import Clock
+from hindsched.solvers.methods.gang.incumbents import in_order, incumbents
+from hindsched.solvers.methods.gang.prices import climb_prices
+from hindsched.solvers.methods.gang.search import Search
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.gang.oracle import GangOracle
+from hindsched.solvers.pricing.rows import Vector
+from hindsched.solvers.program import within_gap
+from hindsched.solvers.result import Result
+from hindsched.solvers.status import Status, StoppedBy
+
+DEFAULT_SECONDS = 60.0
+"""Time limit when the options give none."""
+BOUND_SHARE = 0.4
+"""Share of the time for the prices of jobs in one piece; the search has the rest."""
+SWAPS = 0.05
+"""Share of the jobs that move when an order is perturbed."""
+
+
+@dataclass
+class GangSolve:
+    """One run: the best schedule and the best prices so far.
+
+    Parameters
+    ----------
+    instance : GangInstance
+        The instance.
+    formulation : str
+        Kind and objective.
+    options : SolveOptions
+        Time limit, gap and seed.
+    on_progress : callable, optional
+        Told of bound and objective.
+    stop : Event
+        Set by Ctrl-C.
+    """
+
+    instance: GangInstance
+    formulation: str
+    options: SolveOptions
+    on_progress: Progress | None
+    stop: Event
+    best: GangSolution | None = None
+    objective: float = math.inf
+    certificate: Certificate | None = None
+    details: dict[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.kind, self.goal = split_formulation(self.formulation)
+        limit = self.options.time_limit
+        self.clock = Clock(DEFAULT_SECONDS if limit is None else limit, self.stop)
+
+    def offer(self, solution: GangSolution) -> None:
+        """Keep a feasible schedule if it is the best so far."""
+        value = solution.objective()
+        if value < self.objective:
+            self.best, self.objective = solution, value
+            self.tell("schedule")
+
+    def tell(self, message: str) -> None:
+        """Report progress."""
+        if self.on_progress is not None:
+            bound = None if self.certificate is None else self.certificate.bound
+            found = self.objective if self.best is not None else None
+            self.on_progress(bound, found, self.clock.gone, message)
+
+    def begin(self) -> None:
+        """Replay policies; there is a schedule afterwards whatever the time limit."""
+        for solution in incumbents(self.instance, self.formulation):
+            self.offer(solution)
+            if self.clock.is_over:
+                return
+
+    def prove(self, clock: Clock, search: Search | None = None) -> None:
+        """Find prices; their expected starts go to the search."""
+        oracle = GangOracle(self.instance, self.formulation)
+        if self.goal == "makespan":
+            self.certificate = certify(oracle, np.zeros(0))
+            return
+        assert self.best is not None
+        end = int(self.best.completions.max())
+
+        def suggest(_: float, expected: Vector) -> None:
+            if search is not None:
+                search.try_expected(expected)
+
+        climb = climb_prices(
+            self.instance, self.formulation, end, self.objective, clock, on_better=suggest
+        )
+        self.certificate = certify(*climb.result())
+        self.details["evaluations"] = climb.evaluations
+        self.details["intervals"] = self.certificate.rows.size
+        self.tell("prices")
+
+    def search(self) -> None:
+        """Improve the schedule for the rest of the time."""
+        in_one_piece = self.kind == "non-preemptive" and self.goal != "makespan"
+        if not in_one_piece or self.instance.is_consolidated:
+            self.prove(self.clock.first(BOUND_SHARE * self.clock.seconds_left))
+            if not self.is_closed:
+                self._perturb()
+            return
+        search = Search(self.instance, self.formulation, self.options.seed)
+        assert self.best is not None
+        search.try_starts(self.best.starts)
+        self.prove(self.clock.first(BOUND_SHARE * self.clock.seconds_left), search)
+        self.offer(search.solution())
+
+        def show(cost: float) -> None:
+            self.offer(search.solution())
+            if self.is_closed:
+                self.stop.set()
+
+        if not self.is_closed:
+            search.anneal(self.clock, show)
+        self.offer(search.solution())
+        self.details["orders"] = search.orders
+        self.details["exchanges"] = search.exchanges
+
+    def _perturb(self) -> None:
+        """Start jobs by perturbed orders of the best schedule while there is time."""
+        assert self.best is not None
+        jobs = len(self.instance.jobs)
+        generator = np.random.Generator(np.random.PCG64(self.options.seed))
+        tries = 0
+        while not self.clock.is_over and not self.is_closed:
+            place = np.argsort(np.argsort(self.best.starts, kind="stable")).astype(float)
+            moved = generator.random(jobs) < max(SWAPS, 2 / jobs)
+            place[moved] += generator.normal(scale=max(2.0, 0.05 * jobs), size=int(moved.sum()))
+            self.offer(in_order(self.instance, place, self.formulation))
+            tries += 1
+        self.details["perturbed"] = tries
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether schedule and bound meet."""
+        if self.certificate is None or self.best is None:
+            return False
+        return within_gap(self.objective, self.certificate.bound, self.options.gap)
+
+    def result(self, method: str) -> Result:
+        """What was found."""
+        if self.is_closed:
+            stopped = StoppedBy.GAP
+        elif self.stop.is_set():
+            stopped = StoppedBy.INTERRUPTED
+        else:
+            stopped = StoppedBy.TIME_LIMIT if self.clock.is_over else StoppedBy.CONVERGED
+        return Result(
+            instance=self.instance,
+            formulation=self.formulation,
+            method=method,
+            status=Status.NO_SOLUTION if self.best is None else Status.FEASIBLE,
+            stopped_by=stopped,
+            solution=self.best,
+            bound=None if self.certificate is None else self.certificate.bound,
+            certificate=self.certificate,
+            backend="prices and exchanges",
+            details=self.details,
+        )
+
+
+def auto(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """Close the gap from both sides: replayed policies, prices, search."""
+    assert isinstance(instance, GangInstance)
+    with catch_interrupt() as stop:
+        run = GangSolve(instance, formulation, options, on_progress, stop)
+        run.begin()
+        run.search()
+        return run.result("prices+search")
+
+
+def bound(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """Certified bound by prices; no solution."""
+    assert isinstance(instance, GangInstance)
+    with catch_interrupt() as stop:
+        run = GangSolve(instance, formulation, options, on_progress, stop)
+        run.begin()
+        run.prove(run.clock)
+        run.best = None
+        return run.result("bound")
+
+
+METHODS: dict[str, Method] = {"auto": auto, "bound": bound}

@@ -1,0 +1,191 @@
+"""Whole traces replayed by compiled policies: what a scheduler in use would have done, exactly.
+
+A replay is event by event and learns of jobs in order of submission; it decides what the online
+algorithm of the same name decides through the simulator, without the simulator's bookkeeping.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hindsched.errors import InputError
+from hindsched.instances.gang.instance import KINDS, GangInstance, Ints, Vector
+from hindsched.solutions.gang.rows import GangRows, pool_rows
+from hindsched.solutions.gang.solution import GangSolution
+from hindsched.solvers.kernels.gang.placing import Cluster, cluster_sizes
+from hindsched.solvers.kernels.gang.preemption import (
+    LEAST_ATTAINED,
+    SHORTEST_REMAINING,
+    run_ranks,
+)
+from hindsched.solvers.kernels.gang.queueing import BACKFILLING, BLOCKING, SKIPPING, run_queue
+from hindsched.solvers.kernels.gang.reservations import run_conservative
+
+THRESHOLD_GPU_SECONDS = 3600.0
+"""Attained service at which `las` takes a job out of its first queue."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A scheduler in use.
+
+    Parameters
+    ----------
+    key : callable
+        ``key(duration, gpus, weight)``: order in the queue, smaller first; equal keys by
+        submission.
+    way : int
+        How the queue is gone through, or how jobs are ranked.
+    clairvoyant : bool
+        Whether it knows durations.
+    preemptive : bool
+        Whether it pauses jobs.
+    settings : dict
+        Names and defaults of its settings.
+    """
+
+    key: Callable[[Ints, Ints, Vector], Vector]
+    way: int
+    clairvoyant: bool
+    preemptive: bool = False
+    settings: tuple[tuple[str, float], ...] = ()
+
+
+def _by_submission(duration: Ints, gpus: Ints, weight: Vector) -> Vector:
+    return np.zeros(gpus.size)
+
+
+def _by_duration(duration: Ints, gpus: Ints, weight: Vector) -> Vector:
+    return duration.astype(float)
+
+
+def _by_area(duration: Ints, gpus: Ints, weight: Vector) -> Vector:
+    return (duration * gpus).astype(float)
+
+
+def _by_smith(duration: Ints, gpus: Ints, weight: Vector) -> Vector:
+    return duration * gpus / weight
+
+
+CONSERVATIVE = -1
+ESTIMATES = (("estimates", 1.0),)
+POLICIES: dict[str, Policy] = {
+    "fifo": Policy(_by_submission, BLOCKING, clairvoyant=False),
+    "fifo-skip": Policy(_by_submission, SKIPPING, clairvoyant=False),
+    "sjf": Policy(_by_duration, SKIPPING, clairvoyant=True),
+    "smallest-first": Policy(_by_area, SKIPPING, clairvoyant=True),
+    "wspt": Policy(_by_smith, SKIPPING, clairvoyant=True),
+    "easy": Policy(_by_submission, BACKFILLING, clairvoyant=True, settings=ESTIMATES),
+    "conservative": Policy(_by_submission, CONSERVATIVE, clairvoyant=True, settings=ESTIMATES),
+    "srtf": Policy(_by_duration, SHORTEST_REMAINING, clairvoyant=True, preemptive=True),
+    "las": Policy(
+        _by_submission,
+        LEAST_ATTAINED,
+        clairvoyant=False,
+        preemptive=True,
+        settings=(("threshold_gpu_seconds", THRESHOLD_GPU_SECONDS),),
+    ),
+}
+
+
+def replay(
+    instance: GangInstance, policy: str, formulation: str | None = None, **settings: float
+) -> GangSolution:
+    """Replay all jobs of an instance by a policy.
+
+    Parameters
+    ----------
+    instance : GangInstance
+        The jobs; equal submissions are in the file's order.
+    policy : str
+        One of `POLICIES`.
+    formulation : str, optional
+        By which the schedule is judged; by default the strictest kind that allows it.
+    **settings
+        ``estimates`` (factor of at least 1 on the durations that ``easy`` and ``conservative``
+        expect), ``threshold_gpu_seconds`` (of ``las``).
+
+    Raises
+    ------
+    InputError
+        For an unknown policy or setting.
+    """
+    chosen = policy_of(policy)
+    values = policy_settings(policy, settings)
+    order = np.argsort(instance.submits, kind="stable")
+    submit, duration, gpus = (
+        column[order] for column in (instance.submits, instance.durations, instance.job_gpus)
+    )
+    sizes = cluster_sizes(instance)
+    if formulation is None:
+        formulation = KINDS[1] if chosen.preemptive else KINDS[0]
+    if chosen.preemptive:
+        threshold = threshold_slots(instance, values.get("threshold_gpu_seconds", 0.0))
+        history = run_ranks(sizes, submit, duration, gpus, chosen.way, threshold)
+        job, start, end = history.rows.T
+        rows = pool_rows(order[job], start, end, gpus[job])
+        if instance.is_consolidated:
+            row, server, held = history.places.T
+            rows = GangRows(rows.job, rows.start, rows.end, rows.gpus, row, server, held)
+        return GangSolution(instance, rows, formulation)
+    expected = expected_slots(duration, values.get("estimates", 1.0))
+    if chosen.way == CONSERVATIVE:
+        start, cluster = run_conservative(sizes, submit, duration, gpus, expected)
+    else:
+        key = chosen.key(duration, gpus, instance.weights[order])
+        start, cluster = run_queue(sizes, submit, duration, gpus, key, expected, chosen.way)
+    rows = started_rows(instance, order, start, cluster)
+    return GangSolution(instance, rows, formulation)
+
+
+def started_rows(instance: GangInstance, order: Ints, start: Ints, cluster: Cluster) -> GangRows:
+    """Rows of jobs that run in one piece from `start` on; `order` is where each job stands."""
+    end = start + instance.durations[order]
+    rows = pool_rows(order, start, end, instance.job_gpus[order])
+    if not instance.is_consolidated:
+        return rows
+    row = np.repeat(np.arange(order.size), cluster.number)
+    first = np.cumsum(cluster.number) - cluster.number
+    at = cluster.offset[row] + np.arange(row.size) - first[row]
+    places = (row, cluster.server[at], cluster.held[at])
+    return GangRows(rows.job, rows.start, rows.end, rows.gpus, *places)
+
+
+def policy_of(name: str) -> Policy:
+    """The policy of a name; `InputError` for an unknown one."""
+    if name not in POLICIES:
+        raise InputError("policy", name, f"must be one of {', '.join(POLICIES)}")
+    return POLICIES[name]
+
+
+def policy_settings(name: str, settings: dict[str, Any]) -> dict[str, float]:
+    """A policy's settings with its defaults; `InputError` for an unknown or impossible one."""
+    known = dict(POLICIES[name].settings)
+    for key, value in settings.items():
+        if key not in known:
+            allowed = ", ".join(known) or "none"
+            raise InputError(f"set.{key}", value, f"{name} has the settings: {allowed}")
+        least = 1.0 if key == "estimates" else 0.0
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
+            raise InputError(f"set.{key}", value, f"must be a number of at least {least:g}")
+        if not value <= 1e12:
+            raise InputError(f"set.{key}", value, "must be at most 1e12")
+        known[key] = float(value)
+    return known
+
+
+def expected_slots(duration: Ints, factor: float) -> Ints:
+    """Durations that a policy expects: times a factor, rounded up to slots."""
+    if factor == 1.0:
+        return duration
+    return np.ceil(duration * factor).astype(np.int64)
+
+
+def threshold_slots(instance: GangInstance, gpu_seconds: float) -> int:
+    """A threshold of attained service in whole GPU-slots."""
+    return math.ceil(gpu_seconds / instance.slot_seconds)

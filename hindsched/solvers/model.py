@@ -36,8 +36,9 @@ from hindsched.solvers.changes import what_changed
 from hindsched.solvers.numbers import Numbers
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle, build_oracle, row_layouts
-from hindsched.solvers.program import PersistentProgram, ProgramResult, solve_program
+from hindsched.solvers.program import ProgramResult, solve_program
 from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.subproblem import HotSubproblem
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -318,8 +319,7 @@ class SubproblemModel(_Held[Subproblem]):
 
     def __init__(self, program: Subproblem) -> None:
         super().__init__(program)
-        self._hot: PersistentProgram | None = None
-        self._options: SolveOptions | None = None
+        self._hot = HotSubproblem(program)
 
     def set(self, prices: Prices, room: Prices | None = None) -> None:
         """Set prices and what is left of the capacities, by row set of the family's oracle."""
@@ -330,7 +330,9 @@ class SubproblemModel(_Held[Subproblem]):
     ) -> ModelResult:
         """Solve at the present prices; `ModelResult.solution` has the job's schedule alone."""
         chosen = SolveOptions.of(**{"gap": 1e-9, **_as_mapping(options), **option_keywords})
-        result = solve_declared(self.program, chosen)
+        if chosen != self._hot.options:
+            self._hot = HotSubproblem(self.program, chosen)
+        result = _with_point(self.program, self._hot.solve())
         solution = self.program.extract() if result.program.has_point else None
         return replace(result, solution=solution)
 
@@ -481,6 +483,11 @@ def solve_declared(
     found = solve_program(
         program.model, options, start=start, want_duals=want_duals, on_progress=on_progress
     )
+    return _with_point(program, found)
+
+
+def _with_point(program: Declared, found: ProgramResult) -> ModelResult:
+    """Keep the point apart from the Pyomo model, which the next solve changes."""
     point: dict[int, float] = {}
     if found.has_point:
         for variable in program.model.component_data_objects(pyo.Var):

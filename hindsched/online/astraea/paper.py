@@ -29,6 +29,7 @@ from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes
 from hindsched.instances.modes import Modes
 from hindsched.models.astraea import offline as models
+from hindsched.models.astraea.subproblem import AstraeaSubproblem
 from hindsched.online.engines.batching import Admission, ExponentialLedger, GeometricBatches, Offer
 from hindsched.online.engines.primal_dual import Engine
 from hindsched.online.protocol import Environment
@@ -36,9 +37,8 @@ from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import write_row
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.kernels.astraea.shared_window import best_offer, spread_workers
-from hindsched.solvers.program import solve_program
 from hindsched.solvers.status import Status
-from hindsched.solvers.subproblem import EXACT
+from hindsched.solvers.subproblem import HotSubproblem
 
 Origin = Literal["round", "arrival", "absolute"]
 MOST_ROUNDS = 10_000
@@ -171,16 +171,31 @@ class TenantRound:
 
 
 class ModelRound(TenantRound):
-    """A round in which schedules are found by subproblem (9) as an integer program."""
+    """A round in which schedules are found by subproblem (9) as an integer program.
+
+    A job that is offered to again in the round, from all tenants' quotas, keeps its program.
+    """
+
+    def __init__(self, instance: AstraeaInstance, slots: int, bases: tuple[Floats, Floats]) -> None:
+        super().__init__(instance, slots, bases)
+        self._kept: dict[str, tuple[Floats, HotSubproblem, AstraeaSubproblem]] = {}
+
+    def _subproblem(self, job: AstraeaJob, values: Floats) -> AstraeaSubproblem:
+        kept = self._kept.get(job.name)
+        if kept is None or not np.array_equal(kept[0], values):
+            local = job.model_copy(update={"arrival": 0})
+            alone = self.instance.with_fields(horizon=self.slots, jobs=(local,))
+            program = models.build_subproblem(alone, 0, values=values)
+            kept = values.copy(), HotSubproblem(program), program
+            self._kept[job.name] = kept
+        return kept[2]
 
     def offer(self, job: AstraeaJob, table: Modes, values: Floats, *, shared: bool) -> Offer | None:
         """Best schedule within the quota, by the solver."""
         instance = self.instance
         if not np.isfinite(values).any():
             return None
-        local = job.model_copy(update={"arrival": 0})
-        alone = instance.with_fields(horizon=self.slots, jobs=(local,))
-        program = models.build_subproblem(alone, 0, values=values)
+        program = self._subproblem(job, values)
         split, servers = len(instance.worker_types), len(instance.servers)
         price = np.repeat(self.ledger.prices().T[None], servers, axis=0)
         tenant = instance.tenant_index[job.tenant]
@@ -196,7 +211,7 @@ class ModelRound(TenantRound):
             },
             quota,
         )
-        result = solve_program(program.model, EXACT)
+        result = self._kept[job.name][1].solve()
         if result.status == Status.INFEASIBLE:
             return None
         if result.status != Status.OPTIMAL:

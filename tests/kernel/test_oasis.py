@@ -152,6 +152,24 @@ def test_a_utility_that_rises_is_refused():
         oasis.bound(rising, {"kind": "lagrangian", "sense": "max", "prices": {}}, lambda *_: None)
 
 
+def test_a_completion_is_a_slot_with_a_worker():
+    """A job held to end in slot 2 pays for a worker there, though slot 1 would do alone."""
+    prices = {
+        "worker_capacity": [{"group": "w", "resource": "gpu", "from": 2, "to": 2, "price": 4}]
+    }
+    late = {"job": "j", "of": "completion", "at_least": 2}
+    early = {"job": "j", "of": "completion", "at_most": 1}
+    data = {"kind": "tree", "sense": "max", "prices": [
+        {"decisions": [late], "bound": 99, "prices": prices},
+        {"decisions": [early], "bound": 99, "prices": {}},
+    ]}  # fmt: skip
+    never = {"job": "j", "admitted": False}
+    data["prices"][0]["decisions"].append({"job": "j", "admitted": True})
+    data["prices"].insert(0, {"decisions": [late, never], "bound": 99, "prices": {}})
+    found = oasis.bound(cluster(job()), data, lambda *_: None)
+    assert found.low == 8 + 9 - 4  # 2 GPUs at 4, and f(1) = 9 less one of them
+
+
 def test_places_may_be_priced_for_any_job_and_group():
     """A job whose units the package does not pack may have a price: the bound stays a bound."""
     instance = cluster(job("a"), job("b", worker={"gpu": 2, "mbps": 1}), gpu=3, mbps=9)

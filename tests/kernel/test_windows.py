@@ -202,6 +202,40 @@ def test_instances_without_a_meaning_are_refused(says, instance):
         batchsched.bound(instance, data, silent)
 
 
+def priced(price, instance, resource="gpu", last=1):
+    rows = [{"resource": resource, "from": 1, "to": last, "price": price}]
+    data = {"kind": "lagrangian", "sense": "min", "prices": {"capacity": rows}}
+    return batchsched.bound(instance, data, silent).low
+
+
+def test_windows_after_the_last_priced_slot_are_free():
+    # w (t + L) of slots 2-3 is 12; the price is paid back for 4 GPUs in slot 1
+    assert priced(100, cluster(job())) == 3 * (2 + 2) - 400
+
+
+def test_a_host_pays_for_all_its_ps():
+    """Three workers on one-GPU servers: two are elsewhere and need two PSs."""
+    spread = cluster(job(chunks=3, minibatches=1), gpu=1, mbps=5, wide=1)
+    spread["servers"].append({"name": "c", "capacity": {"gpu": 1, "mbps": 5}})
+    small = Fraction(1, 100)
+    assert priced(small, spread, "mbps") == 3 * (1 + 1) + (3 + 2) * small - 15 * small
+
+
+def test_a_narrower_ps_type_does_not_replace_a_wider_one():
+    wide = cluster(job(update_slots=[0, 0]), mbps=9)
+    wide["resources"].append("cpu")
+    wide["ps_types"] = [
+        {"name": name, "demand": {"mbps": mbps, "cpu": 1}} for name, mbps in (("p", 1), ("q", 2))
+    ]
+    for server in wide["servers"]:
+        server["capacity"]["cpu"] = 9
+    problem, (known,) = batchsched._problem(wide)
+    assert {mode.p for mode in problem.modes(known)} == {"p", "q"}
+    wide["ps_types"][1]["demand"] = {"mbps": 1, "cpu": 2}
+    problem, (known,) = batchsched._problem(wide)
+    assert {mode.p for mode in problem.modes(known)} == {"p"}
+
+
 def test_prices_far_out_are_beyond_the_limit():
     far = [{"resource": "gpu", "from": 10**7, "to": 10**7, "price": 1}]
     data = {"kind": "lagrangian", "sense": "min", "prices": {"capacity": far}}

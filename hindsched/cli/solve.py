@@ -87,13 +87,14 @@ def verify(
     """
     from hindsched.analysis.exact import QUICK_SECONDS, exact_check
     from hindsched.analysis.verify import verify as verify_files
+    from hindsched.kernel.__main__ import FAMILIES
 
     if prices == "":
         raise InputError("prices", prices, "must be a certificate file")
     instance = load(file)
     checked = verify_files(instance, solution, prices)
     kernel = None
-    if exact is not False:
+    if exact or (exact is None and instance.family in FAMILIES):
         given = [solution, *([] if prices is None else [prices])]
         source = file if Path(file).exists() else instance
         kernel = exact_check(source, *given, seconds=None if exact else QUICK_SECONDS)
@@ -111,7 +112,7 @@ def verify(
             out.print(f"  breaks {violation}", markup=False, soft_wrap=True)
         if kernel is not None:
             out.print(f"exact kernel: {kernel.verdict}", markup=False, soft_wrap=True)
-        elif exact is None:
+        elif exact is None and instance.family in FAMILIES:
             say("fast check only; --exact lets the exact kernel finish")
     if kernel is not None and kernel.code:
         if as_json:

@@ -115,7 +115,7 @@ class Audit:
         if self.is_possible:
             return self.verdict.sentence()
         kinds = ", ".join(
-            f"{WORDS[kind]} {count} time{'s' * (count > 1)}"
+            f"{WORDS[kind]} ({count} time{'s' * (count > 1)})"
             for kind, count in self.breaches.counts.items()
         )
         return f"This schedule is impossible: {kinds}. As logged: {self.verdict.sentence()}"
@@ -369,10 +369,10 @@ def _remarks(log: Log, instance: GangInstance) -> list[str]:
     remarks = list(log.facts)
     aside = log.others["job"].nunique()
     if aside:
-        judged = len(instance.jobs)
+        verb = "s are" if aside > 1 else " is"
         remarks.append(
-            f"{aside} jobs are not judged beside the {judged} that are: the scheduler served them "
-            "too, so the ratio may blame it for room that they took."
+            f"{aside} job{verb} not judged beside the {len(instance.jobs)} that are: the scheduler "
+            "served them too, so the ratio may blame it for room that they took."
         )
     if kind_of(log.formulation) == KINDS[-1]:
         remarks.append(
@@ -389,10 +389,8 @@ def _remarks(log: Log, instance: GangInstance) -> list[str]:
     if "lost" in log.schedule and log.schedule["lost"].any():
         lost = log.schedule[log.schedule["lost"]]
         slots = int(((lost["end"] - lost["start"]) * lost["gpus"]).sum())
-        remarks.append(
-            f"{len(lost)} runs were lost ({log.seconds(slots):,} GPU-seconds): they held GPUs and "
-            "count for nothing."
-        )
+        held = f"{log.seconds(slots):,} GPU-seconds"
+        remarks.append(f"Runs whose work was lost: {len(lost)}. They held {held} for nothing.")
     return remarks
 
 

@@ -157,8 +157,10 @@ def layers(ranked: Iterable[Stretch], last: int, work: int) -> list[tuple[int, i
     return found
 
 
-def whole_chunks(places: list[Any], sky: list[Stretch], chunks: int, work: int) -> Value:
+def whole_chunks(places: list[Any], sky: list[Stretch], air: Any, chunks: int, work: int) -> Value:
     """Chunks that stay, on places (workers, prices, storage), or in windows of the cloud's prices.
+
+    By slot b a cloud of `air` workers (None: no limit) ends at most so many whole windows.
 
     A worker's n chunks take its n x work cheapest slots, so that later ones cost more and the
     cheapest are an optimum. A window's price is linear between the starts tried here.
@@ -176,7 +178,8 @@ def whole_chunks(places: list[Any], sky: list[Stretch], chunks: int, work: int) 
         latest = b - work + 1
         if sky and latest >= sky[0][0]:
             prices = [price for start, price in window if start <= latest]
-            offers.append((min(*prices, charge(sky, b) - charge(sky, latest - 1)), chunks))
+            room = chunks if air is None else air * ((b - sky[0][0] + 1) // work)
+            offers.append((min(*prices, charge(sky, b) - charge(sky, latest - 1)), room))
         return cheapest(offers, chunks)
 
     return value
@@ -281,7 +284,10 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
         else:
             homes = [(n, stretches(at, f, stop), stretches(kept, arrival, stop))
                      for (f, at, kept), n in mine.items()]  # fmt: skip
-            values = [whole_chunks(homes, sky, chunks, edge), whole_chunks([], sky, chunks, alone)]
+            values = [
+                whole_chunks(homes, sky, limit, chunks, edge),
+                whole_chunks([], sky, limit, chunks, alone),
+            ]
         if not sky or ps[cloud][job["ps_type"]] == 0:
             values.pop()  # zeta_j = 1 takes a worker and a PS in the cloud
         total += Fraction(least(values, arrival, stop, scale), scale)

@@ -91,7 +91,7 @@ def test_the_bound_holds_where_storage_and_ps_are_few(tiny, seed):
     st.booleans(),
 )
 def test_the_fast_path_agrees_on_the_safe_side(tiny, seed, extreme):
-    """Equal but for the fast path's outward rounding; by types the kernel knows each upload."""
+    """Equal but for outward rounding; the kernel knows uploads by type, and how few a cloud has."""
     draws = np.random.default_rng(seed)
     for formulation in FORMULATIONS:
         for layout in ("groups", "types", "servers"):
@@ -106,7 +106,7 @@ def test_the_fast_path_agrees_on_the_safe_side(tiny, seed, extreme):
             fast = oracle.bound(prices)
             found = proven(tiny, formulation, oracle.rows.to_file(prices))
             assert fast <= found
-            if layout != "types":
+            if layout != "types" and not any((tiny.cloud.workers or {}).values()):
                 terms = np.abs(oracle.price_terms(prices)).sum() + abs(float(found)) + 1
                 assert float(found) - fast <= 1e-8 * terms
 
@@ -141,13 +141,15 @@ def test_a_block_is_the_best_of_all_its_completions(seed):
             full = range(0, len(cheap) - work + 1, work)
             offers += [sum(cheap[i : i + work]) + sum(kept[: a + 1]) for i in full] * n
         windows = [sum(sky[t : t + work]) for t in range(ready, b - work + 2)]
-        offers += [min(windows)] * chunks if windows else []
+        air = [None, 1, 2][seed % 3]
+        room = chunks if air is None else air * ((b - ready + 1) // work)
+        offers += [min(windows)] * room if windows else []
         expected = sum(sorted(offers)[:chunks]) if len(offers) >= chunks else None
         homes = [
             (n, merged(prices, first), parts(kept, 0))
             for (n, prices, first), kept in zip(places, stored, strict=True)
         ]
-        assert whole_chunks(homes, merged(sky, ready), chunks, work)(a, b) == expected
+        assert whole_chunks(homes, merged(sky, ready), air, chunks, work)(a, b) == expected
         units = []
         for t in range(b + 1):
             here = [p[t] for n, p, first in places if t >= first for _ in range(n)]

@@ -136,8 +136,8 @@ def _tell(found: dict[str, Any]) -> None:
     for text in found["not_checked"]:
         out.print(f"Not checked: {text}.", markup=False, soft_wrap=True)
     out.print(_schedulers(found))
-    for line in found.get("gap", {}).get("sentences", ()):
-        out.print(line, markup=False, soft_wrap=True)
+    if found["gap"] is not None:
+        out.print(found["gap"]["sentence"], markup=False, soft_wrap=True)
 
 
 def _schedulers(found: dict[str, Any]) -> Any:

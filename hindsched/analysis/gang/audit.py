@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hindsched.analysis.gang.breaches import Breach, Breaches, find_breaches
+from hindsched.analysis.gang.gap import Gap, find_gap
 from hindsched.analysis.gang.schedules import (
     GOALS,
     Schedule,
@@ -147,6 +149,13 @@ class Audit:
         value = schedule.objective(goal_of(self.objective))
         return _verdict(self.instance, self.objective, value, self.bound, self.best)
 
+    @cached_property
+    def gap(self) -> Gap | None:
+        """Which jobs and hours hold the gap to the best schedule found; None if there is none."""
+        if self.best is None or self.best is self.schedule:
+            return None
+        return find_gap(self.log, self.schedule, self.best)
+
     def to_dict(self) -> dict[str, Any]:
         """The object that ``hindsched audit --json`` prints."""
         capacity = self.log.need_capacity()
@@ -175,6 +184,7 @@ class Audit:
             "remarks": list(self.remarks),
             "schedulers": self.rows(),
             "users": self.schedule.measures(elastic=self.is_elastic)["users"],
+            "gap": None if self.gap is None else self.gap.to_dict(),
             "waits": [asdict(waits) for waits in self.log.waits],
             "seconds": dict(self.seconds),
         }
@@ -287,7 +297,7 @@ def audit_log(
     if value < bound * (1 - 1e-9):
         breaches = _beats(breaches, log, value, bound)
     if not breaches.total:
-        candidates.append(schedule)
+        candidates.insert(0, schedule)
     best = min(candidates, key=lambda item: item.exact_objective(goal), default=None)
     return Audit(
         log=log,

@@ -30,8 +30,8 @@ def write_folder(audit: Audit, folder: str | Path) -> list[Path]:
 
     Files: ``audit.html`` (the page), ``audit.json`` (what ``--json`` prints), ``instance.json``,
     ``certificate.json``, ``best.json`` (best schedule found), ``logged.json`` (the log's schedule,
-    where every run is known), tables ``jobs.csv, schedulers.csv, notes.csv, breaches.csv``
-    and pictures ``use.png, schedulers.png, jobs.png``.
+    where every run is known), tables ``jobs.csv, schedulers.csv, notes.csv, breaches.csv,
+    gap_jobs.csv, gap_hours.csv`` and pictures ``use.png, schedulers.png, jobs.png``.
     """
     place = Path(folder)
     if place.exists() and not place.is_dir():
@@ -51,6 +51,8 @@ def write_folder(audit: Audit, folder: str | Path) -> list[Path]:
         "notes.csv": audit.log.notes.to_frame(),
         "breaches.csv": audit.breaches.to_frame(),
     }
+    if audit.gap is not None:
+        tables |= {"gap_jobs.csv": audit.gap.jobs, "gap_hours.csv": audit.gap.hours}
     for name, table in tables.items():
         write_text(quoted(table).to_csv(index=False), place / name)
         written.append(place / name)

@@ -60,6 +60,7 @@ def render_page(audit: Audit, commands: Sequence[str] = ()) -> str:
         pictures=list(_pictures(audit)),
         notes=audit.log.notes.summary(),
         breaches=audit.breaches.listed[:ROWS_SHOWN],
+        gap=audit.gap,
         users=audit.schedule.measures(elastic=audit.is_elastic)["users"],
         shown=ROWS_SHOWN,
         commands=commands,

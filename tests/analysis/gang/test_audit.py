@@ -73,6 +73,23 @@ def test_a_frame_is_judged() -> None:
     assert "1.666" in found.sentence()
 
 
+def test_the_gap_names_jobs_and_hours() -> None:
+    late = pd.DataFrame(
+        {"job": ["a", "b"], "submit": [0, 0], "start": [0, 7200], "end": [3600, 7300], "gpus": 1}
+    )
+    found = hs.audit(late, gpus=2, time_limit=0)
+    gap = found.gap
+    assert gap is not None
+    assert gap.jobs[["job", "later"]].values.tolist() == [["b", 7200], ["a", 0]]
+    # One GPU idle for the waiting job in each of the two hours; the second one is not wanted.
+    assert gap.hours[["begin", "end", "idle"]].values.tolist() == [
+        ["0", "3600", 3600],
+        ["3600", "7200", 3600],
+    ]
+    assert gap.sentence().startswith("1 of 2 jobs end later")
+    assert hs.audit(late.assign(start=0, end=[3600, 100]), gpus=2, time_limit=0).gap is None
+
+
 def test_what_is_impossible_counts_for_nothing() -> None:
     doubled = LOG.assign(start=[0, 10, 20], end=[60, 40, 30])
     found = hs.audit(doubled, gpus=2, time_limit=0)

@@ -287,23 +287,15 @@ def offline_program(
         Keywords of the family's ``build_offline``.
     """
     module = model_module(instance.family)
-    made = module.build_offline(instance, formulation, **build)
-    if isinstance(made, OfflineProgram):
-        return made
-    return _Plain.of(module, made, instance, formulation)
+    made: OfflineProgram = module.build_offline(instance, formulation, **build)
+    return made
 
 
 def subproblem(instance: Instance, job: str | int, formulation: str | None = None) -> Subproblem:
     """The subproblem of one job, found by the instance's word."""
     module = model_module(instance.family)
-    made = module.build_subproblem(instance, job, formulation)
-    if isinstance(made, Subproblem):
-        return made
-    position = instance.job_index(job) if isinstance(job, str) else job
-    formulation = instance.check_formulation(formulation)
-    return _PlainSubproblem(
-        instance=instance, formulation=formulation, model=made, position=position, module=module
-    )
+    made: Subproblem = module.build_subproblem(instance, job, formulation)
+    return made
 
 
 def dual_program(instance: Instance, formulation: str | None = None, **build: Any) -> DualProgram:
@@ -352,47 +344,3 @@ def convex_program(instance: Instance, name: str, *given: Any, **build: Any) -> 
     module = family_module("models", instance.family, "fractional")
     made: ConvexProgram = getattr(module, f"build_{name}")(instance, *given, **build)
     return made
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class _Plain(OfflineProgram):
-    """A family whose module still offers functions of a Pyomo model."""
-
-    module: ModuleType
-
-    @classmethod
-    def of(cls, module: ModuleType, model: Any, instance: Instance, given: str | None) -> _Plain:
-        return cls(
-            instance=instance, formulation=instance.check_formulation(given), model=model,
-            form="", relaxed=False, again=module.build_offline, module=module,
-        )  # fmt: skip
-
-    def extract(self) -> Solution | None:
-        """As the module's."""
-        found: Solution | None = self.module.extract(self.model, self.instance, self.formulation)
-        return found
-
-    def load(self, solution: Any) -> None:
-        """As the module's."""
-        self.module.load(self.model, solution)
-
-    def capacity_prices(self, duals: Duals) -> dict[str, Array]:
-        """As the module's."""
-        prices: dict[str, Array] = self.module.capacity_prices(self.model, duals)
-        return prices
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class _PlainSubproblem(Subproblem):
-    """The same for a subproblem."""
-
-    module: ModuleType
-
-    def set(self, prices: Prices, room: Prices | None = None) -> None:
-        """As the module's."""
-        self.module.set_subproblem(self.model, prices, room)
-
-    def extract(self) -> Solution | None:
-        """As the module's."""
-        found: Solution | None = self.module.extract(self.model, self.instance, self.formulation)
-        return found

@@ -24,7 +24,7 @@ from hindsched.analysis.gang.schedules import (
 from hindsched.analysis.gang.simple_bounds import simple_bound
 from hindsched.analysis.gang.verdict import Verdict
 from hindsched.errors import InputError
-from hindsched.instances.base import has_module
+from hindsched.instances.base import FAMILIES, has_module
 from hindsched.instances.gang.from_log import instance_of_log
 from hindsched.instances.gang.instance import KINDS, GangInstance
 from hindsched.instances.logs import Log
@@ -331,7 +331,8 @@ def _kind(log: Log, formulation: str | None) -> str:
 
 def _solved(instance: GangInstance, formulation: str, time_limit: float) -> Result | None:
     """Bound and schedule by prices and search, where the family has methods for them."""
-    if not has_module("solvers.methods", instance.family, "methods") or not time_limit:
+    known = instance.family in FAMILIES
+    if not (known and time_limit and has_module("solvers.methods", instance.family, "methods")):
         return None
     return solve(instance, formulation=formulation, time_limit=time_limit)
 

@@ -49,6 +49,8 @@ WORDS = {
 DEFAULT_SECONDS = 60.0
 BREACHES_TOLD = 100
 BY_PRICES, BY_RULE = "prices", "rule"
+SAME = 1e-9
+"""Relative difference below which prices are preferred to a rule: they are a file."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Audit:
     best : Schedule, optional
         Best schedule found, of all above and of the search.
     certificate : Certificate, optional
-        Prices that prove how good the best possible can be at most.
+        Prices that prove a bound: the one reported, unless a rule gives a better one.
     bound : float
         No schedule has a smaller objective of the formulation.
     bound_by : {"prices", "rule"}
@@ -286,15 +288,17 @@ def audit_log(
     tell(f"bound and search ({full})")
     bound, bound_by, certificate = simple_bound(instance, full), BY_RULE, None
     result = _solved(instance, full, time_limit)
-    if result is not None and result.bound is not None and result.bound > bound:
-        bound, bound_by, certificate = result.bound, BY_PRICES, result.certificate
+    if result is not None and result.certificate is not None:
+        certificate = result.certificate
+        if certificate.bound >= bound * (1 - SAME):
+            bound, bound_by = certificate.bound, BY_PRICES
     clock.lap("bound")
     candidates = [item for item in replayed if not item.pauses or kind != KINDS[0]]
     if result is not None and result.solution is not None:
         candidates.insert(0, of_solution("best found", result.solution))  # type: ignore[arg-type]
     goal = goal_of(objective)
     value = schedule.objective(goal)
-    if value < bound * (1 - 1e-9):
+    if value < bound * (1 - SAME):
         breaches = _beats(breaches, log, value, bound)
     if not breaches.total:
         candidates.insert(0, schedule)

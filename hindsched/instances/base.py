@@ -33,7 +33,7 @@ from pydantic import (
 from hindsched.errors import InputError
 
 FORMAT: Literal["hindsched/1"] = "hindsched/1"
-FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker")
+FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker", "gang")
 """The families' words, in the order of the papers; a sixth family is one more word here."""
 
 MOST_COUNT = 10_000_000

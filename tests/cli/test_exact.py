@@ -65,3 +65,13 @@ def test_a_solution_that_beats_the_bound_is_a_contradiction(files, tmp_path, cap
     said = capsys.readouterr().err
     assert "is better than the bound" in said
     assert "one of the two must be wrong" in said
+
+
+@pytest.mark.parametrize("case", ["154", "569"])
+@pytest.mark.parametrize("method", ["bound", "tree"])
+def test_an_instance_without_a_solution_ends_without_an_exception_of_pythons_own(case, method):
+    """Prices grow without end there; what is reported is a bound, or that nothing was found."""
+    instance = hs.read(ATTACKS / f"astraea-crash-{case}.json")
+    result = hs.solve(instance, method, formulation="must-complete", time_limit=1)
+    assert result.solution is None
+    assert result.bound is None or result.bound < 0

@@ -40,6 +40,10 @@ TARGET_MARGIN = 0.02
 """How far, relative to its size, the step's target lies beyond the feasible objective."""
 
 
+LARGEST_TERM = 1e100
+"""Prices times capacities beyond this are no bound of anything that could be counted."""
+
+
 @dataclass(frozen=True)
 class BoundResult:
     """The best bound that an engine found.
@@ -101,10 +105,18 @@ class PricePoint:
 
 
 def evaluate(oracle: BlockOracle, prices: Floats) -> PricePoint:
-    """Ask all blocks for their best responses at `prices`."""
+    """Ask all blocks for their best responses at `prices`.
+
+    An instance without a solution drives a search to prices without end; those beyond
+    `LARGEST_TERM` count as proving nothing, so that what is kept can be added up and rounded.
+    """
     values, use = oracle.block_values(prices)
-    terms = [*oracle.price_terms(prices).tolist(), *values.tolist()]
-    return PricePoint(prices, math.fsum(terms), values, use)
+    priced = oracle.price_terms(prices)
+    if np.all(np.abs(priced) <= LARGEST_TERM) and np.all(np.abs(prices) <= LARGEST_TERM):
+        total = math.fsum([*priced.tolist(), *values.tolist()])
+    else:  # also where a number is none
+        total = math.inf if oracle.sense == "max" else -math.inf
+    return PricePoint(prices, total, values, use)
 
 
 def row_scale(oracle: BlockOracle) -> Floats:

@@ -291,7 +291,7 @@ def audit_log(
     if result is not None and result.certificate is not None:
         certificate = result.certificate
         if certificate.bound >= bound * (1 - SAME):
-            bound, bound_by = certificate.bound, BY_PRICES
+            bound, bound_by = float(certificate.bound), BY_PRICES
     clock.lap("bound")
     candidates = [item for item in replayed if not item.pauses or kind != KINDS[0]]
     if result is not None and result.solution is not None:

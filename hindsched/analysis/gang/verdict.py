@@ -109,7 +109,7 @@ def factor(value: float | None, outward: int = 0) -> str:
 
 def _rounded(value: float, places: int, outward: int) -> float:
     """Rounded to so many places; outward, so that what is said of a proven end stays true."""
-    scaled = Decimal(repr(value)).scaleb(places)
+    scaled = Decimal(repr(float(value))).scaleb(places)
     modes = {-1: ROUND_FLOOR, 0: ROUND_HALF_EVEN, 1: ROUND_CEILING}
     return float(scaled.to_integral_value(modes[outward]).scaleb(-places))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,14 @@ def test_sentences() -> None:
         "no bound on the best possible is known" in Verdict("makespan", 9.0, None, 9.0).sentence()
     )
     assert "weighted mean JCT" in Verdict("mean-jct", 9.0, 1.0, 9.0, weighted=True).sentence()
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    plain, numpy = (
+        Verdict("makespan", 9.0, 8.5, 9.0),
+        Verdict("makespan", 9.0, np.float64(8.5), 9.0),
+    )
+    assert numpy.sentence() == plain.sentence()
 
 
 def test_deadlines() -> None:

@@ -40,8 +40,8 @@ TARGET_MARGIN = 0.02
 """How far, relative to its size, the step's target lies beyond the feasible objective."""
 
 
-LARGEST_TERM = 1e100
-"""Prices times capacities beyond this are no bound of anything that could be counted."""
+LARGEST_PRICE = 1e100
+"""Prices beyond this bound nothing that could be counted."""
 
 
 @dataclass(frozen=True)
@@ -108,15 +108,14 @@ def evaluate(oracle: BlockOracle, prices: Floats) -> PricePoint:
     """Ask all blocks for their best responses at `prices`.
 
     An instance without a solution drives a search to prices without end; those beyond
-    `LARGEST_TERM` count as proving nothing, so that what is kept can be added up and rounded.
+    `LARGEST_PRICE` count as proving nothing, so that what is kept can be added up and rounded.
     """
+    nothing = math.inf if oracle.sense == "max" else -math.inf
+    if not np.all(np.abs(prices) <= LARGEST_PRICE):  # also where a price is no number
+        return PricePoint(prices, nothing, np.zeros(oracle.num_blocks), np.zeros(prices.size))
     values, use = oracle.block_values(prices)
-    priced = oracle.price_terms(prices)
-    if np.all(np.abs(priced) <= LARGEST_TERM) and np.all(np.abs(prices) <= LARGEST_TERM):
-        total = math.fsum([*priced.tolist(), *values.tolist()])
-    else:  # also where a number is none
-        total = math.inf if oracle.sense == "max" else -math.inf
-    return PricePoint(prices, total, values, use)
+    terms = [*oracle.price_terms(prices).tolist(), *values.tolist()]
+    return PricePoint(prices, math.fsum(terms), values, use)
 
 
 def row_scale(oracle: BlockOracle) -> Floats:
@@ -191,7 +190,7 @@ class Subgradient:
             self._failures = 0
             return True
         self._failures += 1
-        if self._failures >= PATIENCE:
+        if self._failures >= PATIENCE or math.isinf(self.point.bound):
             self._restart()
         return False
 

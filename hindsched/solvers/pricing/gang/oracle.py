@@ -124,9 +124,9 @@ class GangOracle(BlockOracle):
             return makespan_bound(self.instance, self.kind)
         return super().bound(prices)
 
-    def round_outward(self, terms: Sequence[float]) -> float:
+    def round_outward(self, terms: Sequence[float], size: float | None = None) -> float:
         """Sum exactly; a running integral of prices is wrong by its size at most."""
-        down = super().round_outward(terms)
+        down = super().round_outward(terms, size)
         paid = -sum(term for term in terms[: self.rows.size])  # GPUs x integral of the prices
         width = self.instance.most_gpus if self.kind == "elastic" else self.instance.job_gpus
         share = width / self.instance.total_gpus

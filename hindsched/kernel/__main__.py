@@ -23,7 +23,7 @@ from typing import Any
 from .exact import Interval, decimal
 from .reading import LIMITS, Checked, Refused, check_stated, load, require
 
-FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker", "gang")
+FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker")
 SOLUTION, CERTIFICATE = "hindsched-solution/1", "hindsched-certificate/1"
 KEYS = {"format", "family", "instance", "instance_sha256", "formulation", "kind", "sense", "bound"}
 CLOSE = Fraction(1, 10**6)

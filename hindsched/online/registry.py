@@ -22,6 +22,7 @@ from hindsched.online.protocol import OnlineAlgorithm
 Factory = Callable[..., OnlineAlgorithm]
 EXEC = "exec:"
 """What a scheduler in another process is named by: ``exec:python my_scheduler.py``."""
+NOT_SIMULATED = "is not simulated slot by slot; `hindsched audit` replays its policies"
 LONGEST_ESTIMATE = 40
 """Characters of one declared estimate: a longer text or integer could hold the jobs to come."""
 
@@ -98,6 +99,8 @@ def find_algorithm(family: str, name: str) -> Factory:
     if separator:
         return load_class(f"{path}.py", class_name)
     known = algorithms(family)
+    if not known:
+        raise InputError("family", family, NOT_SIMULATED)
     if name not in known:
         rule = f"must be one of {', '.join(known)}, FILE.py:CLASS or {EXEC}COMMAND"
         raise InputError("algorithm", name, rule)

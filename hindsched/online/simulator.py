@@ -11,10 +11,11 @@ from statistics import median
 from typing import Any
 
 from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.base import Instance, family_module
+from hindsched.instances.base import Instance, family_module, has_module
 from hindsched.online.decision_check import DecisionCheck
 from hindsched.online.protocol import Environment, OnlineAlgorithm
 from hindsched.online.registry import (
+    NOT_SIMULATED,
     build_algorithm,
     check_estimates,
     declared_estimates,
@@ -194,6 +195,8 @@ def simulate(
     """
     if type(seed) is not int or seed < 0:
         raise InputError("seed", seed, "must be an integer of at least 0")
+    if not has_module("online", instance.family, "dynamics"):
+        raise InputError("family", instance.family, NOT_SIMULATED)
     settings = dict(settings or {})
     if engine is not None:
         settings["engine"] = engine

@@ -206,12 +206,16 @@ def test_relaxed_placement_bounds_the_exact_one(instance, data):
         price @ slot.server[0], slot.exchange[0] * slot.distance, slot.arc[0], launch,
     )  # fmt: skip
     relaxed, workers, _ = relaxed_best(*arguments)
-    cost, bound, integer, ps = best_placement(*arguments)
+    cost, bound, integer, ps = best_placement(*arguments, 20_000, np.inf)
     assert relaxed <= bound + 1e-9
     assert bound == pytest.approx(cost)
     assert workers.sum() == pytest.approx(slot.needed[0])
     assert integer.sum() >= slot.needed[0]
-    limited_cost, limited_bound, _, _ = best_placement(*arguments, 1)
+    _, _, _, none = best_placement(*arguments, 20_000, cost)
+    assert none == -1  # nothing is below the optimum
+    above = best_placement(*arguments, 20_000, cost + 1.0)
+    assert above[0] == pytest.approx(cost)
+    limited_cost, limited_bound, _, _ = best_placement(*arguments, 1, np.inf)
     assert limited_bound <= cost + 1e-9 <= limited_cost + 2e-9
     assert 0 <= ps < 3
 
@@ -273,7 +277,8 @@ def test_methods(method, formulation):
         assert result.bound <= best + 1e-6 * best
     if method in ("auto", "milp"):
         assert result.status == "optimal"
-    assert (result.certificate is not None) == (method in ("auto", "bound", "conditioned"))
+    certified = method in ("auto", "bound", "conditioned", "relaxation")
+    assert (result.certificate is not None) == certified
 
 
 def test_search_without_time_is_feasible():

@@ -34,7 +34,7 @@ from hindsched.online.mlbroker.theorem import theorem
 from hindsched.online.registry import Factory
 from hindsched.solvers.methods.mlbroker.convex import solve_fractional
 from hindsched.solvers.methods.mlbroker.slot import (
-    Placement,
+    SlotPlacement,
     priced_placement,
     relocated,
     tight_placement,
@@ -194,7 +194,7 @@ class MlbrokerCheaper(Broker):
         tight = tight_placement(view, launch)
         priced, price = priced_placement(view, launch, starts=self._start, relocation=True)
         self._start = [price]
-        best: Placement = tight if tight.cost <= priced.cost else priced
+        best: SlotPlacement = tight if tight.cost <= priced.cost else priced
         self._chosen["tight" if best is tight else "prices"] += 1
         return best.workers, best.ps
 

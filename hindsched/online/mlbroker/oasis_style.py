@@ -42,6 +42,7 @@ class OasisStyle(Broker):
             _, _, workers[j], ps[j] = best_placement(
                 view.data[j], view.capacity[j], view.needed[j], worker_price, ps_price,
                 view.exchange[j] * view.distance, view.arc[j], launch[j], ONLINE_NODE_LIMIT,
+                np.inf,
             )  # fmt: skip
             used += np.outer(workers[j], view.worker[j])
             used[ps[j]] += view.server[j]

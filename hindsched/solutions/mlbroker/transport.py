@@ -59,6 +59,22 @@ def ship(supply: Floats, room: Floats, price: Floats) -> tuple[float, float, Flo
     for origin in range(sources):
         amount = supply[origin]
         while amount > small:
+            # The cheapest sink of all, if it has room, is at the end of a shortest path: what is
+            # shipped already is shipped at least cost, so that moving it on never earns anything.
+            direct = -1
+            least = np.inf
+            for j in range(sinks):
+                if price[origin, j] < least:
+                    least = price[origin, j]
+                    direct = j
+                elif price[origin, j] == least and direct >= 0 and spare[direct] <= small:
+                    direct = j
+            if direct >= 0 and spare[direct] > small:
+                step = min(amount, spare[direct])
+                flow[origin, direct] += step
+                spare[direct] -= step
+                amount -= step
+                continue
             source_distance[:] = np.inf
             sink_distance[:] = np.inf
             into_sink[:] = -1

@@ -70,14 +70,8 @@ def relaxed_placement(
     cost = ps_price[ps] + launch[ps]
     if needed == 0:
         return cost, workers
-    each = np.empty(centers)
-    cheapest = 0
-    for r in range(centers):
-        each[r] = worker_price[r] + exchange[r, ps]
-        if r != ps:
-            each[r] += launch[r] / needed
-        if each[r] < each[cheapest]:
-            cheapest = r
+    per_gb = np.empty(centers)
+    cheapest = _prices_per_gb(capacity, needed, worker_price, exchange, launch, ps, per_gb)
     total = 0.0
     for i in range(centers):
         if data[i] <= 0.0:
@@ -86,7 +80,7 @@ def relaxed_placement(
         best = -1
         best_price = np.inf
         for r in range(centers):
-            price = arc[i, r] + each[r] / capacity
+            price = arc[i, r] + per_gb[r]
             if price < best_price:
                 best = r
                 best_price = price
@@ -94,8 +88,30 @@ def relaxed_placement(
         cost += data[i] * best_price
     idle = max(0.0, needed - total / capacity)
     workers[cheapest] += idle
-    cost += idle * each[cheapest]
+    cost += idle * (per_gb[cheapest] * capacity)
     return cost, workers
+
+
+@njit(cache=True)
+def _prices_per_gb(
+    capacity: float,
+    needed: int,
+    worker_price: Floats,
+    exchange: Floats,
+    launch: Floats,
+    ps: int,
+    per_gb: Floats,
+) -> int:
+    """Write what a GB costs in each centre with the PS in `ps`; the cheapest centre."""
+    cheapest = 0
+    for r in range(per_gb.size):
+        each = worker_price[r] + exchange[r, ps]
+        if r != ps:
+            each += launch[r] / needed
+        per_gb[r] = each / capacity
+        if per_gb[r] < per_gb[cheapest]:
+            cheapest = r
+    return cheapest
 
 
 @njit(cache=True)
@@ -109,17 +125,64 @@ def relaxed_best(
     arc: Floats,
     launch: Floats,
 ) -> tuple[float, Floats, int]:
-    """Least `relaxed_placement` over all positions of the PS: cost, workers, PS."""
+    """Least `relaxed_placement` over all positions of the PS: cost, workers, PS.
+
+    A position is left as soon as what it costs so far and the least that the other data costs
+    anywhere pass the best one; the first to be tried is the best for everything in one centre.
+    """
+    centers = data.size
+    per_gb = np.empty(centers)
+    rest = np.zeros(centers + 1)
+    first = 0
+    if needed > 0:
+        for r in range(centers):
+            per_gb[r] = worker_price[r] / capacity
+        for i in range(centers - 1, -1, -1):
+            least = np.inf
+            for r in range(centers):
+                least = min(least, arc[i, r] + per_gb[r])
+            rest[i] = rest[i + 1] + (data[i] * least if data[i] > 0.0 else 0.0)
+        together = np.inf
+        for r in range(centers):
+            cost = ps_price[r] + launch[r]
+            for i in range(centers):
+                if data[i] > 0.0:
+                    cost += data[i] * (arc[i, r] + per_gb[r])
+            if cost < together:
+                together = cost
+                first = r
     best = np.inf
-    best_workers = np.zeros(data.size)
     best_ps = -1
-    for ps in range(data.size):
-        cost, workers = relaxed_placement(
-            data, capacity, needed, worker_price, ps_price, exchange, arc, launch, ps
-        )
-        if cost < best:
-            best, best_workers, best_ps = cost, workers, ps
-    return best, best_workers, best_ps
+    for number in range(-1, centers):
+        ps = first if number < 0 else number
+        if number == first:
+            continue
+        cost = ps_price[ps] + launch[ps]
+        limit = best * (1.0 + 1e-9)  # so far above that rounding decides nothing
+        if needed > 0:
+            if cost + rest[0] > limit:
+                continue
+            cheapest = _prices_per_gb(capacity, needed, worker_price, exchange, launch, ps, per_gb)
+            total = 0.0
+            for i in range(centers):
+                if data[i] <= 0.0:
+                    continue
+                total += data[i]
+                least = np.inf
+                for r in range(centers):
+                    least = min(least, arc[i, r] + per_gb[r])
+                cost += data[i] * least
+                if cost + rest[i + 1] > limit:
+                    cost = np.inf
+                    break
+            idle = max(0.0, needed - total / capacity)
+            cost += idle * (per_gb[cheapest] * capacity)
+        if cost < best or (cost == best and ps < best_ps):
+            best, best_ps = cost, ps
+    cost, workers = relaxed_placement(
+        data, capacity, needed, worker_price, ps_price, exchange, arc, launch, best_ps
+    )
+    return cost, workers, best_ps
 
 
 @njit(cache=True)
@@ -203,20 +266,28 @@ def best_placement(
     arc: Floats,
     launch: Floats,
     node_limit: int = NODE_LIMIT,
+    cutoff: float = np.inf,
 ) -> tuple[float, float, Ints, int]:
     """Integer placement of least cost.
+
+    Parameters
+    ----------
+    node_limit : int
+        Nodes after which the open ones are left.
+    cutoff : float
+        Only a placement below this cost is looked for.
 
     Returns
     -------
     cost : float
-        Cost of the placement found.
+        Cost of the placement found, or `cutoff`.
     bound : float
         Proven lower bound, the least of all cases left: within 1e-9 of `cost` in relative terms
         unless the node limit was hit.
     workers : ndarray of int, shape (R,)
         y.
     ps : int
-        Position of the PS.
+        Position of the PS; -1 if no placement below `cutoff` was found.
     """
     centers = data.size
     relaxed = np.empty(centers)
@@ -227,11 +298,13 @@ def best_placement(
         )
         if relaxed[place] < relaxed[cheapest]:
             cheapest = place
-    best = np.inf
+    best = cutoff
     best_workers = np.zeros(centers, dtype=np.int64)
-    best_ps = cheapest
+    best_ps: Any = np.int64(-1)
     if needed == 0:
-        return relaxed[best_ps], relaxed[best_ps], best_workers, best_ps
+        if relaxed[cheapest] < cutoff:
+            best, best_ps = relaxed[cheapest], cheapest
+        return best, best, best_workers, best_ps
     floor = pinned_workers(data, capacity, arc)
     open_bound = np.inf
     nodes: Any = np.int64(0)  # a literal 0 would be a type of its own, compiled once more
@@ -315,8 +388,19 @@ def _branch_and_bound(
                 price[i, centers + r] = arc[i, r] + each / capacity
             price[centers, r] = 0.0
             price[centers, centers + r] = each / capacity
-        cost, left, flow = ship(supply, room, price)
         nodes += 1
+        easy = base  # every source in its cheapest open centre, whatever the room
+        for i in range(centers + 1):
+            least = np.inf
+            for c in range(2 * centers):
+                if room[c] > 0.0:
+                    least = min(least, price[i, c])
+            if supply[i] > 0.0:
+                easy += supply[i] * least
+        if easy >= best * (1.0 - TIE):
+            open_bound = min(open_bound, easy)
+            continue
+        cost, left, flow = ship(supply, room, price)
         if left > LEFT * total:
             continue
         bound = base + cost

@@ -71,15 +71,31 @@ def _job_cost(
     unit: Floats,
     discounted: Floats,
     fee: Floats,
+    best: float,
 ) -> float:
+    """Exact cost of one job; infinite where it is not below `best`, or the data does not fit."""
+    fixed = joining_price(workers, ps, worker, server, others, unit, discounted, fee)
+    for r in range(data.size):
+        fixed += workers[r] * exchange[r, ps]
+        if workers[r] > 0 or r == ps:
+            fixed += launch[r]
+    limit = best * (1.0 + 1e-12)
+    if fixed > limit:
+        return np.inf
+    least = fixed  # every source in its cheapest centre with a worker, whatever the room
+    for i in range(data.size):
+        if data[i] > 0.0:
+            nearest = np.inf
+            for r in range(data.size):
+                if workers[r] > 0:
+                    nearest = min(nearest, arc[i, r])
+            least += data[i] * nearest
+            if least > limit:
+                return np.inf
     cost, left, _ = ship(data, capacity * workers.astype(np.float64), arc)
     if left > LEFT * data.sum():
         return np.inf
-    for r in range(data.size):
-        cost += workers[r] * exchange[r, ps]
-        if workers[r] > 0 or r == ps:
-            cost += launch[r]
-    return cost + joining_price(workers, ps, worker, server, others, unit, discounted, fee)
+    return cost + fixed
 
 
 @njit(cache=True)
@@ -209,9 +225,11 @@ def _improve(
             worker_price, server_price = average_prices(
                 needed, worker, server, others, unit, discounted, fee
             )
+            # chords of what joining costs: what is above `best` at them is above it here
             _, _, response, to = best_placement(
-                data, capacity, needed, worker_price, server_price, talk, arc, launch, node_limit
-            )
+                data, capacity, needed, worker_price, server_price, talk, arc, launch, node_limit,
+                best,
+            )  # fmt: skip
             for r in range(centers):
                 trial[r] = response[r]
         else:
@@ -220,7 +238,7 @@ def _improve(
             continue
         cost = _job_cost(
             trial, to, data, capacity, worker, server, talk, arc, launch, others, unit,
-            discounted, fee,
+            discounted, fee, best,
         )  # fmt: skip
         if number == 0:
             here = cost

@@ -73,7 +73,7 @@ def lagrangian_certificate(
         arrays = _arrays(slot, launch, formulation)
         late = deadline is not None and time.perf_counter() > deadline
         if iterations and not late:
-            target = tight_placement(slot, launch).cost
+            target = tight_placement(slot, launch, relocation=False).cost
             bound, shares = share_fees(shares, target, iterations, *arrays)
         else:
             bound, _ = shared_bound(shares, *arrays)

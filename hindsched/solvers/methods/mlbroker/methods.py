@@ -33,7 +33,7 @@ from hindsched.solvers.methods.mlbroker.plan import (
     with_launches,
 )
 from hindsched.solvers.methods.mlbroker.relaxation import relaxation_bound
-from hindsched.solvers.methods.mlbroker.slot import Placement, priced_placement, tight_placement
+from hindsched.solvers.methods.mlbroker.slot import SlotPlacement, priced_placement, tight_placement
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result
@@ -61,7 +61,7 @@ TINY: dict[str, Any] = {
 def find_schedule(
     instance: MlbrokerInstance, formulation: str, deadline: float | None = None
 ) -> MlbrokerSolution:
-    """Find a schedule with all data known: slot by slot, by rolling windows, and all together.
+    """Find a schedule with all data known: slot by slot, all together, and by rolling windows.
 
     After `deadline`, a value of ``time.perf_counter``, slots are placed by the relaxation and
     largest remainder alone (milliseconds), and what has not begun is left out.
@@ -71,15 +71,20 @@ def find_schedule(
         return deadline is not None and time.perf_counter() > deadline
 
     views = [SlotData.at(instance, t) for t in range(1, instance.horizon + 1)]
-    plans = [_slot_by_slot(views, late, both=False)]
-    if not late() and (rolling := rolling_plan(views, deadline=deadline)) is not None:
-        plans.append(rolling)
-    if not late():
-        plans.append(_slot_by_slot(views, late, both=True))
-    if not late():
-        plans.append(plan_slots(views, {}))
-    schedules = [plan if late() else polish(views, {}, plan) for plan in plans]
-    found = [_solution(instance, views, plan, formulation) for plan in schedules]
+    ways: list[Callable[[], list[SlotPlacement] | None]] = [
+        lambda: _slot_by_slot(views, late, both=False),
+        lambda: plan_slots(views, {}, deadline),
+        lambda: rolling_plan(views, deadline=deadline),
+        lambda: _slot_by_slot(views, late, both=True),
+    ]
+    found: list[MlbrokerSolution] = []
+    for way in ways:
+        if found and late():
+            break
+        plan = way()
+        if plan is not None:
+            polished = plan if late() else polish(views, {}, plan)
+            found.append(_solution(instance, views, polished, formulation))
     return min(found, key=lambda solution: solution.objective())
 
 
@@ -95,9 +100,11 @@ def load_kernels() -> None:
         lagrangian_certificate(tiny, iterations=iterations)
 
 
-def _slot_by_slot(views: list[SlotData], late: Callable[[], bool], both: bool) -> list[Placement]:
+def _slot_by_slot(
+    views: list[SlotData], late: Callable[[], bool], both: bool
+) -> list[SlotPlacement]:
     """Place slots one after the other; `both` takes the cheaper of two ways in each."""
-    plan: list[Placement] = []
+    plan: list[SlotPlacement] = []
     present: dict[str, np.ndarray] = {}
     for view in views:
         nowhere = np.zeros(view.num_centers, dtype=bool)
@@ -113,7 +120,7 @@ def _slot_by_slot(views: list[SlotData], late: Callable[[], bool], both: bool) -
 
 
 def _solution(
-    instance: MlbrokerInstance, views: list[SlotData], plan: list[Placement], formulation: str
+    instance: MlbrokerInstance, views: list[SlotData], plan: list[SlotPlacement], formulation: str
 ) -> MlbrokerSolution:
     shape = (len(instance.jobs), instance.horizon, len(instance.datacenters))
     workers = np.zeros(shape, dtype=np.int64)

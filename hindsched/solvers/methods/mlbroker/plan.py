@@ -21,7 +21,7 @@ from hindsched.solvers.kernels.mlbroker.geo_placement import (
     relaxed_placement,
     round_largest_remainder,
 )
-from hindsched.solvers.methods.mlbroker.slot import Placement, relocated, slot_cost
+from hindsched.solvers.methods.mlbroker.slot import SlotPlacement, relocated, slot_cost
 
 CANDIDATE_NODES = 200
 """Nodes of the best response that makes a candidate."""
@@ -33,7 +33,9 @@ Option = tuple[Ints, int, float]
 """Workers (R,), position of the PS, cost at the prices without launches."""
 
 
-def plan_slots(views: Sequence[SlotData], held: Mapping[str, Any]) -> list[Placement]:
+def plan_slots(
+    views: Sequence[SlotData], held: Mapping[str, Any], deadline: float | None = None
+) -> list[SlotPlacement]:
     """Place the jobs of consecutive slots together.
 
     Parameters
@@ -42,13 +44,15 @@ def plan_slots(views: Sequence[SlotData], held: Mapping[str, Any]) -> list[Place
         Consecutive slots. A job's slots must be consecutive too.
     held : mapping
         By job: which centres it used in the slot before the first view, bool (R,).
+    deadline : float, optional
+        Value of ``time.perf_counter`` after which no further prices are tried.
 
     Returns
     -------
-    list of Placement
+    list of SlotPlacement
         One a view; each cost holds the launches of the plan.
     """
-    best: list[Placement] = []
+    best: list[SlotPlacement] = []
     best_cost = np.inf
     for start in ("unit", "chord"):
         prices = [getattr(view, start) for view in views]
@@ -62,13 +66,15 @@ def plan_slots(views: Sequence[SlotData], held: Mapping[str, Any]) -> list[Place
             cost = sum(placement.cost for placement in plan)
             if cost < best_cost:
                 best, best_cost = plan, cost
+            if deadline is not None and time.perf_counter() > deadline:
+                return best
             prices = [tier_prices(v, p) for v, p in zip(views, plan, strict=True)]
     return best
 
 
 def first_of_plan(
     views: Sequence[SlotData], held: Mapping[str, Any], relocation: bool = True
-) -> Placement:
+) -> SlotPlacement:
     """Plan the slots together and return the first slot's placement.
 
     Parameters
@@ -88,7 +94,7 @@ def first_of_plan(
 
 def rolling_plan(
     views: Sequence[SlotData], window: int = 4, deadline: float | None = None
-) -> list[Placement] | None:
+) -> list[SlotPlacement] | None:
     """Place slot after slot, each as the first of a plan of `window` slots with true data.
 
     None if `deadline`, a value of ``time.perf_counter``, passes on the way.
@@ -100,7 +106,7 @@ def rolling_plan(
             return None
         if not view.jobs:
             nothing = np.zeros(view.data.shape, dtype=np.int64)
-            plan.append(Placement(nothing, np.zeros(0, dtype=np.int64), 0.0))
+            plan.append(SlotPlacement(nothing, np.zeros(0, dtype=np.int64), 0.0))
             present = {}
             continue
         plan.append(first_of_plan(views[at : at + window], present))
@@ -109,8 +115,8 @@ def rolling_plan(
 
 
 def polish(
-    views: Sequence[SlotData], held: Mapping[str, Any], plan: list[Placement]
-) -> list[Placement]:
+    views: Sequence[SlotData], held: Mapping[str, Any], plan: list[SlotPlacement]
+) -> list[SlotPlacement]:
     """Relocate slot by slot with launches that a plan shares, and keep what is cheaper in all."""
     better = [
         relocated(view, shared, placement.workers, placement.ps, respond=False)
@@ -124,8 +130,8 @@ def polish(
 
 
 def with_launches(
-    views: Sequence[SlotData], held: Mapping[str, Any], plan: Sequence[Placement]
-) -> list[Placement]:
+    views: Sequence[SlotData], held: Mapping[str, Any], plan: Sequence[SlotPlacement]
+) -> list[SlotPlacement]:
     """The same placements, each with its exact cost, launches where the slot before had none."""
     present = dict(held)
     priced = []
@@ -136,12 +142,12 @@ def with_launches(
         )
         launch = view.deployment[:, None] * ~before.astype(bool)
         cost = slot_cost(view, launch, placement.workers, placement.ps)
-        priced.append(Placement(placement.workers, placement.ps, cost))
+        priced.append(SlotPlacement(placement.workers, placement.ps, cost))
         present = dict(zip(view.jobs, used_centers(placement), strict=True))
     return priced
 
 
-def used_centers(placement: Placement) -> Any:
+def used_centers(placement: SlotPlacement) -> Any:
     """Which centres each job uses, bool (J, R)."""
     used = placement.workers > 0
     used[np.arange(len(placement.ps)), placement.ps] = True
@@ -149,7 +155,7 @@ def used_centers(placement: Placement) -> Any:
 
 
 def shared_launches(
-    views: Sequence[SlotData], held: Mapping[str, Any], plan: Sequence[Placement]
+    views: Sequence[SlotData], held: Mapping[str, Any], plan: Sequence[SlotPlacement]
 ) -> list[Floats]:
     """Launch costs per slot, divided by the slots in a row that the plan uses the centre in."""
     present = [
@@ -174,7 +180,7 @@ def shared_launches(
     return shared
 
 
-def tier_prices(view: SlotData, placement: Placement) -> Floats:
+def tier_prices(view: SlotData, placement: SlotPlacement) -> Floats:
     """Marginal unit prices (R, K) at what a placement rents."""
     used = view.rented(placement.workers, placement.ps)
     bought = view.discounted * used + view.fee < view.unit * used
@@ -184,7 +190,7 @@ def tier_prices(view: SlotData, placement: Placement) -> Floats:
 
 def _plan_at(
     views: Sequence[SlotData], held: Mapping[str, Any], prices: Sequence[Floats]
-) -> list[Placement]:
+) -> list[SlotPlacement]:
     """Plan every job at fixed unit prices."""
     life: dict[str, list[tuple[int, int]]] = {}
     for at, view in enumerate(views):
@@ -200,7 +206,7 @@ def _plan_at(
         options = [_candidates(views[at], j, prices[at], cost / len(steps)) for at, j in steps]
         for (at, j), option in zip(steps, _shortest(options, start, cost), strict=True):
             workers[at][j], ps[at][j], _ = option
-    plan = [Placement(w, p, 0.0) for w, p in zip(workers, ps, strict=True)]
+    plan = [SlotPlacement(w, p, 0.0) for w, p in zip(workers, ps, strict=True)]
     return with_launches(views, held, plan)
 
 
@@ -213,17 +219,12 @@ def _candidates(view: SlotData, job: int, price: Floats, share: float) -> list[O
     found: dict[tuple[bytes, int], Option] = {}
 
     def add(workers: Ints, ps: int) -> None:
-        cost = placement_cost(
-            workers, ps, data, capacity, worker, server, talk, view.arc[job], free
-        )
-        found[workers.tobytes(), ps] = (workers, ps, cost)
+        if (workers.tobytes(), ps) not in found:
+            cost = placement_cost(
+                workers, ps, data, capacity, worker, server, talk, view.arc[job], free
+            )
+            found[workers.tobytes(), ps] = (workers, ps, cost)
 
-    for charge in (0.0, share):
-        _, _, workers, ps = best_placement(
-            data, capacity, needed, worker, server, talk, view.arc[job], free + charge,
-            CANDIDATE_NODES,
-        )  # fmt: skip
-        add(workers, int(ps))
     stays = pinned_workers(data, capacity, view.arc[job])
     given = [
         relaxed_placement(data, capacity, needed, worker, server, talk, view.arc[job], free, ps)
@@ -237,6 +238,17 @@ def _candidates(view: SlotData, job: int, price: Floats, share: float) -> list[O
         workers = stays.copy()
         workers[r] = max(workers[r], needed - (stays.sum() - stays[r]))
         add(workers, r)
+    for charge in {0.0, share}:
+        cheapest = min(
+            cost + charge * (np.count_nonzero(workers) + (workers[ps] == 0))
+            for workers, ps, cost in found.values()
+        )
+        _, _, workers, ps = best_placement(
+            data, capacity, needed, worker, server, talk, view.arc[job], free + charge,
+            CANDIDATE_NODES, cheapest,
+        )  # fmt: skip
+        if ps >= 0:
+            add(workers, int(ps))
     return list(found.values())
 
 

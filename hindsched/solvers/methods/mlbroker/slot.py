@@ -36,7 +36,7 @@ MAX_ROUNDS = 30
 
 
 @dataclass(frozen=True)
-class Placement:
+class SlotPlacement:
     """An integer placement of a slot's jobs.
 
     Parameters
@@ -72,7 +72,7 @@ def slot_cost(slot: SlotData, launch: Floats, workers: Ints, ps: Ints) -> float:
 
 def relocated(
     slot: SlotData, launch: Floats, workers: Ints, ps: Ints, *, respond: bool = True
-) -> Placement:
+) -> SlotPlacement:
     """Improve a placement by moves of single jobs at exact cost until none gains."""
     workers = np.array(workers, dtype=np.int64)
     ps = np.array(ps, dtype=np.int64)
@@ -82,7 +82,7 @@ def relocated(
             slot.exchange, slot.distance, slot.arc, launch, slot.unit, slot.discounted, slot.fee,
             50, ONLINE_NODE_LIMIT if respond else 0,
         )  # fmt: skip
-    return Placement(workers, ps, slot_cost(slot, launch, workers, ps))
+    return SlotPlacement(workers, ps, slot_cost(slot, launch, workers, ps))
 
 
 def relaxed_placements(
@@ -137,18 +137,18 @@ def best_responses(
         _, _, workers[j], ps[j] = best_placement(
             slot.data[j], slot.capacity[j], slot.needed[j], unit_price @ slot.worker[j],
             unit_price @ slot.server[j], slot.exchange[j] * slot.distance, slot.arc[j], launch[j],
-            node_limit,
+            node_limit, np.inf,
         )  # fmt: skip
     return workers, ps
 
 
-def tight_placement(slot: SlotData, launch: Floats, *, relocation: bool = True) -> Placement:
+def tight_placement(slot: SlotData, launch: Floats, *, relocation: bool = True) -> SlotPlacement:
     """Chord price, PS-conditioned relaxation, largest remainder and relocation."""
     _, fractional, ps = relaxed_placements(slot, launch, slot.chord)
     workers = largest_remainder(slot, fractional)
     if relocation:
         return relocated(slot, launch, workers, ps)
-    return Placement(workers, ps, slot_cost(slot, launch, workers, ps))
+    return SlotPlacement(workers, ps, slot_cost(slot, launch, workers, ps))
 
 
 def priced_placement(
@@ -157,7 +157,7 @@ def priced_placement(
     *,
     starts: Iterable[Floats] = (),
     relocation: bool = False,
-) -> tuple[Placement, Floats]:
+) -> tuple[SlotPlacement, Floats]:
     """Tier-price iteration from several starts; the cheapest placement found and its prices.
 
     Parameters
@@ -169,12 +169,12 @@ def priced_placement(
 
     Returns
     -------
-    placement : Placement
+    placement : SlotPlacement
         The cheapest placement.
     prices : ndarray, shape (R, K)
         The unit prices that led to it.
     """
-    best: Placement | None = None
+    best: SlotPlacement | None = None
     best_price = slot.unit
     seen: set[bytes] = set()
     for start in (slot.unit, slot.chord, slot.discounted, *starts):
@@ -186,7 +186,7 @@ def priced_placement(
             workers, ps = best_responses(slot, launch, price)
             cost = slot_cost(slot, launch, workers, ps)
             if best is None or cost < best.cost:
-                best, best_price = Placement(workers, ps, cost), price
+                best, best_price = SlotPlacement(workers, ps, cost), price
             used = slot.rented(workers, ps)
             bought = slot.discounted * used + slot.fee < slot.unit * used
             price = np.where(bought, slot.discounted, slot.unit)

@@ -156,7 +156,7 @@ class MlbrokerOracle(BlockOracle):
             each, used = price @ worker, np.maximum(presence, 0.0)
             _, bound, workers[t - first], ps[t - first] = best_placement(
                 instance.data[job, t], capacity, instance.workers_needed[job, t], each,
-                price @ server, talk, arcs, used, NODE_LIMIT,
+                price @ server, talk, arcs, used, NODE_LIMIT, np.inf,
             )  # fmt: skip
             terms.append(bound)
             dearest = far + float(each.max() + used.max()) / capacity

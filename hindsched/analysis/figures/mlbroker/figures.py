@@ -66,7 +66,7 @@ def _instance(made: Instance) -> MlbrokerInstance:
 
 
 def _size(scale: FigureScale) -> Setting:
-    """Settings of the experiments beside the one that a figure varies."""
+    """Settings of the experiments beside the one that a figure varies: the paper's in full mode."""
     return scale.pick(
         {"datacenters": 15, "horizon": 50, "jobs": 145},
         {"datacenters": 5, "horizon": 6, "jobs": 12, "life_slots": (2, 5)},
@@ -109,13 +109,12 @@ def _figure_5(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
         "chord, launches x 100": ("chord", {"deployment_gb": 100}),
     }
     rows = []
-    sizes = scale.pick({"horizon": 10, "jobs": 30}, {"horizon": 5, "jobs": 8, "life_slots": (2, 4)})
+    sizes = scale.pick(
+        {"horizon": 50, "jobs": 145}, {"horizon": 5, "jobs": 8, "life_slots": (2, 4)}
+    )
     for centers in scale.pick((3, 6, 9, 12, 15), (3, 5)):
         for seed in range(scale.seeds):
             for case, (price, change) in cases.items():
-                # The big-M relaxation is one coupled program: beyond 9 centres only the chord's.
-                if price == "paper" and centers > 9:
-                    continue
                 made = generate("paper", seed, datacenters=centers, **sizes, **change)
                 instance = _instance(made)
                 optimum = relaxation_bound(instance, price)
@@ -165,7 +164,7 @@ def _rounding_rows(
 
 
 def _figure_6(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    sizes = scale.pick({"datacenters": 10, "horizon": 10, "jobs": 40}, _size(scale))
+    sizes = _size(scale)
     return _rounding_rows(
         (
             (
@@ -184,7 +183,6 @@ def _figure_6(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
 
 def _figure_7(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     sizes = {key: value for key, value in _size(scale).items() if key != "datacenters"}
-    sizes |= scale.pick({"horizon": 20, "jobs": 60}, {})
     methods = ("paper", "independent", "greedy", "round2", "largest-remainder")
     return _rounding_rows(
         (
@@ -277,7 +275,7 @@ def _ablation(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
         "transfer x 5": {"transfer_usd": (0.05, 0.1)},
         "transfer x 5, nothing exchanged": {"transfer_usd": (0.05, 0.1), "exchange_gb": 0},
     }
-    sizes = scale.pick({"datacenters": 15, "horizon": 20, "jobs": 60}, _size(scale))
+    sizes = _size(scale)
     return _compare(
         (
             ({"setting": name}, _instance(generate("paper", s, **{**sizes, **change})), s)

@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance, family_module
+from hindsched.instances.base import Instance, check_family, family_module, has_module
 from hindsched.online.external import External
 from hindsched.online.own_class import load_class
 from hindsched.online.protocol import OnlineAlgorithm
@@ -28,7 +28,10 @@ LONGEST_ESTIMATE = 40
 
 
 def algorithms(family: str) -> dict[str, Factory]:
-    """Algorithms of a family by name, the paper's own first."""
+    """Algorithms of a family by name, the paper's own first; none where none is stepped."""
+    check_family(family)
+    if not has_module("online", family, "algorithms"):
+        return {}
     found: dict[str, Factory] = family_module("online", family, "algorithms").ALGORITHMS
     return found
 

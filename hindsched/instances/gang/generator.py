@@ -251,12 +251,17 @@ def _check(s: dict[str, Any]) -> None:
 
 
 def _small_suite() -> list[Instance]:
-    settings: list[dict[str, Any]] = [
-        {},
-        {"arrivals": "bursty"},
-        {"servers": 2, "placement": "consolidated"},
+    kinds: dict[str, dict[str, Any]] = {
+        "": {},
+        "-bursty": {"arrivals": "bursty"},
+        "-servers": {"servers": 2, "placement": "consolidated"},
+    }
+    return [
+        made.with_fields(name=made.name + kind)
+        for kind, chosen in kinds.items()
+        for seed in range(2)
+        for made in [generate("small", seed, **chosen)]
     ]
-    return [generate("small", seed, **chosen) for chosen in settings for seed in range(2)]
 
 
 def _paper_suite() -> list[Instance]:

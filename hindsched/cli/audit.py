@@ -68,9 +68,8 @@ def audit(
     from hindsched.instances.logs import Limits
 
     given = {"most_rows": most_rows, "most_bytes": most_bytes, "longest_line": longest_line}
-    check_targets([log], report=report)
-    if output is not None:
-        check_targets([log], output=f"{output}/audit.html")
+    page = None if output is None else f"{output}/audit.html"
+    check_targets([log], output=page, report=report)
     found = judge(
         log,
         form,

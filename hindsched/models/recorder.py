@@ -14,6 +14,7 @@ Only linear expressions can be recorded; anything else is a `TypeError`.
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
@@ -29,14 +30,15 @@ _WHOLE = (pyo.NonNegativeIntegers, pyo.Binary)
 _UNIT = (pyo.UnitInterval, pyo.Binary)
 
 
-class _Algebra:
+class _Algebra(ABC):
     """Arithmetic of columns and linear expressions."""
 
     __slots__ = ()
     __hash__ = object.__hash__
 
+    @abstractmethod
     def linear(self) -> Linear:
-        raise NotImplementedError  # pragma: no cover
+        """The same as a linear expression."""
 
     def __add__(self, other: Any) -> Linear:
         one, two = self.linear(), _linear(other)

@@ -8,7 +8,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 COUNT ?= 3000
 SEED ?= 1
 
-.PHONY: bench test second-opinion lint notebooks wheel solvers clean
+.PHONY: bench test second-opinion faults mutations code-mutations lint notebooks run-notebooks site wheel solvers clean
 
 bench: $(VENV)/.installed
 	$(BIN)/hindsched bench small
@@ -20,14 +20,37 @@ test: $(VENV)/.installed-dev
 second-opinion: $(VENV)/.installed-dev
 	SECOND_OPINION=$(COUNT) SEED=$(SEED) $(BIN)/python -m pytest -n 2 -q tests/second_opinion
 
+# Files of every family changed at random, COUNT a family: nothing wrong is accepted, nothing hangs.
+mutations: $(VENV)/.installed-dev
+	MUTATIONS=$(COUNT) SEED=$(SEED) $(BIN)/python -m pytest -n 2 --timeout=0 -q tests/mutations
+
+# The package's own code changed at random, COUNT changes a folder: which does no test notice?
+code-mutations: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.code_mutations.run --count $(COUNT) --seed $(SEED)
+
+# Sequences of kills, full disks and edits on a folder of results, FAULTS of them.
+FAULTS ?= 300
+faults: $(VENV)/.installed-dev
+	FAULTS=$(FAULTS) $(BIN)/python -m pytest -q tests/analysis/test_faults.py
+
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Open the notebooks in a browser.
 notebooks: $(VENV)/.installed-dev
-	$(BIN)/python notebooks/run.py --quick
+	$(BIN)/jupyter notebook notebooks
+
+# Run all of them, small versions of the experiments; the results are in build/notebooks.
+run-notebooks: $(VENV)/.installed-dev
+	$(BIN)/python notebooks/run.py --quick --output build/notebooks
+
+# The documentation in build/site, with the notebooks as they were run last.
+site: $(VENV)/.installed-docs
+	[ -d build/notebooks ] || $(MAKE) run-notebooks
+	$(BIN)/python docs/site.py
 
 wheel: $(VENV)/.installed-dev
 	$(BIN)/python tests/wheel.py
@@ -42,13 +65,17 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --no-compile --editable .
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable ".[test,lint,notebooks,arrow,plotly]" build
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[test,lint,notebooks,arrow,plotly]" build
 	touch $@ $(VENV)/.installed
 
+$(VENV)/.installed-docs: pyproject.toml | $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[docs]"
+	touch $@
+
 $(VENV)/.installed-solvers: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable ".[solvers]"
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[solvers]"
 	touch $@

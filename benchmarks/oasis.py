@@ -22,7 +22,7 @@ from hindsched.models.oasis import offline as models
 from hindsched.models.oasis.block import FORMS
 from hindsched.online.simulator import simulate
 from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.oasis.oracle import OasisOracle
+from hindsched.solvers.pricing.oasis.resources import OasisOracle
 from hindsched.solvers.program import solve_program
 
 DATA = Path(__file__).parents[1] / "tests/data/instances"

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hindsched.analysis.audit import audit
     from hindsched.analysis.compare import compare, ratio
+    from hindsched.analysis.grid import sweep
     from hindsched.analysis.plots import names as plot
     from hindsched.analysis.verify import verify
+    from hindsched.analysis.worst.api import worst
+    from hindsched.analysis.worst.folder import check_witness
     from hindsched.errors import HindschedError, InputError, Refused, SolveFailed
-    from hindsched.instances.frames import gang
+    from hindsched.instances.frames import gang, instance
     from hindsched.instances.generators.registry import from_trace, generate, suite
     from hindsched.instances.io import families, read, schema, write
     from hindsched.instances.library import named_instance
@@ -27,18 +30,21 @@ if TYPE_CHECKING:
     from hindsched.online.simulator import simulate
     from hindsched.solutions.base import build_solution, read_solution, write_solution
     from hindsched.solvers.api import solve
-    from hindsched.solvers.certificate import read_certificate, write_certificate
+    from hindsched.solvers.certificate_file import read_certificate, write_certificate
     from hindsched.solvers.explain import explain
     from hindsched.solvers.methods.tree import certify_optimum
-    from hindsched.solvers.model import model
+    from hindsched.solvers.model.offline import model
     from hindsched.solvers.versions import versions
 
 _SOURCES = {
     "hindsched.analysis.audit": ("audit",),
-    "hindsched.instances.frames": ("gang",),
+    "hindsched.analysis.grid": ("sweep",),
+    "hindsched.instances.frames": ("gang", "instance"),
     "hindsched.instances.logs": ("read_log",),
     "hindsched.analysis.compare": ("compare", "ratio"),
     "hindsched.analysis.verify": ("verify",),
+    "hindsched.analysis.worst.api": ("worst",),
+    "hindsched.analysis.worst.folder": ("check_witness",),
     "hindsched.errors": ("HindschedError", "InputError", "Refused", "SolveFailed"),
     "hindsched.instances.generators.registry": ("from_trace", "generate", "suite"),
     "hindsched.instances.io": ("families", "read", "schema", "write"),
@@ -50,10 +56,10 @@ _SOURCES = {
     "hindsched.online.simulator": ("simulate",),
     "hindsched.solutions.base": ("build_solution", "read_solution", "write_solution"),
     "hindsched.solvers.api": ("solve",),
-    "hindsched.solvers.certificate": ("read_certificate", "write_certificate"),
+    "hindsched.solvers.certificate_file": ("read_certificate", "write_certificate"),
     "hindsched.solvers.explain": ("explain",),
     "hindsched.solvers.methods.tree": ("certify_optimum",),
-    "hindsched.solvers.model": ("model",),
+    "hindsched.solvers.model.offline": ("model",),
     "hindsched.solvers.versions": ("versions",),
 }
 _MODULES = {"plot": "hindsched.analysis.plots.names"}
@@ -72,12 +78,14 @@ __all__ = [
     "audit",
     "build_solution",
     "certify_optimum",
+    "check_witness",
     "compare",
     "explain",
     "families",
     "from_trace",
     "gang",
     "generate",
+    "instance",
     "load_trace",
     "model",
     "named_instance",
@@ -91,8 +99,10 @@ __all__ = [
     "simulate",
     "solve",
     "suite",
+    "sweep",
     "verify",
     "versions",
+    "worst",
     "write",
     "write_certificate",
     "write_solution",

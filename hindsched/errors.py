@@ -7,7 +7,17 @@ import re
 
 
 class HindschedError(Exception):
-    """Base of every error that hindsched raises on purpose."""
+    """Base of every error that hindsched raises on purpose.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> try:
+    ...     hs.generate("oases")
+    ... except hs.HindschedError as error:
+    ...     print(type(error).__name__, error.exit_code)
+    InputError 2
+    """
 
     exit_code = 1
 
@@ -23,6 +33,11 @@ class InputError(HindschedError, ValueError):
         The value found there.
     rule : str
         The rule it breaks, as a statement that should hold.
+
+    Examples
+    --------
+    >>> print(InputError("jobs[3].arrival", -1, "must be at least 1"))
+    jobs[3].arrival: -1: must be at least 1
     """
 
     exit_code = 2
@@ -38,8 +53,22 @@ class InputError(HindschedError, ValueError):
         return type(self), (self.where, self.value, self.rule)
 
 
+class Interrupted(HindschedError):
+    """Ctrl-C, or SIGTERM, where nothing was there yet to be kept."""
+
+    def __init__(self, what: str, exit_code: int) -> None:
+        self.exit_code = exit_code
+        super().__init__(what)
+
+
 class SolveFailed(HindschedError, RuntimeError):
-    """A solver stopped without an answer that could be trusted."""
+    """A solver stopped without an answer that could be trusted.
+
+    Examples
+    --------
+    >>> SolveFailed("no point").exit_code
+    1
+    """
 
 
 class Refused(HindschedError, ValueError):
@@ -53,6 +82,11 @@ class Refused(HindschedError, ValueError):
         Job, server and slot concerned.
     detail : str
         By how much, or what was revoked.
+
+    Examples
+    --------
+    >>> print(Refused("(4)", "j1, slot 3", "one worker too many"))
+    refused by (4) at j1, slot 3: one worker too many
     """
 
     def __init__(self, constraint: str, where: str, detail: str) -> None:

@@ -25,6 +25,13 @@ def ensure_cache_folder() -> None:
     numba.config.CACHE_DIR = str(_own_folder())
 
 
+def cache_folder() -> Path:
+    """A folder for what belongs to compiled kernels, one that can be written if there is any."""
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    folder = Path(given) if given else _user_cache()
+    return folder if _can_be_written(folder) else _own_folder()
+
+
 def _user_cache() -> Path:
     given = os.environ.get("XDG_CACHE_HOME")
     return Path(given) if given else Path(os.path.expanduser("~/.cache"))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 
 import pytest
+
+from hindsched.kernel.reading import BUDGET, LIMITS
+
+os.environ.setdefault("HINDSCHED_COMPILE", "later")  # tests call few kernels of many families
 
 
 @pytest.fixture(autouse=True)
@@ -14,3 +19,9 @@ def close_figures() -> Iterator[None]:
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
+
+
+@pytest.fixture(autouse=True)
+def full_budget() -> None:
+    """Let no test use up the steps that the kernel grants a process."""
+    BUDGET["steps"] = LIMITS["steps"]

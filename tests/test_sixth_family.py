@@ -18,7 +18,7 @@ from hindsched.instances import base
 from hindsched.instances.io import read, write
 from hindsched.online.checks import check_algorithm
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.certificate import verify_certificate
+from hindsched.solvers.certificate_file import verify_certificate
 from hindsched.solvers.status import Status
 
 WORD = "tollbooth"

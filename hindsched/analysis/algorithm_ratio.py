@@ -71,7 +71,12 @@ class AlgorithmRatio:
     @property
     def label(self) -> str:
         """Its name, with a word behind it if it knows more than an online algorithm does."""
-        return self.algorithm + next((r["mark"] for r, _ in self.runs if r.get("mark")), "")
+        return self.algorithm + self.mark
+
+    @property
+    def mark(self) -> str:
+        """What stands behind its name, empty for a plain online algorithm."""
+        return str(next((r["mark"] for r, _ in self.runs if r.get("mark")), ""))
 
     @property
     def errors(self) -> list[str]:

@@ -56,7 +56,11 @@ def compare(
     Examples
     --------
     >>> import hindsched as hs
-    >>> frame = hs.compare(hs.generate("oasis"), ["oasis", "fifo"]).to_frame()  # doctest: +SKIP
+    >>> found = hs.compare(
+    ...     hs.generate("oasis", seed=2), ["oasis", "drf"], time_limit=1, progress=False
+    ... )
+    >>> list(found.to_frame()["algorithm"])
+    ['oasis', 'drf']
     """
     chosen = [instances] if isinstance(instances, Instance) else list(instances)
     tasks = plan_tasks(
@@ -93,6 +97,13 @@ def ratio(
     ------
     SolveFailed
         If the offline solve failed, or a schedule is better than a proven bound.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> found = hs.ratio(hs.generate("oasis", seed=2), ["oasis"], time_limit=1, progress=False)
+    >>> found.algorithm("oasis").ratio.interval.lower >= 1
+    True
     """
     comparison = compare(instance, algorithms, **arguments).instances[0]
     if comparison.offline["status"] != "ok":

@@ -8,11 +8,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hindsched.analysis.algorithm_ratio import AlgorithmRatio, ratio_of
-from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE, Optimum, Sense, optimum_of
+from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE, Interval, Optimum, Sense, optimum_of
 from hindsched.analysis.statistics import paired_rows, profile_rows
 from hindsched.analysis.summary import summary_row
 from hindsched.analysis.tasks import OFFLINE, ONLINE, Record
+from hindsched.analysis.verdict import verdicts
 from hindsched.errors import SolveFailed
+from hindsched.notebook_card import card
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,6 +118,24 @@ class InstanceComparison:
     def __repr__(self) -> str:
         return str(self)
 
+    def _repr_html_(self) -> str:
+        """Notebooks show the optimum and each algorithm's ratio."""
+        facts = {
+            "optimum in": self.optimum.interval,
+            "status": f"{self.optimum.status} ({self.optimum.proof})",
+        }
+        rows = [
+            {
+                "algorithm": row.label + (" *" if row.ratio.starred else ""),
+                "objective": row.objective,
+                "ratio in": row.ratio.interval if row.ratio.exists else None,
+                "OPT - ALG in": row.ratio.difference,
+                "note": row.ratio.reason,
+            }
+            for row in self.algorithms
+        ]
+        return card(f"Ratios on {self.instance}", facts, rows, most=len(rows))
+
     def _online_records(self) -> list[Record]:
         return [record for row in self.algorithms for record, _ in row.runs]
 
@@ -149,10 +169,22 @@ class Comparison:
         return str(self)
 
     def _repr_html_(self) -> str:
-        """Notebooks show the summary as a table."""
-        import pandas as pd
-
-        return str(pd.DataFrame(self.summary_rows()).to_html(index=False, na_rep="-"))
+        """Notebooks show the verdict, and each algorithm over its instances."""
+        rows = [
+            {
+                "family": row["family"],
+                "algorithm": row["label"] + (" *" if row["starred"] else ""),
+                "instances": row["instances"],
+                **{
+                    f"{name} ratio": Interval(row[f"{name}_lower"], row[f"{name}_upper"])
+                    for name in ("median", "worst")
+                },
+            }
+            for row in self.summary_rows()
+        ]
+        found = verdicts(self)
+        note = " ".join(f"{item.sentence()} {item.proof()}" for item in found)
+        return card("Comparison", rows=rows, note=note, most=len(rows))
 
     @property
     def errors(self) -> list[str]:
@@ -180,17 +212,17 @@ class Comparison:
         """Each two algorithms on the same instances, see `statistics.paired_rows`."""
         import pandas as pd
 
-        rows = [row for item in self._families().values() for row in paired_rows(item)]
+        rows = [row for item in self.by_family().values() for row in paired_rows(item)]
         return pd.DataFrame(rows)
 
     def profile_frame(self) -> pd.DataFrame:
         """Performance profiles, see `statistics.profile_rows`."""
         import pandas as pd
 
-        rows = [row for item in self._families().values() for row in profile_rows(item)]
+        rows = [row for item in self.by_family().values() for row in profile_rows(item)]
         return pd.DataFrame(rows)
 
-    def _families(self) -> dict[str, dict[str, list[AlgorithmRatio]]]:
+    def by_family(self) -> dict[str, dict[str, list[AlgorithmRatio]]]:
         """Ratios by family and algorithm."""
         found: dict[str, dict[str, list[AlgorithmRatio]]] = {}
         for (family, algorithm), rows in self._by_algorithm().items():
@@ -235,6 +267,7 @@ class Comparison:
 
 def _compare_one(offline: Record, online: Sequence[Record]) -> InstanceComparison:
     optimum, contradiction = _optimum(offline, online)
+    for_rivals, contradicted = _optimum_for_rivals(optimum, offline, online)
     grouped: dict[str, list[Record]] = {}
     for record in online:
         grouped.setdefault(record["algorithm"], []).append(record)
@@ -244,14 +277,49 @@ def _compare_one(offline: Record, online: Sequence[Record]) -> InstanceCompariso
             family=offline.get("family", ""),
             algorithm=name,
             settings=records[0]["settings"],
-            runs=[(record, ratio_of(optimum, record)) for record in records],
-            optimum=optimum,
+            runs=[(record, ratio_of(measure, record)) for record in records],
+            optimum=measure,
             theorem=next((item["theorem"] for item in records if item.get("theorem")), None),
         )
         for name, records in grouped.items()
+        for measure in [for_rivals if for_rivals and _are_rivals(records) else optimum]
     ]
     family = offline.get("family", "")
+    contradiction = contradiction or contradicted
     return InstanceComparison(offline["instance"], family, optimum, offline, rows, contradiction)
+
+
+def _are_rivals(records: Sequence[Record]) -> bool:
+    """Whether all runs keep the rules that hold for rivals outside the feasible set."""
+    return all(
+        record["status"] == "ok"
+        and not record["in_feasible_set"]
+        and record.get("rival_violations") == 0
+        for record in records
+    )
+
+
+def _optimum_for_rivals(
+    optimum: Optimum, offline: Record, online: Sequence[Record]
+) -> tuple[Optimum | None, str | None]:
+    """What is known of the optimum of the problem that rivals solve; None without its bound.
+
+    Every solution of the problem itself is one of that problem.
+    """
+    bound = (offline.get("rivals") or {}).get("bound")
+    if bound is None:
+        return None, None
+    known = optimum.interval.lower if optimum.sense == "max" else optimum.interval.upper
+    found = replace(
+        optimum_of(optimum.sense, known, bound, "feasible", proof="checked fast"), for_rivals=True
+    )
+    for record in online:
+        if _are_rivals([record]):
+            try:
+                found = found.improved(record["objective"], str(record["algorithm"]))
+            except SolveFailed as error:
+                return None, str(error)
+    return found, None
 
 
 def _optimum(offline: Record, online: Sequence[Record]) -> tuple[Optimum, str | None]:
@@ -261,7 +329,7 @@ def _optimum(offline: Record, online: Sequence[Record]) -> tuple[Optimum, str | 
         offline.get("objective"),
         offline.get("bound"),
         str(offline.get("solve_status", "failed")),
-        certified=bool(offline.get("certified")),
+        proof=offline.get("proof") or ("checked fast" if offline.get("certified") else "solver"),
     )
     solved = optimum
     for record in online:

@@ -6,20 +6,28 @@ this process can help it to a verdict.
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
-from hindsched.instances.io import write
+from hindsched.instances.io import write, write_json
+from hindsched.solutions.base import write_solution
+from hindsched.solvers.result import Result
 
 QUICK_SECONDS = 5.0
 """How long `verify` lets the kernel work unless it is told to wait for it."""
 VERDICTS = ("infeasible", "contradiction", "refused", "proves optimal", "gap", "bound", "feasible")
+
+
+Proof = Literal["certificate", "checked fast", "solver", "none"]
+"""Who vouches for a bound: the exact kernel on the written certificate, the fast check of the
+prices alone, a solver, or nobody."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,49 @@ class ExactCheck:
         return {"verdict": self.verdict, "exit_code": self.code, "lines": list(self.lines)}
 
 
+def proof_of(result: Result, seconds: float = QUICK_SECONDS) -> Proof:
+    """Who vouches for a result's bound: the exact kernel reads what would be written.
+
+    Parameters
+    ----------
+    result : Result
+        What a solve found.
+    seconds : float
+        How long the kernel may take; what it has not read by then is ``checked fast``.
+
+    Raises
+    ------
+    SolveFailed
+        If the kernel refuses the certificate, or finds that the solution beats its bound.
+    """
+    certificate, solution, family = result.certificate, result.solution, result.instance.family
+    if result.proof != "certificate" or certificate is None:
+        return result.proof
+    if not has_kernel(family):
+        return "checked fast"
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / "certificate.json"]
+        write_json(certificate.to_dict(), files[0])
+        if solution is not None:
+            files.append(Path(folder) / "solution.json")
+            write_solution(solution, files[1])
+        found = exact_check(result.instance, *files, seconds=seconds)
+    if found is None:
+        return "checked fast"
+    if found.code:
+        name = f"{result.instance.name} by {result.method}"
+        raise SolveFailed(
+            f"{name}: objective {result.objective!r}, certified bound {certificate.bound!r}; the "
+            f"exact kernel says {found.verdict}"
+        )
+    return "certificate"
+
+
+def has_kernel(family: str) -> bool:
+    """Whether the exact kernel knows a family."""
+    return importlib.util.find_spec(f"hindsched.kernel.{family}") is not None
+
+
 def exact_check(
     instance: Instance | str | Path, *files: str | Path, seconds: float | None = None
 ) -> ExactCheck | None:
@@ -60,7 +111,7 @@ def exact_check(
     *files : str or Path
         Files of a solution and of a certificate, in any order.
     seconds : float, optional
-        How long it may take.
+        How long it may take; the kernel's own limit on its steps does not hold.
 
     Returns
     -------
@@ -79,6 +130,7 @@ def exact_check(
         else:
             path = Path(instance)
         command = [sys.executable, "-m", "hindsched.kernel", str(path), *map(str, files)]
+        command += ["--limit", f"steps={10**18}"]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
         except subprocess.TimeoutExpired:

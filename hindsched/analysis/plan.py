@@ -140,7 +140,7 @@ def _check_offline(families: Sequence[str], offline: Mapping[str, Any]) -> None:
 
     options = dict(offline)
     method = options.pop("method", "auto")
-    SolveOptions.of(**options)
+    SolveOptions.of(options)
     for family in families:
         known = methods(family)
         if method not in known:

@@ -18,7 +18,10 @@ from hindsched.solvers.result import relative_gap
 Sense = Literal["max", "min"]
 
 CONTRADICTION = 1e-6
-"""Relative excess of a solution over a proven bound that is more than rounding."""
+"""Relative excess of a solution over a solver's bound that is more than the solver's tolerances."""
+CERTIFIED_CONTRADICTION = 1e-9
+"""The same over a certificate's bound, which is rounded outward: only the objective's sum may be
+off."""
 
 INVERSE_NOTE = (
     "Ratios are OPT/ALG when maximising and ALG/OPT when minimising, so 1 is perfect and larger is "
@@ -65,8 +68,11 @@ class Optimum:
     best : str
         Who found the best solution: ``offline`` or an online algorithm's name.
     proof : str
-        How the bound is proven: ``certificate`` (anyone can recompute it from prices),
-        ``solver`` (the solver's word) or ``none``.
+        How the bound is proven: ``certificate`` (the exact kernel accepts the written prices),
+        ``checked fast`` (the prices, in floating point that rounds outward), ``solver`` (the
+        solver's word) or ``none``.
+    for_rivals : bool
+        The optimum is that of the larger problem which rivals outside the feasible set solve.
     """
 
     sense: Sense
@@ -74,6 +80,7 @@ class Optimum:
     status: str
     best: str = "offline"
     proof: str = "none"
+    for_rivals: bool = False
 
     @property
     def gap(self) -> float | None:
@@ -98,10 +105,11 @@ class Optimum:
         if self.sense == "min":
             known, bound = bound, known
         sign = 1.0 if self.sense == "max" else -1.0
-        if bound is not None and sign * (objective - bound) > CONTRADICTION * max(1.0, abs(bound)):
+        rounding = CONTRADICTION if self.proof == "solver" else CERTIFIED_CONTRADICTION
+        if bound is not None and sign * (objective - bound) > rounding * abs(bound):
             raise SolveFailed(
-                f"{algorithm} reaches {objective!r}, beyond the proven bound {bound!r}: "
-                "one of the two is wrong"
+                f"{algorithm} reaches {objective!r}, beyond the proven bound {bound!r} "
+                f"({self.proof}): one of the two is wrong"
             )
         if known is not None and sign * (objective - known) <= 0:
             return self
@@ -109,7 +117,7 @@ class Optimum:
         gap = relative_gap(objective, bound)
         ends = (objective, bound) if self.sense == "max" else (bound, objective)
         status = "optimal" if gap is not None and gap <= DEFAULT_GAP else "feasible"
-        return Optimum(self.sense, Interval(*ends), status, algorithm, self.proof)
+        return Optimum(self.sense, Interval(*ends), status, algorithm, self.proof, self.for_rivals)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON data: ``lower, upper, status, best, proof``."""
@@ -165,15 +173,14 @@ class Ratio:
 
 
 def optimum_of(
-    sense: Sense, objective: float | None, bound: float | None, status: str, *, certified: bool
+    sense: Sense, objective: float | None, bound: float | None, status: str, *, proof: str
 ) -> Optimum:
     """What a solve says of the optimum: its best solution on one side, its bound on the other."""
     if sense == "max":
         interval = Interval(objective, bound)
     else:
         interval = Interval(bound, objective)
-    proof = "none" if bound is None else ("certificate" if certified else "solver")
-    return Optimum(sense, interval, status, proof=proof)
+    return Optimum(sense, interval, status, proof="none" if bound is None else proof)
 
 
 def competitive_ratio(
@@ -192,7 +199,8 @@ def competitive_ratio(
     objective : float or None
         What the algorithm reached; None if the run failed.
     in_feasible_set : bool
-        False for a baseline that may do what the offline problem forbids: its quotient is starred.
+        False for a baseline that may do what the offline problem forbids: its quotient is starred,
+        unless the optimum is that of the problem without these rules.
     violations : int
         Number of broken constraints of the run; with any there is no ratio.
     """
@@ -210,8 +218,11 @@ def competitive_ratio(
     else:
         interval, reason = _ratio_of_costs(known, objective)
     if not in_feasible_set:
-        reason = "; ".join(filter(None, ("may do what the offline problem forbids", reason)))
-    return Ratio(interval, difference, reason, starred=not in_feasible_set)
+        against = "against the bound of the problem without these rules"
+        forbidden = "may do what the offline problem forbids"
+        words = (forbidden, against if optimum.for_rivals else None, reason)
+        reason = "; ".join(filter(None, words))
+    return Ratio(interval, difference, reason, starred=not (in_feasible_set or optimum.for_rivals))
 
 
 def _ratio_of_values(known: Interval, earned: float) -> tuple[Interval, str | None]:

@@ -13,6 +13,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -20,11 +22,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from hindsched.analysis.comparison import Comparison
+from hindsched.analysis.integrity import (
+    Damage,
+    damaged_files,
+    file_hash,
+    is_sealed,
+    recomputed,
+    sample,
+    sealed,
+)
 from hindsched.analysis.jsonable import jsonable
+from hindsched.analysis.spreadsheets import for_spreadsheets
 from hindsched.analysis.tasks import Record, Task, check_record, file_name
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
-from hindsched.instances.io import read, read_json, write, write_json, write_text
+from hindsched.instances.io import read, read_json, write, write_bytes, write_json, write_text
 from hindsched.solvers.versions import versions
 
 if TYPE_CHECKING:
@@ -47,6 +59,7 @@ class ResultStore:
     def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
         self.folder = folder
         self.manifest = dict(manifest)
+        self._left_out: set[str] = set()
 
     @classmethod
     def create(
@@ -128,41 +141,101 @@ class ResultStore:
 
     def add(self, record: Record) -> None:
         """Keep a task's record; its file appears in one step, after all that belongs to it."""
-        record = dict(record)
-        solution = record.pop("solution", None)
-        certificate = record.pop("certificate", None)
-        if solution is not None:
-            write_json(solution, self.folder / "solutions" / f"{record['task']}.json")
-        if certificate is not None:
-            name = file_name(record["instance"])
-            write_json(certificate, self.folder / "certificates" / f"{name}.json")
-        write_json(record, self._task_file(record["task"]))
+        record = json.loads(json.dumps(record))  # as it will be read
+        paths, hashes = self._files(record["task"], record["instance"]), {}
+        for kind, path in paths.items():
+            data = record.pop(kind, None)
+            if data is not None:
+                write_json(data, path)
+                hashes[kind] = file_hash(path)
+        record["files"] = hashes
+        write_json(sealed(record), self._task_file(record["task"]))
+        self._left_out.discard(record["task"])
 
     def records(self) -> list[Record]:
         """Records of the tasks that have one, failed ones included, in the order of the tasks.
 
-        Raises
-        ------
-        InputError
-            If a record is damaged.
+        A record that is damaged, or whose schedule or certificate is, is not among them: `damages`
+        names it.
         """
-        return [self._record(task) for task in self.tasks if self._task_file(task.key).is_file()]
+        return [record for _, record in self._intact()]
+
+    def damages(self) -> list[Damage]:
+        """Records, schedules and certificates that are not what was written, by their hashes."""
+        found: list[Damage] = []
+        for task in self.tasks:
+            if self._task_file(task.key).exists():
+                found += [Damage(task.key, what) for what in self._read(task)[1]]
+        return found
+
+    def recompute(self, *, everything: bool = False) -> tuple[int, list[Damage]]:
+        """Recompute objectives and bounds from schedules and certificates, trusting no record.
+
+        Parameters
+        ----------
+        everything : bool
+            All of them, in place of a sample.
+
+        Returns
+        -------
+        int
+            How many records were recomputed.
+        list of Damage
+            What does not agree.
+        """
+        instances = {instance.name: instance for instance in self.instances()}
+        intact = {record["task"]: (task, record) for task, record in self._intact()}
+        records = [record for _, record in intact.values() if record["status"] == "ok"]
+        chosen = records if everything else sample(records)
+        found: list[Damage] = []
+        for record in chosen:
+            task = intact[record["task"]][0]
+            files = self._files(task.key, task.instance)
+            what = recomputed(record, task, instances[task.instance], files)
+            if what is not None:
+                found.append(Damage(task.key, what))
+        return len(chosen), found
 
     def missing(self) -> list[Task]:
-        """Tasks that have not succeeded yet, or whose record is damaged."""
-        return [task for task in self.tasks if not self._is_done(task)]
+        """Tasks to run: not yet successful, or with something damaged."""
+        done = {task.key for task, record in self._intact() if record["status"] == "ok"}
+        return [task for task in self.tasks if task.key not in done]
 
-    def _record(self, task: Task) -> Record:
+    def remove_leftovers(self) -> None:
+        """Remove what a killed process left half written."""
+        for path in self.folder.rglob(".*.part"):
+            path.unlink(missing_ok=True)
+
+    def leave_out(self, damages: Sequence[Damage]) -> None:
+        """Leave tasks out of `records` in which recomputing found something wrong."""
+        self._left_out |= {damage.task for damage in damages}
+
+    def _intact(self) -> list[tuple[Task, Record]]:
+        found: list[tuple[Task, Record]] = []
+        for task in self.tasks:
+            if task.key not in self._left_out and self._task_file(task.key).exists():
+                record, damages = self._read(task)
+                if record is not None and not damages:
+                    found.append((task, record))
+        return found
+
+    def _read(self, task: Task) -> tuple[Record | None, list[str]]:
+        """A task's record, None if it cannot be used, and what is damaged."""
         path = self._task_file(task.key)
-        return check_record(read_json(path), task, str(path))
-
-    def _is_done(self, task: Task) -> bool:
-        if not self._task_file(task.key).is_file():
-            return False
         try:
-            return bool(self._record(task)["status"] == "ok")
-        except InputError:
-            return False
+            record = check_record(read_json(path), task, f"tasks/{path.name}")
+        except InputError as error:
+            return None, [str(error)]
+        if not is_sealed(record):
+            return None, [f"tasks/{path.name} is not what was written"]
+        return record, damaged_files(record, self._files(task.key, task.instance))
+
+    def _files(self, key: str, instance: str) -> dict[str, Path]:
+        """Files beside a task's record, by the record's entry that they hold."""
+        return {
+            "solution": self.folder / "solutions" / f"{key}.json",
+            "certificate": self.folder / "certificates" / f"{file_name(instance)}.json",
+        }
 
     def solution_file(self, record: Record) -> Path | None:
         """Path of the schedule that a task found, or None if it found none."""
@@ -181,7 +254,7 @@ class ResultStore:
         paths: list[Path] = []
         for name, frame in tables.items():
             path = self.folder / f"{name}.csv"
-            write_text(frame.to_csv(index=False), path)
+            write_text(for_spreadsheets(frame).to_csv(index=False), path)
             paths.append(path)
             parquet = _write_parquet(frame, path.with_suffix(".parquet"))
             paths += [parquet] if parquet is not None else []
@@ -211,5 +284,7 @@ def _write_parquet(frame: pd.DataFrame, path: Path) -> Path | None:
         import pyarrow  # noqa: F401
     except ImportError:
         return None
-    frame.to_parquet(path, index=False)
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, index=False)
+    write_bytes(buffer.getvalue(), path)
     return path

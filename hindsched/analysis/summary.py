@@ -23,13 +23,15 @@ def summary_row(family: str, algorithm: str, found: Sequence[AlgorithmRatio]) ->
     Returns
     -------
     dict
-        ``family, algorithm, instances``; ``median_lower, median_upper``, ``mean_lower,
+        ``family, algorithm, instances``; ``label``: the name as tables show it, with what the
+        algorithm knows more than others behind it; ``median_lower, median_upper``, ``mean_lower,
         mean_upper`` and ``worst_lower, worst_upper``: of the lower and of the upper ends of the
         ratios, infinite ones included; ``sums_lower, sums_upper``: the ratio of the sums of OPT and
         of ALG over the instances; ``infinite``: instances on which the algorithm earns nothing;
         ``without_ratio``: instances on which there is no ratio, which all numbers leave out;
-        ``starred``: whether the ratios are plain quotients, see `Ratio`. An upper number is None if
-        the optimum of one of the instances has no bound.
+        ``starred``: whether the ratios are plain quotients, see `Ratio`; ``rival``: whether the
+        algorithm may do what the offline problem forbids. An upper number is None if the optimum of
+        one of the instances has no bound.
     """
     known = [row for row in found if row.ratio.exists]
     lowers = [row.ratio.interval.lower for row in known]
@@ -39,6 +41,7 @@ def summary_row(family: str, algorithm: str, found: Sequence[AlgorithmRatio]) ->
     return {
         "family": family,
         "algorithm": algorithm,
+        "label": algorithm + _common_mark([row.mark for row in found]),
         "instances": len(found),
         "median_lower": _of_all(lowers, median),
         "median_upper": _of_all(uppers, median),
@@ -51,7 +54,16 @@ def summary_row(family: str, algorithm: str, found: Sequence[AlgorithmRatio]) ->
         "infinite": sum(row.ratio.is_infinite for row in known),
         "without_ratio": len(found) - len(known),
         "starred": any(row.ratio.starred for row in known),
+        "rival": not all(row.in_feasible_set for row in found),
     }
+
+
+def _common_mark(marks: Sequence[str]) -> str:
+    """The mark of all instances; where they differ in a detail behind a colon, without it."""
+    known = list(dict.fromkeys(filter(None, marks)))
+    if len(known) < 2:
+        return "".join(known)
+    return "".join(dict.fromkeys(mark.split(":")[0].removesuffix(")") + ")" for mark in known))
 
 
 def _of_all(ends: Sequence[float | None], average: Any) -> float | None:
@@ -71,7 +83,5 @@ def _ratio_of_sums(rows: Sequence[AlgorithmRatio]) -> tuple[float | None, float 
     sense = rows[0].optimum.sense
     ends = (lower, upper) if sense == "max" else (upper, lower)
     total = sum(row.objective for row in rows if row.objective is not None)
-    interval = competitive_ratio(
-        optimum_of(sense, *ends, "feasible", certified=False), total
-    ).interval
+    interval = competitive_ratio(optimum_of(sense, *ends, "feasible", proof="none"), total).interval
     return interval.lower, interval.upper

@@ -18,7 +18,7 @@ from typing import Any, Self
 from hindsched.analysis.jsonable import jsonable
 from hindsched.analysis.spans import job_spans
 from hindsched.errors import HindschedError, InputError
-from hindsched.instances.base import Instance, family_module
+from hindsched.instances.base import Instance, family_module, has_module
 from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.online.registry import build_from
 from hindsched.solutions.base import Solution
@@ -29,6 +29,8 @@ Record = dict[str, Any]
 OFFLINE, ONLINE = "offline", "online"
 LONGEST_NAME = 60
 """Characters of an algorithm's name that a file name keeps."""
+LONGEST_INSTANCE_NAME = 120
+"""Characters of an instance's name that a file name keeps: with the rest less than 255."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,16 @@ class Task:
         names = {item.name for item in fields(cls)} - {"own"}
         if not isinstance(data, Mapping) or set(data) != names:
             raise InputError("tasks", data, f"must have the keys {', '.join(sorted(names))}")
+        algorithm = data["algorithm"]
+        right = (
+            data["kind"] in (OFFLINE, ONLINE)
+            and isinstance(data["instance"], str)
+            and (isinstance(algorithm, str) if data["kind"] == ONLINE else algorithm is None)
+            and type(data["seed"]) is int
+            and isinstance(data["settings"], dict)
+        )
+        if not right:
+            raise InputError("tasks", data, "must be as it was written")
         return cls(**data)
 
 
@@ -111,6 +123,9 @@ def check_record(record: Any, task: Task, where: str) -> Record:
             raise InputError(where, f"{name}: {record.get(name, '(absent)')!r}", rule)
     if record.get("status") not in ("ok", "failed") or "error" not in record:
         raise InputError(where, f"status: {record.get('status', '(absent)')!r}", rule)
+    files = record.get("files")
+    if not isinstance(files, dict) or not set(files) <= {"solution", "certificate"}:
+        raise InputError(where, f"files: {record.get('files', '(absent)')!r}", rule)
     if record["status"] == "failed":
         return record
     numbers = ["objective"] if task.kind == ONLINE else ["objective", "bound", "gap"]
@@ -120,8 +135,12 @@ def check_record(record: Any, task: Task, where: str) -> Record:
             raise InputError(where, f"{name}: {value!r}", rule)
     lists = ["jobs", "slots", *(["violations"] if task.kind == ONLINE else [])]
     for name in lists:
-        if not isinstance(record.get(name), list):
+        kind = str if name == "violations" else dict
+        rows = record.get(name)
+        if not isinstance(rows, list) or not all(isinstance(row, kind) for row in rows):
             raise InputError(where, f"{name}: {record.get(name, '(absent)')!r}", rule)
+    if task.kind == OFFLINE and not isinstance(record.get("certified"), bool):
+        raise InputError(where, f"certified: {record.get('certified', '(absent)')!r}", rule)
     if record.get("sense") not in ("max", "min") or not isinstance(record.get("family"), str):
         raise InputError(where, f"sense: {record.get('sense', '(absent)')!r}", rule)
     return record
@@ -133,8 +152,11 @@ def failed_record(task: Task, reason: str) -> Record:
 
 
 def file_name(name: str) -> str:
-    """Write a name with characters that are safe in file names everywhere."""
-    return re.sub(r"[^A-Za-z0-9._+=@-]+", "_", name)
+    """Write a name with characters that are safe in file names everywhere; a long one is cut."""
+    safe = re.sub(r"[^A-Za-z0-9._+=@-]+", "_", name)
+    if len(safe) <= LONGEST_INSTANCE_NAME:
+        return safe
+    return f"{safe[:LONGEST_INSTANCE_NAME]}-{sha256(name.encode()).hexdigest()[:8]}"
 
 
 def _short_name(algorithm: str) -> str:
@@ -155,34 +177,58 @@ def theorem_of(instance: Instance, algorithm: str) -> dict[str, Any] | None:
     """What the paper's theorem promises of this algorithm on this instance, if it is its own.
 
     A family's ``online/algorithms`` module may name the variants that its theorem covers in
-    ``THEOREM_ALGORITHMS``; otherwise it is the algorithm that carries the family's word.
+    ``THEOREM_ALGORITHMS``, or map each name there to a theorem of its own; otherwise it is the
+    algorithm that carries the family's word.
     """
     module = family_module("online", instance.family, "algorithms")
     covered = getattr(module, "THEOREM_ALGORITHMS", (instance.family,))
     if algorithm not in covered:
         return None
-    promised: dict[str, Any] = module.theorem(instance)
+    theorem = covered[algorithm] if isinstance(covered, Mapping) else module.theorem
+    promised: dict[str, Any] = theorem(instance)
     return promised
 
 
 def _offline(instance: Instance, task: Task) -> Record:
+    from hindsched.analysis.exact import proof_of
     from hindsched.solvers.api import solve
 
     options = dict(task.settings)
     method = options.pop("method", "auto")
     options.setdefault("threads", 1)
     result = solve(instance, method, options=options)
+    rivals = _bound_for_rivals(instance, options)
     produced_by = {"method": result.method, "options": dict(result.options)}
     solution, certificate = result.solution, result.certificate
-    summary = result.to_dict()
+    proof = proof_of(result)
+    summary = {**result.to_dict(), "proof": proof, "certified": proof == "certificate"}
     return {
         "sense": instance.sense,
         "solve_status": summary.pop("status"),
         **summary,
         "solution": None if solution is None else solution.to_dict(produced_by),
         "certificate": None if certificate is None else certificate.to_dict(),
+        "rivals": rivals,
         "jobs": [] if solution is None else solution.job_rows(),
         "slots": [] if solution is None else slot_rows(solution),
+    }
+
+
+def _bound_for_rivals(instance: Instance, options: Mapping[str, Any]) -> Record | None:
+    """Bound and certificate of the problem that rivals outside the feasible set solve, if any."""
+    from hindsched.solvers.api import solve
+
+    if not has_module("solvers.methods", instance.family, "methods"):
+        return None
+    module = family_module("solvers.methods", instance.family, "methods")
+    method, formulation = getattr(module, "RIVALS_BOUND", (None, None))
+    if method is None:
+        return None
+    result = solve(instance, method, formulation=formulation, options=options)
+    certificate = result.certificate
+    return {
+        "bound": result.bound,
+        "certificate": None if certificate is None else certificate.to_dict(),
     }
 
 
@@ -203,6 +249,7 @@ def _online(instance: Instance, task: Task) -> Record:
         **run.to_dict(),
         "algorithm": task.algorithm,
         "solution": run.solution.to_dict(produced_by),
+        "rival_violations": len(run.solution.rival_violations()),
         "jobs": run.solution.job_rows(),
         "slots": slot_rows(run.solution, run.price_path),
         "theorem": theorem_of(instance, task.algorithm),

@@ -114,6 +114,15 @@ def verify(
         or a bound that it does not have.
     SolveFailed
         If a feasible solution beats the bound: one of the two must be wrong.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> instance = hs.generate("oasis", seed=2)
+    >>> proof = hs.solve(instance, "bound", time_limit=1).certificate
+    >>> checked = hs.verify(instance, hs.simulate(instance, "oasis").solution, proof)
+    >>> checked.bound >= checked.objective
+    True
     """
     if not isinstance(solution, Solution):
         solution = read_solution(solution, instance)
@@ -140,7 +149,8 @@ def verify(
 
 
 def _proven(instance: Instance, solution: Solution, certificate: Any) -> Certificate:
-    from hindsched.solvers.certificate import check_same_problem, verify_certificate
+    from hindsched.solvers.certificate import check_same_problem
+    from hindsched.solvers.certificate_file import verify_certificate
 
     where = "certificate"
     if isinstance(certificate, str | Path):

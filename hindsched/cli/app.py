@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -9,7 +10,22 @@ from typing import Annotated
 
 import typer
 
-from hindsched.cli import audit, bench, explain, figure, generate, look, model, simulate, solve
+from hindsched.cli import (
+    audit,
+    bench,
+    certify,
+    compiling,
+    explain,
+    figure,
+    generate,
+    look,
+    model,
+    simulate,
+    solve,
+    worst,
+)
+from hindsched.cli.library import library
+from hindsched.cli.limits import limited
 from hindsched.cli.output import errors, out
 from hindsched.errors import HindschedError
 
@@ -47,21 +63,25 @@ def main(
         out.print(WELCOME, markup=False)
 
 
-app.command()(bench.bench)
-app.command()(audit.audit)
-app.command()(generate.generate)
-app.command()(solve.solve)
-app.command()(model.model)
-app.command()(simulate.simulate)
-app.command()(simulate.ratio)
-app.command()(solve.verify)
-app.command()(explain.explain)
-app.command()(figure.figure)
-app.command()(look.schema)
-app.command("list")(look.list_)
-app.command()(look.describe)
-app.command()(bench.report)
-app.command()(look.versions)
+app.command()(limited(bench.bench))
+app.command()(limited(audit.audit))
+app.command()(limited(generate.generate))
+app.command()(limited(solve.solve))
+app.command()(limited(model.model))
+app.command()(limited(simulate.simulate))
+app.command()(limited(simulate.ratio))
+app.command()(limited(solve.verify))
+app.command()(limited(certify.certify))
+app.command("compile")(limited(compiling.compile_))
+app.command()(limited(explain.explain))
+app.command()(limited(worst.worst))
+app.command()(limited(figure.figure))
+app.command()(limited(look.schema))
+app.command("list")(limited(look.list_))
+app.command()(limited(look.describe))
+app.command()(limited(bench.report))
+app.command()(limited(look.versions))
+app.add_typer(library)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -88,11 +108,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         _discard_output()
         return FAILED
-    except MemoryError as error:
-        return _fail(f"not enough memory ({str(error) or 'no more is left'})", FAILED)
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
-        return _fail(f"{name}{error.strerror or error}", FAILED)
+        wrong_name = error.errno in (errno.ENAMETOOLONG, errno.ELOOP)
+        return _fail(f"{name}{error.strerror or error}", BAD_INPUT if wrong_name else FAILED)
     except Exception as error:
         # Typer's own errors come from its copy of click or from click itself, by version.
         if hasattr(error, "format_message"):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hindsched.cli.compiling import compile_first
 from hindsched.cli.output import (
     Json,
     digits,
@@ -25,7 +26,9 @@ from hindsched.cli.settings import (
     Gap,
     Jobs,
     Method,
+    Servers,
     Settings,
+    SlotSeconds,
     Solver,
     Start,
     TraceFile,
@@ -39,22 +42,24 @@ from hindsched.errors import InputError
 
 if TYPE_CHECKING:
     from hindsched.analysis.comparison import Comparison
+    from hindsched.analysis.integrity import Damage
     from hindsched.analysis.store import ResultStore
     from hindsched.instances.base import Instance
 
 DEFAULT_SUITE = "small"
 DEFAULT_TIME_LIMIT = 10.0
 RESULTS = Path("results")
+INTERRUPTED, TERMINATED = 130, 143
 OPTIMA_COLUMNS = ("instance", "optimum in", "status", "proof", "gap", "seconds")
-RATIO_COLUMNS = (
-    "algorithm", "instances", "median >=", "median <=", "worst >=", "worst <=", "sums >=",
-    "sums <=", "note",
-)  # fmt: skip
-SHOWN = (
-    "algorithm", "instances", "median_lower", "median_upper", "worst_lower", "worst_upper",
-    "sums_lower", "sums_upper",
-)  # fmt: skip
-FREE_ON_RESUME = ("workers", "dask", "out", "resume", "as_json")
+RATIO_COLUMNS = ("algorithm", "on", "median ratio", "worst ratio", "ratio of sums", "note")
+RATIO_LEGEND = """\
+on: number of instances; [at least, at most] of a ratio, 1 is perfect; median, worst: over the
+instances; of sums: all OPT against all ALG; inf: earns nothing; proof: who vouches for the bound"""
+SHOWN = ("median", "worst", "sums")
+Verify = Annotated[
+    bool, typer.Option("--verify", help="Recompute every objective and bound that is there.")
+]
+FREE_ON_RESUME = ("verify", "memory_limit", "workers", "dask", "out", "resume", "as_json")
 """Options that do not change a number, so that a resumed run may have others."""
 
 
@@ -80,6 +85,8 @@ def bench(
     trace_part: TracePart = None,
     jobs: Jobs = None,
     start: Start = None,
+    servers: Servers = None,
+    slot_seconds: SlotSeconds = None,
     method: Method = "auto",
     solver: Solver = "highs",
     time_limit: Annotated[
@@ -89,14 +96,20 @@ def bench(
     workers: Annotated[int, typer.Option(help="Local processes; 0 for none.")] = 2,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
     out_: Annotated[str | None, typer.Option("--out", help="Folder of the results.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Do only what is missing.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Do only what is missing or damaged.")
+    ] = False,
+    verify: Verify = False,
     as_json: Json = False,
 ) -> int:
     """Solve or bound each instance, run the algorithms, and report the ratio intervals."""
+    from hindsched.analysis.cluster import SchedulerLost
     from hindsched.analysis.comparison import Comparison
+    from hindsched.analysis.compiling import not_compiled, work_of
     from hindsched.analysis.progress import progress_bar
     from hindsched.analysis.report.html import write_report
     from hindsched.analysis.sweep import check_workers, run_tasks
+    from hindsched.solvers.interrupt import Terminated
 
     given = _given(context)
     check_workers(workers)
@@ -106,15 +119,24 @@ def bench(
         values = parse_settings(settings, engine)
         chosen, own = _instances(
             suite, family, from_trace, trace_format, trace_part,
-            jobs=jobs, start=start, seed=seed, settings=values, algorithm=algorithm,
+            jobs=jobs, start=start, seed=seed, servers=servers, slot_seconds=slot_seconds,
+            settings=values, algorithm=algorithm,
         )  # fmt: skip
         offline = {"method": method, "solver": solver, "time_limit": time_limit, "gap": gap}
         folder = Path(out_) if out_ is not None else _new_folder(_title(suite, from_trace))
         store = _create(folder, chosen, algorithm, seed, seeds, own, offline, given)
+    damages = _damages(store, everything=verify)[1] if resume else []
+    for damage in damages:
+        say(f"damaged, made again: {damage}")
+    if resume:
+        store.remove_leftovers()
+    store.leave_out(damages)
     instances, missing = store.instances(), store.missing()
     total = len(store.tasks)
     say(f"{len(instances)} instances, {total} tasks, {total - len(missing)} done: {store.folder}")
     try:
+        if dask is None:
+            compile_first(not_compiled(work_of(missing, instances)), workers)
         with progress_bar(total, "bench", done=total - len(missing), console=errors.console) as bar:
 
             def keep(record: dict[str, Any]) -> None:
@@ -122,12 +144,13 @@ def bench(
                 bar(record["task"])
 
             run_tasks(missing, instances, workers=workers, dask=dask, on_record=keep)
-    except KeyboardInterrupt:
-        done = total - len(store.missing())
-        folder_text = shlex.quote(str(store.folder))
-        say(f"interrupted: {done} of {total} tasks are kept; go on with")
-        say(f"  hindsched bench --resume --out {folder_text}")
-        return 130
+    except KeyboardInterrupt as reason:
+        terminated = isinstance(reason, Terminated)
+        _say_kept(store, "terminated" if terminated else "interrupted")
+        return TERMINATED if terminated else INTERRUPTED
+    except SchedulerLost as lost:
+        _say_kept(store, f"error: {lost}", f" --dask {dask}")
+        return 1
     comparison = Comparison(store.records())
     store.write_tables()
     path = write_report(store)
@@ -135,21 +158,49 @@ def bench(
     return 1 if comparison.errors else 0
 
 
+def _say_kept(store: ResultStore, what: str, options: str = "") -> None:
+    total = len(store.tasks)
+    say(f"{what}: {total - len(store.missing())} of {total} tasks are kept; go on with")
+    say(f"  hindsched bench --resume --out {shlex.quote(str(store.folder))}{options}")
+
+
 def report(
     folder: Annotated[str, typer.Argument(help="Folder of results of `hindsched bench`.")],
+    verify: Verify = False,
     as_json: Json = False,
 ) -> int:
-    """Rebuild the tables and the HTML report from a folder of results."""
+    """Rebuild the tables and the HTML report from a folder of results.
+
+    Every record, schedule and certificate is compared with the hash it was written with, and
+    objectives and bounds are recomputed from schedules and certificates: of some, or of all with
+    --verify. What is damaged is named, left out, and exit code 1.
+    """
     from hindsched.analysis.comparison import Comparison
     from hindsched.analysis.report.html import write_report
     from hindsched.analysis.store import ResultStore
 
     store = ResultStore.open(folder)
+    recomputed, damages = _damages(store, everything=verify)
+    store.leave_out(damages)
     store.write_tables()
     path = write_report(store)
     comparison = Comparison(store.records())
     _show(comparison, store, path, as_json=as_json)
-    return 0
+    total = len(store.records())
+    note = "" if recomputed == total else "; --verify recomputes all"
+    say(f"{total} records compared with their hashes, {recomputed} recomputed{note}")
+    for damage in damages:
+        say(f"damaged: {damage}")
+    if damages:
+        say(f"hindsched bench --resume --verify --out {shlex.quote(folder)} makes them again")
+    return 1 if damages else 0
+
+
+def _damages(store: ResultStore, *, everything: bool) -> tuple[int, list[Damage]]:
+    """How many records were recomputed, and all that is damaged."""
+    by_hash = store.damages()
+    recomputed, wrong = store.recompute(everything=everything)
+    return recomputed, [*by_hash, *wrong]
 
 
 def _show(comparison: Comparison, store: ResultStore, path: Path, *, as_json: bool) -> None:
@@ -167,7 +218,8 @@ def _show(comparison: Comparison, store: ResultStore, path: Path, *, as_json: bo
             }
         )
         return
-    from hindsched.analysis.ratio import STAR_NOTE
+    from hindsched.analysis.ratio import STAR_NOTE, Interval
+    from hindsched.analysis.verdict import verdicts
 
     summary = comparison.summary_rows()
     for family in dict.fromkeys(item.family for item in comparison.instances):
@@ -185,19 +237,27 @@ def _show(comparison: Comparison, store: ResultStore, path: Path, *, as_json: bo
         ]
         out.print(table(f"{family}: optima", OPTIMA_COLUMNS, optima))
         ratios = [
-            [*(digits(row[name], 4) for name in SHOWN), note_of(row)]
+            (
+                row["label"],
+                row["instances"],
+                *(str(Interval(row[f"{of}_lower"], row[f"{of}_upper"])) for of in SHOWN),
+                note_of(row),
+            )
             for row in summary
             if row["family"] == family
         ]
         out.print(table(f"{family}: competitive ratios", RATIO_COLUMNS, ratios))
+    out.print(RATIO_LEGEND, markup=False)
     if any(row["starred"] for row in summary):
         say(STAR_NOTE)
     out.print(f"report: {path}", markup=False, soft_wrap=True)
+    for verdict in verdicts(comparison):
+        out.print(f"{verdict.sentence()} {verdict.proof()}", markup=False, soft_wrap=True)
 
 
 def note_of(row: Mapping[str, Any]) -> str:
     """What the numbers of a summary row leave open: infinite, absent and starred ratios."""
-    notes = [f"inf on {row['infinite']} of {row['instances']}"] if row["infinite"] else []
+    notes = [f"inf on {row['infinite']}"] if row["infinite"] else []
     notes += [f"no ratio on {row['without_ratio']}"] if row["without_ratio"] else []
     return "; ".join([*notes, *(["*"] if row["starred"] else [])])
 
@@ -231,6 +291,8 @@ def _instances(
     jobs: int | None,
     start: float | None,
     seed: int,
+    servers: int | None,
+    slot_seconds: float | None,
     settings: dict[str, str],
     algorithm: Sequence[str] | None,
 ) -> tuple[list[Instance], dict[str, str]]:
@@ -247,10 +309,14 @@ def _instances(
         for_trace = {key: settings[key] for key in settings if key not in for_algorithms}
         made = trace_instance(
             family, from_trace, trace_format, trace_part,
-            jobs=jobs, start=start, seed=seed, settings=for_trace,
+            jobs=jobs, start=start, seed=seed, servers=servers, slot_seconds=slot_seconds,
+            settings=for_trace,
         )  # fmt: skip
         return [made], for_algorithms
-    given = {"trace-format": trace_format, "trace-part": trace_part, "jobs": jobs, "start": start}
+    given = {
+        "trace-format": trace_format, "trace-part": trace_part, "jobs": jobs, "start": start,
+        "servers": servers, "slot-seconds": slot_seconds,
+    }  # fmt: skip
     for name, value in given.items():
         if value is not None:
             raise InputError(name, value, "needs --from-trace")

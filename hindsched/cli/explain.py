@@ -24,7 +24,7 @@ def explain(
     """Say which jobs and which (server, slot) hold the gap between a solution and a bound."""
     from hindsched.instances.io import read_json
     from hindsched.solutions.base import read_solution
-    from hindsched.solvers.certificate import verify_certificate
+    from hindsched.solvers.certificate_file import verify_certificate
     from hindsched.solvers.explain import explain as explain_gap
 
     instance = load(file)

@@ -25,6 +25,7 @@ def figure(
     from hindsched.analysis.figures.base import FULL_SEEDS, QUICK_SEEDS, FigureScale
     from hindsched.analysis.figures.base import figure as find
     from hindsched.analysis.plots.style import save
+    from hindsched.analysis.spreadsheets import for_spreadsheets
     from hindsched.analysis.store import check_folder
     from hindsched.instances.io import write_text
 
@@ -38,7 +39,7 @@ def figure(
         frame = found.run(FigureScale(quick=quick, seeds=count), lambda text: status.update(text))
     stem = folder / f"{family}-{number}"
     csv, png = stem.with_suffix(".csv"), stem.with_suffix(".png")
-    write_text(frame.to_csv(index=False), csv)
+    write_text(for_spreadsheets(frame).to_csv(index=False), csv)
     save(found.draw(frame), png)
     summary = {
         "family": family,

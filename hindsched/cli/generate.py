@@ -9,7 +9,9 @@ import typer
 from hindsched.cli.output import Json, emit_json, facts, out
 from hindsched.cli.settings import (
     Jobs,
+    Servers,
     Settings,
+    SlotSeconds,
     Start,
     TraceFile,
     TraceFormat,
@@ -33,6 +35,8 @@ def generate(
     trace_part: TracePart = None,
     jobs: Jobs = None,
     start: Start = None,
+    servers: Servers = None,
+    slot_seconds: SlotSeconds = None,
     as_json: Json = False,
 ) -> None:
     """Make an instance: random by a preset and a seed, or from a cluster trace."""
@@ -45,7 +49,10 @@ def generate(
     values = parse_settings(settings)
     refuse_options(values, "family", "preset", "seed")
     if from_trace is None:
-        given = {"trace-format": trace_format, "trace-part": trace_part, "start": start}
+        given = {
+            "trace-format": trace_format, "trace-part": trace_part, "start": start,
+            "servers": servers, "slot-seconds": slot_seconds,
+        }  # fmt: skip
         for name, value in given.items():
             if value is not None:
                 raise InputError(name, value, "needs --from-trace")
@@ -58,7 +65,8 @@ def generate(
             values = {"preset": preset, **values}
         instance = trace_instance(
             family, from_trace, trace_format, trace_part,
-            jobs=jobs, start=start, seed=seed, settings=dict(values),
+            jobs=jobs, start=start, seed=seed, servers=servers, slot_seconds=slot_seconds,
+            settings=dict(values),
         )  # fmt: skip
     write(instance, output)
     summary = {
@@ -70,6 +78,8 @@ def generate(
         "file": output,
     }
     if as_json:
-        emit_json({**summary, "provenance": instance.provenance})
+        origin = dict(instance.provenance or {})
+        origin.pop("trace_rows", None)  # a row a job: it stands in the file
+        emit_json({**summary, "provenance": origin})
     else:
         out.print(facts(summary))

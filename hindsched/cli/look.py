@@ -12,6 +12,8 @@ from hindsched.cli.settings import File, load
 from hindsched.errors import InputError
 
 Rows = list[dict[str, Any]]
+MOST_ENTRIES = 20
+"""Entries of an object in an instance's provenance that `describe` spells out."""
 
 
 def schema(
@@ -81,6 +83,8 @@ def describe(file: File, as_json: Json = False) -> None:
         return
     out.print(facts(summary))
     for key, value in (instance.provenance or {}).items():
+        if isinstance(value, dict) and len(value) > MOST_ENTRIES:
+            value = f"{len(value)} entries"
         out.print(f"  {key}: {cell(value)}", markup=False, soft_wrap=True)
 
 

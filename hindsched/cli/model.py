@@ -23,7 +23,7 @@ def model(
     as_json: Json = False,
 ) -> None:
     """Print the program that an instance is solved by, or write it for any solver."""
-    from hindsched.solvers.model import model as build
+    from hindsched.solvers.model.offline import model as build
 
     check_targets([file], output=output)
     program = build(load(file), form=form, formulation=formulation, relax=relax)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hindsched.cli.output import say
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.io import is_replaceable
@@ -28,6 +29,8 @@ TraceFile = Annotated[str | None, typer.Option(help="Make the instance from this
 TraceFormat = Annotated[str | None, typer.Option(help="elasticflow, philly, chronus, ...")]
 TracePart = Annotated[str | None, typer.Option(help="Cluster or file within the trace.")]
 Jobs = Annotated[int | None, typer.Option(help="Number of jobs to take from the trace.")]
+Servers = Annotated[int | None, typer.Option(help="Servers of the cluster, with --from-trace.")]
+SlotSeconds = Annotated[float | None, typer.Option(help="Seconds of a slot, with --from-trace.")]
 Start = Annotated[float | None, typer.Option(help="Second of the trace from which jobs are taken.")]
 
 
@@ -74,9 +77,11 @@ def trace_instance(
     jobs: int | None,
     start: float | None,
     seed: int,
+    servers: int | None,
+    slot_seconds: float | None,
     settings: dict[str, Any],
 ) -> Instance:
-    """Make an instance from a trace file."""
+    """Make an instance from a trace file, and say what came from it and what was made up."""
     from hindsched.instances.generators.registry import from_trace, trace_settings
     from hindsched.instances.traces import load_trace
 
@@ -87,6 +92,13 @@ def trace_instance(
     if start is not None and not 0 <= start < float("inf"):
         raise InputError("start", start, "must be a number of seconds, at least 0")
     refuse_options(settings, "jobs", "seed", "family", "table")
+    for option, value in (("servers", servers), ("slot_seconds", slot_seconds)):
+        if value is None:
+            continue
+        if option not in trace_settings(family):
+            raise InputError(option.replace("_", "-"), value, f"{family} has none from a trace")
+        refuse_options(settings, option)
+        settings = {option: value, **settings}
     table = load_trace(trace, trace_format, part=part)
     if start is not None:
         if "start" in trace_settings(family):  # the family may skip rows: it cuts its own window
@@ -94,7 +106,10 @@ def trace_instance(
         else:
             later = int((table.rows["submit_seconds"] >= start).sum())
             table = table.window(start, later if jobs is None else jobs)
-    return from_trace(family, table, jobs=jobs, seed=seed, **settings)
+    made = from_trace(family, table, jobs=jobs, seed=seed, **settings)
+    for key, words in (("took", "from the trace"), ("made_up", "made up")):
+        say(f"{words}: {'; '.join((made.provenance or {}).get(key, ['nothing']))}")
+    return made
 
 
 def refuse_options(settings: dict[str, Any], *names: str) -> None:

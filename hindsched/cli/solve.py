@@ -30,6 +30,7 @@ def solve(
     With --certificate, an optimum that only a solver vouches for is proven by a tree where the
     instance is small and the time allows.
     """
+    from hindsched.analysis.exact import proof_of
     from hindsched.instances.io import write_json
     from hindsched.solutions.base import write_solution
     from hindsched.solvers.api import solve as solve_instance
@@ -54,7 +55,8 @@ def solve(
         write_solution(result.solution, output, produced_by)
     if certificate is not None and result.certificate is not None:
         write_json(result.certificate.to_dict(), certificate)
-    summary = result.to_dict()
+    proof = proof_of(result)
+    summary = {**result.to_dict(), "certified": proof == "certificate", "proof": proof}
     if as_json:
         emit_json(summary)
     else:
@@ -85,16 +87,15 @@ def verify(
     Two checkers answer: a fast one in floating point that rounds outward, and the exact kernel,
     which has no tolerance and whose word counts.
     """
-    from hindsched.analysis.exact import QUICK_SECONDS, exact_check
+    from hindsched.analysis.exact import QUICK_SECONDS, exact_check, has_kernel
     from hindsched.analysis.verify import verify as verify_files
-    from hindsched.kernel.__main__ import FAMILIES
 
     if prices == "":
         raise InputError("prices", prices, "must be a certificate file")
     instance = load(file)
     checked = verify_files(instance, solution, prices)
     kernel = None
-    if exact or (exact is None and instance.family in FAMILIES):
+    if exact or (exact is None and has_kernel(instance.family)):
         given = [solution, *([] if prices is None else [prices])]
         source = file if Path(file).exists() else instance
         kernel = exact_check(source, *given, seconds=None if exact else QUICK_SECONDS)
@@ -112,7 +113,7 @@ def verify(
             out.print(f"  breaks {violation}", markup=False, soft_wrap=True)
         if kernel is not None:
             out.print(f"exact kernel: {kernel.verdict}", markup=False, soft_wrap=True)
-        elif exact is None and instance.family in FAMILIES:
+        elif exact is None and has_kernel(instance.family):
             say("fast check only; --exact lets the exact kernel finish")
     if kernel is not None and kernel.code:
         if as_json:

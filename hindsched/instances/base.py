@@ -12,13 +12,10 @@ import importlib
 import importlib.util
 import json
 import math
-from collections.abc import Callable, Mapping
-from fractions import Fraction
+from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -31,6 +28,8 @@ from pydantic import (
 )
 
 from hindsched.errors import InputError
+from hindsched.instances.decimals import exactly
+from hindsched.notebook_card import ROWS_SHOWN, card
 
 FORMAT: Literal["hindsched/1"] = "hindsched/1"
 FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker", "gang")
@@ -40,10 +39,10 @@ MOST_COUNT = 10_000_000
 """Counts beyond this are mistakes: they would only exhaust the memory."""
 LARGEST_NUMBER = 1e15
 """Amounts beyond this are mistakes: what follows from them could not be counted exactly."""
+CANCELLING = 1000
+"""How far a utility may lose digits in floating point before it is evaluated with more."""
 SMALLEST_POSITIVE = 1e-15
 """Positive amounts below this are mistakes: quotients by them could not be counted either."""
-ROUNDING_TOLERANCE = 1e-9
-"""Wherever a work or a duration is rounded up it is ``ceil(x - 1e-9)``."""
 
 
 def family_module(floor: str, family: str, aspect: str) -> ModuleType:
@@ -86,37 +85,10 @@ def check_family(family: object) -> None:
         raise InputError("family", family, f"must be one of {', '.join(FAMILIES)}")
 
 
-def ceil_slots(amount: float) -> int:
-    """Round a work or a duration up to whole slots: ``ceil(amount - 1e-9)``."""
-    return math.ceil(amount - ROUNDING_TOLERANCE)
-
-
-def exactly(number: float) -> Fraction:
-    """Return the decimal that a file shows for a number, exactly."""
-    return Fraction(repr(float(number))) if number % 1 else Fraction(int(number))
-
-
-def ceil_exactly(
-    amounts: NDArray[np.float64],
-    exact: Callable[..., Fraction],
-    certain: NDArray[np.bool_] | bool = False,
-) -> NDArray[np.int64]:
-    """Round up what files' decimals say: exactly where a float lies within 1e-9 of a whole number.
-
-    Parameters
-    ----------
-    amounts : ndarray
-        The amounts in floating point, at least 0 and right to ten digits.
-    exact : callable
-        ``exact(*index)``: the amount at an index as a rational. It is not asked where it is 0.
-    certain : ndarray of bool
-        Quotients of whole numbers below 2^53: floats that are whole are right there.
-    """
-    whole = np.ceil(amounts)
-    near = np.abs(amounts - np.rint(amounts)) <= ROUNDING_TOLERANCE * np.maximum(1.0, amounts)
-    for index in np.argwhere(near & (amounts > 0) & ~(certain & (amounts == whole))).tolist():
-        whole[tuple(index)] = math.ceil(exact(*index))
-    return whole.astype(np.int64)
+def rounded_up(terms: Iterable[float]) -> float:
+    """Sum of numbers, rounded up by more than their rounding."""
+    total = math.fsum(terms)
+    return total + 1e-12 * abs(total)
 
 
 def check_work(where: str, amount: float) -> None:
@@ -191,8 +163,10 @@ class SigmoidUtility(Utility):
         return float(self.priority * math.exp(self.log_value_per_priority(completion)))
 
     def log_value_per_priority(self, completion: float) -> float:
-        """Logarithm of ``value / priority``, exact where the value itself underflows."""
+        """Logarithm of ``value / priority``, right where the value itself underflows."""
         exponent = self.decay * (completion - self.target)
+        if self.decay * (abs(completion) + abs(self.target)) > CANCELLING:
+            exponent = float(exactly(self.decay) * (exactly(completion) - exactly(self.target)))
         if exponent > 0:
             return -exponent - math.log1p(math.exp(-exponent))
         return -math.log1p(math.exp(exponent))
@@ -206,8 +180,11 @@ class LinearUtility(Utility):
     intercept: Number
 
     def value(self, completion: float) -> float:
-        """Evaluate at `completion`."""
-        return float(self.slope * completion + self.intercept)
+        """Evaluate at `completion`; exactly where the two terms nearly cancel."""
+        value = self.slope * completion + self.intercept
+        if abs(value) * CANCELLING < abs(self.intercept):
+            return float(exactly(self.slope) * exactly(completion) + exactly(self.intercept))
+        return float(value)
 
 
 class PowerUtility(Utility):
@@ -218,7 +195,10 @@ class PowerUtility(Utility):
     exponent: NonNegative
 
     def value(self, completion: float) -> float:
-        """Evaluate at `completion` > 0."""
+        """Evaluate at `completion` > 0; a large exponent asks for all digits near 1."""
+        if self.exponent > CANCELLING and self.scale < 2 * completion < 4 * self.scale:
+            above = exactly(self.scale) / exactly(completion) - 1
+            return math.exp(float(self.exponent) * math.log1p(float(above)))
         return float((self.scale / completion) ** self.exponent)
 
 
@@ -270,6 +250,21 @@ class Instance(Record):
     def __str__(self) -> str:
         return repr(self)
 
+    def _repr_html_(self) -> str:
+        """Notebooks show the size and the first jobs: those of their fields that are plain."""
+        facts = {
+            "sense": {"max": "maximise", "min": "minimise"}[self.sense],
+            "jobs": len(self.jobs),
+            "horizon": f"{self.horizon} slots of {self.slot_seconds:g} s",
+            "formulations": ", ".join(self.formulations),
+        }
+        plain = str | int | float
+        rows = [
+            {name: value for name, value in job if isinstance(value, plain)}
+            for job in self.jobs[:ROWS_SHOWN]
+        ]
+        return card(f"{self.family} instance {self.name}", facts, rows, total=len(self.jobs))
+
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> Self:
         """Build from JSON data; every broken rule becomes an `InputError`.
@@ -301,6 +296,17 @@ class Instance(Record):
             known = ", ".join(self.formulations)
             raise InputError("formulation", formulation, f"must be one of {known}")
         return formulation
+
+    def certain_bound(self) -> float | None:
+        """A bound on the optimum of every formulation that costs nothing; None if there is none.
+
+        It is what a solve that is stopped at once can still say.
+        """
+        return None
+
+    def arrival_of(self, job: Any) -> int:
+        """When a job arrives, as slots are counted."""
+        return int(job.arrival)
 
     def job_index(self, name: str) -> int:
         """Position of the job called `name`."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
 import stat
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ MOST_BYTES = 256 << 20
 """Bytes that a JSON file may unpack to, unless ``HINDSCHED_MOST_BYTES`` says otherwise."""
 DEEPEST = 64
 """Levels of nesting that a file may have; ours have fewer than ten, beside free provenance."""
+MOST_DIGITS = 300
+"""Digits of a whole number; doubles end at 309."""
 MIGRATIONS: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {}
 """Older format -> (the next newer one, the step between them)."""
 
@@ -76,43 +80,67 @@ def migrate(data: dict[str, Any]) -> dict[str, Any]:
     return data
 
 
-def read(path: str | Path) -> Instance:
-    """Read an instance file.
+def read(source: str | Path | Mapping[str, Any]) -> Instance:
+    """Read an instance from a file, or from its JSON data.
 
     Parameters
     ----------
-    path : str or Path
-        A JSON file in a ``hindsched`` format.
+    source : str, Path or dict
+        A JSON file in a ``hindsched`` format, or what stands in one.
 
     Raises
     ------
     InputError
         If the file cannot be read, is not JSON, or breaks a rule.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> made = hs.generate("oasis", seed=2)
+    >>> hs.read(made.to_dict()) == made
+    True
     """
-    return parse_instance(read_json(path), str(path))
+    if isinstance(source, Mapping):
+        return parse_instance(dict(source))
+    return parse_instance(read_json(source), str(source))
 
 
 def write(instance: Instance, path: str | Path) -> None:
-    """Write an instance file; reading it back gives an equal instance."""
+    """Write an instance file; reading it back gives an equal instance.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> instance = hs.generate("oasis", seed=2)
+    >>> hs.write(instance, "instance.json")
+    >>> hs.read("instance.json") == instance
+    True
+    """
     write_json(instance.to_dict(), path)
 
 
 def read_json(path: str | Path) -> Any:
     """Parse a JSON file; what is wrong with it becomes one line.
 
-    Plain or compressed (gzip, bzip2, xz). A byte order mark is skipped. NaN, infinities, a key that
-    stands twice in an object, a nesting deeper than `DEEPEST` and more than `most_bytes` bytes are
-    refused.
+    Plain or compressed (gzip, bzip2, xz). A byte order mark is skipped. NaN, infinities, a decimal
+    that a double does not keep (0.30000000000000001), a key that stands twice in an object, a
+    nesting deeper than `DEEPEST` and more than `most_bytes` bytes are refused.
     """
     text = Source(Path(path), Limits(most_bytes=most_bytes())).text()
     try:
         data = json.loads(
-            text, parse_constant=_refuse_constant, object_pairs_hook=_object_of_unique_keys
+            text,
+            parse_float=_kept_float,
+            parse_int=_kept_int,
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_object_of_unique_keys,
         )
     except RecursionError:
         raise InputError(str(path), "(nested too deep)", "must be JSON") from None
     except ValueError as error:
         raise InputError(str(path), str(error), "must be JSON") from None
+    if "\\ud" in text.lower() and _has_lone_surrogates(data):
+        raise InputError(str(path), "a lone surrogate", "must be Unicode text")
     if _is_deeper(data, DEEPEST):
         raise InputError(str(path), "(nested too deep)", f"must not nest beyond {DEEPEST} levels")
     return data
@@ -172,7 +200,14 @@ def is_replaceable(path: str | Path) -> bool:
 
 
 def schema(family: str) -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of a family's instance files."""
+    """JSON Schema (draft 2020-12) of a family's instance files.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> hs.schema("oasis")["title"]
+    'hindsched instance: oasis'
+    """
     body = instance_class(family).model_json_schema(mode="validation")
     body["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     body["title"] = f"hindsched instance: {family}"
@@ -181,12 +216,41 @@ def schema(family: str) -> dict[str, Any]:
 
 
 def families() -> tuple[str, ...]:
-    """The families' words."""
+    """The families' words.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> hs.families()
+    ('oasis', 'batchsched', 'astraea', 'edgecloud', 'mlbroker', 'gang')
+    """
     return families_on("instances", "instance")
 
 
 def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
+
+
+def _kept_float(text: str) -> float:
+    """The double that a file means by a decimal; another decimal than its own is refused."""
+    value = float(text)
+    if repr(value) != text and (math.isinf(value) or not _is_same(text, repr(value))):
+        raise ValueError(f"{text[:40]} has more digits than a double keeps, which is {value!r}")
+    return value
+
+
+def _is_same(one: str, other: str) -> bool:
+    try:
+        return Decimal(one) == Decimal(other)
+    except InvalidOperation:  # an exponent beyond counting
+        return False
+
+
+def _kept_int(text: str) -> int:
+    """A whole number that a double can at least be near to."""
+    if len(text) > MOST_DIGITS:
+        raise ValueError(f"{text[:40]}... has more than {MOST_DIGITS} digits")
+    return int(text)
 
 
 def _refuse_constant(constant: str) -> None:
@@ -200,6 +264,15 @@ def _object_of_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name, count in counts.items() if count > 1)
         raise ValueError(f"the key {twice!r} stands twice in an object")
     return data
+
+
+def _has_lone_surrogates(data: Any) -> bool:
+    """Whether JSON data holds halves of characters, which no file can be written with."""
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _is_deeper(data: Any, levels: int) -> bool:

@@ -12,8 +12,9 @@ from typing import Any
 
 from hindsched.errors import InputError
 from hindsched.instances.base import FAMILIES, Instance, check_family, families_on
-from hindsched.instances.generators.registry import suite, suites
+from hindsched.instances.generators.registry import generated_suites, make, suite, suites
 from hindsched.instances.io import parse_instance, read_json
+from hindsched.instances.recipes import all_recipes
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,16 @@ def named_instance(name: str) -> Instance:
     ------
     InputError
         If there is none.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> hs.named_instance("oasis-t10-i10-h25-s0")
+    <oasis instance 'oasis-t10-i10-h25-s0': 10 jobs, horizon 10>
     """
+    for recipe in all_recipes():
+        if name in (recipe.name, recipe.instance_name):
+            return make(recipe)
     parts = name.split("/", 2)
     if len(parts) == 3:
         family, suite_name, member = parts
@@ -105,8 +115,8 @@ def named_instance(name: str) -> Instance:
         return found
     for word in FAMILIES:
         if name.startswith(f"{word}-") and name not in KNOWN:
-            for make in suites(word).values():
-                for item in make():
+            for make_all in generated_suites(word).values():
+                for item in make_all():
                     if item.name == name:
                         return item
     return known_instance(name)
@@ -138,10 +148,18 @@ def list_instances(family: str | None = None) -> list[dict[str, Any]]:
             instance = known_instance(name)
             rows.append(_row(name, instance, facts[0].lower, facts[0].upper))
     for word in families_or_all(family):
-        for suite_name, make in suites(word).items():
-            for instance in make():
+        for suite_name, make_all in generated_suites(word).items():
+            for instance in make_all():
                 name = f"{word}/{suite_name}/{short_name(instance, suite_name)}"
                 rows.append(_row(name, instance, None, None))
+    rows += [
+        {
+            "name": recipe.name, "family": recipe.family, "jobs": recipe.jobs,
+            "horizon": recipe.horizon, "optimum_lower": None, "optimum_upper": None,
+        }
+        for recipe in all_recipes()
+        if family in (None, recipe.family)
+    ]  # fmt: skip
     return rows
 
 

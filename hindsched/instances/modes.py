@@ -5,16 +5,24 @@ A mode fixes everything about a job but its start and its placement.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
+from hindsched.instances.decimals import (
+    LARGEST_INTEGER,
+    NEAR,
+    how_many_fit,
+    near_whole,
+    same_ceilings,
+)
 
 NEVER = np.iinfo(np.int32).max
-FIT_TOLERANCE = 1e-9
-"""Relative slack when a capacity is divided by a demand."""
 
 
 class ModeColumns(NamedTuple):
@@ -72,10 +80,71 @@ class Modes:
 
 
 def units(capacity: Floats, demand: Floats) -> Ints:
-    """``min_r floor(capacity / demand)``, shape (servers, types)."""
-    room = np.full((capacity.shape[0], demand.shape[0]), NEVER, dtype=np.int64)
-    for t, amounts in enumerate(demand):
-        for r in np.flatnonzero(amounts > 0):
-            fit = np.floor(capacity[:, r] / amounts[r] * (1 + FIT_TOLERANCE) + FIT_TOLERANCE)
-            room[:, t] = np.minimum(room[:, t], fit.astype(np.int64))
-    return room
+    """How many of each type every empty server holds, exactly, shape (servers, types)."""
+    columns = [how_many_fit(capacity, amounts, NEVER) for amounts in demand]
+    return np.stack(columns, axis=1) if columns else np.zeros((len(capacity), 0), dtype=np.int64)
+
+
+def ps_for(elsewhere: Any, ratio: Any) -> Ints:
+    """PSs of one host whose bandwidth covers the workers elsewhere; at least one.
+
+    Parameters
+    ----------
+    elsewhere : int or ndarray of int
+        Workers on other servers.
+    ratio : float or ndarray
+        Bandwidth of a worker over that of a PS, as `ps_ratios` has it.
+    """
+    found: Ints = np.maximum(1, np.ceil(elsewhere * ratio - NEAR)).astype(np.int64)
+    return found
+
+
+def ps_ratios(worker_bandwidth: Floats, ps_bandwidth: Floats, most: int) -> Floats:
+    """Bandwidth of a worker over that of a PS, shape (worker types, PS types); see `same_ceilings`.
+
+    `most` is the most workers that any job can have.
+    """
+    rows = [[same_ceilings(b, big_b, most) for big_b in ps_bandwidth] for b in worker_bandwidth]
+    return np.array(rows).reshape(len(worker_bandwidth), len(ps_bandwidth))
+
+
+class MinibatchTime(NamedTuple):
+    """Slots that one of N workers needs for a mini-batch: ``own + shared (N - 1) / N``."""
+
+    own: Fraction
+    shared: Fraction = Fraction()
+
+    def of(self, workers: int) -> Fraction:
+        """The time with so many workers."""
+        return self.own + self.shared * Fraction(workers - 1, workers)
+
+
+def least_durations(
+    work: int, times: Floats, exact: Callable[[int, int, int], MinibatchTime], longest: int
+) -> Ints:
+    """Least L with ``L N >= W v`` for work W and N workers of v slots a mini-batch, exactly.
+
+    Parameters
+    ----------
+    work : int
+        Mini-batches.
+    times : ndarray, shape (worker types, PS types, 2, most workers)
+        v in floating point; the last axis counts N from 1.
+    exact : callable
+        v exactly, by the first three positions.
+    longest : int
+        Stands for all longer durations.
+    """
+    with np.errstate(over="ignore"):
+        slots = work * times / np.arange(1, times.shape[-1] + 1)
+    near = near_whole(slots) & (slots <= longest)
+    length = np.clip(np.ceil(slots), 1, longest).astype(np.int64)
+    for m, p, q in np.argwhere(near.any(axis=-1)).tolist():
+        place, (own, shared) = (m, p, q), exact(m, p, q)
+        unit = math.lcm(own.denominator, shared.denominator)
+        at = np.flatnonzero(near[place])
+        size = max(work * int((own + shared) * unit), unit * len(slots[place])) * len(slots[place])
+        n = (at + 1).astype(np.int64 if size * len(slots[place]) < LARGEST_INTEGER else object)
+        spent = work * (int(own * unit) * n + int(shared * unit) * (n - 1))
+        length[(*place, at)] = np.clip((-(-spent // (unit * n * n))).astype(np.int64), 1, longest)
+    return length

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from hindsched.errors import InputError
+from hindsched.limits import free_memory
 
 BLOCK = 1 << 20
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
@@ -71,32 +72,6 @@ class Limits:
         if self.most_rows is not None:
             return self
         return replace(self, most_rows=max(100_000, free_memory() // (2 * bytes_a_row)))
-
-
-def free_memory() -> int:
-    """Bytes that this process may still use: the machine's free ones within its own limits."""
-    found = [1 << 40]
-    try:
-        text = Path("/proc/meminfo").read_text(encoding="ascii")
-        found.append(int(text.split("MemAvailable:")[1].split()[0]) * 1024)
-    except (OSError, IndexError, ValueError):
-        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
-    try:
-        most = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
-        used = Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii")
-        found.append(int(most) - int(used))
-    except (OSError, ValueError):  # no such control group, or "max"
-        pass
-    try:
-        import resource
-
-        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if limit != resource.RLIM_INFINITY:
-            pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-            found.append(limit - pages * resource.getpagesize())
-    except (ImportError, OSError, ValueError):
-        pass
-    return max(0, min(found))
 
 
 @dataclass

@@ -20,10 +20,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from .exact import Interval, decimal
-from .reading import LIMITS, Checked, Refused, check_stated, load, require
+from .exact import Interval, decimal, exactly
+from .reading import BUDGET, LIMITS, Checked, Refused, check_stated, load, require
 
-FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker")
+FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker", "gang")
 SOLUTION, CERTIFICATE = "hindsched-solution/1", "hindsched-certificate/1"
 KEYS = {"format", "family", "instance", "instance_sha256", "formulation", "kind", "sense", "bound"}
 CLOSE = Fraction(1, 10**6)
@@ -60,6 +60,7 @@ def _run(options: argparse.Namespace) -> int:
             name in LIMITS and number.isdigit(), f"--limit: NAME=NUMBER, of {', '.join(LIMITS)}"
         )
         LIMITS[name] = int(number)
+    BUDGET["steps"] = LIMITS["steps"]
     instance, sha256 = load(options.instance)
     require(instance.get("format") == "hindsched/1", "instance: format must be hindsched/1")
     require(instance.get("family") in FAMILIES, f"instance: family must be one of {FAMILIES}")
@@ -87,13 +88,15 @@ def _run(options: argparse.Namespace) -> int:
 def _solution(family: Any, instance: Any, data: Any, _: argparse.Namespace) -> Checked:
     checked: Checked = family.check(instance, data)
     for broken in checked.violations[:20]:
-        amount = Interval(Fraction(broken.amount), Fraction(broken.amount))
-        _say(f"infeasible: {broken.equation} at {broken.where}: by {_text(amount)}")
+        amount = _text(exactly(broken.amount))
+        _say(f"infeasible: {broken.equation} at {broken.where}: by {amount}")
     if len(checked.violations) > 20:
         _say(f"infeasible: {len(checked.violations) - 20} more")
     if not checked.violations:
         _say("feasible")
         _say(f"objective {_text(checked.objective)}")
+        for name, found in checked.notes:
+            _say(f"{name} {_text(exactly(found))}")
         stated = data["objective"]
         off = max(stated - checked.objective.high, checked.objective.low - stated)
         require(off <= abs(stated) * CLOSE, "objective: is not that of the decisions")

@@ -1,18 +1,20 @@
 """astraea (max): tenants' revenue of jobs that run once, in one window: (3).
 
-What tenants pay each other (2) adds up to nothing and is no part of (3): it is not checked. (3a)
-and (3b) follow from (3c) and (3d), as quotas add up to the servers' counts.
+What tenants pay each other (2) adds up to nothing in (3); that it can be divided is checked, and
+who pays and gains is said. (3a), (3b) follow from (3c), (3d), as quotas are the servers' counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any
 
 from . import reading, windows
 from .exact import Interval, utility
-from .reading import Checked, Progress, require
+from .reading import Checked, Progress, Violation, note, require
 
 SENSE = "max"
 SIGNED = frozenset({"slope", "intercept", "provenance"})
@@ -28,8 +30,53 @@ EQUATIONS = {
 
 
 def check(instance: dict[str, Any], solution: dict[str, Any]) -> Checked:
-    """Check (3c)-(3o) and add up the revenues."""
-    return windows.check(*_problem(instance, solution["formulation"]), solution)
+    """Check (3c)-(3o), add up the revenues, and divide what is paid."""
+    cluster, jobs = _problem(instance, solution["formulation"])
+    found = windows.check(cluster, jobs, solution)
+    return replace(found, notes=divide(instance, cluster, solution, found.violations))
+
+
+def divide(
+    instance: Mapping[str, Any], cluster: windows.Cluster, solution: Any, broken: list[Violation]
+) -> list[tuple[str, Fraction]]:
+    """(2), (11): what each tenant pays, and gains.
+
+    What a job pays in a slot is divided by what tenants leave unused of a type: their quota less
+    what their jobs hold that pay nothing.
+    """
+    known = reading.names(instance["tenants"], "tenants")
+    tenants = dict(zip(known, instance["tenants"], strict=True))
+    owner = {job["name"]: job["tenant"] for job in instance["jobs"]}
+    rows = [(job["name"], row) for job in solution["jobs"] for row in job.get("assignments", ())]
+    cuts = sorted({slot for _, row in rows for slot in (row["from"], row["to"] + 1)})
+    at = {slot: position for position, slot in enumerate(cuts)}
+    reading.spend(10 * len(tenants) * len(cuts) * (len(cluster.workers) + len(cluster.ps)))
+    paid, gained = (dict.fromkeys(tenants, Fraction()) for _ in range(2))
+    for key, kind, types in (("workers", "worker", cluster.workers), ("ps", "ps", cluster.ps)):
+        single = next(iter(types))
+        unused = {(u, k): [n, *[0] * len(cuts)] for u, t in tenants.items()
+                  for k, n in _typed(t[f"{kind}_quota"], single).items()}  # fmt: skip
+        for name, row in rows:
+            if row.get("payment") is None:
+                change = unused[owner[name], row.get(f"{kind}_type", single)]
+                change[at[row["from"]]] -= sum(row[key].values())
+                change[at[row["to"] + 1]] += sum(row[key].values())
+        left = {label: list(accumulate(change)) for label, change in unused.items()}
+        for name, row in rows:
+            here = f"job {name}, {key} of nobody"
+            if row.get("payment") is not None:
+                require(set(row["payment"]) == {"workers", "ps"}, f"job {name}: payment")
+                price = reading.number(row["payment"][key], f"job {name}: payment")
+                paid[owner[name]] += price * (row["to"] - row["from"] + 1)
+                for i in range(at[row["from"]], at[row["to"] + 1]):
+                    reading.spend(20 * len(tenants))
+                    offers = [max(0, left[u, row.get(f"{kind}_type", single)][i]) for u in tenants]
+                    note(broken, "(2)", f"{here}, slot {cuts[i]}", 0 if any(offers) else price)
+                    unit = Fraction(price * (cuts[i + 1] - cuts[i])) / (sum(offers) or 1)
+                    for u, n in zip(tenants, offers, strict=True):
+                        gained[u] += unit * n
+    return [(f"tenant {u} {what}", sums[u]) for u in tenants
+            for what, sums in (("pays", paid), ("gains", gained))]  # fmt: skip
 
 
 def bound(instance: dict[str, Any], certificate: dict[str, Any], progress: Progress) -> Interval:

@@ -201,7 +201,7 @@ def moving_work(places: list[Any], chunks: int, work: int) -> Value:
     )
 
 
-def least(values: Sequence[Value], first: int, last: int, scale: int) -> int:
+def least(values: Sequence[Value], first: int, last: int, scale: int, size: int) -> int:
     """Min over completions c in first..last of scale x (c - first + 1) + value(c, c), exactly.
 
     What completes in a..b costs at least as if it completed in a and could use all slots up to b.
@@ -211,6 +211,7 @@ def least(values: Sequence[Value], first: int, last: int, scale: int) -> int:
     spans = [(first, last, which) for which in range(len(values))]
     while True:
         for a, b, which in spans:
+            reading.spend(size)
             price = values[which](a, b)
             if price is not None:
                 heappush(heap, (price + scale * (a - first + 1), a, b, which))
@@ -274,6 +275,8 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
             if worker_kind == kind:
                 kept = tuple((f, e, int(p * gb)) for f, e, p in spans["storage", server] if gb)
                 mine[ready[server], found, kept] += 1
+        size = 100 + 10 * sum(len(found) + len(kept) for _, found, kept in mine)
+        reading.spend(size + 2 * len(places))
         limit, sky = count[cloud][kind], []
         if limit != 0:
             sky = stretches(spans["cloud_capacity", kind], ready[cloud], stop)
@@ -290,5 +293,5 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
             ]
         if not sky or ps[cloud][job["ps_type"]] == 0:
             values.pop()  # zeta_j = 1 takes a worker and a PS in the cloud
-        total += Fraction(least(values, arrival, stop, scale), scale)
+        total += Fraction(least(values, arrival, stop, scale, size), scale)
     return exactly(total)

@@ -78,10 +78,12 @@ def transport(supply: Sequence[Any], room: Sequence[Any], price: Matrix) -> tupl
     spare, left, sinks = list(room), 0, range(len(room))
     for origin, amount in enumerate(supply):
         while amount:
+            reading.spend(10 * len(room))
             length, via, back = list(price[origin]), [origin] * len(room), {}
             queue = [j for j in sinks if users[j] and length[j] is not None]
             while queue:  # ways back along flows; no cycle is negative, so this ends
                 j = queue.pop()
+                reading.spend(5 * len(users[j]) * len(room))
                 for i in users[j]:
                     base = length[j] - price[i][j]
                     for k, x in enumerate(price[i]):
@@ -176,6 +178,7 @@ def placement(
     made = len(data)
     while True:
         bound, _, p, low, high, solved = heappop(cases)
+        reading.spend(10 * len(R) ** 2)
         if solved is None:
             share = [0 if r == p or low[r] else launch[r] // max(1, high[r]) for r in R]
             paid, more = [r for r in R if low[r]], [r for r in R if high[r] > low[r]]

@@ -9,9 +9,8 @@ earns back with n_g times the dearest integer packing of one server, y <= sum of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
-from itertools import count
 from math import lcm
 from operator import add, itemgetter
 from typing import Any
@@ -47,7 +46,6 @@ class Job:
             time += Fraction(16 * data["gradient_mb"]) / self.b / instance["slot_seconds"]
         self.work = max(1, ceiling(epochs * self.most * minibatches * time))  # (2)
         reading.within("chunks", self.most, here)
-        reading.within("steps", self.work * self.most * instance["horizon"], here)
         require(self.arrival <= instance["horizon"], f"{here}: arrives after the horizon")
         self.f, self.values = data["utility"], dict[int, Interval]()
 
@@ -241,6 +239,7 @@ class _Rows:
                 best, low = high - end, value.low * scale // 1 - end
             begin = max(0, job.work - job.most * (last - t))  # the others cannot end in time
             stop = min(job.work, len(reach) - 1 + job.most)
+            reading.spend(job.most * max(1, stop + 1 - begin) + 20 * len(priced))
             reach = padding + reach + padding
             cost.reverse()
             reach = [never] * min(begin, stop + 1) + [
@@ -268,15 +267,15 @@ class _Rows:
                     )
             for t in range(1, self.horizon + 1):
                 units = [(series[t], most, demand) for series, most, demand in own if series[t]]
-                found += number * _dearest(size, sorted(units, key=itemgetter(0)), count())
+                found += number * _dearest(size, sorted(units, key=itemgetter(0)))
         return found
 
 
-def _dearest(left: list[Any], units: list[Any], steps: Iterator[int]) -> Any:
+def _dearest(left: list[Any], units: list[Any]) -> Any:
     """Dearest packing of units (price, most, demand) into what is left of a server."""
     if not units:
         return 0
-    reading.within("steps", next(steps), "packing one server")
+    reading.spend(50)
     price, most, demand = units[-1]
     room = int(min([most, *(c // d for c, d in zip(left, demand, strict=True) if d)]))
     hope, best = sum(p * m for p, m, _ in units[:-1]), 0
@@ -284,5 +283,5 @@ def _dearest(left: list[Any], units: list[Any], steps: Iterator[int]) -> Any:
         if n * price + hope <= best:
             break
         rest = [c - n * d for c, d in zip(left, demand, strict=True)]
-        best = max(best, n * price + _dearest(rest, units[:-1], steps))
+        best = max(best, n * price + _dearest(rest, units[:-1]))
     return best

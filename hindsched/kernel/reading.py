@@ -15,15 +15,17 @@ from .exact import Interval
 
 LIMITS = {
     "bytes": 64_000_000,  # of a file, unpacked
-    "items": 2_000_000,  # commas in a file: its keys and list entries
+    "items": 500_000,  # commas in a file: its keys and list entries
     "depth": 64,  # nesting
     "digits": 400,  # of a number, written out without an exponent
     "cells": 2_000_000,  # slots x servers (x resources)
     "chunks": 100_000,  # of edgecloud's jobs; the most workers of a job elsewhere
     "leaves": 50_000,  # of a tree
-    "steps": 10**9,  # additions of one search
+    "steps": 40_000_000,  # of all searches together: 5 to 10 seconds
 }
 """What files may ask for; ``--limit NAME=NUMBER`` changes one."""
+BUDGET = {"steps": 10**30}
+"""Steps that are left; a run from the command line begins with its limit."""
 Progress = Callable[[int, int, str], None]
 """``progress(done, all, what)``."""
 
@@ -43,10 +45,11 @@ class Violation:
 
 @dataclass(frozen=True)
 class Checked:
-    """What a solution's decisions amount to."""
+    """What a solution's decisions amount to, and what else is to be said of them."""
 
     objective: Interval
     violations: list[Violation]
+    notes: Sequence[tuple[str, Fraction]] = ()
 
 
 def note(broken: list[Violation], equation: str, where: str, excess: Any) -> None:
@@ -66,6 +69,14 @@ def within(name: str, number: int, where: str) -> None:
     if number > LIMITS[name]:
         rule = f"{name} must be at most {LIMITS[name]} (--limit {name}=... raises it)"
         raise Refused(f"{where}: {number}: {rule}")
+
+
+def spend(steps: int) -> None:
+    """Count the steps of a search before it is made, and end it where none are left."""
+    BUDGET["steps"] -= steps
+    if BUDGET["steps"] < 0:
+        rule = f"needs more than {LIMITS['steps']} steps"
+        raise Refused(f"too much work: {rule} (--limit steps=... raises it)")
 
 
 def load(path: str) -> tuple[dict[str, Any], str]:
@@ -98,9 +109,18 @@ def load(path: str) -> tuple[dict[str, Any], str]:
 
 
 def _number(text: str) -> Fraction | int:
+    """The decimal that is written; one that a double does not keep would have two meanings."""
     mantissa, _, exponent = text.lower().partition("e")
     within("digits", len(mantissa) + abs(int(exponent[:9] or 0)), text[:40])
-    return int(text) if mantissa.lstrip("-").isdigit() and not exponent else Fraction(text)
+    whole, _, part = mantissa.partition(".")
+    if not part and not exponent:
+        return int(text)
+    power = int(exponent or 0) - len(part)
+    found = Fraction(int(whole + part) * 10 ** max(power, 0), 10 ** max(-power, 0))
+    kept = repr(float(text))
+    same = kept == text or (kept != "inf" and Fraction(kept) == found)
+    require(same, f"{text[:40]} has more digits than a double keeps, which is {kept}")
+    return found
 
 
 def _constant(text: str) -> None:

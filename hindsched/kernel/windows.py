@@ -19,12 +19,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, product
 from math import lcm
 from operator import le
 from typing import Any, NamedTuple
 
-from . import reading, trees
+from . import reading, slots, trees
 from .exact import Interval, ceiling, exactly, total
 from .reading import Checked, Progress, Refused, Violation, note, require
 from .trees import NEVER, Limits
@@ -119,6 +119,7 @@ class Cluster:
             for q, room in ((1, max(rooms)), (0, sum(rooms))):
                 # Ring-AllReduce on several servers has two workers at least
                 every = range(1 if self.ps or q else 2, min(job.chunks, room) + 1)
+                reading.spend(30 * len(every) * (len(self.ps) or 1))
                 lengths = {p: [job.length(w, p, q, n) for n in every] for p in self.ps or [None]}
                 for p, own in lengths.items():
                     better = [lengths[other] for other in self.ps if self._replaces(other, p)]
@@ -129,6 +130,16 @@ class Cluster:
                             units = self._least_ps(w, p, q, n) if self.ps else 0
                             if units is not None and all(o[at] > length for o in better):
                                 yield Mode(length, w, p, q, n, units)
+
+    def slot_ways(self, job: Job) -> Iterator[slots.Kind]:
+        """What a job may do in a slot: by w, p and q the pairs (N, fewest PSs), and the times."""
+        for (w, (demand, _)), p in product(self.workers.items(), self.ps or [None]):
+            rooms = [fit(capacity, demand) for capacity in self.servers.values()]
+            for q, room in ((1, max(rooms)), (0, sum(rooms))):
+                every = range(1 if self.ps or q else 2, min(job.chunks, room) + 1)
+                units = [(n, self._least_ps(w, p, q, n) if self.ps else 0) for n in every]
+                pairs = [(n, unit) for n, unit in units if unit is not None]
+                yield w, p, pairs, [job.time(w, p, q, n) for n, _ in pairs]
 
     def _least_ps(self, w: str, p: Any, q: int, n: int) -> int | None:
         """Fewest PSs of a host of N workers: of all of them if q, of N - 1 at most otherwise."""
@@ -211,8 +222,9 @@ def bound(
     cluster: Cluster, jobs: Sequence[Job], certificate: Mapping[str, Any], progress: Progress
 ) -> Interval:
     """Bound that a certificate proves on the sum of costs or revenues."""
-    found = trees.layout(certificate, ("cluster", "buckets", "servers"))
-    rows = _Rows(cluster, jobs, found == "servers", progress)
+    found = trees.layout(certificate, ("cluster", "buckets", "servers", slots.LAYOUT))
+    require(found != slots.LAYOUT or certificate["kind"] != "tree", "layout: has no trees")
+    rows = _Rows(cluster, jobs, found, progress)
     on_server = [("server", cluster.servers)]
     features = {**dict.fromkeys(("completion", "start", "workers", "worker_type", "ps_type"), ()),
                 "server_workers": on_server, "server_ps": on_server}  # fmt: skip
@@ -223,13 +235,17 @@ class _Rows:
     """Rows of the servers, or of all of them merged into one called ''."""
 
     def __init__(
-        self, cluster: Cluster, jobs: Sequence[Job], by_server: bool, progress: Progress
+        self, cluster: Cluster, jobs: Sequence[Job], layout: str, progress: Progress
     ) -> None:
-        self.cluster, self.jobs, self.progress, self.by_server = cluster, jobs, progress, by_server
+        self.cluster, self.jobs, self.progress = cluster, jobs, progress
+        self.by_server, self.pausing = layout == "servers", layout == slots.LAYOUT
         merged = tuple(map(sum, zip(*cluster.servers.values(), strict=True)))
-        self.places: Mapping[str, Amounts] = cluster.servers if by_server else {"": merged}
+        self.places: Mapping[str, Amounts] = cluster.servers if self.by_server else {"": merged}
         self.labels = [(n, label) for n, (_, known) in cluster.rows.items() for label in known]
-        self.modes = {job.name: sorted(cluster.modes(job), key=lambda m: m[:1]) for job in jobs}
+        modes: Any = dict.fromkeys((job.name for job in jobs), ())
+        if not self.pausing:
+            modes = {job.name: sorted(cluster.modes(job), key=lambda m: m[:1]) for job in jobs}
+        self.modes: Mapping[str, Sequence[Mode]] = modes
         types = [*(("w", *item) for item in cluster.workers.items())]
         types += [("p", *item) for item in cluster.ps.items()]
         self.kinds = {(role, kind): demand for role, kind, (demand, _) in types}
@@ -250,6 +266,7 @@ class _Rows:
         units = lcm(*(amount.denominator for demand in self.kinds.values() for amount in demand))
         for key in tables:
             tables[key] = [int(p * scale) for p in tables[key]]
+        reading.spend(last * len(self.places) * len(self.kinds))
         for kind, demand in self.kinds.items():  # price of one unit in slots 1 to t, by t
             for place in self.places:
                 sums = [0] * (last + 1)
@@ -259,14 +276,28 @@ class _Rows:
                         sums = [a + unit * p for a, p in zip(sums, tables[place, r], strict=True)]
                 paid[*kind, place] = list(accumulate(sums))
         values = [exactly(-idle)]
+        respond = self._cheapest_slots if self.pausing else self._best_response
         for done, job in enumerate(self.jobs):
             self.progress(done, len(self.jobs), "job")
             own = limits.get(job.name, {})
-            found = self._best_response(job, own, paid, last, scale * units)
+            found = respond(job, own, paid, last, scale * units)
             if found is None:
                 return None
             values.append(found)
         return total(values).times(self.cluster.sign)
+
+    def _cheapest_slots(
+        self, job: Job, limits: Limits, paid: Any, last: int, scale: int
+    ) -> Interval | None:
+        """Best response of a job whose slots need not touch; see `slots`."""
+        require(not limits, "decisions: not of this layout")
+        unit = {kind: [b - a for a, b in pairwise(paid[*kind, ""])] for kind in self.kinds}
+        best = None if self.cluster.must_complete else 0
+        found = slots.cheapest(
+            job.first, self.cluster.last, job.minibatches, slots.ways(self.cluster.slot_ways(job)),
+            unit, _cost(job, scale), best,
+        )  # fmt: skip
+        return None if found is None else Interval(*(Fraction(end, scale) for end in found))
 
     def _best_response(
         self, job: Job, limits: Limits, paid: Any, last: int, scale: int
@@ -279,11 +310,7 @@ class _Rows:
         if any(low > high for low, high in limits.values()):
             return None
 
-        @cache
-        def cost(end: int) -> tuple[int, int]:
-            found = job.cost(end)
-            return int(found.low * scale // 1), ceiling(found.high * scale)
-
+        cost = _cost(job, scale)
         first_end, last_end = limits.get(("completion",), (0, NEVER))
         first_start, last_start = limits.get(("start",), (0, NEVER))
         last_end = min(last_end, self.cluster.last or last_end)
@@ -297,6 +324,7 @@ class _Rows:
             begin = max(job.first, first_start, first_end - mode.length + 1)
             stop = min(last_start, last_end - mode.length + 1, max(begin, last + 1))
             for start in range(begin, stop + 1):
+                reading.spend(20 + 5 * len(self.places))
                 low, high = cost(start + mode.length - 1)
                 if best is not None and low >= best:
                     break
@@ -324,6 +352,7 @@ class _Rows:
     ) -> int | None:
         """Cheapest placement of a mode in a window: by its host, and the workers g on the host."""
         cluster, n, found = self.cluster, mode.n, []
+        reading.spend(10 * len(self.places) * (n + len(self.places)))
         (demand, _), (size, _) = cluster.workers[mode.w], cluster.ps.get(mode.p, ((), 0))
         never = 1 + n * max(w for w, _ in prices.values())
         places, forced = {}, {}
@@ -343,6 +372,17 @@ class _Rows:
                 if fits and others[n - g] < never:
                     found.append(g * price + units * prices[h][1] + others[n - g])
         return min(found, default=None)
+
+
+def _cost(job: Job, scale: int) -> Callable[[int], tuple[int, int]]:
+    """Cost of a job by last slot, rounded down and up to multiples of 1/scale."""
+
+    @cache
+    def cost(end: int) -> tuple[int, int]:
+        found = job.cost(end)
+        return int(found.low * scale // 1), ceiling(found.high * scale)
+
+    return cost
 
 
 def _by_slot(row: Mapping[str, Any]) -> Mapping[str, Any]:

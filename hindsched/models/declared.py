@@ -19,6 +19,7 @@ from pyomo.opt import ProblemFormat
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
+from hindsched.notebook_card import card
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,6 +173,16 @@ class Face(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.title}>"
+
+    def _repr_html_(self) -> str:
+        """Notebooks show the size and every objective, constraint and variable by name."""
+        facts = self.to_dict()
+        sizes = {name: facts[name] for name in ("rows", "columns", "integers")}
+        rows = [
+            {**part, "indices": ", ".join(part["indices"]) or None, "unit": part["unit"] or None}
+            for part in facts["components"]
+        ]
+        return card(self.title, sizes, rows, most=len(rows))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hindsched.instances.decimals import loosened
 from hindsched.instances.modes import Modes, units
 from hindsched.models import algebra as pyo
 from hindsched.models.declared import Symbol
@@ -122,6 +123,7 @@ def job_columns(
     columns = JobColumns(table)
     most_workers = int(table.workers.max(initial=0))
     room = np.minimum(units(cluster.server_capacity, cluster.worker_demand), most_workers)
+    free = loosened(cluster.server_capacity, cluster.server_capacity)
     seen: dict[tuple[int, int, int, int], list[tuple[int, int]]] = {}
     for k, (m, p, q, count, length) in enumerate(table.tuples()):
         stop = min(last + 1, int(np.floor(latest_completion + 1e-9))) - length
@@ -130,7 +132,7 @@ def job_columns(
         if cluster.has_ps or q:
             key = (m, p, q, count)
             if key not in seen:
-                seen[key] = hosts(cluster, cluster.server_capacity, m, p, q, count)
+                seen[key] = hosts(cluster, free, m, p, q, count)
             places = seen[key]
         else:
             places = [(-1, 0)]

@@ -43,12 +43,16 @@ class Transcript:
     ----------
     result : SimulationResult, optional
         The run; None if it was stopped early.
-    decisions : tuple of str
-        Canonical text of each slot's decision, from slot 1 on.
+    decisions : tuple of (int, str)
+        Each slot in which it was asked, and the canonical text of its decision.
     """
 
     result: SimulationResult | None
-    decisions: tuple[str, ...]
+    decisions: tuple[tuple[int, str], ...]
+
+    def until(self, slot: int) -> tuple[tuple[int, str], ...]:
+        """Decisions up to and in a slot."""
+        return tuple(decision for decision in self.decisions if decision[0] <= slot)
 
 
 class WatchedAlgorithm(OnlineAlgorithm):
@@ -59,7 +63,7 @@ class WatchedAlgorithm(OnlineAlgorithm):
     algorithm : OnlineAlgorithm
         The algorithm to watch.
     last_slot : int, optional
-        Raise `Stopped` after this slot's decision.
+        Raise `Stopped` when a later slot comes.
     """
 
     def __init__(self, algorithm: OnlineAlgorithm, last_slot: int | None = None) -> None:
@@ -67,8 +71,17 @@ class WatchedAlgorithm(OnlineAlgorithm):
         self.last_slot = last_slot
         self.feasible_set = algorithm.feasible_set  # type: ignore[misc]
         self.randomised = algorithm.randomised  # type: ignore[misc]
-        self.decisions: list[str] = []
+        self.card = algorithm.card  # type: ignore[misc]
+        self.decisions: list[tuple[int, str]] = []
         self._jobs: tuple[Any, ...] = ()
+
+    def stays_inside(self, formulation: str) -> bool:
+        """What the algorithm says."""
+        return self.algorithm.stays_inside(formulation)
+
+    def estimate_settings(self) -> Mapping[str, Any]:
+        """The algorithm's."""
+        return self.algorithm.estimate_settings()
 
     def start(self, environment: Environment) -> None:
         """Start the algorithm and remember what it was told."""
@@ -81,14 +94,30 @@ class WatchedAlgorithm(OnlineAlgorithm):
 
     def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
         """Let the algorithm decide; `BrokenPromiseError` if it changes what it was shown."""
+        if self.last_slot is not None and slot > self.last_slot:
+            raise Stopped
         self._jobs += arrivals
         self._told = self._view()
         decision = self.algorithm.step(slot, arrivals)
         self._check_view(f"slot {slot}")
-        self.decisions.append(_text(decision))
-        if slot == self.last_slot:
-            raise Stopped
+        self.decisions.append((slot, _text(decision)))
         return copy.deepcopy(decision)
+
+    def told(self, slot: int, news: Mapping[str, Any]) -> None:
+        """Pass on what the slot brings."""
+        self.algorithm.told(slot, news)
+
+    def foresee(self, jobs: tuple[Any, ...]) -> None:
+        """Pass on all jobs."""
+        self.algorithm.foresee(jobs)
+
+    def completed(self, slot: int, jobs: tuple[str, ...]) -> None:
+        """Pass on which jobs ended."""
+        self.algorithm.completed(slot, jobs)
+
+    def wake_up(self) -> int | None:
+        """Slot in which the algorithm wants to be asked."""
+        return self.algorithm.wake_up()
 
     def report(self) -> dict[str, Any]:
         """The algorithm's report."""
@@ -185,6 +214,8 @@ def check_no_peeking(
 ) -> None:
     """Other jobs after a slot leave every decision up to it unchanged.
 
+    An algorithm whose card says that it is clairvoyant promises nothing of the kind.
+
     Parameters
     ----------
     instance : Instance
@@ -205,15 +236,17 @@ def check_no_peeking(
     BrokenPromiseError
         If a decision up to `slot` differs.
     """
-    asked = _built(instance, algorithm, settings).estimate_settings()
-    estimates = declared_estimates(instance, asked)
+    built = _built(instance, algorithm, settings)
+    if built.card.clairvoyant:
+        return
+    estimates = declared_estimates(instance, built.estimate_settings())
     reveal = reveal_slots(instance)
     past = tuple(job for job in instance.jobs if reveal[job.name] <= slot)
     other = instance.with_jobs((*past, *future))
     original = original or run_watched(instance, algorithm, settings=settings, last_slot=slot)
     changed = run_watched(other, algorithm, settings=settings, estimates=estimates, last_slot=slot)
-    if original.decisions[:slot] != changed.decisions[:slot]:
-        where = _first_difference(original.decisions[:slot], changed.decisions[:slot])
+    if original.until(slot) != changed.until(slot):
+        where = _first_difference(original.until(slot), changed.until(slot))
         raise BrokenPromiseError(
             f"{_name(algorithm)} peeks: jobs after slot {slot} change slot {where}"
         )
@@ -315,8 +348,6 @@ def _plain(number: Any) -> Any:
     return number.item()
 
 
-def _first_difference(first: Sequence[str], second: Sequence[str]) -> int:
-    for index, (left, right) in enumerate(zip(first, second, strict=False)):
-        if left != right:
-            return index + 1
-    return min(len(first), len(second)) + 1
+def _first_difference(first: Sequence[tuple[int, str]], second: Sequence[tuple[int, str]]) -> int:
+    """First slot in which two runs differ, by decision or by being asked at all."""
+    return min(slot for slot, _ in set(first) ^ set(second))

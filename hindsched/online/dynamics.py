@@ -7,10 +7,15 @@ placement is and what work is.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.errors import InputError
 from hindsched.online.protocol import Environment
 from hindsched.solutions.base import Assignment
 
@@ -37,13 +42,23 @@ class Placement:
         return sum(self.workers.values())
 
 
-Gangs = Literal["drawn", "half", "ideal"]
+Gangs = Literal["drawn", "half", "ideal", "best"]
 """How wide the gangs of rivals with a fixed number of workers are: requested in the file or else
-drawn, half of the most that the job can use, or the most."""
+drawn, half of the most that the job can use, or the most; ``best`` is the best of these three on
+each instance, known only after the runs: `simulate` makes all and reports which."""
+WIDTHS: tuple[Gangs, ...] = ("ideal", "half", "drawn")
+"""What ``best`` chooses from; the first of equals."""
+
+
+def draws_gangs(gangs: Gangs) -> bool:
+    """Whether the seed can change the gangs."""
+    return gangs in ("drawn", "best")
 
 
 def gang_width(gangs: Gangs, drawn: Callable[[], int], most: int) -> int:
     """Workers of a fixed gang, at most `most`."""
+    if gangs == "best":
+        raise InputError("set.gangs", gangs, "is chosen by simulate, after a run with each width")
     if gangs == "drawn":
         return min(drawn(), most)
     return most if gangs == "ideal" else -(-most // 2)
@@ -62,6 +77,22 @@ class Cluster(ABC):
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
+
+    def turn(self, slot: int, arrivals: Sequence[Any]) -> bool:
+        """Begin a slot; whether room may have opened by itself, so that a baseline decides anew."""
+        return False
+
+    def leaving(
+        self, jobs: Mapping[str, Any], held: Mapping[str, Placement], left: Mapping[str, Fraction]
+    ) -> Collection[str]:
+        """Jobs that now go for good to where nothing is scheduled, and what they hold is free.
+
+        `held` is what each job was given in this slot and `left` the work that it has left.
+        """
+        return ()
+
+    def finished(self, job: Any, slot: int) -> None:  # noqa: B027  (most keep nothing of a job)
+        """Hear that a job's work is done after `slot`."""
 
     @abstractmethod
     def place(self, job: Any, workers: int) -> Placement | None:
@@ -83,21 +114,42 @@ class Cluster(ABC):
     def release(self, job: Any, placement: Placement) -> None:
         """Give a placement back."""
 
+    def place_most(self, job: Any, most: int) -> Placement | None:
+        """Book as many workers as fit, at most `most`: fewer workers fit where more do."""
+        low, high = 0, most
+        while low < high:
+            middle = (low + high + 1) // 2
+            placement = self.place(job, middle)
+            if placement is None:
+                high = middle - 1
+            else:
+                self.release(job, placement)
+                low = middle
+        return self.place(job, low) if low else None
+
+    @abstractmethod
     def fits(self, job: Any, placement: Placement) -> bool:
         """Whether a placement that was released before could be booked again now."""
-        raise TypeError(f"{type(self).__name__} does not say whether a placement still fits")
 
     @abstractmethod
-    def work(self, job: Any) -> float:
-        """Total work of the job, in the family's unit."""
+    def work(self, job: Any) -> Fraction:
+        """Total work of the job, in the family's unit, exactly."""
 
     @abstractmethod
-    def progress(self, job: Any, placement: Placement) -> float:
-        """Work done in one slot with `placement`."""
+    def progress(self, job: Any, placement: Placement) -> Fraction:
+        """Work done in one slot with `placement`, exactly."""
+
+    @abstractmethod
+    def speed(self, job: Any, workers: int) -> float:
+        """Work done in one slot by `workers` workers where the empty cluster would place them."""
 
     @abstractmethod
     def max_workers(self, job: Any) -> int:
         """Most workers the job can use at once on the empty cluster."""
+
+    def can_run(self, job: Any) -> bool:
+        """Whether the job can run at all."""
+        return self.max_workers(job) >= 1
 
     @abstractmethod
     def drawn_workers(self, job: Any) -> int:
@@ -108,12 +160,25 @@ class Cluster(ABC):
         return gang_width(self.gangs, lambda: self.drawn_workers(job), self.max_workers(job))
 
     @abstractmethod
+    def shares(self, job: Any, workers: int) -> NDArray[np.float64]:
+        """Share of every resource's total that `workers` workers and their PSs hold."""
+
     def dominant_share(self, job: Any, workers: int) -> float:
         """Largest share of any resource's total that `workers` workers and their PSs hold."""
+        return float(self.shares(job, workers).max(initial=0.0))
 
     @abstractmethod
     def row(self, job: Any, placement: Placement, first: int, last: int) -> Assignment:
         """Row of the solution file for a placement held in slots first..last."""
+
+    def rows(
+        self, slot: int, running: Mapping[str, tuple[Any, Placement]]
+    ) -> dict[str, list[Assignment]]:
+        """Rows by job that say what runs in `slot`: all jobs that do, and what each holds."""
+        return {
+            name: [self.row(job, placement, slot, slot)]
+            for name, (job, placement) in running.items()
+        }
 
 
 class GangCluster(Cluster):

@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import IO, Any
 
 from hindsched.errors import InputError, SolveFailed
-from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
+from hindsched.online.protocol import Decision, Environment, NameCard, OnlineAlgorithm
 
 PROTOCOL = 1
 """Version of the messages; a scheduler answers ``hello`` with the one that it speaks."""
@@ -28,7 +28,7 @@ LONGEST_ANSWER = 64_000_000
 """Characters of one answer; a longer line is refused."""
 KEPT_LINES = 20
 SECONDS_TO_END = 2.0
-ANSWER_KEYS = {"type", "slot", "assignments", "admitted", "rejected"}
+ANSWER_KEYS = {"type", "slot", "assignments", "admitted", "rejected", "wake"}
 
 
 class External(OnlineAlgorithm):
@@ -42,6 +42,8 @@ class External(OnlineAlgorithm):
         Seconds within which each message must be answered.
     randomised : bool
         Whether the seed can change its decisions; comparisons then run it once a seed.
+    knows_durations : bool
+        Whether it is told how long jobs run, in families whose jobs do not say it by themselves.
 
     Raises
     ------
@@ -65,6 +67,7 @@ class External(OnlineAlgorithm):
         command: Sequence[str] | str,
         timeout: float = DEFAULT_SECONDS,
         randomised: bool = False,
+        knows_durations: bool = True,
     ) -> None:
         self.command = shlex.split(command) if isinstance(command, str) else list(command)
         if not self.command or not all(isinstance(word, str) for word in self.command):
@@ -73,6 +76,7 @@ class External(OnlineAlgorithm):
             raise InputError("set.timeout", timeout, "must be positive")
         self.timeout = timeout
         self.randomised = randomised  # type: ignore[misc]
+        self.card = NameCard(knows_durations=knows_durations)  # type: ignore[misc]
         self._talk: _Conversation | None = None
 
     def __repr__(self) -> str:
@@ -96,6 +100,21 @@ class External(OnlineAlgorithm):
         }
         self._talk.ask(told, "start", "ready")
         self._last: dict[str, int] = {}
+        self._completed: tuple[str, ...] = ()
+        self._news: Mapping[str, Any] = {}
+        self._wake: int | None = None
+
+    def completed(self, slot: int, jobs: tuple[str, ...]) -> None:
+        """Keep the jobs that ended for the next message."""
+        self._completed = jobs
+
+    def told(self, slot: int, news: Mapping[str, Any]) -> None:
+        """Keep what the slot brings for its message."""
+        self._news = news
+
+    def wake_up(self) -> int | None:
+        """The slot that the last answer asked for."""
+        return self._wake
 
     def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
         """Send a slot's arrivals and events; read the decision."""
@@ -107,14 +126,20 @@ class External(OnlineAlgorithm):
             "type": "step",
             "slot": slot,
             "arrivals": [job.model_dump(mode="json", exclude_none=True) for job in arrivals],
-            "events": [{"type": "rows-ended", "job": job} for job in ended],
+            "events": [
+                *({"type": "job-completed", "job": job} for job in self._completed),
+                *({"type": "rows-ended", "job": job} for job in ended),
+                *({"type": "job-news", "job": job, **facts} for job, facts in self._news.items()),
+            ],
         }
+        self._completed, self._news = (), {}
         when = f"slot {slot}"
         answer = self._talk.ask(message, when, "decision")
         if unknown := sorted(set(answer) - ANSWER_KEYS):
             raise self._talk.failed(when, f"answered with the unknown key {unknown[0]!r}")
         if answer.get("slot", slot) != slot:
             raise self._talk.failed(when, f"answered for slot {answer['slot']!r}")
+        self._wake = answer.get("wake")
         assignments = answer.get("assignments", {})
         if isinstance(assignments, Mapping):
             self._note_ends(assignments)

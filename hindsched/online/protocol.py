@@ -3,6 +3,9 @@
 An algorithm is told of the cluster in `start` and of the jobs that arrive, slot by slot, in `step`.
 It answers with rows of the family's solution file that begin now or later. What it has returned is
 a promise: rows are never taken back.
+
+Most families are stepped in every slot. A family whose slots are seconds is stepped at events: when
+jobs arrive, when work ends (`completed` tells which) and in the slots that `wake_up` asks for.
 """
 
 from __future__ import annotations
@@ -32,6 +35,12 @@ class NameCard:
         What is forecast to it, in words; None for nothing.
     clairvoyant : bool
         Whether it knows all jobs from the start.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> hs.NameCard(knows_durations=False).online
+    True
     """
 
     online: bool = True
@@ -95,6 +104,12 @@ class Decision:
     admitted, rejected : sequence of str
         Jobs accepted or refused for good in this slot; optional information, except that a
         rejected job may get no rows.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> hs.Decision(rejected=["j1"]).assignments
+    {}
     """
 
     assignments: Mapping[str, Sequence[Assignment]] = field(default_factory=dict)
@@ -117,11 +132,25 @@ class OnlineAlgorithm(ABC):
         True if the seed can change a decision; comparisons then run it once a seed, others once.
     card : NameCard
         What it may know.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> class Idle(hs.OnlineAlgorithm):
+    ...     def start(self, environment): ...
+    ...     def step(self, slot, arrivals):
+    ...         return hs.Decision(rejected=[job.name for job in arrivals])
+    >>> hs.simulate(hs.generate("oasis", seed=2), Idle()).objective
+    0.0
     """
 
     feasible_set: ClassVar[bool] = True
     randomised: ClassVar[bool] = False
     card: ClassVar[NameCard] = NameCard()
+
+    def stays_inside(self, formulation: str) -> bool:
+        """Whether all that it decides is allowed by a formulation: `feasible_set`."""
+        return self.feasible_set
 
     def estimate_settings(self) -> Mapping[str, Any]:
         """Settings on which the declared estimates depend, for ``declared_estimates``."""
@@ -134,6 +163,28 @@ class OnlineAlgorithm(ABC):
     @abstractmethod
     def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
         """Decide in `slot`, at whose start `arrivals` (job records) became known."""
+
+    def foresee(self, jobs: tuple[Any, ...]) -> None:  # noqa: B027  (most foresee nothing)
+        """Be told all jobs after `start`; only an algorithm is whose card says `clairvoyant`."""
+
+    def completed(self, slot: int, jobs: tuple[str, ...]) -> None:  # noqa: B027  (most ask nothing)
+        """Hear before `step` which jobs' work ended before `slot`.
+
+        Only families tell it in which an algorithm may begin a run without knowing its end.
+        """
+
+    def told(self, slot: int, news: Mapping[str, Any]) -> None:  # noqa: B027  (most have none)
+        """Hear before `step` what `slot` brings of the known jobs: facts by job name.
+
+        Only families tell it whose jobs' records change from slot to slot.
+        """
+
+    def wake_up(self) -> int | None:
+        """Next slot in which to be asked though nothing arrives or ends; None for none.
+
+        Read after every `step`; without effect where every slot is stepped.
+        """
+        return None
 
     def report(self) -> dict[str, Any]:
         """Further facts of the run: counters, limits reached, price paths."""

@@ -6,25 +6,29 @@ import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import median
 from typing import Any
 
-from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.base import Instance, family_module, has_module
+from hindsched.errors import InputError, Refused, SolveFailed
+from hindsched.instances.base import Instance, family_module
+from hindsched.notebook_card import card
 from hindsched.online.decision_check import DecisionCheck
+from hindsched.online.dynamics import WIDTHS
 from hindsched.online.protocol import Environment, OnlineAlgorithm
 from hindsched.online.registry import (
-    NOT_SIMULATED,
+    algorithms,
     build_algorithm,
     check_estimates,
     declared_estimates,
     name_of,
 )
 from hindsched.solutions.base import Solution
+from hindsched.solvers.compiling import compile_first
 
-SLOTS_WITHOUT_PROGRESS = 100_000
-"""After the last arrival an algorithm that leaves work undone this long is stopped as stuck."""
+STEPS_WITHOUT_PROGRESS = 100_000
+"""After the last arrival an algorithm that leaves work undone so often is stopped as stuck."""
 
 
 def environment_of(
@@ -110,6 +114,20 @@ class SimulationResult:
             f"{self.objective:.6g}, {rejected}>"
         )
 
+    def _repr_html_(self) -> str:
+        """Notebooks show what the run reached, and how long a decision took."""
+        facts = self.to_dict()
+        shown = {
+            "objective": facts["objective"],
+            "jobs completed": f"{facts['jobs_completed']} of {len(self.instance.jobs)}",
+            "jobs rejected": facts["jobs_rejected"],
+            "violations": len(facts["violations"]) or "none",
+            "milliseconds a decision": facts["decision_ms_median"],
+            "settings": ", ".join(f"{k}={v}" for k, v in self.settings.items()) or None,
+        }
+        name = f"{self.algorithm}{self.mark} on {self.instance.name}"
+        return card(name, shown, self.solution.job_rows(), note=f"seed {self.seed}")
+
     @property
     def objective(self) -> float:
         """Objective recomputed from the decisions."""
@@ -192,11 +210,16 @@ def simulate(
     Algorithms share the process with the truth; one that searches the memory of the process for
     the future is found by ``checks.check_no_peeking``, not here. A scheduler in another process
     (`External`) sees its messages and nothing else.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> run = hs.simulate(hs.generate("oasis", seed=2), "oasis")
+    >>> run.algorithm, run.violations
+    ('oasis', [])
     """
     if type(seed) is not int or seed < 0:
         raise InputError("seed", seed, "must be an integer of at least 0")
-    if not has_module("online", instance.family, "dynamics"):
-        raise InputError("family", instance.family, NOT_SIMULATED)
     settings = dict(settings or {})
     if engine is not None:
         settings["engine"] = engine
@@ -207,21 +230,63 @@ def simulate(
     if estimates is None:
         estimates = declared_estimates(instance, algorithm.estimate_settings())
     environment = environment_of(
-        instance, estimates, seed, formulation, in_feasible_set=algorithm.feasible_set
+        instance,
+        estimates,
+        seed,
+        formulation,
+        in_feasible_set=algorithm.stays_inside(formulation),
     )
+    if name in algorithms(instance.family):
+        compile_simulation(instance.family, name)
+    run = partial(
+        _run, instance, environment=environment, name=name, settings=settings, on_slot=on_slot
+    )
+    if getattr(algorithm, "gangs", None) == "best":
+        return _best_gangs(algorithm, run)
     with closing(algorithm):
-        return _run(instance, algorithm, environment, name, settings, on_slot)
+        return run(algorithm)
+
+
+def _best_gangs(
+    algorithm: OnlineAlgorithm, run: Callable[[OnlineAlgorithm], SimulationResult]
+) -> SimulationResult:
+    """Run a rival with each width of its gangs; the best run, which says so."""
+    results: dict[str, SimulationResult] = {}
+    for width in WIDTHS:
+        one: Any = copy.copy(algorithm)
+        one.gangs = width
+        with closing(one):
+            results[width] = run(one)
+    tried = {width: result.objective for width, result in results.items()}
+    choose = max if next(iter(results.values())).instance.sense == "max" else min
+    best = choose(tried, key=lambda width: tried[width])
+    chosen = results[best]
+    report = {**chosen.report, "gangs": best, "objective_by_gangs": tried}
+    return replace(chosen, report=report, mark=f"{chosen.mark} (best gangs: {best})")
+
+
+def compile_simulation(family: str, algorithm: str) -> None:
+    """Compile the kernels that a registered algorithm needs, before a decision is timed.
+
+    Parameters
+    ----------
+    family, algorithm : str
+        The family's word and the algorithm's name.
+    """
+    what = f"{family} {algorithm}"
+    compile_first(what, lambda tiny: simulate(tiny, algorithm), family, most_runs=1)
 
 
 def _run(
     instance: Instance,
     algorithm: OnlineAlgorithm,
+    *,
     environment: Environment,
     name: str,
     settings: Mapping[str, Any],
     on_slot: Callable[[int, int], None] | None,
 ) -> SimulationResult:
-    """Play all slots: what arrives is shown, what is decided is checked and applied."""
+    """Play all slots, or events: what arrives is shown, what is decided is checked and applied."""
     clock = time.perf_counter
     begin = clock()
     truth = family_module("online", instance.family, "dynamics").Truth(instance, environment)
@@ -229,20 +294,33 @@ def _run(
     arrivals: dict[int, list[Any]] = {}
     for job in instance.jobs:
         arrivals.setdefault(truth.reveal_slot(job), []).append(job)
-    last_arrival = max(arrivals, default=0)
-    last_slot = max(instance.horizon, last_arrival)
+    to_come = sorted(arrivals, reverse=True)
+    last_slot = truth.last_slot
 
     started = clock()
     algorithm.start(copy.deepcopy(environment))
+    if algorithm.card.clairvoyant:
+        algorithm.foresee(tuple(job.model_copy(deep=True) for job in instance.jobs))
     inside = clock() - started
     decision_ms: list[float] = []
-    slot = 0
+    slot = idle = 0
     while slot < last_slot or not truth.is_over(slot):
-        slot += 1
-        if slot > last_slot + SLOTS_WITHOUT_PROGRESS:
-            raise SolveFailed(f"{name} left jobs unfinished for {SLOTS_WITHOUT_PROGRESS} slots")
-        now = tuple(job.model_copy(deep=True) for job in arrivals.get(slot, ()))
+        waits = (to_come[-1] if to_come else None, truth.next_slot(slot), _wake_up(algorithm, slot))
+        known = [wait for wait in waits if wait is not None]
+        idle = idle + 1 if slot >= last_slot and truth.is_idle else 0
+        if not known or idle > STEPS_WITHOUT_PROGRESS:
+            what = f"for {STEPS_WITHOUT_PROGRESS} slots" if known else f"after slot {slot}"
+            raise SolveFailed(f"{name} left jobs unfinished {what}")
+        slot = min(known)
+        if to_come and to_come[-1] == slot:
+            to_come.pop()
+        ended = truth.advance(slot)
+        now = tuple(truth.shown(job, algorithm.card) for job in arrivals.get(slot, ()))
         started = clock()
+        if ended:
+            algorithm.completed(slot, ended)
+        if news := truth.news(slot):
+            algorithm.told(slot, news)
         decision = algorithm.step(slot, now)
         spent = clock() - started
         inside += spent
@@ -268,3 +346,17 @@ def _run(
         price_path=tuple(algorithm.price_path()),
         mark=algorithm.card.mark,
     )
+
+
+def _wake_up(algorithm: OnlineAlgorithm, slot: int) -> int | None:
+    """Slot in which the algorithm wants to be asked.
+
+    Raises
+    ------
+    Refused
+        If that is no later slot.
+    """
+    wanted = algorithm.wake_up()
+    if wanted is not None and (type(wanted) is not int or wanted <= slot):
+        raise Refused("wake-up", f"slot {slot}", f"{wanted!r} is no later slot")
+    return wanted

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from hindsched.errors import InputError, Refused
 from hindsched.instances.base import Instance
-from hindsched.online.protocol import Decision, Environment
+from hindsched.online.protocol import Decision, Environment, NameCard
 from hindsched.solutions.base import Assignment, Solution, build_solution
 
 Row = TypeVar("Row")
@@ -38,14 +38,48 @@ class RowTruth(ABC):
         self.jobs = {job.name: job for job in instance.jobs}
         self.rows: dict[str, list[Assignment]] = {}
         self._alone: dict[str, Instance] = {}
+        self._by_reveal = sorted(instance.jobs, key=self.reveal_slot)
+        self._known: dict[str, Any] = {}
 
     def reveal_slot(self, job: Any) -> int:
         """Slot in whose step the job is told to the algorithm: its arrival."""
-        return int(job.arrival)
+        return self.instance.arrival_of(job)
 
     def known_jobs(self, slot: int) -> Mapping[str, Any]:
-        """Jobs revealed up to and in `slot`, by name."""
-        return {name: job for name, job in self.jobs.items() if self.reveal_slot(job) <= slot}
+        """Jobs revealed up to and in `slot`, by name; one mapping that grows."""
+        while len(self._known) < len(self._by_reveal):
+            job = self._by_reveal[len(self._known)]
+            if self.reveal_slot(job) > slot:
+                break
+            self._known[job.name] = job
+        return self._known
+
+    def shown(self, job: Any, card: NameCard) -> Any:
+        """What an algorithm with this card is told of a job that arrives: a copy."""
+        return job.model_copy(deep=True)
+
+    def news(self, slot: int) -> Mapping[str, Any]:
+        """What `slot` brings of jobs that are known, by name: what their records may not hold."""
+        return {}
+
+    @property
+    def last_slot(self) -> int:
+        """Slot up to which the run goes even if nothing is left to do."""
+        last = self.reveal_slot(self._by_reveal[-1]) if self._by_reveal else 0
+        return max(self.instance.horizon, last)
+
+    def advance(self, slot: int) -> tuple[str, ...]:
+        """Move on to the beginning of `slot`; jobs whose end the algorithm then hears of."""
+        return ()
+
+    def next_slot(self, slot: int) -> int | None:
+        """Next slot to step if no job arrives before: every one, or that of the next event."""
+        return slot + 1
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing that was decided is known to go on; a run that stays so is stuck."""
+        return True
 
     def check_form(self, name: str, rows: Sequence[Assignment]) -> None:
         """Raise `InputError` for rows that no solution file of the family could hold.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
 from hindsched.instances.io import read_json, write_json
+from hindsched.notebook_card import card
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,6 +73,17 @@ class Solution(ABC):
             f"{self.objective():.6g}, {completed} of {len(jobs)} jobs completed>"
         )
 
+    def _repr_html_(self) -> str:
+        """Notebooks show the objective, what is broken, and the first jobs."""
+        rows, broken = self.job_rows(), self.violations()
+        completed = sum(row["completion"] is not None for row in rows)
+        facts = {
+            "objective": self.objective(),
+            "jobs completed": f"{completed} of {len(rows)}",
+            "violations": f"{len(broken)}, first {broken[0]}" if broken else "none",
+        }
+        return card(f"Solution of {self.instance.name} ({self.formulation})", facts, rows)
+
     @classmethod
     @abstractmethod
     def from_assignments(
@@ -97,6 +109,10 @@ class Solution(ABC):
     @abstractmethod
     def violations(self) -> list[Violation]:
         """Every constraint of the solution's formulation that is broken; empty when feasible."""
+
+    def rival_violations(self) -> list[Violation]:
+        """What is broken of the rules that hold for rivals outside the feasible set as well."""
+        return self.violations()
 
     @abstractmethod
     def completion(self, job: str) -> int | None:
@@ -171,7 +187,16 @@ def solution_class(family: str) -> type[Solution]:
 def build_solution(
     instance: Instance, assignments: Assignments, formulation: str | None = None
 ) -> Solution:
-    """Build the solution of `instance`'s family from rows in the file's form."""
+    """Build the solution of `instance`'s family from rows in the file's form.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> instance = hs.generate("oasis", seed=2)
+    >>> run = hs.simulate(instance, "oasis")
+    >>> hs.build_solution(instance, run.solution.assignments()).objective() == run.objective
+    True
+    """
     cls = solution_class(instance.family)
     return cls.from_assignments(instance, assignments, formulation)
 
@@ -179,7 +204,14 @@ def build_solution(
 def write_solution(
     solution: Solution, path: str | Path, produced_by: Mapping[str, Any] | None = None
 ) -> None:
-    """Write a solution file."""
+    """Write a solution file.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> run = hs.simulate(hs.generate("oasis", seed=2), "oasis")
+    >>> hs.write_solution(run.solution, "run.json", produced_by={"algorithm": "oasis"})
+    """
     write_json(solution.to_dict(produced_by), path)
 
 
@@ -191,6 +223,14 @@ def read_solution(path: str | Path, instance: Instance) -> Solution:
     InputError
         If it is no solution file, belongs to another instance, or states an objective or a
         completion that its own decisions do not have.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> instance = hs.generate("oasis", seed=2)
+    >>> hs.write_solution(hs.simulate(instance, "oasis").solution, "run.json")
+    >>> hs.read_solution("run.json", instance).is_feasible()
+    True
     """
     data = read_json(path)
     check_belongs(data, SOLUTION_FORMAT, instance, str(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,7 +36,9 @@ def read_rows(
     return rows
 
 
-def check_row_keys(where: str, row: Mapping[str, Any], needed: set[str], allowed: set[str]) -> None:
+def check_row_keys(
+    where: str, row: Mapping[str, Any], needed: AbstractSet[str], allowed: AbstractSet[str]
+) -> None:
     """Refuse a row that lacks a needed key or has one that is not allowed."""
     if not needed <= set(row) or not set(row) <= allowed:
         rule = f"must have the keys {', '.join(sorted(needed))}"

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.instances.base import Instance
-from hindsched.instances.modes import units
+from hindsched.instances.decimals import how_many_left
+from hindsched.instances.modes import ps_for
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.commitments import Commitments
 from hindsched.solutions.window_row import WindowRow
@@ -27,8 +28,8 @@ class WindowCluster(Protocol):
         Capacities.
     worker_demand, ps_demand : ndarray, shapes (worker types, resources) and (PS types, resources)
         What one worker and one PS of a type take.
-    worker_bandwidth, ps_bandwidth : ndarray, shapes (worker types,) and (PS types,)
-        Bandwidths.
+    ps_ratio : ndarray, shape (worker types, PS types)
+        Bandwidth of a worker over that of a PS, as `ps_for` takes it.
     has_ps : bool
         Whether jobs need PSs at all.
     """
@@ -40,9 +41,7 @@ class WindowCluster(Protocol):
     @property
     def ps_demand(self) -> Reals: ...  # noqa: D102
     @property
-    def worker_bandwidth(self) -> Reals: ...  # noqa: D102
-    @property
-    def ps_bandwidth(self) -> Reals: ...  # noqa: D102
+    def ps_ratio(self) -> Reals: ...  # noqa: D102
     @property
     def has_ps(self) -> bool: ...  # noqa: D102
 
@@ -76,23 +75,21 @@ def fixed_rows(
 
 def num_ps(cluster: WindowCluster, m: int, p: int, elsewhere: int) -> int:
     """Least number of PSs on one host whose bandwidth covers the workers elsewhere, (2i)."""
-    ratio = cluster.worker_bandwidth[m] / cluster.ps_bandwidth[p]
-    return max(1, int(np.ceil(elsewhere * ratio - 1e-9)))
+    return int(ps_for(elsewhere, cluster.ps_ratio[m, p]))
 
 
 def hosts(
     cluster: WindowCluster, free: NDArray[np.float64], m: int, p: int, q: int, count: int
 ) -> list[tuple[int, int]]:
-    """(host, workers on it) that fit `free`, shape (servers, resources)."""
+    """(host, workers on it) that fit `free`, shape (servers, resources), which is `loosened`."""
     worker = cluster.worker_demand[m]
-    room = np.minimum(units(free, worker[None])[:, 0], count)
-    slack = 1e-9 * (1 + np.abs(free))
+    room = how_many_left(free, worker, count)
     found: list[tuple[int, int]] = []
     for n in range(len(free)):
         for g in (count,) if q else range(int(min(room[n], count - 1)) + 1):
             need = g * worker
             if cluster.has_ps:
                 need = need + num_ps(cluster, m, p, count - g) * cluster.ps_demand[p]
-            if np.all(need <= free[n] + slack[n]):
+            if np.all(need <= free[n]):
                 found.append((n, g))
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Generic, Self
@@ -11,8 +12,8 @@ from typing import Any, Generic, Self
 import numpy as np
 
 from hindsched.instances.base import Instance
+from hindsched.instances.decimals import exactly
 from hindsched.solutions.base import (
-    FEASIBILITY_TOLERANCE,
     Assignment,
     Assignments,
     Solution,
@@ -57,8 +58,8 @@ class WindowSolution(Solution, Generic[Row]):
 
     @staticmethod
     @abstractmethod
-    def row_progress(instance: Any, job: Any, row: Row) -> float:
-        """Mini-batches that a row's workers train in one slot."""
+    def row_progress(instance: Any, job: Any, row: Row) -> Fraction:
+        """Mini-batches that a row's workers train in one slot, exactly."""
 
     @classmethod
     def from_assignments(
@@ -75,17 +76,11 @@ class WindowSolution(Solution, Generic[Row]):
             if job.name in self.rows
         }
 
-    def work_missing(self, job: Any) -> float:
-        """Mini-batches left undone; 0 up to the rounding of a duration.
-
-        A duration is rounded up as ``ceil(x - 1e-9)``, so 1e-9 of a slot's work may be missing.
-        """
+    def work_missing(self, job: Any) -> Fraction:
+        """Mini-batches left undone, exactly; not above 0 if the work is done."""
         rows = self.rows.get(job.name, ())
-        rates = [self.row_progress(self.instance, job, row) for row in rows]
-        done = sum(row.slots * rate for row, rate in zip(rows, rates, strict=True))
-        missing = float(job.total_minibatches - done)
-        allowance = 1e-9 * (job.total_minibatches + 2 * max(rates, default=0.0))
-        return missing if missing > allowance else 0.0
+        done = (row.slots * self.row_progress(self.instance, job, row) for row in rows)
+        return job.total_minibatches - sum(done, Fraction())
 
     def completion(self, job: str) -> int | None:
         """Last slot in which the job runs, or None if its work is not done by then."""
@@ -140,8 +135,9 @@ def lacking_bandwidth(
     """
     found: list[Violation] = []
     for h in np.flatnonzero(row.ps > 0).tolist():
-        needed = (row.num_workers - int(row.workers[h])) * sent
-        missing = needed - int(row.ps[h]) * received
-        if missing > FEASIBILITY_TOLERANCE * max(1.0, needed):
-            found.append(Violation(constraint, f"{where}, server {servers[h].name}", missing))
+        elsewhere = row.num_workers - int(row.workers[h])
+        excess = elsewhere * exactly(sent) - int(row.ps[h]) * exactly(received)
+        if excess > 0:
+            place = f"{where}, server {servers[h].name}"
+            found.append(Violation(constraint, place, float(excess)))
     return found

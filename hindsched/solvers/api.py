@@ -9,20 +9,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, check_family, family_module, has_module
+from hindsched.limits import OutOfTime, memory_limit, time_limit
 from hindsched.solutions.base import build_solution
+from hindsched.solvers.compiling import SHORT, compile_first
 from hindsched.solvers.interrupt import catch_interrupt
-from hindsched.solvers.methods.base import Method
+from hindsched.solvers.kept import keeping
+from hindsched.solvers.methods.base import Method, certain, joined
 from hindsched.solvers.methods.generic import generic_methods
+from hindsched.solvers.methods.tree import certify_optimum
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import OBJECTIVE_TOLERANCE, within_gap
 from hindsched.solvers.progress import LineProgress, Progress
 from hindsched.solvers.result import Result
 from hindsched.solvers.status import Status, StoppedBy
+
+OVERRUN_SHARE, OVERRUN_SECONDS = 1.1, 1.0
+"""A method that has not stopped by itself after so many times its time limit, and so many seconds
+more, is stopped."""
+ROUNDING = 1e-9
+"""Relative rounding of an objective's sum, which is all that may beat a certificate's bound."""
 
 
 def methods(family: str) -> dict[str, Method]:
@@ -75,7 +86,10 @@ def solve(
     Returns
     -------
     Result
-        With a checked solution, a bound, or both. Ctrl-C ends the solve early and keeps them.
+        With a checked solution, a bound, or both. Ctrl-C ends the solve early and keeps them. A
+        method that overruns its limits, while it builds a program say, is stopped: the result is
+        what it had kept by then, and always what is certain without computing (nobody is served,
+        `Instance.certain_bound`).
 
     Raises
     ------
@@ -84,8 +98,15 @@ def solve(
     SolveFailed
         If a method returned a solution that breaks a constraint, or a bound that a checked
         solution contradicts.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> result = hs.solve(hs.generate("oasis", seed=2, jobs=3), time_limit=5)
+    >>> result.bound >= result.objective, result.solution.is_feasible()
+    (True, True)
     """
-    chosen = _options(options, option_keywords)
+    chosen = SolveOptions.of(options, **option_keywords)
     known = methods(instance.family)
     if method not in known:
         raise InputError("method", method, f"must be one of {', '.join(known)}")
@@ -93,12 +114,66 @@ def solve(
     if not instance.jobs:
         return _without_jobs(instance, formulation, method, chosen)
     if on_progress is None and chosen.progress:
-        on_progress = LineProgress()
+        on_progress = LineProgress(limit=chosen.time_limit)
+    compile_solve(instance.family)
     started = time.perf_counter()
     with catch_interrupt():
-        result = known[method](instance, formulation, chosen, on_progress)
+        result = _within_limits(known[method], instance, formulation, method, chosen, on_progress)
     seconds = time.perf_counter() - started
     return check_result(replace(result, seconds=seconds, options=chosen.to_dict()), chosen.gap)
+
+
+def compile_solve(family: str) -> None:
+    """Compile the kernels that solving a family needs, before any clock starts.
+
+    Parameters
+    ----------
+    family : str
+        The family's word.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        On Ctrl-C: there is no result yet that could be kept.
+    """
+    options = SolveOptions(time_limit=SHORT)
+
+    def run(tiny: Instance) -> None:
+        formulation = tiny.check_formulation(None)
+        with catch_interrupt() as asked:
+            found = methods(family)["auto"](tiny, formulation, options, None)
+            certify_optimum(replace(found, options=options.to_dict()))
+            if asked.is_set():
+                raise KeyboardInterrupt
+
+    compile_first(f"{family} solve", run, family)
+
+
+def _within_limits(
+    run: Method,
+    instance: Instance,
+    formulation: str,
+    method: str,
+    options: SolveOptions,
+    on_progress: Progress | None,
+) -> Result:
+    """What the method finds, or what is known when it overruns a limit."""
+    limit = options.time_limit
+    seconds = None if limit is None else OVERRUN_SHARE * limit + OVERRUN_SECONDS
+    memory = nullcontext() if options.memory_limit is None else memory_limit(options.memory_limit)
+    with keeping() as kept:
+        try:
+            with time_limit(seconds), memory:
+                return run(instance, formulation, options, on_progress)
+        except OutOfTime:
+            stopped_by = StoppedBy.TIME_LIMIT
+        except MemoryError:
+            stopped_by = StoppedBy.MEMORY_LIMIT
+    result = certain(instance, formulation, method)
+    for each in kept:
+        if each.formulation == formulation:
+            result = joined(result, each)
+    return replace(result, stopped_by=stopped_by)
 
 
 def check_result(result: Result, gap: float) -> Result:
@@ -138,25 +213,18 @@ def check_result(result: Result, gap: float) -> Result:
     if bound is not None:
         maximise = result.instance.sense == "max"
         beyond = objective - bound if maximise else bound - objective
-        if beyond > OBJECTIVE_TOLERANCE * max(1.0, abs(objective)):
+        solvers = OBJECTIVE_TOLERANCE * max(1.0, abs(objective))
+        if beyond > (ROUNDING * abs(bound) if result.proof == "certificate" else solvers):
             side = "above" if maximise else "below"
-            raise SolveFailed(f"{name}: objective {objective!r} is {side} the bound {bound!r}")
+            raise SolveFailed(
+                f"{name}: objective {objective!r} is {side} the bound {bound!r} ({result.proof})"
+            )
         if beyond > 0:
             bound = objective
     optimal = within_gap(objective, bound, gap)
     status = Status.OPTIMAL if optimal else Status.FEASIBLE
     stopped_by = StoppedBy.GAP if optimal else result.stopped_by
     return replace(result, status=status, stopped_by=stopped_by, bound=bound)
-
-
-def _options(
-    options: SolveOptions | Mapping[str, Any] | None, keywords: Mapping[str, Any]
-) -> SolveOptions:
-    if options is None:
-        return SolveOptions.of(**keywords)
-    if isinstance(options, SolveOptions):
-        return SolveOptions.of(**{**options.to_dict(), **keywords}) if keywords else options
-    return SolveOptions.of(**{**options, **keywords})
 
 
 def _without_jobs(

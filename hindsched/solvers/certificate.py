@@ -1,18 +1,13 @@
 """Certificates: a bound on the offline optimum as a price vector that anyone can check.
 
 A bound here is nothing but prices on the linking rows. Whoever has the instance and the family's
-pricing oracle recomputes it in seconds (`verify_certificate`), without a solver and without
-trusting the engine that found the prices: this module imports none.
+pricing oracle recomputes it in seconds (`certificate_file`), without a solver and without trusting
+the engine that found the prices: this module imports none.
 
 The bound is valid only because (a) the oracle answers at full capacity, (b) it is exact or errs
 outward (``BlockOracle.exact``), (c) what a horizon leaves out is covered by an outside option at
 least as good, (d) the right sides are the real capacities, and (e) sums are rounded outward. The
 first two are enforced here, the others are properties of a family's oracle and tested there.
-
-Row layouts. A family may price the same capacities in several layouts (one row a server, one row
-a group of identical servers, ...); the file names its own. Older files name row sets and labels
-only: the layout is the first of the family's ``ORACLE_ROWS`` that knows all of them and reproduces
-the bound. Prices that fit two layouts are harmless: a bound recomputed in *any* layout is a bound.
 """
 
 from __future__ import annotations
@@ -20,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
@@ -28,8 +22,8 @@ import numpy as np
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
-from hindsched.instances.io import read_json, write_json
-from hindsched.solutions.base import Solution, check_belongs
+from hindsched.notebook_card import card
+from hindsched.solutions.base import Solution
 from hindsched.solvers.pricing.base import (
     RELATIVE_ROUNDING,
     BlockOracle,
@@ -84,6 +78,20 @@ class Certificate:
     prices: Floats = field(repr=False)
     rows: Rows = field(repr=False)
 
+    def _repr_html_(self) -> str:
+        """Notebooks show what is proven, and by how many prices."""
+        side = "at most" if self.sense == "max" else "at least"
+        facts = {
+            "kind": self.kind,
+            "proves": f"the optimum is {side} {self.bound:.9g}",
+            "prices above 0": f"{np.count_nonzero(self.prices)} of {self.prices.size}",
+            "layout": self.layout,
+            "leaves": self.num_leaves,
+            "instance sha256": self.instance_sha256,
+        }
+        title = f"Certificate of {self.instance} ({self.formulation})"
+        return card(title, facts, note="hindsched verify recomputes it without a solver.")
+
     def to_dict(self) -> dict[str, Any]:
         """JSON data of the certificate file."""
         values = (
@@ -110,32 +118,6 @@ class Certificate:
         if other is None:
             return True
         return self.bound < other.bound if self.sense == "max" else self.bound > other.bound
-
-
-@dataclass(frozen=True)
-class VerifiedBound:
-    """What `verify_certificate` recomputed from the oracle alone.
-
-    Parameters
-    ----------
-    certificate : Certificate
-        The certificate with the recomputed bound.
-    claimed : float
-        The bound that the file states; equal to the recomputed one within rounding.
-    """
-
-    certificate: Certificate
-    claimed: float
-
-    @property
-    def bound(self) -> float:
-        """The recomputed bound, rounded outward."""
-        return self.certificate.bound
-
-    @property
-    def layout(self) -> str:
-        """Which of the family's row layouts the file uses."""
-        return self.certificate.layout
 
 
 class Run(Protocol):
@@ -182,7 +164,7 @@ def certify(oracle: BlockOracle, prices: Floats, kind: Kind = "lagrangian") -> C
         first = int(np.flatnonzero(wrong)[0])
         where = f"prices {oracle.rows.label(first)}"
         raise InputError(where, prices[first], "must be finite and not negative")
-    return _assemble(oracle, prices, oracle.bound(prices), kind)
+    return assemble(oracle, prices, oracle.bound(prices), kind)
 
 
 def check_certifies(oracle: BlockOracle) -> None:
@@ -218,70 +200,6 @@ def certificate_of_run(run: Run) -> Certificate:
     raise InputError("prices", ", ".join(arrays), fits)
 
 
-def write_certificate(certificate: Certificate, path: str | Path) -> None:
-    """Write a certificate file."""
-    write_json(certificate.to_dict(), path)
-
-
-def read_certificate(path: str | Path, instance: Instance) -> Certificate:
-    """Read a certificate file of `instance` and recompute its bound.
-
-    Raises
-    ------
-    InputError
-        If it is no certificate, belongs to another instance, or its prices do not prove the bound
-        it states.
-    """
-    return verify_certificate(instance, read_json(path), str(path)).certificate
-
-
-def verify_certificate(instance: Instance, data: Any, where: str = "certificate") -> VerifiedBound:
-    """Recompute a certificate's bound from the instance and the pricing oracle alone.
-
-    Parameters
-    ----------
-    instance : Instance
-        The instance that the certificate is said to belong to.
-    data : dict
-        JSON data of a certificate file.
-    where : str
-        What to call the data in an error that concerns it as a whole.
-
-    Raises
-    ------
-    InputError
-        If anything in the file is not what the instance says, or the bound that it states is not
-        the bound of its prices within rounding.
-    """
-    check_belongs(data, CERTIFICATE_FORMAT, instance, where)
-    for key in KEYS:
-        if key not in data and key != "layout":
-            raise InputError(key, "(absent)", "is required")
-    for key in data:
-        if key not in KEYS:
-            raise InputError(key, data[key], "unknown field")
-    if data["instance"] != instance.name:
-        raise InputError("instance", data["instance"], f"must be {instance.name}")
-    if not isinstance(data["formulation"], str):
-        raise InputError("formulation", data["formulation"], "must be a string")
-    if data["kind"] not in KINDS:
-        raise InputError("kind", data["kind"], f"must be one of {', '.join(KINDS)}")
-    claimed = data["bound"]
-    if isinstance(claimed, bool) or not isinstance(claimed, int | float):
-        raise InputError("bound", claimed, "must be a number")
-    if not math.isfinite(claimed):
-        raise InputError("bound", claimed, "must be finite")
-    formulation = instance.check_formulation(data["formulation"])
-    if "layout" not in data:
-        return VerifiedBound(_verify_in_any(instance, formulation, data, claimed), float(claimed))
-    layouts = row_layouts(instance.family)
-    if data["layout"] not in layouts:
-        raise InputError("layout", data["layout"], f"must be {' or '.join(layouts)}")
-    oracle = build_oracle(instance, formulation, rows=data["layout"])
-    oracle = oracle.on_rows_of_file(data["prices"])
-    return VerifiedBound(_prove(oracle, _read_prices(oracle, data), data, claimed), float(claimed))
-
-
 def check_same_problem(solution: Solution, certificate: Certificate) -> None:
     """Refuse a solution and a certificate that are not of one instance and formulation.
 
@@ -299,10 +217,14 @@ def check_same_problem(solution: Solution, certificate: Certificate) -> None:
 
 
 def agrees(oracle: BlockOracle, prices: Floats, bound: float, claimed: float) -> bool:
-    """Whether a claimed bound is the bound of the prices within the rounding of its terms."""
+    """Whether a claimed bound is that of the prices, up to how another machine adds floats.
+
+    The bound was rounded outward by `RELATIVE_ROUNDING` of the size of its terms. A claim that is
+    better by up to half of that is still proven, with a margin far above any rounding.
+    """
     values, _ = oracle.block_values(prices)
     size = float(np.abs(oracle.price_terms(prices)).sum() + np.abs(values).sum())
-    return abs(bound - claimed) <= 2 * RELATIVE_ROUNDING * (1 + size)
+    return abs(bound - claimed) <= RELATIVE_ROUNDING / 2 * size
 
 
 def oracle_of(certificate: Certificate, instance: Instance) -> BlockOracle:
@@ -311,59 +233,8 @@ def oracle_of(certificate: Certificate, instance: Instance) -> BlockOracle:
     return oracle.on_rows(certificate.rows)
 
 
-def _verify_in_any(
-    instance: Instance, formulation: str, data: Mapping[str, Any], claimed: float
-) -> Certificate:
-    """Verify an older file in the first layout that reproduces its bound.
-
-    If none does, the complaint is that of the last layout that can read the prices.
-    """
-    unread: InputError | None = None
-    unproven: InputError | None = None
-    for layout in row_layouts(instance.family):
-        try:
-            oracle = build_oracle(instance, formulation, rows=layout)
-            oracle = oracle.on_rows_of_file(data["prices"])
-            prices = _read_prices(oracle, data)
-        except InputError as error:
-            unread = unread or error
-            continue
-        try:
-            return _prove(oracle, prices, data, claimed)
-        except InputError as error:
-            unproven = error
-    complaint = unproven or unread
-    assert complaint is not None, "every family has a layout"
-    raise complaint
-
-
-def _read_prices(oracle: BlockOracle, data: Mapping[str, Any]) -> Any:
-    """Prices of the rows, or of a tree's leaves."""
-    if data["kind"] != "tree":
-        return oracle.rows.from_file(data["prices"])
-    from hindsched.solvers.bounds.tree_certificate import read_leaves
-
-    return read_leaves(oracle, data["prices"])
-
-
-def _prove(
-    oracle: BlockOracle, prices: Any, data: Mapping[str, Any], claimed: float
-) -> Certificate:
-    """Recompute the bound of what `_read_prices` read."""
-    check_certifies(oracle)
-    if data["sense"] != oracle.sense:
-        raise InputError("sense", data["sense"], f"must be {oracle.sense}")
-    if data["kind"] == "tree":
-        from hindsched.solvers.bounds.tree_certificate import verify_leaves
-
-        return verify_leaves(oracle, prices, claimed)
-    bound = oracle.bound(prices)
-    if not agrees(oracle, prices, bound, claimed):
-        raise InputError("bound", claimed, f"the prices prove {bound!r}")
-    return _assemble(oracle, prices, bound, data["kind"])
-
-
-def _assemble(oracle: BlockOracle, prices: Floats, bound: float, kind: Kind) -> Certificate:
+def assemble(oracle: BlockOracle, prices: Floats, bound: float, kind: Kind) -> Certificate:
+    """The certificate of a bound that prices prove; one that is infinite is refused."""
     if not math.isfinite(bound):
         raise SolveFailed(f"{oracle.instance.name}: a job has no schedule, so nothing is bounded")
     prices = prices.copy()

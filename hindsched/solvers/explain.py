@@ -172,6 +172,15 @@ def explain(solution: Solution, certificate: Certificate) -> Explanation:
     InputError
         If the two do not belong together, the solution is infeasible, or a term is negative
         beyond rounding (then the bound is not valid or the solution not feasible).
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> instance = hs.generate("oasis", seed=2)
+    >>> proof = hs.solve(instance, "bound", time_limit=1).certificate
+    >>> found = hs.explain(hs.simulate(instance, "oasis").solution, proof)
+    >>> abs(sum(row["term"] for row in found.terms()) - found.gap) < 1e-6
+    True
     """
     check_same_problem(solution, certificate)
     broken = solution.violations()

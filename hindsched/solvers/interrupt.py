@@ -1,4 +1,7 @@
-"""Ctrl-C while a solver runs: the first asks it to stop and keep what it has, the second kills."""
+"""Ctrl-C while a solver runs: the first asks it to stop and keep what it has, the second kills.
+
+Where the command line listens to SIGTERM (`raise_terminated`), that is treated alike.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,23 @@ from contextlib import contextmanager
 from types import FrameType
 
 _current: threading.Event | None = None
+_terminated = False
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: to be treated as Ctrl-C, but said by its name."""
+
+
+def raise_terminated(signum: int, frame: FrameType | None) -> None:
+    """Handler of SIGTERM for programs that have something to say before they end."""
+    global _terminated
+    _terminated = True
+    raise Terminated
+
+
+def interruption() -> KeyboardInterrupt:
+    """What the event of `catch_interrupt` stands for, to be raised: Ctrl-C or SIGTERM."""
+    return Terminated() if _terminated else KeyboardInterrupt()
 
 
 @contextmanager
@@ -34,14 +54,19 @@ def catch_interrupt() -> Iterator[threading.Event]:
         return
 
     def ask_to_stop(signum: int, frame: FrameType | None) -> None:
+        global _terminated
+        _terminated = signum == signal.SIGTERM
         if event.is_set():
-            raise KeyboardInterrupt
+            raise interruption()
         event.set()
 
-    previous = signal.signal(signal.SIGINT, ask_to_stop)
+    listening = {signal.SIGINT: signal.signal(signal.SIGINT, ask_to_stop)}
+    if signal.getsignal(signal.SIGTERM) is raise_terminated:
+        listening[signal.SIGTERM] = signal.signal(signal.SIGTERM, ask_to_stop)
     _current = event
     try:
         yield event
     finally:
         _current = None
-        signal.signal(signal.SIGINT, signal.SIG_DFL if previous is None else previous)
+        for number, previous in listening.items():
+            signal.signal(number, signal.SIG_DFL if previous is None else previous)

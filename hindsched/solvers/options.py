@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
 from typing import Any, Self
 
 from hindsched.errors import InputError
+from hindsched.limits import LEAST_MEMORY
 
 SOLVERS = ("highs", "scip", "cbc", "glpk", "gurobi")
 """Solvers behind the door; HiGHS comes with the package, the others are used when installed."""
@@ -24,7 +26,9 @@ class SolveOptions:
     solver : str
         One of `SOLVERS`.
     time_limit : float, optional
-        Wall-clock seconds for the whole solve; None for no limit.
+        Wall-clock seconds for the whole solve, building included; None for no limit.
+    memory_limit : int, optional
+        Bytes that the process may hold while it solves; None for no limit beside the machine's.
     gap : float
         Relative gap ``|bound - objective| / |bound|`` at which a solve counts as optimal.
     threads : int
@@ -39,6 +43,7 @@ class SolveOptions:
 
     solver: str = "highs"
     time_limit: float | None = None
+    memory_limit: int | None = None
     gap: float = DEFAULT_GAP
     threads: int = 1
     seed: int = 0
@@ -51,6 +56,9 @@ class SolveOptions:
         limit = self.time_limit
         if limit is not None and not (_is_number(limit) and 0 <= limit < float("inf")):
             raise InputError("time_limit", limit, "must be a number of seconds, at least 0")
+        most = self.memory_limit
+        if most is not None and not (_is_integer(most) and most >= LEAST_MEMORY):
+            raise InputError("memory_limit", most, f"must be an integer of at least {LEAST_MEMORY}")
         if not (_is_number(self.gap) and 0 <= self.gap < 1):
             raise InputError("gap", self.gap, "must be at least 0 and below 1")
         if not (_is_integer(self.threads) and 1 <= self.threads <= MOST_THREADS):
@@ -64,13 +72,17 @@ class SolveOptions:
             raise InputError("solver_options", self.solver_options, "must be names and values")
 
     @classmethod
-    def of(cls, **options: Any) -> Self:
-        """Build from keywords; an unknown one is an `InputError`, not a silent default."""
+    def of(cls, given: Self | Mapping[str, Any] | None = None, **options: Any) -> Self:
+        """Build from options and keywords, which win; an unknown one is an `InputError`."""
         known = [item.name for item in fields(cls)]
-        for name, value in options.items():
+        before: Mapping[str, Any] = (
+            given.to_dict() if isinstance(given, SolveOptions) else given or {}
+        )
+        chosen = {**before, **options}
+        for name, value in chosen.items():
             if name not in known:
                 raise InputError(name, value, f"must be an option: {', '.join(known)}")
-        return cls(**options)
+        return cls(**chosen)
 
     def with_time(self, seconds: float | None) -> Self:
         """Return the same options with another time limit."""

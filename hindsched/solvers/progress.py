@@ -12,7 +12,7 @@ __all__ = ["LineProgress", "Progress"]
 
 
 class LineProgress:
-    """Print bound, objective and gap as one line, at most every few seconds.
+    """Print bound, objective, gap and the time that is left, at most every few seconds.
 
     Parameters
     ----------
@@ -20,11 +20,16 @@ class LineProgress:
         Where to; standard error by default, so that standard output stays machine-readable.
     interval : float
         Seconds between lines.
+    limit : float, optional
+        Seconds that the solve may take; None for any time.
     """
 
-    def __init__(self, stream: TextIO | None = None, interval: float = 2.0) -> None:
+    def __init__(
+        self, stream: TextIO | None = None, interval: float = 2.0, limit: float | None = None
+    ) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._interval = interval
+        self._limit = limit
         self._last = time.perf_counter()
 
     def __call__(
@@ -42,5 +47,7 @@ class LineProgress:
         ]
         if bound and objective is not None:
             shown.append(f"gap {abs(bound - objective) / abs(bound):.2%}")
+        if self._limit is not None:
+            shown.append(f"at most {max(0.0, self._limit - seconds):.0f} s left")
         self._stream.write(f"{seconds:7.1f} s  {', '.join(shown)}  ({message})\n")
         self._stream.flush()

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from hindsched.instances.base import Instance
+from hindsched.notebook_card import card
 from hindsched.solutions.base import Solution
 from hindsched.solvers.status import Status, StoppedBy
 
 if TYPE_CHECKING:
     from hindsched.solvers.certificate import Certificate
-    from hindsched.solvers.model import ModelResult
+    from hindsched.solvers.model.result import ModelResult
 
 SAME_BOUND = 1e-6
 """Relative difference up to which a certificate is said to prove the bound that is reported."""
@@ -132,6 +133,24 @@ class Result:
 
     def __repr__(self) -> str:
         return f"<{self}>"
+
+    def _repr_html_(self) -> str:
+        """Notebooks show what is known of the optimum, and on whose word."""
+        words = {
+            "certificate": "prices that anyone can recompute",
+            "solver": "the solver's word",
+            "none": None,
+        }
+        facts = {
+            "status": f"{self.status} (stopped by {self.stopped_by})",
+            "objective": self.objective,
+            "bound": self.bound,
+            "gap": None if self.gap is None else f"{self.gap:.3%}",
+            "proof of the bound": words[self.proof],
+            "method": f"{self.method}, {self.backend}",
+            "seconds": self.seconds,
+        }
+        return card(f"Optimum of {self.instance.name} ({self.formulation})", facts)
 
     def __str__(self) -> str:
         def show(number: float | None) -> str:

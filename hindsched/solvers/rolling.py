@@ -143,8 +143,8 @@ class RollingProgram:
         """Make `slot` the first open one, and settle what no longer matters."""
         self.slot = slot
         ends = {name: self._end_of(name) for name in self._jobs}
-        open_arrivals = [self._jobs[name].arrival for name, end in ends.items() if end is None]
-        first = min([slot, *open_arrivals])
+        still_open = [self._jobs[name] for name, end in ends.items() if end is None]
+        first = min([slot, *map(self.cluster.arrival_of, still_open)])
         for name, end in ends.items():
             if end is not None and end < first:
                 self._settle(name)

@@ -24,6 +24,7 @@ class StoppedBy(StrEnum):
 
     GAP = "gap"
     TIME_LIMIT = "time_limit"
+    MEMORY_LIMIT = "memory_limit"
     INTERRUPTED = "interrupted"
     ITERATION_LIMIT = "iteration_limit"
     INFEASIBLE = "infeasible"

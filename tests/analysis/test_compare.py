@@ -138,6 +138,7 @@ def test_summary_over_instances():
         {
             "family": "oasis",
             "algorithm": "oasis",
+            "label": "oasis",
             "instances": 3,
             "median_lower": 4.0,
             "median_upper": 4.0,
@@ -150,6 +151,7 @@ def test_summary_over_instances():
             "infinite": 1,
             "without_ratio": 0,
             "starred": False,
+            "rival": False,
         }
     ]
     optima = comparison.optima_frame()

@@ -20,11 +20,11 @@ numbers = st.floats(0.01, 1e6)
 
 
 def maximum(lower, upper, status="feasible"):
-    return optimum_of("max", lower, upper, status, certified=True)
+    return optimum_of("max", lower, upper, status, proof="certificate")
 
 
 def minimum(lower, upper, status="feasible"):
-    return optimum_of("min", upper, lower, status, certified=False)
+    return optimum_of("min", upper, lower, status, proof="solver")
 
 
 @given(st.tuples(numbers, numbers, numbers, numbers).map(sorted), st.booleans())
@@ -141,7 +141,9 @@ def test_a_schedule_beyond_a_proven_bound_is_an_error(optimum, objective):
 
 
 def test_rounding_beyond_a_bound_is_no_error():
-    rounded = maximum(10.0, 20.0).improved(20.0 + 1e-7, "oasis")
+    rounded = maximum(10.0, 20.0).improved(20.0 + 1e-8, "oasis")
+    assert rounded.interval.lower <= rounded.interval.upper
+    rounded = minimum(10.0, 20.0).improved(10.0 - 1e-6, "oasis")  # a solver's word
     assert rounded.interval.lower <= rounded.interval.upper
 
 

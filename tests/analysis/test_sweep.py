@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -10,9 +11,10 @@ from pathlib import Path
 import cloudpickle
 import pytest
 
-from hindsched.analysis import sweep
+from hindsched.analysis import cluster, sweep
 from hindsched.analysis.tasks import OFFLINE, ONLINE, Task
 from hindsched.errors import InputError
+from hindsched.solvers.interrupt import Terminated, raise_terminated
 
 # Workers cannot import test modules, so functions of this one travel by value.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -55,6 +57,12 @@ def dies_once(instance, task):
 
 def dies_always(instance, task):
     if task.seed == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return work(instance, task)
+
+
+def dies_in_even_seeds(instance, task):
+    if task.kind == ONLINE and task.seed % 2 == 0:
         os.kill(os.getpid(), signal.SIGKILL)
     return work(instance, task)
 
@@ -159,7 +167,11 @@ def test_dask_runs_the_same_tasks(monkeypatch):
     distributed = pytest.importorskip("distributed", reason="hindsched[dask] is not installed")
     monkeypatch.setattr(sweep, "run_task", work)
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        n_workers=2,
+        threads_per_worker=1,
+        processes=False,
+        protocol="tcp://",
+        dashboard_address=None,
     )
     with cluster:
         records = sweep.run_tasks(tasks(4), INSTANCES, dask=cluster.scheduler_address)
@@ -167,7 +179,7 @@ def test_dask_runs_the_same_tasks(monkeypatch):
 
 
 def test_no_scheduler_at_the_address(monkeypatch):
-    monkeypatch.setattr(sweep, "DASK_TIMEOUT", "1s")
+    monkeypatch.setattr(cluster, "TIMEOUT", "1s")
     pytest.importorskip("distributed", reason="hindsched[dask] is not installed")
     with pytest.raises(InputError, match="must be a scheduler's address"):
         sweep.run_tasks(tasks(1), INSTANCES, dask="tcp://127.0.0.1:1")
@@ -188,3 +200,34 @@ def test_a_malformed_address_is_found_before_a_client_exists(monkeypatch, addres
     monkeypatch.setattr(distributed, "Client", client)
     with pytest.raises(InputError, match="dask: "):
         sweep.run_tasks(tasks(1), INSTANCES, dask=address)
+
+
+def test_a_worker_whose_parent_died_before_it_began_ends_at_once():
+    """It is told who its parent is: asked after the parent's death, the system names another."""
+    script = (
+        "import time; from hindsched.analysis.local_pool import prepare_worker;"
+        "prepare_worker({}, 1 << 22); time.sleep(60)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], timeout=50, check=False).returncode == 1
+
+
+def test_sigterm_is_said_by_its_name_where_it_is_listened_to(monkeypatch):
+    monkeypatch.setattr(sweep, "run_task", work)
+    before = signal.signal(signal.SIGTERM, raise_terminated)
+    try:
+        with pytest.raises(Terminated):
+            sweep.run_tasks(
+                tasks(9),
+                INSTANCES,
+                workers=1,
+                on_record=lambda record: signal.raise_signal(signal.SIGTERM),
+            )
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_many_tasks_that_kill_their_workers_do_not_stop_the_others(monkeypatch):
+    """Suspects run one at a time; each that kills its worker costs one pool."""
+    monkeypatch.setattr(sweep, "run_task", dies_in_even_seeds)
+    records = sweep.run_tasks(tasks(5), INSTANCES, workers=2)
+    assert [record["status"] for record in records] == ["ok", "failed", "ok", "failed", "ok"]

@@ -98,7 +98,7 @@ def line_of(capsys, arguments):
         ("absent_field", "jobs[1].epochs: (absent): is required"),
         ("twice", "jobs[1].name: j1: names must be unique"),
         ("format_list", "format: [1]: must be hindsched/1"),
-        ("beyond_floats", "slot_seconds: 1000"),
+        ("beyond_floats", "has more than 300 digits"),
         ("beyond_counting", "horizon: 1000000000000000000: "),
         ("endless_work", "jobs[3]: "),
         ("twice_key", "the key 'name' stands twice"),
@@ -290,3 +290,38 @@ def test_an_error_that_is_ours_is_one_line_too(capsys, files, monkeypatch):
     monkeypatch.setenv("HINDSCHED_TRACEBACK", "1")
     with pytest.raises(ZeroDivisionError):
         run(["simulate", files["good"], "--algorithm", "oasis"])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["solve", "x" * 300],
+        ["bench", "x" * 300],
+        ["report", "x" * 300],
+        ["bench", "--resume", "--out", "x" * 300],
+        ["simulate", "edgecloud-j5-s601", "--algorithm", "x" * 300 + ".py:A"],
+    ],
+)
+def test_a_name_that_no_file_can_have_is_one_line(arguments, capsys):
+    assert run(arguments) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_halves_of_characters_are_refused(tmp_path, capsys):
+    data = known_instance("edgecloud-j5-s601").to_dict()
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps({**data, "provenance": {"by": "\ud800"}}))
+    assert run(["describe", str(path)]) == 2
+    assert capsys.readouterr().err == f"error: {path}: a lone surrogate: must be Unicode text\n"
+    path.write_text(json.dumps({**data, "provenance": {"by": "\U0001f600"}}))
+    assert run(["describe", str(path)]) == 0
+
+
+def test_the_longest_name_of_an_instance_fits_into_the_names_of_files(tmp_path):
+    data = known_instance("edgecloud-j5-s601").to_dict()
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps({**data, "name": "n" * 200}))
+    out = str(tmp_path / "out")
+    bench = ["bench", str(path), "--algorithm", "all-cloud", "--method", "bound"]
+    assert run([*bench, "--time-limit", "1", "--workers", "0", "--out", out]) == 0
+    assert run(["report", out]) == 0

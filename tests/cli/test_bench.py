@@ -71,7 +71,7 @@ def processes_of(group):
     return found
 
 
-def test_the_main_job(answer, tmp_path):
+def test_the_main_job(answer, capsys, tmp_path):
     folder = tmp_path / "out"
     code, report = answer("bench", "small", "--family", "oasis", *FEW, *BOUND, "--out", str(folder))
     assert code == 0, report
@@ -96,6 +96,12 @@ def test_the_main_job(answer, tmp_path):
     assert again["instances"] == report["instances"]
     assert (folder / "report.html").read_text() == page
     assert (folder / "runs.csv").exists()
+
+    assert run(["report", str(folder)]) == 0
+    *lines, verdict = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines[: lines.index(f"report: {folder}/report.html")])) <= 100
+    assert verdict.startswith("oasis: oasis comes closest to the optimum.")
+    assert "proven" in verdict
 
     # Resuming what is complete does nothing.
     before = finished(folder)

@@ -87,3 +87,12 @@ def test_schemas_name_what_files_have(family: str) -> None:
         data = json.loads(path.read_text())
         if data["family"] == family:
             assert set(body["required"]) <= set(data) <= set(body["properties"])
+
+
+@pytest.mark.parametrize("number", ["9" * 500, "-" + "9" * 400, "2e-999999999999999999", "0.1e999"])
+def test_numbers_beyond_a_double_are_one_line(number, tmp_path):
+    path = tmp_path / "instance.json"
+    path.write_text(f'{{"format": "hindsched/1", "family": "oasis", "horizon": {number}}}')
+    with pytest.raises(InputError, match="digits") as caught:
+        read(path)
+    assert "\n" not in str(caught.value)

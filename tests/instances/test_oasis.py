@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from hindsched.errors import InputError
+from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.io import parse_instance, read, write
-from hindsched.instances.oasis.instance import OasisInstance, how_many_fit
+from hindsched.instances.oasis.instance import OasisInstance
 
 FILES = sorted(Path("tests/data/instances").glob("oasis-*.json"))
 DATA = json.loads(Path("tests/data/instances/oasis-t10-i10-h5-s1.json").read_text())
@@ -103,7 +104,7 @@ def test_most_workers_by_hand():
     assert instance.most_workers(wide) == 0  # a worker sends more than a PS takes
 
 
-def test_how_many_fit_rounds_outward_and_ignores_what_is_not_needed():
+def test_how_many_fit_is_exact_and_ignores_what_is_not_needed():
     capacity = np.array([[0.3, 0.0], [1.0, 5.0]])
     assert how_many_fit(capacity, np.array([0.1, 0.0]), 99).tolist() == [3, 10]
     assert how_many_fit(capacity, np.array([0.1, 1.0]), 99).tolist() == [0, 5]

@@ -28,8 +28,8 @@ INSTANCES = {
 }
 LAYOUTS = {
     "oasis": ("groups", "servers", "patterns"),
-    "batchsched": ("cluster", "buckets", "servers"),
-    "astraea": ("cluster", "servers"),
+    "batchsched": ("cluster", "buckets", "servers", "preemptive"),
+    "astraea": ("cluster", "servers", "preemptive"),
 }
 ROUNDING = 3e-9
 """The package rounds a bound outward by 1e-9 of the sizes of its terms, and it adds floats."""
@@ -40,7 +40,7 @@ def exact(data: Any) -> Any:
     return json.loads(json.dumps(data), parse_float=Fraction)
 
 
-def silent(done: int, of: int, what: str) -> None:
+def silent(*_: Any) -> None:
     """No progress."""
 
 

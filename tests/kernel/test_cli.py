@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import hindsched
+from hindsched.cli.app import run as package
 from hindsched.kernel import reading
 from hindsched.kernel.__main__ import main
 
@@ -34,8 +35,9 @@ def read(path):
 
 @pytest.fixture
 def run(capsys, tmp_path, monkeypatch):
-    for name, limit in reading.LIMITS.items():
-        monkeypatch.setitem(reading.LIMITS, name, limit)
+    for kept in (reading.LIMITS, reading.BUDGET):
+        for name, limit in kept.items():
+            monkeypatch.setitem(kept, name, limit)
 
     def of(*given):
         arguments = []
@@ -181,20 +183,28 @@ def test_tampered_files_are_exit_2_in_one_line(run, which, change, says):
     assert says in out.splitlines()[-1]
 
 
-def test_a_number_is_the_decimal_written_not_its_double(run, tmp_path):
-    """The hash is over doubles, as in the package; what decimals mean is what they say."""
-    instance, solution, certificate = files("batchsched-rar-j5-s200")
+def test_a_decimal_that_a_double_does_not_keep_has_no_two_meanings(run, tmp_path, capsys):
+    """The hash is over doubles: two decimals of one double would be one instance with two meanings.
+
+    The package refuses them as well, in one line.
+    """
+    instance, _, _ = files("batchsched-rar-j5-s200")
     text = Path(instance).read_text()
-    assert '"reduce_slots": 0.12415118120493007}' in text
     path = tmp_path / "same-doubles.json"
-    path.write_text(text.replace("0.12415118120493007}", "0.12415118120493007000000000000001}"))
-    assert run(str(path), solution, certificate)[1].splitlines()[1:] == [
-        *run(instance, solution, certificate)[1].splitlines()[1:]
-    ]
-    capacity = '{"gpu": 1.99999999999999999999}'
-    assert json.loads(capacity) == {"gpu": 2.0}
-    path.write_text(capacity)
-    assert reading.load(str(path))[0]["gpu"] < 2
+    for more in (
+        "0.12415118120493007000000000000001}",
+        "0.124151181204930071}",
+        "1e-400}",
+        "1e310}",
+    ):
+        path.write_text(text.replace("0.12415118120493007}", more))
+        code, out = run(str(path))
+        assert code == 2
+        assert more[:-1] in out
+        assert package(["verify", str(path), "absent.json"]) == 2
+        assert "more digits than a double keeps" in capsys.readouterr().err
+    path.write_text(text.replace("0.12415118120493007}", "0.124151181204930070}"))
+    assert run(str(path))[0] == 0
 
 
 def test_limits_are_options(run):

@@ -134,7 +134,6 @@ def broken_instances():
     yield "whole number", cluster(job(chunks=Fraction(3, 2)))
     yield "after the horizon", cluster(job(arrival=3))
     yield "unique", cluster(job(), job())
-    yield "steps", cluster(job(chunks=100_000, minibatch_slots=10**9))
     yield "chunks", cluster(job(chunks=100_001))
     yield "cells", cluster(job(), horizon=10**7)
 

@@ -28,11 +28,11 @@ def write(tmp_path):
 
 
 def test_numbers_are_the_decimals_written(write):
-    text = '{"a": 0.1, "b": 1e-3, "c": -7, "d": 2.50, "e": 12345678901234567890.5, "f": 1E2}'
+    text = '{"a": 0.1, "b": 1e-3, "c": -7, "d": 2.50, "e": 1234567890123456.5, "f": 1E2}'
     data, _ = load(write(text))
     assert data == {
         "a": Fraction(1, 10), "b": Fraction(1, 1000), "c": -7, "d": Fraction(5, 2),
-        "e": Fraction(24691357802469135781, 2), "f": 100,
+        "e": Fraction(2469135780246913, 2), "f": 100,
     }  # fmt: skip
     assert type(data["c"]) is int
     assert type(data["f"]) is Fraction
@@ -57,6 +57,7 @@ def test_gzip_and_byte_order_mark(write):
     [
         ("[1]", "object"),
         ("{", "Expecting"),
+        ('{"a": 12345678901234567890.5}', "more digits than a double keeps"),
         ('{"a": NaN}', "NaN"),
         ('{"a": 1, "b": 2, "a": 3}', "'a' stands twice"),
         ('{"a": ' + "[" * 65 + "]" * 65 + "}", "depth"),
@@ -64,7 +65,7 @@ def test_gzip_and_byte_order_mark(write):
         ('{"a": 1' + "0" * 500 + "}", "digits"),
         ('{"a": 1e999}', "digits"),
         ('{"a": 1e-99999999999999999999}', "digits"),
-        ('{"a": [' + "0," * 2_000_001 + "0]}", "items"),
+        ('{"a": [' + "0," * 500_001 + "0]}", "items"),
         (b'{"a": "\xff"}', "utf-8"),
         ('{"a": "\\ud800"}', "surrogates"),
         (b"\x1f\x8b\x08\x00", "ended|unreadable"),

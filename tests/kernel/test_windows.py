@@ -6,11 +6,13 @@ import json
 import math
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import hindsched as hs
 from hindsched.kernel import astraea, batchsched, windows
 from hindsched.kernel.reading import Refused
 from hindsched.solutions.astraea.solution import AstraeaSolution
@@ -294,3 +296,60 @@ def test_costs_below_every_tolerance():
     data = {"kind": "lagrangian", "sense": "min", "prices": {"capacity": price}}
     # slot 1 at its price, 2e-9 + 8e-12, less two GPUs' price; slot 2 costs 3e-9
     assert batchsched.bound(instance, data, silent).low == Fraction(2 * 10**3 - 8, 10**12)
+
+
+def paying_run(seed):
+    """An instance and a simulated schedule in which tenants pay, exact as files have them."""
+    instance = hs.generate("astraea", preset="small", seed=seed)
+    return instance, hs.simulate(instance, "astraea").solution
+
+
+def test_tenants_pay_and_gain_what_the_package_says():
+    paid = 0
+    for seed in range(2):
+        instance, solution = paying_run(seed)
+        checked = astraea.check(exact(instance.to_dict()), exact(solution.to_dict()))
+        notes = dict(checked.notes)
+        assert not checked.violations
+        for word, own in (("pays", solution.payments()), ("gains", solution.gains())):
+            for tenant, amount in own.items():
+                assert abs(notes[f"tenant {tenant} {word}"] - amount) <= amount / 10**14
+        sums = [sum(v for k, v in notes.items() if k.endswith(w)) for w in ("pays", "gains")]
+        assert sums[0] == sums[1]
+        paid += sums[0] > 0
+    assert paid
+
+
+def test_payments_are_divided_by_what_is_left_unused():
+    """In slot 2 the first tenant uses all of its own: the other's workers are left, and no PS."""
+    tenants = [
+        {"name": "u", "worker_quota": 3, "ps_quota": 1},
+        {"name": "v", "worker_quota": 1, "ps_quota": 0},
+    ]
+    jobs = [{"name": name, "tenant": tenant} for name, tenant in (("A", "u"), ("B", "v"))]
+    own = {"from": 2, "to": 2, "workers": {"s": 3}, "ps": {"s": 1}}
+    pays = {"workers": 4, "ps": Fraction(1, 3)}
+    bought = {"from": 1, "to": 2, "workers": {"s": 1}, "ps": {"s": 1}, "payment": pays}
+    solution = {
+        "jobs": [{"name": "A", "assignments": [own]}, {"name": "B", "assignments": [bought]}]
+    }
+    cluster = SimpleNamespace(workers={"worker": 0}, ps={"ps": 0})
+    broken = []
+    notes = dict(astraea.divide({"tenants": tenants, "jobs": jobs}, cluster, solution, broken))
+    assert notes["tenant v pays"] == 2 * (4 + Fraction(1, 3))
+    assert notes["tenant u gains"] == 4 * Fraction(3, 4) + Fraction(1, 3)  # slot 1, and its PS
+    assert notes["tenant v gains"] == 4 * Fraction(1, 4) + 4  # alone in slot 2
+    assert [(v.equation, v.where, v.amount) for v in broken] == [
+        ("(2)", "job B, ps of nobody, slot 2", Fraction(1, 3))
+    ]
+
+
+@pytest.mark.parametrize(
+    "payment", [{"workers": 1}, {"workers": -1, "ps": 0}, {"workers": "1", "ps": 0}]
+)
+def test_a_malformed_payment_is_refused(payment):
+    instance, solution = paying_run(0)
+    file = exact(solution.to_dict())
+    next(job for job in file["jobs"] if job["assignments"])["assignments"][0]["payment"] = payment
+    with pytest.raises(Refused):
+        astraea.check(exact(instance.to_dict()), file)

@@ -26,7 +26,7 @@ from hindsched.solvers.backends.convex import solve_convex
 from hindsched.solvers.methods.mlbroker.convex import solve_fractional
 from hindsched.solvers.methods.mlbroker.methods import find_schedule
 from hindsched.solvers.methods.mlbroker.relaxation import relaxation_bound
-from hindsched.solvers.model import model
+from hindsched.solvers.model.offline import model
 from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.program import solve_program
 from tests.brute_force.mlbroker import optimum

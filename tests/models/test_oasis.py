@@ -19,7 +19,7 @@ from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.api import check_result
 from hindsched.solvers.methods.oasis.methods import METHODS
 from hindsched.solvers.options import DEFAULT_GAP, SolveOptions
-from hindsched.solvers.pricing.oasis.oracle import OasisOracle
+from hindsched.solvers.pricing.oasis.resources import OasisOracle
 from hindsched.solvers.program import solve_program
 from tests.brute_force.oasis import capacity_binds, optimum
 from tests.strategies.oasis import oasis_instances

@@ -10,7 +10,7 @@ from hindsched.instances.io import read
 from hindsched.models.oasis.dual import DualPoint, build_dual, schedules_of
 from hindsched.models.oasis.slot import SlotProgram
 from hindsched.solutions.oasis.solution import OasisSolution
-from hindsched.solvers.pricing.oasis.oracle import OasisOracle
+from hindsched.solvers.pricing.oasis.resources import OasisOracle
 from hindsched.solvers.program import solve_program
 from tests.brute_force.oasis import optimum
 from tests.strategies.oasis import oasis_instances

@@ -7,19 +7,21 @@ import pytest
 from hindsched.errors import InputError, Refused
 from hindsched.instances.batchsched.generator import generate
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
-from hindsched.online.batchsched.algorithms import ResizingDrf
 from hindsched.online.batchsched.antman import AntMan
 from hindsched.online.batchsched.density import densities
 from hindsched.online.batchsched.greedy_rtl import greedy_right_to_left
 from hindsched.online.batchsched.tiresias import Tiresias, TiresiasL
 from hindsched.online.batchsched.wspt import Wspt
 from hindsched.online.protocol import Decision, OnlineAlgorithm
+from hindsched.online.rivals.drf import Drf
 from hindsched.online.rivals.fifo import Fifo
+from hindsched.online.rivals.outside import outside
 from hindsched.online.simulator import simulate
 from hindsched.solvers.pricing.batchsched.search import ScheduleSearch
 from tests.strategies.batchsched import SLOT_SECONDS, instance
 
 BOTH = (PARAMETER_SERVER, RING_ALLREDUCE)
+ResizingDrf = outside(Drf)
 HOURS = SLOT_SECONDS / 3600
 
 

@@ -15,7 +15,9 @@ from tests.strategies.edgecloud import instance, job, tiny_instances
 TINY = settings(
     deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
-FAST = [name for name in algorithms("edgecloud") if name not in ("reoptimise", "dual-price")]
+PROGRAMS = ("gavel", "themis", "sia")
+SLOW = ("reoptimise", "dual-price", *PROGRAMS)
+FAST = [name for name in algorithms("edgecloud") if name not in SLOW]
 LIMITED = tiny_instances(
     max_jobs=5, max_chunks=3, storage=True, finite_ps=True, clouds=(None, 1, 2)
 )
@@ -33,6 +35,13 @@ def runs_well(tiny, name, **settings):
 @given(tiny=LIMITED)
 def test_every_algorithm_runs_on_every_instance(name, tiny):
     """Whoever finds no room, worker or PS at the edge waits or goes to the cloud."""
+    runs_well(tiny, name)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@settings(TINY, max_examples=10)
+@given(tiny=LIMITED)
+def test_rivals_that_solve_programs_run_too(name, tiny):
     runs_well(tiny, name)
 
 

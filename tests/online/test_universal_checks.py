@@ -1,7 +1,7 @@
 """Every registered algorithm of every family keeps what an online algorithm promises.
 
-The instances are the smallest known one of each family (at most 4 of its jobs) and its
-generator's ``small`` preset.
+The instances are the smallest known one of each family, or a generated one where none is known (at
+most 4 of its jobs), and its generator's ``small`` preset.
 """
 
 import functools
@@ -36,7 +36,8 @@ REGISTERED = [(family, name) for family in FAMILIES for name in algorithms(famil
 
 @functools.cache
 def known(family):
-    instance = known_instance(next(name for name in KNOWN if KNOWN[name][0].family == family))
+    names = [name for name in KNOWN if KNOWN[name][0].family == family]
+    instance = known_instance(names[0]) if names else generate(family, "small", 3)
     return instance.with_jobs(instance.jobs[:: -(-len(instance.jobs) // MOST_JOBS)])
 
 

@@ -356,12 +356,40 @@ def mlbroker(seed: int) -> dict[str, Any]:
     return data | {"jobs": jobs}
 
 
+def gang(seed: int) -> dict[str, Any]:
+    """A few jobs on a pool, or on two servers; times are whole slots of any length."""
+    n = Numbers("gang", seed)
+    seconds = Decimal(str(n.random.choice((1, 60, 0.5, 0.1, 0.3))))
+    sizes = [n.whole(1, 3) for _ in range(n.whole(1, 2))]
+    jobs = []
+    for i in range(n.whole(1, 4)):
+        submit, duration = n.whole(0, 4), n.whole(1, 3)
+        gpus = n.whole(1, sum(sizes))
+        job = {"name": f"j{i}", "submit": number(submit * seconds), "gpus": gpus}
+        job["duration"] = number(duration * seconds)
+        if n.chance(0.7):
+            job["weight"] = positive(lambda: n.money(0, 5))
+        if n.chance(0.6):
+            late = Decimal(str(n.size(submit, submit + 2 * duration, False)))
+            job["deadline"] = number(late * seconds)
+        if n.chance(0.4):
+            job["most_gpus"] = n.whole(gpus, sum(sizes) + 1)
+        jobs.append(job)
+    data = envelope("gang", seed, 9, number(seconds))
+    if n.chance(0.5):
+        return data | {"gpus": sum(sizes), "jobs": jobs}
+    servers = [{"name": f"s{i}", "gpus": size} for i, size in enumerate(sizes)]
+    placement = n.random.choice(("pool", "consolidated"))
+    return data | {"servers": servers, "placement": placement, "jobs": jobs}
+
+
 FAMILIES: dict[str, Callable[[int], dict[str, Any]]] = {
     "oasis": oasis,
     "batchsched": batchsched,
     "astraea": astraea,
     "edgecloud": edgecloud,
     "mlbroker": mlbroker,
+    "gang": gang,
 }
 
 

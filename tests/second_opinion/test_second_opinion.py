@@ -42,6 +42,8 @@ FIRST = int(os.environ.get("SEED", "0")) * 1_000_000
 CHUNK = 50
 SOLVED = 20
 """Every so many-th instance is solved by the package too."""
+PROBLEMS = 2
+"""Of a family with more problems than so many, this number is drawn for each instance."""
 PRICES = 2
 """Random price vectors a problem."""
 TREES = ("oasis", "batchsched", "astraea")
@@ -78,7 +80,8 @@ class Case:
         problems: dict[Any, list[str]] = {}
         for formulation in self.module.FORMULATIONS:
             problems.setdefault(self.kernel.FORMULATIONS[formulation], []).append(formulation)
-        for formulations in problems.values():
+        drawn = self.random.sample(list(problems.values()), min(PROBLEMS, len(problems)))
+        for formulations in drawn:
             formulation = self.random.choice(formulations)  # ways to write down one problem
             statement = self.module.Statement(self.data, formulation)
             try:
@@ -90,11 +93,9 @@ class Case:
             if optimum.value is not None:
                 self.own_schedule(statement, formulation, optimum)
             self.random_prices(formulation, optimum)
-            temper = instances.Numbers(self.family, self.seed).temper
-            if self.family not in TREES or temper in instances.PLAIN:
-                self.random_tree(formulation, optimum)
-                if solve and optimum.value is not None:
-                    self.solved(formulation, optimum)
+            self.random_tree(formulation, optimum)
+            if solve and optimum.value is not None:
+                self.solved(formulation, optimum)
         return self.counts
 
     def refusal(self) -> hs.InputError | None:
@@ -109,14 +110,7 @@ class Case:
 
     def own_schedule(self, statement: Any, formulation: str, optimum: Optimum) -> None:
         """The package accepts the second statement's schedule, at its objective."""
-        file = {
-            "format": "hindsched-solution/1", "family": self.family, "instance": self.instance.name,
-            "instance_sha256": self.instance.sha256(), "formulation": formulation,
-            "objective": float(optimum.value), "produced_by": {},
-            "jobs": statement.jobs(optimum.point),
-        }  # fmt: skip
-        path = self.path.with_suffix(".solution.json")
-        path.write_text(json.dumps(file))
+        path = self.write_schedule(statement, formulation, optimum)
         solution = hs.read_solution(path, self.instance)
         assert solution.violations() == [], f"{formulation}: {solution.violations()}"
         off = abs(Fraction(solution.objective()) - optimum.value)
@@ -127,6 +121,18 @@ class Case:
         off = max(found.low - optimum.value, optimum.value - found.high)
         room = optimum.slack + UTILITIES * max(abs(optimum.value), self.worth())
         assert off <= room, f"kernel: {found}"
+
+    def write_schedule(self, statement: Any, formulation: str, optimum: Optimum) -> Path:
+        """Write the second statement's schedule as a solution file."""
+        file = {
+            "format": "hindsched-solution/1", "family": self.family, "instance": self.instance.name,
+            "instance_sha256": self.instance.sha256(), "formulation": formulation,
+            "objective": float(optimum.value), "produced_by": {},
+            "jobs": statement.jobs(optimum.point),
+        }  # fmt: skip
+        path = self.path.with_suffix(".solution.json")
+        path.write_text(json.dumps(file))
+        return path
 
     def kernel_accepts(self, path: Path, optimum: Optimum) -> Any:
         """The kernel finds a file feasible and the objective not better than the optimum."""

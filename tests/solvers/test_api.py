@@ -204,6 +204,8 @@ def test_a_line_of_progress():
     quiet = LineProgress(stream, interval=60.0)
     quiet(1.0, 1.0, 1.0, "")
     assert stream.getvalue().count("\n") == 2
+    LineProgress(stream, interval=0.0, limit=10.0)(None, 1.0, 4.0, "search")
+    assert stream.getvalue().endswith("4.0 s  objective 1, at most 6 s left  (search)\n")
 
 
 def test_better_follows_the_sense():

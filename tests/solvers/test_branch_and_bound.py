@@ -13,7 +13,7 @@ from hindsched.instances.io import read
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solvers.api import solve
 from hindsched.solvers.bounds.branch_and_bound import BranchAndBound
-from hindsched.solvers.certificate import verify_certificate
+from hindsched.solvers.certificate_file import verify_certificate
 from hindsched.solvers.methods.base import serve_nobody
 from hindsched.solvers.methods.tree import certify_optimum
 from hindsched.solvers.pricing.base import build_oracle

@@ -17,11 +17,8 @@ from hindsched.instances.io import parse_instance, read, write_json
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution, write_solution
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
-from hindsched.solvers.certificate import (
-    KEYS,
-    certificate_of_run,
-    certify,
-    check_same_problem,
+from hindsched.solvers.certificate import KEYS, certificate_of_run, certify, check_same_problem
+from hindsched.solvers.certificate_file import (
     read_certificate,
     verify_certificate,
     write_certificate,
@@ -148,7 +145,7 @@ class Block:
 sys.meta_path.insert(0, Block())
 from hindsched.instances.io import read
 from hindsched.solutions.base import read_solution
-from hindsched.solvers.certificate import read_certificate
+from hindsched.solvers.certificate_file import read_certificate
 from hindsched.solvers.explain import explain
 instance = read({str(path)!r})
 certificate = read_certificate({str(tmp_path / "c.json")!r}, instance)

@@ -9,7 +9,7 @@ import pytest
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.api import solve
-from hindsched.solvers.certificate import verify_certificate
+from hindsched.solvers.certificate_file import verify_certificate
 from hindsched.solvers.explain import explain
 
 PAGE = Path("docs/certificates.md").read_text()

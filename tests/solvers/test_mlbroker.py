@@ -19,7 +19,7 @@ from hindsched.solutions.base import build_solution
 from hindsched.solutions.mlbroker.transport import ship
 from hindsched.solvers.api import methods, solve
 from hindsched.solvers.backends.convex import solve_convex
-from hindsched.solvers.certificate import verify_certificate
+from hindsched.solvers.certificate_file import verify_certificate
 from hindsched.solvers.explain import explain
 from hindsched.solvers.kernels.mlbroker.fee_sharing import share_fees, shared_bound
 from hindsched.solvers.kernels.mlbroker.geo_placement import (
@@ -44,7 +44,7 @@ from hindsched.solvers.methods.mlbroker.slot import (
     slot_cost,
     tight_placement,
 )
-from hindsched.solvers.model import model
+from hindsched.solvers.model.offline import model
 from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.program import solve_program
 from tests.strategies.mlbroker import flicker, instances, make, two_jobs

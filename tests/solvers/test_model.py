@@ -13,17 +13,26 @@ import hindsched as hs
 from hindsched.cli.app import run
 from hindsched.errors import InputError, SolveFailed
 from hindsched.models.batchsched.dual import build_dual
-from hindsched.solvers.model import DualModel
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.model.dual import DualModel
+from hindsched.solvers.pricing.base import build_oracle, row_layouts
 
 SMALL = {
     "oasis": {"jobs": 3, "horizon": 6},
     "batchsched": {"jobs": 2},
     "astraea": {"jobs": 2, "horizon": 8},
     "edgecloud": {"jobs": 2},
+    "gang": {"preset": "small", "jobs": 3},
 }
 FAMILIES = tuple(SMALL)
 PRINTED_PROBLEM = {"edgecloud": "literal"}
+VARIABLES = {"edgecloud": ("x", "y"), "gang": ("starts", "starts")}
+"""A variable with values in the relaxation and one with reduced costs; ``u``, ``y`` elsewhere."""
+
+
+def oracle_of(instance):
+    """The oracle whose rows the programs' prices have: one a server, where it has servers."""
+    rows = "servers" if "servers" in row_layouts(instance.family) else None
+    return build_oracle(instance, rows=rows)
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
@@ -90,7 +99,8 @@ def test_a_file_of_another_kind_is_refused(instance, tmp_path):
 
 def test_the_relaxation_has_labelled_values_duals_and_a_certificate(instance, optimum):
     lp = hs.model(instance).relax().solve()
-    values, duals = lp.values["u" if instance.family != "edgecloud" else "x"], lp.duals
+    valued, costed = VARIABLES.get(instance.family, ("u", "y"))
+    values, duals = lp.values[valued], lp.duals
     assert set(values.index.get_level_values("job")) <= {job.name for job in instance.jobs}
     assert "(" in values.name
     assert set(duals) == {part.name for part in lp.declared.components("constraint")}
@@ -98,7 +108,7 @@ def test_the_relaxation_has_labelled_values_duals_and_a_certificate(instance, op
     sign = 1 if instance.sense == "max" else -1
     assert sign * certificate.bound >= sign * optimum - 1e-6
     assert sign * lp.objective >= sign * optimum - 1e-6
-    assert np.isfinite(lp.reduced_costs["y"]).all()
+    assert np.isfinite(lp.reduced_costs[costed]).all()
     with pytest.raises(InputError, match="must be one of"):
         duals["no such row"]
 
@@ -124,7 +134,7 @@ def test_a_changed_model_says_so_and_an_unchanged_one_does_not(instance):
 
 
 def test_the_subproblem_at_any_prices_is_the_oracles_best_response(instance):
-    oracle = build_oracle(instance, rows="servers")
+    oracle = oracle_of(instance)
     rng = np.random.default_rng(3)
     sub = hs.model(instance).subproblem(0)
     prices = rng.uniform(0, 0.2, oracle.rows.size)
@@ -141,13 +151,11 @@ def test_the_dual_is_feasible_and_its_check_can_fail(instance):
     result = dual.solve()
     assert result.violations == []
     assert result.objective >= 0
-    assert set(result.prices) <= {
-        part.name for part in build_oracle(instance, rows="servers").rows.sets
-    }
+    assert set(result.prices) <= {part.name for part in oracle_of(instance).rows.sets}
     payoff = next(iter(dual.program.model.component_objects(pyo.Var)))
     worth = {key: item.value for key, item in payoff.items()}
     for key, item in payoff.items():  # mu: lower is infeasible when minimised, higher when not
-        item.set_value(worth[key] * (2.0 if instance.family == "edgecloud" else 0.0))
+        item.set_value(worth[key] * (2.0 if instance.family in ("edgecloud", "gang") else 0.0))
     if instance.family != "oasis" and any(worth.values()):
         assert dual.program.violations() != []
 

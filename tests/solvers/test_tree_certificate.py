@@ -16,7 +16,8 @@ from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import build_solution, write_solution
 from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.bounds.tree_certificate import certify_tree, check_cover
-from hindsched.solvers.certificate import KEYS, verify_certificate, write_certificate
+from hindsched.solvers.certificate import KEYS
+from hindsched.solvers.certificate_file import verify_certificate, write_certificate
 from hindsched.solvers.explain import explain
 from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.pricing.decisions import COMPLETES, NEVER, BranchDecision, Feature

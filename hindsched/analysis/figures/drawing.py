@@ -67,7 +67,7 @@ def draw_lines(
             wide = max(0.0, 1.0 - 0.5 * index)  # the first lines stay visible under later ones
             axes.errorbar(
                 stats.index, stats["mean"], yerr=spread, color=colour(index), capsize=2,
-                label=f"{name} *" if name in outside else str(name),
+                label=str(name) + " *" * (name in outside) + left_out(frame, by, name, y),
                 linestyle="--" if name in outside else "-", linewidth=1.3 + wide,
                 marker=MARKERS[index % len(MARKERS)], markersize=4 + 2 * wide,
             )  # fmt: skip
@@ -91,6 +91,13 @@ def draw_lines(
     return figure
 
 
+def left_out(frame: pd.DataFrame, by: str, name: Any, y: str) -> str:
+    """What a legend says of runs without a value, which no mean is over; empty if all have one."""
+    values = frame.loc[frame[by] == name, y]
+    missing = int(values.isna().sum())
+    return f" ({missing} of {len(values)} runs without a value)" if missing else ""
+
+
 @common_look
 def draw_bars(
     frame: pd.DataFrame,
@@ -101,28 +108,39 @@ def draw_bars(
     x_label: str,
     y_label: str,
     title: str = "",
+    panels: str | None = None,
 ) -> Any:
     """Mean of `y` over the seeds as grouped bars, one group a value of `x`, a bar a value of `by`.
 
-    The whiskers run from the least to the most. Returns the matplotlib figure.
+    The whiskers run from the least to the most; a value of the column `panels` has a panel of its
+    own. Returns the matplotlib figure.
     """
     import matplotlib.pyplot as plt
     import numpy as np
 
     groups, series = list(dict.fromkeys(frame[x])), list(dict.fromkeys(frame[by]))
-    figure, axes = plt.subplots(figsize=(2.4 + 0.28 * len(groups) * (len(series) + 1), 3.4))
+    values = [None] if panels is None else list(dict.fromkeys(frame[panels]))
+    wide = 2.4 + 0.28 * len(groups) * (len(series) + 1) * len(values)
+    figure, grid = plt.subplots(1, len(values), figsize=(wide, 3.4), squeeze=False)
     width = 0.8 / len(series)
-    for index, name in enumerate(series):
-        own = frame[frame[by] == name].groupby(x)[y].agg(["mean", "min", "max"]).reindex(groups)
-        place = np.arange(len(groups)) + (index - (len(series) - 1) / 2) * width
-        spread = np.nan_to_num([own["mean"] - own["min"], own["max"] - own["mean"]])
-        axes.bar(place, own["mean"], width, label=str(name), color=colour(index),
-                 yerr=spread, error_kw={"linewidth": 0.8}, capsize=2)  # fmt: skip
-    axes.set_xticks(range(len(groups)), [str(group) for group in groups])
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
+    for axes, value in zip(grid[0], values, strict=True):
+        part = frame if value is None else frame[frame[panels] == value]
+        for index, name in enumerate(series):
+            own = part[part[by] == name].groupby(x)[y].agg(["mean", "min", "max"]).reindex(groups)
+            place = np.arange(len(groups)) + (index - (len(series) - 1) / 2) * width
+            spread = np.nan_to_num([own["mean"] - own["min"], own["max"] - own["mean"]])
+            axes.bar(place, own["mean"], width, color=colour(index),
+                     label=str(name) + left_out(frame, by, name, y),
+                     yerr=spread, error_kw={"linewidth": 0.8}, capsize=2)  # fmt: skip
+        axes.set_xticks(range(len(groups)), [str(group) for group in groups])
+        axes.set_xlabel(x_label)
+        if value is not None:
+            axes.set_title(f"{panels} = {value}")
+        elif title:
+            axes.set_title(title)
+    grid[0][0].set_ylabel(y_label)
     if len(series) > 1:
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    if title:
-        axes.set_title(title)
+        grid[0][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    if title and panels is not None:
+        figure.suptitle(title, fontsize=10, x=0.01, ha="left")
     return figure

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from hindsched.analysis.gang.page import render_page
 from hindsched.analysis.gang.pictures import plot_jobs, plot_policies, plot_use
 from hindsched.analysis.jsonable import jsonable
 from hindsched.analysis.plots.style import save
+from hindsched.analysis.spreadsheets import for_spreadsheets
 from hindsched.errors import InputError
 from hindsched.instances.io import write, write_json, write_text
 from hindsched.solutions.base import write_solution
-from hindsched.solvers.certificate import write_certificate
+from hindsched.solvers.certificate_file import write_certificate
 
 if TYPE_CHECKING:
-    from hindsched.analysis.gang.audit import Audit
+    from hindsched.analysis.gang.judgement import Judgement
 
 INSTANCE, LOGGED, BEST, CERTIFICATE = (
     "instance.json", "logged.json", "best.json", "certificate.json",
 )  # fmt: skip
-FORMULA_MARKS = ("=", "+", "-", "@", "\t")
 
 
-def write_folder(audit: Audit, folder: str | Path) -> list[Path]:
+def write_folder(audit: Judgement, folder: str | Path) -> list[Path]:
     """Write everything; return the files in the order of their importance.
 
     Files: ``audit.html`` (the page), ``audit.json`` (what ``--json`` prints), ``instance.json``,
@@ -54,7 +52,7 @@ def write_folder(audit: Audit, folder: str | Path) -> list[Path]:
     if audit.gap is not None:
         tables |= {"gap_jobs.csv": audit.gap.jobs, "gap_hours.csv": audit.gap.hours}
     for name, table in tables.items():
-        write_text(quoted(table).to_csv(index=False), place / name)
+        write_text(for_spreadsheets(table).to_csv(index=False), place / name)
         written.append(place / name)
     for name, axes in (
         ("schedulers.png", plot_policies(audit)),
@@ -69,7 +67,7 @@ def write_folder(audit: Audit, folder: str | Path) -> list[Path]:
     return [place / "audit.html", place / "audit.json", *written]
 
 
-def check_commands(audit: Audit, place: Path) -> list[str]:
+def check_commands(audit: Judgement, place: Path) -> list[str]:
     """Commands by which somebody else checks the bound and the best schedule."""
     if audit.certificate is None or audit.best is None or audit.best.solution is None:
         return []
@@ -78,23 +76,3 @@ def check_commands(audit: Audit, place: Path) -> list[str]:
         f"hindsched verify {instance} {best} --prices {certificate}",
         f"python -m hindsched.kernel {instance} {best} {certificate}",
     ]
-
-
-def quoted(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with texts that a spreadsheet would take for formulas in quotation marks."""
-    texts = [name for name in table if table[name].dtype == object or table[name].dtype == "str"]
-    return table.assign(**{str(name): [_plain(value) for value in table[name]] for name in texts})
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith(FORMULA_MARKS) and not _is_number(value):
-        return f"'{value}"
-    return value
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

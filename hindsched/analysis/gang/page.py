@@ -13,7 +13,7 @@ from hindsched.analysis.plots.style import render
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from hindsched.analysis.gang.audit import Audit
+    from hindsched.analysis.gang.judgement import Judgement
 
 ROWS_SHOWN = 25
 COLUMNS = {
@@ -33,7 +33,7 @@ COLUMNS = {
 }
 
 
-def render_page(audit: Audit, commands: Sequence[str] = ()) -> str:
+def render_page(audit: Judgement, commands: Sequence[str] = ()) -> str:
     """Make the page as text.
 
     Parameters
@@ -84,7 +84,7 @@ def show_percent(share: float | None) -> str:
     return "–" if share is None else f"{share:.1%}"
 
 
-def _pictures(audit: Audit) -> Any:
+def _pictures(audit: Judgement) -> Any:
     yield "Every scheduler beside the best possible", _inline(plot_policies(audit))
     if audit.schedule.used is not None:
         yield "GPUs in use over time", _inline(plot_use(audit))

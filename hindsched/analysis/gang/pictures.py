@@ -16,7 +16,7 @@ from hindsched.instances.logs.times import NANO, find_zone
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from hindsched.analysis.gang.audit import Audit
+    from hindsched.analysis.gang.judgement import Judgement
 
 LOG_COLOUR, BEST_COLOUR, OVER_COLOUR = PALETTE[0], PALETTE[2], PALETTE[5]
 MOST_STEPS = 600
@@ -27,7 +27,7 @@ INCHES_PER_JOB = 0.2
 
 
 @common_look
-def plot_use(audit: Audit, ax: Axes | None = None) -> Axes:
+def plot_use(audit: Judgement, ax: Axes | None = None) -> Axes:
     """Draw GPUs in use over time: the log's, the best schedule's, and how many there are."""
     log, room = audit.log, audit.instance.total_gpus
     ax = new_axes(8.6, 3.2) if ax is None else ax
@@ -58,7 +58,7 @@ def plot_use(audit: Audit, ax: Axes | None = None) -> Axes:
 
 
 @common_look
-def plot_jobs(audit: Audit, schedule: Schedule, ax: Axes | None = None) -> Axes | None:
+def plot_jobs(audit: Judgement, schedule: Schedule, ax: Axes | None = None) -> Axes | None:
     """Draw when each job waits and runs, in the order of submission; None if its runs are unknown.
 
     Of more than 80 jobs those are drawn that waited longest.
@@ -96,7 +96,7 @@ def plot_jobs(audit: Audit, schedule: Schedule, ax: Axes | None = None) -> Axes 
 
 
 @common_look
-def plot_policies(audit: Audit, ax: Axes | None = None) -> Axes:
+def plot_policies(audit: Judgement, ax: Axes | None = None) -> Axes:
     """Draw every scheduler's value beside the interval of the best possible."""
     rows = audit.rows()
     ax = new_axes(7.2, 1.1 + 0.28 * len(rows)) if ax is None else ax

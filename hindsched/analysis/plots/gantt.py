@@ -36,6 +36,13 @@ def plot_gantt(solution: Solution, ax: Axes | None = None, *, interactive: bool 
     matplotlib.axes.Axes or plotly.graph_objects.Figure
         A bar per job, the darker the more workers are at work; a thin line from arrival to
         completion; jobs that are not served have grey names.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> run = hs.simulate(hs.generate("oasis", seed=2), "oasis")
+    >>> hs.plot.gantt(run.solution).get_ylabel()
+    'job (grey: not completed)'
     """
     found = job_spans(solution)
     jobs = [(row, found.get(row["job"], [])) for row in solution.job_rows()]

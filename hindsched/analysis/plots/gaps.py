@@ -36,6 +36,15 @@ def plot_gap(explanation: Explanation, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
         The axes of the heat map.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> instance = hs.generate("oasis", seed=2)
+    >>> proof = hs.solve(instance, "bound", time_limit=1).certificate
+    >>> found = hs.explain(hs.simulate(instance, "oasis").solution, proof)
+    >>> hs.plot.gap(found).get_xlabel()
+    'slot'
     """
     labels, slots, terms = explanation.heat_map()
     if ax is None:

@@ -32,6 +32,13 @@ def plot_prices(certificate: Certificate, ax: Axes | None = None) -> Axes:
         Prices on the linking rows.
     ax : matplotlib.axes.Axes, optional
         Where to draw; None for a new figure.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> proof = hs.solve(hs.generate("oasis", seed=2), "bound", time_limit=1).certificate
+    >>> hs.plot.prices(proof).get_xlabel()
+    'slot'
     """
     if ax is None:
         ax = new_axes(7.2, 3.2)

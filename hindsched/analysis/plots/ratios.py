@@ -36,6 +36,13 @@ def plot_ratios(
         Where to draw; None for a new figure.
     family : str, optional
         Only this family.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> found = hs.ratio(hs.generate("oasis", seed=2), ["oasis"], time_limit=1, progress=False)
+    >>> [label.get_text() for label in hs.plot.ratios(found).get_yticklabels()]
+    ['oasis']
     """
     items = [comparison] if isinstance(comparison, InstanceComparison) else comparison.instances
     items = [item for item in items if family is None or item.family == family]

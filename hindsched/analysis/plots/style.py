@@ -78,10 +78,14 @@ def common_look(draw: Callable[P, R]) -> Callable[P, R]:
 
 def new_axes(width: float = 6.4, height: float = 3.6) -> Axes:
     """Axes of a new figure of the given size in inches."""
+    return new_figure(width, height).subplots()
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """A new figure of the given size in inches, shown where figures are shown."""
     import matplotlib.pyplot as plt
 
-    _, axes = plt.subplots(figsize=(width, height))
-    return axes
+    return plt.figure(figsize=(width, height))
 
 
 def whole_slots(axis: Any) -> None:
@@ -102,7 +106,14 @@ def marker(index: int) -> str:
 
 
 def save(figure: Figure | SubFigure, path: str | Path) -> None:
-    """Write a figure to a file, by its suffix, and close it."""
+    """Write a figure to a file, by its suffix, and close it.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> run = hs.simulate(hs.generate("oasis", seed=2), "oasis")
+    >>> hs.plot.save(hs.plot.gantt(run.solution).figure, "run.png")
+    """
     target = Path(path)
     kind = target.suffix.removeprefix(".") or "png"
     if kind not in figure.canvas.get_supported_filetypes():

@@ -36,6 +36,13 @@ def plot_utilisation(
     ------
     InputError
         If nothing uses such a resource.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> run = hs.simulate(hs.generate("oasis", seed=2), "oasis")
+    >>> hs.plot.utilisation(run.solution, "gpu").get_ylabel()
+    'server'
     """
     resource, servers, share = utilisation(solution, resource)
     count, slots = share.shape

@@ -43,7 +43,10 @@ from hindsched.instances.base import (
     PowerUtility,
     Record,
     check_unique,
+    rounded_up,
 )
+from hindsched.instances.decimals import exactly
+from hindsched.instances.modes import MinibatchTime, ps_ratios
 
 WORKER, PS = "worker", "ps"
 """Names of the single types when an instance gives bare numbers."""
@@ -271,6 +274,16 @@ class AstraeaInstance(Instance):
         return by_type([server.ps for server in self.servers], self.ps_types, int)
 
     @cached_property
+    def most_workers(self) -> int:
+        """Most workers of one type that the empty cluster holds; at least 1."""
+        return max(1, int(self.worker_count.sum(axis=0).max()))
+
+    @cached_property
+    def ps_ratio(self) -> Floats:
+        """b_w over b_p, shape (W, P), as `ps_for` takes it."""
+        return ps_ratios(self.worker_bandwidth, self.ps_bandwidth, self.most_workers)
+
+    @cached_property
     def tenant_index(self) -> dict[str, int]:
         """Position of each tenant by name."""
         return {tenant.name: index for index, tenant in enumerate(self.tenants)}
@@ -284,6 +297,22 @@ class AstraeaInstance(Instance):
             seconds = 2 * job.gradient_mb * 8 / self.worker_bandwidth
             apart = together + (seconds / self.slot_seconds)[:, None]
         return np.stack([apart, together], axis=2)
+
+    def certain_bound(self) -> float:
+        """Every job that brings revenue completes in its first slot."""
+        return rounded_up(max(0.0, self.revenue(job, job.arrival + 1)) for job in self.jobs)
+
+    def exact_time(
+        self, job: AstraeaJob, worker_type: int, ps_type: int, together: bool
+    ) -> MinibatchTime:
+        """``1 / n_j`` of (1), exactly."""
+        train = by_type([job.minibatch_slots], self.worker_types, float)[0, worker_type]
+        update = by_type([job.update_slots], self.ps_types, float)[0, ps_type]
+        time = exactly(train) + exactly(update)
+        if not together:
+            bandwidth = exactly(self.worker_bandwidth[worker_type])
+            time += 16 * exactly(job.gradient_mb) / bandwidth / exactly(self.slot_seconds)
+        return MinibatchTime(time)
 
     def revenue(self, job: AstraeaJob, completion: int) -> float:
         """``f_j`` at a completion slot, by the instance's origin."""

@@ -9,28 +9,29 @@ import numpy as np
 
 from hindsched.arrays import Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
-from hindsched.instances.base import ROUNDING_TOLERANCE
-from hindsched.instances.modes import Modes
+from hindsched.instances.modes import MinibatchTime, Modes, least_durations, ps_for
 
 NEVER = 10**12
 """Duration that stands for all longer ones."""
 
 
 def durations(instance: AstraeaInstance, job: AstraeaJob) -> Ints:
-    """Duration d of every combination, shape (W, P, zeta, n), from 1 to `NEVER` slots.
+    """Duration d of every combination, exactly, shape (W, P, zeta, n), from 1 to `NEVER` slots.
 
     The number of workers goes from 1 to `most_workers`.
     """
-    counts = np.arange(1, most_workers(instance, job) + 1)
-    with np.errstate(over="ignore"):
-        slots = job.total_minibatches * instance.minibatch_times(job)[..., None] / counts
-    whole = np.ceil(slots - ROUNDING_TOLERANCE)
-    return np.clip(whole, 1, NEVER).astype(np.int64)
+
+    def exact(w: int, p: int, zeta: int) -> MinibatchTime:
+        return instance.exact_time(job, w, p, bool(zeta))
+
+    once = instance.minibatch_times(job)[..., None]
+    times = np.broadcast_to(once, (*once.shape[:3], most_workers(instance, job)))
+    return least_durations(job.total_minibatches, times, exact, NEVER)
 
 
 def most_workers(instance: AstraeaInstance, job: AstraeaJob) -> int:
     """Most workers the job can have: its chunks, as far as one type's workers go; at least 1."""
-    return max(1, min(job.chunks, int(instance.worker_count.sum(axis=0).max())))
+    return min(job.chunks, instance.most_workers)
 
 
 def modes(instance: AstraeaInstance, job: AstraeaJob, *, every_count: bool = False) -> Modes:
@@ -63,16 +64,10 @@ def modes(instance: AstraeaInstance, job: AstraeaJob, *, every_count: bool = Fal
             ps = instance.ps_count[:, p]
             together = int(workers[ps > 0].max(initial=0))
             keep[w, p, 1] &= counts <= together
-            ratio = instance.worker_bandwidth[w] / instance.ps_bandwidth[p]
             hosted = np.minimum(counts[None, :] - 1, workers[:, None])
-            needed = ps_needed(counts[None, :] - hosted, ratio)
+            needed = ps_for(counts[None, :] - hosted, instance.ps_ratio[w, p])
             served = (needed <= ps[:, None]).any(axis=0)
             keep[w, p, 0] &= served & (counts <= workers.sum())
     wt, pt, not_together, n = np.nonzero(keep[:, :, ::-1])
     zeta = 1 - not_together
     return Modes.of(wt, pt, zeta, n + 1, length[wt, pt, zeta, n])
-
-
-def ps_needed(elsewhere: Ints, ratio: float) -> Ints:
-    """(3i): PSs of a host whose bandwidth covers `elsewhere` workers; at least one."""
-    return np.maximum(1, np.ceil(elsewhere * ratio - ROUNDING_TOLERANCE)).astype(np.int64)

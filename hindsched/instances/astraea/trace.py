@@ -15,11 +15,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from hindsched.errors import InputError
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.generators.ranges import check_count, check_positive
 from hindsched.instances.generators.sampling import Draws, rounded
 from hindsched.instances.traces.helios import load_daily_quotas
+from hindsched.instances.traces.origin import keep_origin
 from hindsched.instances.traces.philly import GPUS_PER_NODE, load_virtual_clusters
 from hindsched.instances.traces.reading import read_table
 from hindsched.instances.traces.table import TraceTable
@@ -52,6 +55,8 @@ def from_trace(
     horizon: int | None = None,
     elasticity: int = 2,
     node_scale: float = 1.0,
+    servers: int | None = None,
+    load: float = 2.0,
     nodes: Mapping[str, int] | None = None,
     capacity: str | None = None,
     date: str | None = None,
@@ -79,11 +84,16 @@ def from_trace(
         D as a multiple of the GPUs.
     node_scale : float
         Factor on the numbers of nodes (at least one stays), for contention with few jobs.
+    servers : int, optional
+        Number of nodes, shared out over the virtual clusters as their jobs ask for GPU time.
+    load : float
+        Offered GPU load that sets the number of nodes where nothing else does.
     nodes : mapping, optional
         Nodes of 8 GPUs by virtual cluster, added to those of `capacity`.
     capacity : str, optional
         File with the tenants' capacities: ``vc,node num`` (Philly) or one row a day with GPUs by
-        virtual cluster (Helios). Without it Philly has its published numbers.
+        virtual cluster (Helios). Without it Philly has its published numbers; of other traces,
+        which publish none, nodes are made up from `servers` or `load`.
     date : str, optional
         Day of a Helios table; its first day if not given.
     utility : {"linear", "power"}
@@ -99,12 +109,13 @@ def from_trace(
     """
     settings = {
         "jobs": jobs, "start": start, "slot_seconds": slot_seconds, "horizon": horizon,
-        "elasticity": elasticity, "node_scale": node_scale, "capacity": capacity, "date": date,
-        "utility": utility, "utility_origin": utility_origin,
+        "elasticity": elasticity, "node_scale": node_scale, "servers": servers, "load": load,
+        "capacity": capacity, "date": date, "utility": utility, "utility_origin": utility_origin,
     }  # fmt: skip
-    _check(settings)
-    gpus = tenant_gpus(table.format, capacity, date, nodes)
-    rows, refused = _rows(table, gpus, start, jobs)
+    _check({**settings, "nodes": nodes})
+    gpus = {} if servers is not None else tenant_gpus(table.format, capacity, date, nodes)
+    window, refused = _rows(table, gpus, start, jobs)
+    rows = [{str(k): v for k, v in row.items()} for row in window.to_dict("records")]
     waited = [row["submit_seconds"] - rows[0]["submit_seconds"] for row in rows]
     arrivals = [int(seconds // slot_seconds) for seconds in waited]
     shortest = sorted(row["duration_seconds"] / elasticity / slot_seconds for row in rows)
@@ -113,16 +124,19 @@ def from_trace(
         horizon = 4 * 2 ** math.ceil(math.log2(cover))
     elif horizon <= arrivals[-1]:
         raise InputError("set.horizon", horizon, f"must exceed the last arrival, {arrivals[-1]}")
-    servers, tenants = _cluster(gpus, node_scale)
+    is_made_up = not gpus
+    if is_made_up:
+        gpus = shared_gpus(rows, servers, load * horizon * slot_seconds)
+    cluster, tenants = _cluster(gpus, node_scale)
     draws = Draws(seed, "bandwidth")
-    return AstraeaInstance.parse(
+    made = AstraeaInstance.parse(
         {
             "name": f"astraea-{table.format}-{jobs}-{int(start)}-s{seed}",
             "horizon": horizon,
             "slot_seconds": slot_seconds,
             "utility_origin": utility_origin,
             "tenants": tenants,
-            "servers": servers,
+            "servers": cluster,
             "worker_bandwidth_mbps": draws.integer(100, 5 * 1024),
             "ps_bandwidth_mbps": draws.integer(5000, 20_000),
             "jobs": [
@@ -146,6 +160,22 @@ def from_trace(
             },
         }
     )
+    quotas = f"{len(cluster)} nodes of 8 GPUs with a PS each"
+    return keep_origin(
+        made,
+        window,
+        took=(
+            "submission: arrival",
+            "duration x GPUs: work",
+            f"GPUs: requested workers; times {elasticity}: most at once",
+            "virtual cluster or part: tenant",
+            *(() if is_made_up else (f"{quotas}, by the virtual clusters' numbers",)),
+        ),
+        made_up=(
+            *((f"{quotas}, shared out as the tenants ask for GPU time",) if is_made_up else ()),
+            "utilities, mini-batch and update times, gradients and bandwidths, drawn",
+        ),
+    )
 
 
 def _check(s: dict[str, Any]) -> None:
@@ -153,8 +183,13 @@ def _check(s: dict[str, Any]) -> None:
         check_count(name, s[name])
     if s["horizon"] is not None:
         check_count("horizon", s["horizon"])
-    for name in ("slot_seconds", "node_scale"):
+    for name in ("slot_seconds", "node_scale", "load"):
         check_positive(name, s[name])
+    if s["servers"] is not None:
+        check_count("servers", s["servers"])
+        for name in ("capacity", "nodes"):
+            if s[name] is not None:
+                raise InputError("set.servers", s["servers"], f"must not be given with {name}")
     if s["start"] != 0:
         check_positive("start", s["start"])
     if s["utility"] not in ("linear", "power"):
@@ -172,12 +207,12 @@ def tenant_gpus(
     date: str | None,
     nodes: Mapping[str, int] | None,
 ) -> dict[str, int]:
-    """GPUs by virtual cluster, those without any left out.
+    """GPUs by virtual cluster, those without any left out; empty if nothing says how many.
 
     Raises
     ------
     InputError
-        If nothing says how many nodes the virtual clusters have, or a number is no count.
+        If a number is no count.
     """
     gpus: dict[str, int] = {}
     if nodes is not None and not isinstance(nodes, Mapping):
@@ -189,10 +224,43 @@ def tenant_gpus(
     for name, count in (nodes or {}).items():
         check_count(f"nodes.{name}", count)
         gpus[name] = GPUS_PER_NODE * count
-    if not gpus:
-        rule = f"{trace_format} needs the virtual clusters' capacities: capacity or nodes"
-        raise InputError("set.capacity", capacity, rule)
     return {name: count for name, count in gpus.items() if count > 0}
+
+
+def shared_gpus(
+    rows: list[dict[str, Any]], servers: int | None, gpu_seconds_a_gpu: float
+) -> dict[str, int]:
+    """GPUs of whole nodes by part, as its jobs ask for GPU time; every part has a node.
+
+    Parameters
+    ----------
+    rows : list of dict
+        The jobs.
+    servers : int, optional
+        Number of nodes; None for as many as the GPU time asked for needs.
+    gpu_seconds_a_gpu : float
+        GPU seconds that are asked of each GPU if `servers` is None.
+
+    Examples
+    --------
+    >>> asked = [{"part": "a", "duration_seconds": 30.0, "gpus": 1}] * 3
+    >>> shared_gpus([*asked, {"part": "b", "duration_seconds": 30.0, "gpus": 1}], 5, 1.0)
+    {'a': 32, 'b': 8}
+    """
+    asked: dict[str, float] = {}
+    for row in rows:
+        seconds = float(row["duration_seconds"]) * int(row["gpus"])
+        asked[str(row["part"])] = asked.get(str(row["part"]), 0.0) + seconds
+    total = math.fsum(asked.values())
+    if servers is None:
+        servers = max(len(asked), math.ceil(total / gpu_seconds_a_gpu / GPUS_PER_NODE))
+    if servers < len(asked):
+        raise InputError("set.servers", servers, f"must be at least {len(asked)}, one a tenant")
+    nodes = dict.fromkeys(asked, 1)
+    for _ in range(servers - len(asked)):  # the next node goes where it is asked for most
+        neediest = max(asked, key=lambda part: asked[part] / nodes[part])
+        nodes[neediest] += 1
+    return {part: GPUS_PER_NODE * count for part, count in nodes.items()}
 
 
 def _read_capacity(path: str, date: str | None) -> dict[str, int]:
@@ -210,16 +278,19 @@ def _read_capacity(path: str, date: str | None) -> dict[str, int]:
 
 def _rows(
     table: TraceTable, gpus: Mapping[str, int], start: float, jobs: int
-) -> tuple[list[dict[str, Any]], int]:
-    """Consecutive rows of known virtual clusters, and how many others stood between them."""
+) -> tuple[pd.DataFrame, int]:
+    """Consecutive rows of known virtual clusters, and how many others stood between them.
+
+    Where no number of nodes is known of any, all are taken.
+    """
     later = table.rows[table.rows["submit_seconds"] >= start]
-    known = later["part"].isin(list(gpus))
+    known = later["part"].isin(list(gpus)) if gpus else later["part"].notna()
     found = later[known].head(jobs)
     if len(found) < jobs:
         rule = f"the trace has {len(found)} jobs of tenants with nodes from second {start:g} on"
         raise InputError("jobs", jobs, rule)
     refused = int((~known.loc[: found.index[-1]]).sum())
-    return [{str(k): v for k, v in row.items()} for row in found.to_dict("records")], refused
+    return found, refused
 
 
 def _cluster(

@@ -14,13 +14,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from hindsched.errors import InputError
-from hindsched.instances.base import ROUNDING_TOLERANCE, Instance
+from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import (
     PARAMETER_SERVER,
     RING_ALLREDUCE,
     BatchschedInstance,
 )
 from hindsched.instances.batchsched.trace import SHORT_NAMES, from_trace
+from hindsched.instances.decimals import exactly
 from hindsched.instances.generators.ranges import check_count, check_positive, check_range
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
 
@@ -126,7 +127,7 @@ def generate(preset: str, seed: int, **settings: Any) -> Instance:
         for job in jobs:
             total = job["epochs"] * job["chunks"] * job["minibatches"]
             job["epochs"], job["chunks"] = 1, s["fixed_workers"]
-            job["minibatches"] = math.ceil(total / s["fixed_workers"] - ROUNDING_TOLERANCE)
+            job["minibatches"] = -(-total // s["fixed_workers"])
     data: dict[str, Any] = {
         "name": f"batchsched-{preset}-{SHORT_NAMES[s['architecture']]}-j{s['jobs']}-s{seed}",
         "horizon": s["horizon"],
@@ -289,9 +290,8 @@ def _ideal_demand(
             total[resource] += job["chunks"] * demand.get(resource, 0)
         if with_ps:
             ps = ps_types[p]["demand"]
-            needed = math.ceil(
-                job["chunks"] * demand["bandwidth_mbps"] / ps["bandwidth_mbps"] - ROUNDING_TOLERANCE
-            )
+            sent = job["chunks"] * exactly(demand["bandwidth_mbps"])
+            needed = math.ceil(sent / exactly(ps["bandwidth_mbps"]))
             for resource in RESOURCES:
                 total[resource] += needed * ps.get(resource, 0)
     return total

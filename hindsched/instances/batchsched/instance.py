@@ -10,6 +10,8 @@ Symbols of the paper (Table 1) and their names here::
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -29,8 +31,10 @@ from hindsched.instances.base import (
     Slot,
     check_keys,
     check_unique,
+    rounded_up,
 )
-from hindsched.instances.modes import FIT_TOLERANCE, units
+from hindsched.instances.decimals import NEAR, WholeUnits, exactly, times
+from hindsched.instances.modes import MinibatchTime, ps_for, ps_ratios, units
 
 MOST_DURATION = 1_000_000
 """Jobs that cannot end within so many slots are mistakes: they would only exhaust the memory."""
@@ -144,20 +148,21 @@ class BatchschedInstance(Instance):
             if not bandwidth > 0:
                 raise BrokenRule(f"{here}.{self.bandwidth_resource}", bandwidth, "must be positive")
             demand = amounts(item.demand, self.resources)
-            if not np.any(np.all(demand <= self._slack_capacity, axis=1)):
+            if not np.any(np.all(demand <= self.server_capacity, axis=1)):
                 raise BrokenRule(here, dict(item.demand), "must fit on some server")
 
     def _check_some_schedule_fits(self) -> None:
         """Refuse a cluster on which no job fits: one that fits at all fits with one worker."""
         if not self.has_ps:
             return
-        for m, e in enumerate(self.worker_demand):
-            for p, z in enumerate(self.ps_demand):
-                if np.any(np.all(e + z <= self._slack_capacity, axis=1)):
+        capacity, workers, ps = self.whole_units.tables
+        for m, e in enumerate(workers):
+            others = np.all(e <= capacity, axis=1)
+            for p, z in enumerate(ps):
+                if np.any(np.all(e + z <= capacity, axis=1)):
                     return
-                count = max(1, int(np.ceil(self.worker_bandwidth[m] / self.ps_bandwidth[p] - 1e-9)))
-                hosts = np.all(count * z <= self._slack_capacity, axis=1)
-                others = np.all(e <= self._slack_capacity, axis=1)
+                count = int(ps_for(1, self.ps_ratio[m, p]))
+                hosts = np.all(times(np.array(count), z) <= capacity, axis=1)
                 if hosts.any() and others.any() and (hosts | others).sum() >= 2:
                     return
         raise BrokenRule(
@@ -191,12 +196,16 @@ class BatchschedInstance(Instance):
                     raise BrokenRule(
                         f"{here}.update_slots", job.update_slots, "only for parameter-server"
                     )
-            fastest = min(job.minibatch_slots) + min(job.update_slots or (0.0,))
-            least = job.total_minibatches * fastest / min(job.chunks, self.most_workers)
+            least = self.least_slots(job)
             if least > MOST_DURATION:
                 rule = f"must be able to end within {MOST_DURATION} slots, but needs {least:.4g}"
                 raise BrokenRule(here, job.name, rule)
         return self
+
+    def least_slots(self, job: BatchschedJob) -> float:
+        """Slots below which no choice of types and workers ends the job."""
+        fastest = min(job.minibatch_slots) + min(job.update_slots or (0.0,))
+        return job.total_minibatches * fastest / min(job.chunks, self.most_workers)
 
     @property
     def has_ps(self) -> bool:
@@ -243,9 +252,35 @@ class BatchschedInstance(Instance):
         return column
 
     @cached_property
-    def _slack_capacity(self) -> Floats:
-        capacity: Floats = self.server_capacity * (1 + FIT_TOLERANCE) + FIT_TOLERANCE
-        return capacity
+    def ps_ratio(self) -> Floats:
+        """B over B, shape (worker types, PS types), as `ps_for` takes it."""
+        return ps_ratios(self.worker_bandwidth, self.ps_bandwidth, self.most_workers)
+
+    @cached_property
+    def whole_units(self) -> WholeUnits:
+        """Tables `server_capacity`, `worker_demand` and `ps_demand` as whole numbers."""
+        return WholeUnits.of(self.server_capacity, self.worker_demand, self.ps_demand)
+
+    def exact_time(
+        self, job: BatchschedJob, worker_type: int, ps_type: int, one_server: bool
+    ) -> MinibatchTime:
+        """``1 / rho`` of (1) and (14), exactly."""
+        own, far = exactly(job.minibatch_slots[worker_type]), Fraction()
+        if not one_server:
+            bandwidth = exactly(self.worker_bandwidth[worker_type])
+            far = 16 * exactly(job.gradient_mb) / bandwidth / exactly(self.slot_seconds)
+        if self.has_ps:
+            assert job.update_slots is not None
+            return MinibatchTime(own + exactly(job.update_slots[ps_type]) + far)
+        assert job.reduce_slots is not None
+        return MinibatchTime(own, exactly(job.reduce_slots) + far)
+
+    def certain_bound(self) -> float:
+        """Every job runs alone from its arrival, on as many of the fastest workers as fit."""
+        return -rounded_up(
+            -job.weight * (job.arrival + max(1, math.ceil(self.least_slots(job) * (1 - NEAR))))
+            for job in self.jobs
+        )
 
     def transfer_slots(self, job: BatchschedJob) -> Floats:
         """Slots to send one gradient, ``pi / b``, shape (worker types,)."""

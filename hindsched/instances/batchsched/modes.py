@@ -10,9 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.instances.base import ROUNDING_TOLERANCE
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
-from hindsched.instances.modes import NEVER, Modes, units
+from hindsched.instances.modes import NEVER, MinibatchTime, Modes, least_durations, units
 
 
 def minibatch_times(instance: BatchschedInstance, job: BatchschedJob) -> Floats:
@@ -35,10 +34,13 @@ def minibatch_times(instance: BatchschedInstance, job: BatchschedJob) -> Floats:
 
 
 def durations(instance: BatchschedInstance, job: BatchschedJob) -> Ints:
-    """L of every combination, shape as `minibatch_times`; at least 1."""
+    """L of every combination, exactly, shape as `minibatch_times`; from 1 to `NEVER`."""
+
+    def exact(m: int, p: int, q: int) -> MinibatchTime:
+        return instance.exact_time(job, m, p, bool(q))
+
     times = minibatch_times(instance, job)
-    slots = job.total_minibatches * times / np.arange(1, times.shape[3] + 1)
-    return np.maximum(1, np.ceil(slots - ROUNDING_TOLERANCE)).astype(np.int64)
+    return least_durations(job.total_minibatches, times, exact, NEVER)
 
 
 def worker_room(instance: BatchschedInstance) -> Ints:
@@ -104,14 +106,12 @@ def _replaces(instance: BatchschedInstance, better: int, p: int) -> bool:
 
 
 def _every_duration(instance: BatchschedInstance, job: BatchschedJob, longest: int) -> Modes:
-    times = minibatch_times(instance, job)
+    least = durations(instance, job)
     found: list[tuple[int, int, int, int, int]] = []
-    for m in range(times.shape[0]):
+    for m in range(least.shape[0]):
         for q in (1, 0):
-            for p in range(times.shape[1]):
-                work = job.total_minibatches * times[m, p, q]
-                counts = np.arange(1, times.shape[3] + 1)
-                need = np.maximum(1, np.ceil(work / counts - ROUNDING_TOLERANCE)).astype(np.int64)
+            for p in range(least.shape[1]):
+                need = least[m, p, q]
                 for length in range(int(need.min()), min(int(need.max()), longest) + 1):
                     fewest = np.flatnonzero(need <= length)
                     if len(fewest):

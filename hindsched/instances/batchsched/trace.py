@@ -14,6 +14,7 @@ from hindsched.instances.batchsched.instance import (
 )
 from hindsched.instances.generators.ranges import check_count
 from hindsched.instances.generators.sampling import Draws, rounded
+from hindsched.instances.traces.origin import keep_origin
 
 SHORT_NAMES = {PARAMETER_SERVER: "ps", RING_ALLREDUCE: "rar"}
 GAVEL_MODELS = (
@@ -28,6 +29,8 @@ GAVEL_MODELS = (
 `hindsched.instances.traces.gavel` loads the full table."""
 GPU_TYPES = ("v100", "p100", "k80")
 TRACE_EPOCHS = 10
+MOST_MINIBATCHES = 1_000_000
+"""Of a chunk in an epoch: a job of many weeks has more epochs instead."""
 
 
 def from_trace(
@@ -87,13 +90,14 @@ def from_trace(
         gpus = max(1, int(row["gpus"]))
         chunks = max(2, 2 * gpus)
         total = float(row["duration_seconds"]) * gpus * speeds[0]
+        epochs = max(TRACE_EPOCHS, math.ceil(total / (chunks * MOST_MINIBATCHES)))
         record: dict[str, Any] = {
             "name": f"j{number}",
             "arrival": 1 + int((float(row["submit_seconds"]) - first) / slot_seconds),
             "weight": draws.integer(1, 10),
-            "epochs": TRACE_EPOCHS,
+            "epochs": epochs,
             "chunks": chunks,
-            "minibatches": max(1, math.floor(total / (TRACE_EPOCHS * chunks) + 0.5)),
+            "minibatches": max(1, math.floor(total / (epochs * chunks) + 0.5)),
             "minibatch_slots": [rounded(1.0 / speed / slot_seconds) for speed in speeds],
             "gradient_mb": gradient,
             "requested_workers": gpus,
@@ -130,4 +134,18 @@ def from_trace(
     }
     if architecture == PARAMETER_SERVER:
         data["ps_types"] = [{"name": "ps", "demand": {"cpu": 4, "bandwidth_mbps": 20_000}}]
-    return BatchschedInstance.parse(data)
+    return keep_origin(
+        BatchschedInstance.parse(data),
+        rows,
+        took=(
+            "submission: arrival",
+            "duration x GPUs: work at a V100's speed",
+            "GPUs: requested workers, and half the most at once",
+        ),
+        made_up=(
+            "model of each job, and with it measured speeds and gradient, drawn",
+            "weights, drawn from 1 to 10",
+            f"{servers} servers of {gpus_per_server} GPUs, types in turn",
+            "demands and bandwidths of workers and PSs",
+        ),
+    )

@@ -23,6 +23,7 @@ from hindsched.instances.generators.settings import (
     envelope,
     merge_settings,
 )
+from hindsched.instances.traces.origin import keep_origin
 
 MODELS: dict[str, tuple[int, int]] = {
     # Table II: data chunks, mini-batches a chunk
@@ -134,6 +135,7 @@ def from_trace(
     seed: int = 0,
     preset: str = "paper",
     slot_hours: float = 1.0,
+    slot_seconds: float | None = None,
     **settings: Any,
 ) -> Instance:
     """Make an instance whose jobs arrive as in a cluster trace.
@@ -154,6 +156,8 @@ def from_trace(
         Preset of the other settings.
     slot_hours : float
         Hours of the trace that one slot stands for; above 1 the arrivals come closer together.
+    slot_seconds : float, optional
+        The same in seconds, in place of `slot_hours`.
     **settings
         Settings in place of the preset's; the horizon follows from the arrivals.
 
@@ -166,6 +170,9 @@ def from_trace(
     if len(table) < jobs:
         raise InputError("jobs", jobs, f"the trace has only {len(table)} jobs")
     check_positive("slot_hours", slot_hours)
+    if slot_seconds is not None:
+        check_positive("slot_seconds", slot_seconds)
+        slot_hours = slot_seconds / SECONDS
     rows = table.rows.head(jobs)
     submitted = [float(seconds) for seconds in rows["submit_seconds"]]
     first = min(submitted, default=0.0)
@@ -173,8 +180,19 @@ def from_trace(
     horizon = max(slots, default=1)
     values = _settings(preset, {**settings, "jobs": jobs, "horizon": horizon})
     facts = [{"requested_workers": max(1, int(gpus))} for gpus in rows["gpus"]]
-    origin = {"trace": table.source, "trace_sha256": table.sha256}
-    return _build(preset, seed, values, slots, facts, origin)
+    return keep_origin(
+        _build(preset, seed, values, slots, facts, table.provenance()),
+        rows,
+        took=(
+            f"submission: arrival, {slot_hours:g} hours a slot",
+            "GPUs: requested workers, as far as the chunks reach",
+        ),
+        made_up=(
+            "work: chunks, mini-batches, epochs and speeds, drawn; no duration is used",
+            f"{values['servers']} servers with workers and PSs, drawn",
+            "worker and PS type, gradient, bandwidth and upload times of each job, drawn",
+        ),
+    )
 
 
 def _settings(preset: str, settings: dict[str, Any]) -> dict[str, Any]:

@@ -43,8 +43,8 @@ from hindsched.instances.base import (
     Slot,
     check_unique,
     check_work,
-    exactly,
 )
+from hindsched.instances.decimals import exactly
 
 
 def chunks_that_fit(room: Any, chunk_gb: float) -> Any:
@@ -294,6 +294,10 @@ class EdgecloudInstance(Instance):
         """Storage of the servers, GB, shape (S,); inf where unlimited."""
         limits = [np.inf if s.storage_gb is None else s.storage_gb for s in self.servers]
         return np.array(limits, dtype=float)
+
+    def certain_bound(self) -> float:
+        """Every job has all its chunks trained at once, where that is fastest."""
+        return float(np.minimum(self.edge_slots, self.cloud_slots).sum())
 
     def has_cloud(self, job: Any) -> bool:
         """Whether the cloud has any worker that qualifies for `job`."""

@@ -24,6 +24,7 @@ from hindsched.instances.generators.ranges import check_count, check_positive, c
 from hindsched.instances.generators.registry import Suite
 from hindsched.instances.generators.sampling import Draws, rounded
 from hindsched.instances.generators.settings import merge_settings
+from hindsched.instances.traces.origin import job_names
 
 ARRIVALS = ("poisson", "bursty")
 MIXES = ("gavel", "log-uniform", "exponential")
@@ -153,7 +154,7 @@ def from_trace(
     check_count("gpus", gpus)
     rows = table.rows.head(jobs)
     first = float(rows["submit_seconds"].min())
-    names = _names(rows)
+    names = job_names(rows)
     records: list[dict[str, Any]] = []
     for name, row in zip(names, rows.itertuples(index=False), strict=True):
         record: dict[str, Any] = {
@@ -168,7 +169,11 @@ def from_trace(
         if row.user:
             record["user"] = row.user
         records.append(record)
-    origin = {"generator": "gang", "seed": seed, **table.provenance()}
+    origin = {
+        "generator": "gang", "seed": seed, **table.provenance(),
+        "took": ["submission, duration, GPUs, user and first deadline of each job"],
+        "made_up": [f"a cluster of {gpus} GPUs"],
+    }  # fmt: skip
     part = f"-{table.selected_part}" if table.selected_part else ""
     name = f"gang-{table.format}{part}-j{jobs}-g{gpus}"
     cluster = _cluster(gpus, servers, placement)
@@ -210,16 +215,6 @@ def _submits(s: dict[str, Any], draws: Draws, gap: float) -> list[int]:
             pause *= draws.log_normal(-0.5 * s["burst"] ** 2, s["burst"])
         now += pause
     return submits
-
-
-def _names(rows: Any) -> list[str]:
-    alone = rows["job"].astype(str)
-    if alone.is_unique:
-        return list(alone)
-    both = rows["part"].astype(str) + "/" + alone
-    if both.is_unique:
-        return list(both)
-    return [f"{name}#{number}" for number, name in enumerate(both, start=1)]
 
 
 def _seconds(value: float) -> float:

@@ -42,6 +42,8 @@ OBJECTIVES = ("completion", "makespan", "deadlines")
 """What is minimised: weighted completion time, makespan, weight of the missed deadlines."""
 MOST_SLOTS = 10**12
 """Later slots are mistakes: sums over them could not be counted exactly."""
+MOST_PROGRAM_SLOTS = 20_000
+"""Slots up to which declarative programs are stated, and default rows are single slots."""
 MOST_WORK = 10**15
 """More GPU-slots in all are mistakes: they could not be counted exactly."""
 
@@ -53,8 +55,8 @@ class GangServer(Record):
     gpus: PositiveCount
 
 
-class GangJob(Record):
-    """A job that asks for GPUs.
+class GangRequest(Record):
+    """What a job says when it is submitted, which is not how long it will run.
 
     Parameters
     ----------
@@ -62,8 +64,6 @@ class GangJob(Record):
         Name of the job.
     submit : number
         Second at which it is submitted, since the trace's start.
-    duration : number
-        Seconds that it runs on its GPUs.
     gpus : int
         GPUs that it runs on.
     weight : number, optional
@@ -78,12 +78,22 @@ class GangJob(Record):
 
     name: Name
     submit: NonNegative
-    duration: Positive
     gpus: PositiveCount
     weight: Positive = 1
     deadline: NonNegative | None = None
     user: Annotated[str, Field(max_length=200)] | None = None
     most_gpus: PositiveCount | None = None
+
+
+class GangJob(GangRequest):
+    """A job that asks for GPUs, and the seconds `duration` that it runs on them."""
+
+    duration: Positive
+
+    def request(self) -> GangRequest:
+        """The job without its duration."""
+        told = {key: value for key, value in vars(self).items() if key != "duration"}
+        return GangRequest.model_construct(_fields_set=self.model_fields_set - {"duration"}, **told)
 
 
 class GangInstance(Instance):
@@ -144,6 +154,10 @@ class GangInstance(Instance):
             raise BrokenRule("jobs", work, rule)
         return self
 
+    def certain_bound(self) -> float:
+        """No objective is below 0."""
+        return 0.0
+
     @cached_property
     def total_gpus(self) -> int:
         """GPUs M of the cluster."""
@@ -201,6 +215,14 @@ class GangInstance(Instance):
         return np.fromiter(slots, dtype=np.int64, count=len(self.jobs))
 
     @cached_property
+    def serial_end(self) -> int:
+        """Last slot if all jobs ran one after another after the last submission.
+
+        Some optimal schedule of any formulation ends by then.
+        """
+        return int(self.submits.max(initial=0)) + int(self.durations.sum())
+
+    @cached_property
     def names(self) -> dict[str, int]:
         """Position of each job by its name."""
         return {job.name: index for index, job in enumerate(self.jobs)}
@@ -211,6 +233,10 @@ class GangInstance(Instance):
         weights = [exact(job.weight) for job in self.jobs]
         below = int(np.lcm.reduce([weight.denominator for weight in weights], dtype=object))
         return [int(weight * below) for weight in weights], below
+
+    def arrival_of(self, job: GangRequest) -> int:
+        """First slot that a job may use."""
+        return int(slots_of(job.submit, self.slot_seconds)) + 1
 
     @property
     def arrivals(self) -> list[int]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from hindsched.errors import InputError
+from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import LARGEST_NUMBER, Instance, family_module
+from hindsched.instances.recipes import Recipe, recipe_suites
+from hindsched.instances.witnesses import WORST, witness_files, witnesses
 
 SMALLEST_SETTING = 1e-12
 """Numbers nearer to 0 are mistakes: what is divided by them could not be counted."""
@@ -23,18 +26,54 @@ def presets(family: str) -> dict[str, dict[str, Any]]:
     return found
 
 
+def generated_suites(family: str) -> dict[str, Suite]:
+    """Suites that need no recipe: those that the generator names, and the witnesses."""
+    found: dict[str, Suite] = dict(family_module("instances", family, "generator").SUITES)
+    if paths := witness_files(family):
+        found[WORST] = partial(witnesses, paths)
+    return found
+
+
 def suites(family: str) -> dict[str, Suite]:
-    """Suites of a family: functions that make their instances, by suite name."""
-    found: dict[str, Suite] = family_module("instances", family, "generator").SUITES
+    """Suites of a family, those of the benchmark library last."""
+    found = dict(generated_suites(family))
+    for name, recipes in recipe_suites(family).items():
+        found[name] = partial(_make_all, recipes)
     return found
 
 
 def suite(family: str, name: str) -> list[Instance]:
-    """Make the instances of a family's suite; `InputError` for one it does not have."""
+    """Make the instances of a family's suite; `InputError` for one it does not have.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> len(hs.suite("oasis", "small"))
+    8
+    """
     known = suites(family)
     if name not in known:
         raise InputError("suite", name, f"{family} has the suites {', '.join(known)}")
     return known[name]()
+
+
+def make(recipe: Recipe) -> Instance:
+    """Make an instance of the benchmark library.
+
+    Raises
+    ------
+    SolveFailed
+        If it is not the one that the library means: its generator was changed.
+    """
+    made = generate(recipe.family, recipe.preset, recipe.seed, **recipe.settings)
+    instance = made.with_fields(name=recipe.instance_name)
+    if instance.sha256() != recipe.sha256:
+        raise SolveFailed(f"{recipe.name}: this version's generator makes another instance")
+    return instance
+
+
+def _make_all(recipes: Sequence[Recipe]) -> list[Instance]:
+    return [make(recipe) for recipe in recipes]
 
 
 def generate(family: str, preset: str = "small", seed: int = 0, **settings: Any) -> Instance:
@@ -55,6 +94,12 @@ def generate(family: str, preset: str = "small", seed: int = 0, **settings: Any)
     ------
     InputError
         For an unknown family, preset or setting, or a value that breaks a rule.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> hs.generate("oasis", seed=2, jobs=3) == hs.generate("oasis", seed=2, jobs=3)
+    True
     """
     known = presets(family)
     if preset not in known:
@@ -86,6 +131,16 @@ def from_trace(
         Seed of what the trace does not say.
     **settings
         Settings of the family's mapping, for example where in the trace to start.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> from pathlib import Path
+    >>> rows = ["job_id,submission_time,duration,num_gpu", "a,0,600,1", "b,60,900,2"]
+    >>> _ = Path("jobs.csv").write_text(chr(10).join(rows))
+    >>> table = hs.load_trace("jobs.csv", "elasticflow")
+    >>> [job.name for job in hs.from_trace("oasis", table, jobs=2).jobs]
+    ['a', 'b']
     """
     function = family_module("instances", family, "generator").from_trace
     values = check_settings(settings, trace_settings(family), f"the trace mapping of {family}")

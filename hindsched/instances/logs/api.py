@@ -86,6 +86,14 @@ def read_log(
     ------
     InputError
         For a log that cannot be read, or a row that breaks a rule: one line with row and column.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> rows = ["job,submit,start,end,gpus", "a,0,0,60,1", "b,0,60,90,2"]
+    >>> _ = Path("log.csv").write_text(chr(10).join(rows))
+    >>> read_log("log.csv", gpus=2).rows_read
+    2
     """
     form = find_format(format)
     said = dict(columns or {})

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
+from hindsched.instances.generators.ranges import check_positive
 from hindsched.instances.generators.registry import Suite
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
 from hindsched.instances.generators.settings import (
@@ -23,6 +24,7 @@ from hindsched.instances.generators.settings import (
     merge_settings,
 )
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
+from hindsched.instances.traces.origin import keep_origin
 
 if TYPE_CHECKING:
     from hindsched.instances.traces.table import TraceTable
@@ -178,6 +180,7 @@ def from_trace(
     start: float = 0.0,
     every: int = 1,
     stretch: bool = True,
+    slot_seconds: float | None = None,
     preset: str = "paper",
     **settings: Any,
 ) -> Instance:
@@ -199,11 +202,18 @@ def from_trace(
         Whether the submissions are stretched over the slots 1..horizon, as a stream of short
         cluster jobs needs to become one of geo-distributed jobs that live for days. Otherwise they
         fall into slots of the preset's length, the last ones into the last slot.
+    slot_seconds : float, optional
+        Length of a slot; submissions are then not stretched.
     preset : str
         Preset of the other settings, ``paper`` or ``small``.
     **settings
         Settings in place of the preset's.
     """
+    if slot_seconds is not None:
+        check_positive("slot_seconds", slot_seconds)
+        stretch = False
+        unit, seconds = ("slot_hours", 3600) if preset == "section-6.4" else ("slot_days", 86400)
+        settings = {**settings, unit: slot_seconds / seconds}
     values = _settings(preset, {**settings, "jobs": jobs})
     if type(every) is not int or every < 1:
         raise InputError("set.every", every, "must be an integer of at least 1")
@@ -219,7 +229,17 @@ def from_trace(
         width = max(waited[-1] / horizon, 1e-9)
     slots = [1 + min(horizon - 1, int(when / width)) for when in waited]
     origin = {**table.provenance(), "start": start, "every": every, "stretch": stretch}
-    return _build(preset, seed, values, sorted(slots), origin)
+    when = "stretched over the horizon" if stretch else f"{width:g} s a slot"
+    return keep_origin(
+        _build(preset, seed, values, slots, origin),
+        rows,
+        took=(f"submission: arrival, {when}",),
+        made_up=(
+            "life, demands, data, capacities and deployment of each job, drawn as in Section 6.1",
+            f"{values['datacenters']} data centres with prices, discounts and transfer fees, drawn",
+            "nothing of the trace's durations and GPUs is used",
+        ),
+    )
 
 
 def _slot_hours(values: dict[str, Any]) -> float:

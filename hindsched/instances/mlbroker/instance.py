@@ -41,11 +41,10 @@ from hindsched.instances.base import (
     Positive,
     Record,
     Slot,
-    ceil_exactly,
     check_keys,
     check_unique,
-    exactly,
 )
+from hindsched.instances.decimals import ceil_exactly, exactly
 
 Floats = NDArray[np.float64]
 COSTS = ("transfer", "resource", "deployment", "communication")
@@ -252,6 +251,10 @@ class MlbrokerInstance(Instance):
             if name not in known:
                 where = f"{where}.pinned_datacenters[{position}]"
                 raise BrokenRule(where, name, "must be a data centre of the instance")
+
+    def certain_bound(self) -> float:
+        """No cost is below 0."""
+        return 0.0
 
     @cached_property
     def datacenter_index(self) -> dict[str, int]:

@@ -20,6 +20,7 @@ paper (Table I)    here                                    unit, shape
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -39,14 +40,19 @@ from hindsched.instances.base import (
     Record,
     SigmoidUtility,
     Slot,
-    ceil_slots,
     check_keys,
     check_unique,
     check_work,
+    rounded_up,
 )
-
-FLOOR_TOLERANCE = 1e-9
-"""How many fit is ``floor(capacity / demand + 1e-9)``: never fewer than really fit."""
+from hindsched.instances.decimals import (
+    NEAR,
+    WholeUnits,
+    exactly,
+    how_many_fit,
+    same_ceilings,
+    separated,
+)
 
 OasisUtility = Annotated[SigmoidUtility | LinearUtility, Field(discriminator="kind")]
 """Utilities that are finite at 0, the completion of a job that ends in its arrival slot."""
@@ -175,12 +181,13 @@ class OasisInstance(Instance):
     @staticmethod
     def _fits_somewhere(demand: Demand, servers: tuple[OasisServer, ...]) -> bool:
         return any(
-            all(
-                amount <= server.capacity.get(resource, 0) * (1 + FLOOR_TOLERANCE)
-                for resource, amount in demand.items()
-            )
+            all(amount <= server.capacity.get(resource, 0) for resource, amount in demand.items())
             for server in servers
         )
+
+    def certain_bound(self) -> float:
+        """Every job completes as soon as it arrives."""
+        return rounded_up(job.utility.value(0) for job in self.jobs)
 
     def with_jobs(self, jobs: tuple[OasisJob, ...]) -> Self:
         """Return the same cluster and horizon with other jobs (not validated again)."""
@@ -188,6 +195,16 @@ class OasisInstance(Instance):
         for name in ("worker_capacity", "ps_capacity"):
             other.__dict__[name] = getattr(self, name)
         return other
+
+    @cached_property
+    def worker_units(self) -> WholeUnits:
+        """Tables `worker_capacity` (H, R) and `worker_demand` (I, R) as whole numbers."""
+        return WholeUnits.of(self.worker_capacity, self.worker_demand)
+
+    @cached_property
+    def ps_units(self) -> WholeUnits:
+        """Tables `ps_capacity` (K, R) and `ps_demand` (I, R) as whole numbers."""
+        return WholeUnits.of(self.ps_capacity, self.ps_demand)
 
     def _matrix(self, rows: list[Demand]) -> NDArray[np.float64]:
         values = [[float(row.get(name, 0)) for name in self.resources] for row in rows]
@@ -248,26 +265,39 @@ class OasisInstance(Instance):
         return float(job.minibatch_slots + seconds / self.slot_seconds)
 
     def work_of(self, job: OasisJob) -> int:
-        """Right side of (2): ``ceil(E N M (tau + 2 e / b) - 1e-9)`` worker-slots, at least 1."""
-        total = job.epochs * job.chunks * job.minibatches * self.minibatch_time(job)
-        return max(1, ceil_slots(total))
+        """Right side of (2): ``ceil(E N M (tau + 2 e / b))`` worker-slots, exactly; at least 1."""
+        chunks = job.epochs * job.chunks
+        return max(1, math.ceil(chunks * self.exact_chunk_time(job)))
+
+    def exact_chunk_time(self, job: OasisJob) -> Fraction:
+        """``M (tau + 2 e / b)``: slots that a worker trains on a data chunk."""
+        time = exactly(job.minibatch_slots)
+        if job.gradient_mb:
+            bandwidth = exactly(self.bandwidth_of(job)[0])
+            time += 16 * exactly(job.gradient_mb) / bandwidth / exactly(self.slot_seconds)
+        return job.minibatches * time
 
     def min_duration_of(self, job: OasisJob) -> int:
         """``ceil(E M (tau + 2 e / b))``: slots that the job needs with all N workers."""
         return -(-self.work_of(job) // job.chunks)
 
-    def ps_needed(self, job: OasisJob, workers: int) -> int:
-        """Fewest PSs that satisfy (6) for a number of workers: ``ceil(n b / B)``."""
+    def ps_per_worker(self, job: OasisJob) -> float:
+        """``b / B`` of (6) for programs that are solved with a tolerance; see `separated`."""
         worker, ps = self.bandwidth_of(job)
-        return 0 if worker == 0 else ceil_slots(workers * worker / ps)
+        return separated(worker, ps, job.chunks) if worker else 0.0
+
+    def ps_needed(self, job: OasisJob, workers: int) -> int:
+        """Fewest PSs that satisfy (6) for a number of workers, exactly: ``ceil(n b / B)``."""
+        worker, ps = self.bandwidth_of(job)
+        return 0 if worker == 0 else math.ceil(workers * exactly(worker) / exactly(ps))
 
     def ps_needed_up_to(self, job: OasisJob, workers: int) -> NDArray[np.int64]:
         """`ps_needed` for 0, 1, ..., `workers` workers, shape (workers + 1,)."""
         worker, ps = self.bandwidth_of(job)
         if worker == 0:
             return np.zeros(workers + 1, dtype=np.int64)
-        counts = np.arange(workers + 1) * worker / ps
-        return np.ceil(counts - FLOOR_TOLERANCE).astype(np.int64)
+        quotient = same_ceilings(worker, ps, max(1, workers))
+        return np.ceil(np.arange(workers + 1) * quotient - NEAR).astype(np.int64)
 
     def most_workers(self, job: OasisJob) -> int:
         """Most workers that an empty cluster can run at once for the job.
@@ -288,31 +318,6 @@ class OasisInstance(Instance):
         for slot in range(job.arrival, self.horizon + 1):
             values[slot] = job.utility.value(slot - job.arrival)
         return values
-
-
-def how_many_fit(
-    capacity: NDArray[np.float64], demand: NDArray[np.float64], most: int
-) -> NDArray[np.int64]:
-    """How many units of a demand fit into each capacity: (30), (31) with nothing running.
-
-    Parameters
-    ----------
-    capacity : ndarray, shape (..., R)
-        Capacities, or what is left of them.
-    demand : ndarray, shape (R,)
-        Demand of one unit; a resource it does not need never limits.
-    most : int
-        Upper limit of the answer (a unit without demands fits any number of times).
-
-    Returns
-    -------
-    ndarray of int, shape (...)
-    """
-    needed = np.flatnonzero(demand > 0)
-    if needed.size == 0:
-        return np.full(capacity.shape[:-1], most, dtype=np.int64)
-    fits = np.floor((capacity[..., needed] / demand[needed]).min(axis=-1) + FLOOR_TOLERANCE)
-    return np.clip(fits, 0, most).astype(np.int64)
 
 
 INSTANCE = OasisInstance

@@ -17,6 +17,7 @@ import numpy as np
 from hindsched.errors import InputError
 from hindsched.instances.generators.sampling import Draws, rounded
 from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.instances.traces.origin import keep_origin
 from hindsched.instances.traces.table import TraceTable
 
 Json = dict[str, Any]
@@ -81,7 +82,8 @@ def from_trace(
     Returns
     -------
     OasisInstance
-        Its provenance names the trace, the settings, and jobs that cannot finish by the horizon.
+        Its provenance names the trace, the settings, and jobs that cannot finish by the horizon,
+        and has what `keep_origin` keeps.
     """
     settings = {
         "jobs": jobs, "start": start, "every": every, "slot_seconds": slot_seconds,
@@ -113,7 +115,7 @@ def from_trace(
         servers = max(1, math.floor(offered / (load * horizon * gpus_per_server)))
     ps_servers = max(1, math.ceil(servers * gpus_per_server / WORKERS_PER_PS_SERVER))
     worker_server = {key: value * gpus_per_server for key, value in PER_GPU.items()}
-    return OasisInstance.parse(
+    made = OasisInstance.parse(
         {
             "format": "hindsched/1",
             "family": "oasis",
@@ -153,6 +155,22 @@ def from_trace(
                 )
             ],
         }
+    )
+    has_values = bool((window["value_kind"] != "").all())
+    return keep_origin(
+        made,
+        window,
+        took=(
+            "submission: arrival",
+            "duration x GPUs: work",
+            f"GPUs x {elasticity}: most workers at once",
+            *(("values and deadlines: utility",) if has_values else ()),
+        ),
+        made_up=(
+            f"{servers} worker servers and {ps_servers} PS servers of EC2 shapes",
+            "demands of a worker (one GPU's share of a P2 server) and of a PS",
+            *(() if has_values else ("utilities, drawn around the duration",)),
+        ),
     )
 
 

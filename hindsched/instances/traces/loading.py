@@ -39,6 +39,16 @@ def load_trace(path: str | Path, trace_format: str, part: str | None = None) -> 
     ------
     InputError
         For an unknown format or part, or a file that is not of the format.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> from pathlib import Path
+    >>> rows = ["job_id,submission_time,duration,num_gpu", "a,0,600,1", "b,60,0,2"]
+    >>> _ = Path("jobs.csv").write_text(chr(10).join(rows))
+    >>> table = hs.load_trace("jobs.csv", "elasticflow")
+    >>> len(table), table.reasons()
+    (1, {'duration not above 0': 1})
     """
     if trace_format not in LOADERS:
         raise InputError("trace_format", trace_format, f"must be one of {', '.join(LOADERS)}")

@@ -42,8 +42,7 @@ class UnitCluster:
     server_capacity: Array
     worker_demand: Array
     ps_demand: Array
-    worker_bandwidth: Array
-    ps_bandwidth: Array
+    ps_ratio: Array
     has_ps: bool = True
 
     @classmethod
@@ -55,8 +54,7 @@ class UnitCluster:
             np.concatenate([instance.worker_count, instance.ps_count], axis=1).astype(float),
             units[:split],
             units[split:],
-            instance.worker_bandwidth,
-            instance.ps_bandwidth,
+            instance.ps_ratio,
         )
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes
+from hindsched.instances.decimals import loosened
 from hindsched.models.astraea.cluster import UnitCluster, index_label
 from hindsched.models.astraea.printed import REVENUE
 from hindsched.models.base import Best, DualProgram
@@ -33,7 +34,8 @@ def schedules(instance: AstraeaInstance, job: AstraeaJob) -> Iterator[AstraeaRow
     """Every schedule with one PS host, the least PSs and a mode worth considering."""
     cluster = UnitCluster.of(instance)
     for w, p, zeta, count, length in modes(instance, job).tuples():
-        for host, on_host in hosts(cluster, cluster.server_capacity, w, p, zeta, count):
+        free = loosened(cluster.server_capacity, cluster.server_capacity)
+        for host, on_host in hosts(cluster, free, w, p, zeta, count):
             ps = np.zeros(len(instance.servers), dtype=np.int64)
             ps[host] = num_ps(cluster, w, p, count - on_host)
             for beside in _splits(count - on_host, instance.worker_count[:, w], host):

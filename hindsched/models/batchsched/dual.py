@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.batchsched.modes import modes
+from hindsched.instances.decimals import loosened
 from hindsched.instances.modes import units
 from hindsched.models.base import Best, DualProgram
 from hindsched.models.batchsched.symbols import index_label
@@ -36,12 +37,13 @@ def schedules(
 ) -> Iterator[tuple[int, int, Array]]:
     """(start, duration, use by server and resource) of every schedule l of Gamma_j up to `last`."""
     room = units(instance.server_capacity, instance.worker_demand)
+    free = loosened(instance.server_capacity, instance.server_capacity)
     for m, p, q, count, length in modes(instance, job).tuples():
         if length > last:
             continue
         worker = instance.worker_demand[m]
         if q or instance.has_ps:
-            places = hosts(instance, instance.server_capacity, m, p, q, count)
+            places = hosts(instance, free, m, p, q, count)
         else:
             places = [(-1, 0)]
         for n, g in places:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hindsched.instances.base import exactly
+from hindsched.instances.decimals import exactly
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models import algebra as pyo
 from hindsched.solutions.edgecloud.past import Past

@@ -60,8 +60,8 @@ class JobFacts:
         N: most workers at once.
     most : ndarray of int, shape (T + 1,)
         Most workers that fit at once, by slot; 0 before `first`.
-    bandwidth : tuple of float
-        b and B.
+    ps_per_worker : float
+        b / B.
     utilities : ndarray, shape (T + 1,)
         Utility by completion slot.
     worker_room, ps_room : ndarray of int, shape (pools, T + 1)
@@ -72,7 +72,7 @@ class JobFacts:
     work: int
     chunks: int
     most: NDArray[np.int64]
-    bandwidth: tuple[float, float]
+    ps_per_worker: float
     utilities: NDArray[np.float64]
     worker_room: NDArray[np.int64]
     ps_room: NDArray[np.int64]
@@ -205,13 +205,11 @@ def _deploy(block: Any, facts: JobFacts, form: Form, domains: Domains) -> _Deplo
     )
     workers = {t: pyo.quicksum(block.y[pool, t] for pool in worker_pools[t]) for t in slots}
     servers = {t: pyo.quicksum(block.z[pool, t] for pool in ps_pools[t]) for t in slots}
-    worker_mbps, ps_mbps = facts.bandwidth
-    scale = max(worker_mbps, ps_mbps, 1.0)
     used = [t for t in slots if worker_pools[t]]
 
     @block.Constraint(used, doc="(6) the PSs have bandwidth for all workers")
     def eq_6(_: Any, t: int) -> Any:
-        return (worker_mbps / scale) * workers[t] <= (ps_mbps / scale) * servers[t]
+        return facts.ps_per_worker * workers[t] <= servers[t]
 
     @block.Constraint([t for t in slots if ps_pools[t]], doc="(7) no more PSs than workers")
     def eq_7(_: Any, t: int) -> Any:

@@ -25,7 +25,8 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
-from hindsched.instances.oasis.instance import OasisInstance, how_many_fit
+from hindsched.instances.decimals import how_many_fit
+from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.patterns import (
     PatternsBySlot,
     add_runs,
@@ -113,7 +114,7 @@ def build_leaf(instance: OasisInstance, ends: Ends) -> Leaf:
     open_slots = {i: range(instance.jobs[i].arrival, ends[i] + 1) for i in jobs}
     index = [(i, t) for i in jobs for t in open_slots[i]]
     most = {i: instance.most_workers(instance.jobs[i]) for i in jobs}
-    bandwidth = {i: instance.bandwidth_of(instance.jobs[i]) for i in jobs}
+    ps_per_worker = {i: instance.ps_per_worker(instance.jobs[i]) for i in jobs}
     work = instance.work.tolist()
     model.workers = pyo.Var(
         index,
@@ -127,11 +128,11 @@ def build_leaf(instance: OasisInstance, ends: Ends) -> Leaf:
     def eq_2(m: Any, i: int) -> Any:
         return pyo.quicksum(m.workers[i, t] for t in open_slots[i]) == work[i]
 
-    served = [(i, t) for i, t in index if bandwidth[i][0] > 0]
+    served = [(i, t) for i, t in index if ps_per_worker[i] > 0]
 
     @model.Constraint(served, doc="(6) the PSs have bandwidth for all workers")
     def eq_6(m: Any, i: int, t: int) -> Any:
-        return bandwidth[i][0] / bandwidth[i][1] * m.workers[i, t] <= m.ps[i, t]
+        return ps_per_worker[i] * m.workers[i, t] <= m.ps[i, t]
 
     @model.Constraint(index, doc="(7) no more PSs than workers")
     def eq_7(m: Any, i: int, t: int) -> Any:

@@ -21,7 +21,8 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
-from hindsched.instances.oasis.instance import OasisInstance, how_many_fit
+from hindsched.instances.decimals import how_many_left, loosened
+from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.block import Domains
 from hindsched.models.oasis.offline import OasisProgram, build_offline
 from hindsched.models.oasis.program import Pools
@@ -30,7 +31,6 @@ MOST_PATTERNS = 120
 """Patterns of a group in a slot above which its packing rows are left out."""
 SEARCH_STEPS = 5_000
 """Steps of the enumeration after which a group counts as having too many patterns."""
-TOLERANCE = 1e-9
 
 Array = NDArray[np.float64]
 Pattern = tuple[int, ...]
@@ -61,7 +61,6 @@ def maximal_patterns(
     list of tuple of int, or None
         None if there are more than `limit`, or finding them takes too long.
     """
-    slack = TOLERANCE * np.maximum(1.0, capacity)
     found: list[Pattern] = []
     chosen: list[int] = []
     steps = 0
@@ -73,17 +72,17 @@ def maximal_patterns(
             raise _TooManyPatterns
         job = len(chosen)
         if job == len(most):
-            room = np.all(demand <= left + slack, axis=1)
+            room = np.all(demand <= left, axis=1)
             if not np.any(room & (np.array(chosen) < np.array(most))):
                 found.append(tuple(chosen))
             return
-        for count in range(int(how_many_fit(left, demand[job], most[job])), -1, -1):
+        for count in range(int(how_many_left(left, demand[job], most[job])), -1, -1):
             chosen.append(count)
             extend(left - count * demand[job])
             chosen.pop()
 
     try:
-        extend(capacity.astype(float))
+        extend(loosened(capacity, capacity))
     except _TooManyPatterns:
         return None
     return found if len(found) <= limit else None

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hindsched.instances.oasis.instance import OasisInstance, OasisJob, how_many_fit
+from hindsched.instances.decimals import how_many_left, loosened
+from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.models.base import Commitments
 from hindsched.models.oasis.block import Form, JobFacts, most_workers
 from hindsched.solutions.oasis.solution import OasisSolution
@@ -57,7 +58,8 @@ class Pools:
 
     def room(self, demand: Array, most: int, first: int) -> IntArray:
         """How many units fit by pool and slot, shape (pools, T + 1); 0 before slot `first`."""
-        room = how_many_fit(self.free, demand, most) * self.size[:, None]
+        free = loosened(self.free, self.capacity[:, None, :])
+        room = how_many_left(free, demand, most) * self.size[:, None]
         room[:, :first] = 0
         return room
 
@@ -186,7 +188,7 @@ def job_facts(
         work=instance.work_of(job) - done,
         chunks=job.chunks,
         most=most_workers(instance, job, worker_room, ps_room),
-        bandwidth=instance.bandwidth_of(job),
+        ps_per_worker=instance.ps_per_worker(job),
         utilities=instance.utilities(job),
         worker_room=worker_room,
         ps_room=ps_room,

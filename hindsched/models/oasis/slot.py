@@ -18,7 +18,8 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
-from hindsched.instances.oasis.instance import OasisInstance, OasisJob, how_many_fit
+from hindsched.instances.decimals import how_many_left, loosened
+from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 
 Array = NDArray[np.float64]
 
@@ -90,9 +91,8 @@ class SlotProgram:
         """
         instance = self.instance
         worker, ps = instance.demand_of(job)
-        b, big_b = instance.bandwidth_of(job)
         free = [
-            capacity if left is None else left
+            loosened(capacity if left is None else left, capacity)
             for capacity, left in (
                 (instance.worker_capacity, worker_residual),
                 (instance.ps_capacity, ps_residual),
@@ -100,8 +100,8 @@ class SlotProgram:
         ]
         self.worker_price.value = worker_prices @ worker
         self.ps_price.value = ps_prices @ ps
-        self.worker_room.value = how_many_fit(free[0], worker, job.chunks).astype(float)
-        self.ps_room.value = how_many_fit(free[1], ps, job.chunks).astype(float)
+        self.worker_room.value = how_many_left(free[0], worker, job.chunks).astype(float)
+        self.ps_room.value = how_many_left(free[1], ps, job.chunks).astype(float)
         self.workload.value = workload
         self.chunks.value = float(job.chunks)
-        self.bandwidth_share.value = b / big_b if big_b > 0 else 0.0
+        self.bandwidth_share.value = instance.ps_per_worker(job)

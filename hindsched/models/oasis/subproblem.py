@@ -9,7 +9,8 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
-from hindsched.instances.oasis.instance import OasisInstance, how_many_fit
+from hindsched.instances.decimals import how_many_left, loosened
+from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.base import Prices, Subproblem
 from hindsched.models.oasis.block import Domains, add_job
 from hindsched.models.oasis.program import Parts, Pools, ProgramJob, job_facts
@@ -61,8 +62,8 @@ class OasisSubproblem(Subproblem):
         ):  # fmt: skip
             unit = np.einsum("hrt,r->ht", prices[name], demand).tolist()
             whole = np.repeat(capacity[:, :, None], instance.horizon, axis=2)
-            left = whole if room is None else room[name]
-            count = how_many_fit(left.transpose(0, 2, 1), demand, most).tolist()
+            left = loosened(whole if room is None else room[name], whole)
+            count = how_many_left(left.transpose(0, 2, 1), demand, most).tolist()
             for server, slot in price:
                 price[server, slot].set_value(unit[server][slot - 1])
                 fits[server, slot].set_value(count[server][slot - 1])

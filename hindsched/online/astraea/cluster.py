@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
-from hindsched.instances.astraea.modes import most_workers, ps_needed
+from hindsched.instances.astraea.modes import most_workers
 from hindsched.instances.astraea.shares import private_units
+from hindsched.instances.modes import ps_for
 from hindsched.online.dynamics import GangCluster, Placement, gang_width
 from hindsched.online.protocol import Environment, draws
 from hindsched.solutions.astraea.row import AstraeaRow
@@ -66,7 +68,9 @@ class AstraeaCluster(GangCluster):
             for name, room in self._empty_homes.items()
         }
         self._names = [server.name for server in self.instance.servers]
+        self._empty = Room(self.instance.worker_count, self.instance.ps_count)
         self._gangs: dict[str, tuple[int, int, int]] = {}
+        self._speeds: dict[tuple[str, int], float] = {}
 
     # Gangs
 
@@ -80,11 +84,10 @@ class AstraeaCluster(GangCluster):
         most = most_workers(self.instance, job)
         wanted = gang_width(self.gangs, lambda: self.drawn_workers(job), most)
         times = self.instance.minibatch_times(job)[:, :, 0]
-        empty = Room(self.instance.worker_count, self.instance.ps_count)
         for count in range(wanted, 0, -1):
             for pair in np.argsort(times, axis=None, kind="stable"):
                 w, p = (int(k) for k in np.unravel_index(pair, times.shape))
-                if self._first_fit(empty, w, p, count) is not None:
+                if self._first_fit(self._empty, w, p, count) is not None:
                     return w, p, count
         return 0, 0, 0
 
@@ -131,8 +134,7 @@ class AstraeaCluster(GangCluster):
     # Placement
 
     def _needed(self, w: int, p: int, elsewhere: int) -> int:
-        ratio = float(self.instance.worker_bandwidth[w] / self.instance.ps_bandwidth[p])
-        return int(ps_needed(np.array([elsewhere]), ratio)[0])
+        return int(ps_for(elsewhere, self.instance.ps_ratio[w, p]))
 
     def _first_fit(self, room: Room, w: int, p: int, count: int) -> AstraeaRow | None:
         workers, ps = room.workers[:, w], room.ps[:, p]
@@ -173,11 +175,11 @@ class AstraeaCluster(GangCluster):
 
     # Facts
 
-    def work(self, job: AstraeaJob) -> float:
+    def work(self, job: AstraeaJob) -> Fraction:
         """All of the job: 1."""
-        return 1.0
+        return Fraction(1)
 
-    def progress(self, job: AstraeaJob, placement: Placement) -> float:
+    def progress(self, job: AstraeaJob, placement: Placement) -> Fraction:
         """Share of the job's mini-batches trained in one slot."""
         row: AstraeaRow = placement.facts["row"]
         return row_progress(self.instance, job, row) / job.total_minibatches
@@ -197,12 +199,25 @@ class AstraeaCluster(GangCluster):
         """Size of the gang, as far as the empty cluster holds it."""
         return self.gang(job)[2]
 
-    def dominant_share(self, job: AstraeaJob, workers: int) -> float:
-        """Larger share of the cluster's workers and PSs of the job's types."""
+    def speed(self, job: AstraeaJob, workers: int) -> float:
+        """Share of the job trained in a slot where first fit would place the workers; 0 if not."""
+        key = (job.name, workers)
+        if key not in self._speeds:
+            w, p, _ = self.gang(job)
+            row = self._first_fit(self._empty, w, p, workers)
+            rate = 0 if row is None else row_progress(self.instance, job, row)
+            self._speeds[key] = float(rate / job.total_minibatches)
+        return self._speeds[key]
+
+    def shares(self, job: AstraeaJob, workers: int) -> NDArray[np.float64]:
+        """Share of the cluster's workers of each type, then of its PSs of each type."""
         w, p, _ = self.gang(job)
-        total_w = max(1, int(self.instance.worker_count[:, w].sum()))
-        total_p = max(1, int(self.instance.ps_count[:, p].sum()))
-        return max(workers / total_w, self._needed(w, p, workers - 1) / total_p)
+        held_workers = np.zeros(self.instance.worker_count.shape[1])
+        held_ps = np.zeros(self.instance.ps_count.shape[1])
+        held_workers[w], held_ps[p] = workers, self._needed(w, p, workers - 1)
+        totals = (self.instance.worker_count.sum(axis=0), self.instance.ps_count.sum(axis=0))
+        parts = zip((held_workers, held_ps), totals, strict=True)
+        return np.concatenate([held / np.maximum(1, total) for held, total in parts])
 
     def row(self, job: AstraeaJob, placement: Placement, first: int, last: int) -> Assignment:
         """Row of the solution file."""

@@ -6,6 +6,7 @@ own servers).
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ class Truth(RowTruth):
             "(3d)": np.repeat(self.instance.ps_count[None], horizon, axis=0),
         }
         self._rows: dict[str, list[AstraeaRow]] = {}
-        self._left = {job.name: float(job.total_minibatches) for job in self.instance.jobs}
+        self._left = {job.name: Fraction(job.total_minibatches) for job in self.instance.jobs}
 
     def reveal_slot(self, job: AstraeaJob) -> int:
         """A job that arrives at time r is told in slot r + 1, the first it may use."""
@@ -78,7 +79,7 @@ class Truth(RowTruth):
         return [
             job.name
             for job in self.instance.jobs
-            if job.name in self._rows and self._left[job.name] > 1e-6 * job.total_minibatches
+            if job.name in self._rows and self._left[job.name] > 0
         ]
 
     def solution(self) -> Solution:

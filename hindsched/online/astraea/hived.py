@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hindsched.online.dynamics import Gangs, Placement
+from hindsched.online.dynamics import Gangs, Placement, draws_gangs
 from hindsched.online.rivals.elastic import EventDriven
 
 
@@ -25,7 +25,7 @@ class Hived(EventDriven):
 
     Parameters
     ----------
-    gangs : {"drawn", "half", "ideal"}
+    gangs : {"drawn", "half", "ideal", "best"}
         Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
@@ -33,7 +33,7 @@ class Hived(EventDriven):
 
     def __init__(self, gangs: Gangs = "ideal") -> None:
         self.gangs = gangs
-        self.randomised = gangs == "drawn"  # type: ignore[misc]
+        self.randomised = draws_gangs(gangs)  # type: ignore[misc]
 
     def start(self, environment: Any) -> None:
         """Begin with an empty cluster."""

@@ -17,7 +17,7 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.astraea.instance import AstraeaJob
 from hindsched.instances.astraea.modes import durations
-from hindsched.instances.base import ROUNDING_TOLERANCE
+from hindsched.instances.decimals import NEAR
 from hindsched.instances.modes import Modes
 from hindsched.online.astraea.paper import Astraea, Origin, TenantRound
 from hindsched.online.engines.batching import Offer
@@ -42,7 +42,7 @@ class Window:
     prices : ndarray, shape (slots, 2)
         Prices of a worker and of a PS.
     ratio : float
-        b_w / b_p.
+        b_w / b_p, as `same_ceilings` has it.
     """
 
     count: int
@@ -58,7 +58,7 @@ def min_cost_d(window: Window) -> Placed | None:
     most_here = np.minimum(window.count - 1, window.workers)
     best, fewest = -1, 0
     for s, on_host in enumerate(most_here.tolist()):
-        needed = math.ceil((window.count - on_host) * window.ratio - ROUNDING_TOLERANCE)
+        needed = math.ceil((window.count - on_host) * window.ratio - NEAR)
         there = min(needed, int(window.ps[s]), window.quota)
         if there >= 1 and (best < 0 or there < fewest):
             best, fewest = s, there
@@ -142,7 +142,7 @@ class LiteralRound(TenantRound):
                     self.free_ps[span, :, p].min(axis=0),
                     int(quota[span].min()),
                     prices[span],
-                    float(self.instance.worker_bandwidth[w] / self.instance.ps_bandwidth[p]),
+                    float(self.instance.ps_ratio[w, p]),
                 )
             )
             if placed is not None:

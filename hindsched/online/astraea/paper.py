@@ -99,7 +99,7 @@ class TenantRound:
                 else:
                     quota_w = self.unused_workers[:, tenant, w]
                     quota_p = self.unused_ps[:, tenant, p]
-                ratio = float(self.instance.worker_bandwidth[w] / self.instance.ps_bandwidth[p])
+                ratio = float(self.instance.ps_ratio[w, p])
                 parts = (free_w, free_p, quota_w, quota_p, prices[:, w], prices[:, num_w + p])
                 free = tuple(np.ascontiguousarray(part) for part in parts)
                 found = best_offer(tuple(own.columns), values, free, ratio)

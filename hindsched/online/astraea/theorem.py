@@ -10,6 +10,7 @@ import numpy as np
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes
 from hindsched.instances.base import Instance, LinearUtility, PowerUtility
+from hindsched.instances.modes import ps_for
 
 LARGEST_LOG = 700.0
 """Beyond e^700 a ratio is no number any more; its logarithm is still given."""
@@ -129,8 +130,8 @@ def _extremes(
         table = table.take(table.duration <= latest)
         if not len(table):
             continue
-        ratio = instance.worker_bandwidth[table.worker_type] / instance.ps_bandwidth[table.ps_type]
-        ps = np.maximum(1, np.ceil(table.workers * ratio * (1 - table.one_server)))
+        elsewhere = table.workers * (1 - table.one_server)
+        ps = ps_for(elsewhere, instance.ps_ratio[table.worker_type, table.ps_type])
         ps = np.minimum(ps, instance.ps_count.max(axis=0)[table.ps_type])
         earned = job.utility.value(latest) / (np.maximum(table.workers, ps) * table.duration)
         least = min(least, float(earned.min()))

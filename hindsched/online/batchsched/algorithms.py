@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -52,7 +53,12 @@ from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.protocol import Environment
 from hindsched.online.registry import Factory
 from hindsched.online.rivals.drf import Drf
+from hindsched.online.rivals.fair_rounds import Gavel, Themis
 from hindsched.online.rivals.fifo import Fifo
+from hindsched.online.rivals.optimus import Optimus
+from hindsched.online.rivals.outside import outside
+from hindsched.online.rivals.ranked import LeastAttained, ShortestRemaining
+from hindsched.online.rivals.sia import Sia
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import read_row, write_row
 from hindsched.solvers.pricing.batchsched.oracle import ServerOracle, schedule_of
@@ -366,12 +372,6 @@ class GreedyRtl(BatchschedAdaptive):
         return admitted
 
 
-class ResizingDrf(Drf):
-    """Dominant resource fairness, which resizes and pauses jobs: (2a) forbids that offline."""
-
-    feasible_set = False
-
-
 ALGORITHMS: dict[str, Factory] = {
     "batchsched": BatchschedOnline,
     "batchsched-exact": BatchschedExact,
@@ -379,12 +379,18 @@ ALGORITHMS: dict[str, Factory] = {
     "dual-price": BatchschedDualPrice,
     "reoptimise": Reoptimise,
     "fifo": Fifo,
-    "drf": ResizingDrf,
+    "drf": outside(Drf),
     "antman": AntMan,
     "tiresias": Tiresias,
     "tiresias-l": TiresiasL,
     "wspt": Wspt,
     "greedy-rtl": GreedyRtl,
+    "shortest-remaining": partial(outside(ShortestRemaining), elastic=False),
+    "least-attained": partial(outside(LeastAttained), elastic=False),
+    "optimus": outside(Optimus),
+    "gavel": outside(Gavel),
+    "themis": outside(Themis),
+    "sia": outside(Sia),
 }
 
 

@@ -34,7 +34,7 @@ class AntMan(EventDriven):
         Share of guaranteed jobs among those that are drawn.
     patience : int
         Slots that a guaranteed job waits in the queue.
-    gangs : {"drawn", "half", "ideal"}
+    gangs : {"drawn", "half", "ideal", "best"}
         Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
@@ -100,24 +100,8 @@ class AntMan(EventDriven):
                 held[name] = gang
         for name in self.jobs:
             if not self.is_guaranteed(name):
-                found = self._as_many_as_fit(name)
+                job = self.jobs[name]
+                found = self.cluster.place_most(job, self.cluster.max_workers(job))
                 if found is not None:
                     held[name] = found
         self.held = held
-
-    def _as_many_as_fit(self, name: str) -> Placement | None:
-        """Largest gang that fits, by bisection: fewer workers fit where more do."""
-        job = self.jobs[name]
-        low, high = 0, self.cluster.max_workers(job)
-        best: Placement | None = None
-        while low < high:
-            middle = (low + high + 1) // 2
-            placement = self.cluster.place(job, middle)
-            if placement is None:
-                high = middle - 1
-            else:
-                self.cluster.release(job, placement)
-                best, low = placement, middle
-        if best is not None:
-            self.cluster.book(job, best)
-        return best

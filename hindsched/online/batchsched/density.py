@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.batchsched.modes import modes, worker_room
+from hindsched.instances.modes import ps_for
 
 
 def resource_units(instance: BatchschedInstance) -> NDArray[np.float64]:
@@ -26,8 +27,8 @@ def volumes(instance: BatchschedInstance, job: BatchschedJob) -> NDArray[np.floa
     if instance.has_ps:
         room = worker_room(instance).max(axis=0)[table.worker_type]
         away = table.workers - np.minimum(table.workers - 1, room)
-        ratio = instance.worker_bandwidth[table.worker_type] / instance.ps_bandwidth[table.ps_type]
-        count = np.where(table.one_server == 1, 1, np.maximum(1, np.ceil(away * ratio - 1e-9)))
+        count = ps_for(away, instance.ps_ratio[table.worker_type, table.ps_type])
+        count = np.where(table.one_server == 1, 1, count)
         demand = demand + count * (instance.ps_demand / unit).sum(axis=1)[table.ps_type]
     found: NDArray[np.float64] = table.duration * demand
     return found

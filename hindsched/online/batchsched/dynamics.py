@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ from numpy.typing import NDArray
 from hindsched.errors import Refused
 from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
-from hindsched.instances.modes import units
+from hindsched.instances.decimals import how_many_left, loosened
+from hindsched.instances.modes import ps_for
 from hindsched.online.dynamics import GangCluster, Placement
 from hindsched.online.protocol import Environment, draws
 from hindsched.online.truth import RowTruth, read_or_refuse, whole_window
-from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Assignment
+from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import (
     BatchschedRow,
     read_row,
@@ -39,12 +41,11 @@ class Truth(RowTruth):
 
     def __init__(self, instance: Instance, environment: Environment) -> None:
         super().__init__(instance, environment)
-        capacity = self.instance.server_capacity
-        self._free = np.repeat(capacity[None], self.instance.horizon, axis=0)
-        self._slack = FEASIBILITY_TOLERANCE * np.maximum(1.0, capacity)
+        self._whole = loosened(self.instance.server_capacity, self.instance.server_capacity)
+        self._free = np.repeat(self._whole[None], self.instance.horizon, axis=0)
         self._busy: dict[str, set[int]] = {}
         self._latest: dict[str, BatchschedRow] = {}
-        self._left = {job.name: float(job.total_minibatches) for job in self.instance.jobs}
+        self._left = {job.name: Fraction(job.total_minibatches) for job in self.instance.jobs}
         self._open = set(self._left)
 
     def check_row(self, slot: int, job: BatchschedJob, row: Assignment) -> None:
@@ -64,21 +65,20 @@ class Truth(RowTruth):
         used = row_use(self.instance, read)
         if read.last > len(self._free):
             more = max(read.last - len(self._free), len(self._free))
-            new = np.repeat(self.instance.server_capacity[None], more, axis=0)
+            new = np.repeat(self._whole[None], more, axis=0)
             self._free = np.concatenate([self._free, new])
         left = self._free[read.first - 1 : read.last] - used
-        if (left < -self._slack).any():
+        if (left < 0).any():
             number = "(2h)" if self.instance.has_ps else "(15b)"
-            at, h, r = np.unravel_index(int(np.argmin(left + self._slack)), left.shape)
+            at, h, r = np.unravel_index(int(np.argmin(left)), left.shape)
             place = f"{where}, server {self.instance.servers[h].name}, slot {read.first + int(at)}"
             lacks = f"lacks {-left[at, h, r]:.6g} {self.instance.resources[r]}"
             raise Refused(number, place, lacks)
         self._free[read.first - 1 : read.last] = left
         busy.update(span)
         self._latest[job.name] = read
-        progress = row_progress(self.instance, job, read)
-        self._left[job.name] -= read.slots * progress
-        if self._left[job.name] <= 1e-9 * (job.total_minibatches + 2 * progress):
+        self._left[job.name] -= read.slots * row_progress(self.instance, job, read)
+        if self._left[job.name] <= 0:
             self._open.discard(job.name)
 
     def is_over(self, slot: int) -> bool:
@@ -106,13 +106,15 @@ class BatchschedCluster(GangCluster):
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         self.instance: BatchschedInstance = environment.cluster  # type: ignore[assignment]
-        self._free = self.instance.server_capacity.copy()
+        self._whole = loosened(self.instance.server_capacity, self.instance.server_capacity)
+        self._free = self._whole.copy()
         self._total = np.where(self._free.sum(axis=0) > 0, self._free.sum(axis=0), 1.0)
         self._names = [server.name for server in self.instance.servers]
         self._index = {name: h for h, name in enumerate(self._names)}
         self._ideal: dict[str, tuple[int, int]] = {}
         self._most: dict[str, int] = {}
         self._few_ps: dict[str, bool] = {}
+        self._speeds: dict[tuple[str, int], float] = {}
 
     def ideal_types(self, job: BatchschedJob) -> tuple[int, int]:
         """Worker and PS type with the least time per mini-batch among those that fit at all."""
@@ -137,15 +139,13 @@ class BatchschedCluster(GangCluster):
         raise Refused("(2h)", f"job {job.name}", "no pair of types fits the empty cluster")
 
     def _most_on_empty(self, job: BatchschedJob, m: int, p: int, few_ps: bool) -> int:
-        capacity = self.instance.server_capacity
         for count in range(min(job.chunks, self.instance.most_workers), 0, -1):
-            if self._find(capacity, count, m, p, few_ps) is not None:
+            if self._find(self._whole, count, m, p, few_ps) is not None:
                 return count
         return 0
 
     def _num_ps(self, count: int, m: int, p: int) -> int:
-        ratio = self.instance.worker_bandwidth[m] / self.instance.ps_bandwidth[p]
-        return max(1, int(np.ceil(count * ratio - 1e-9)))
+        return int(ps_for(count, self.instance.ps_ratio[m, p]))
 
     def _find(
         self, free: NDArray[np.float64], count: int, m: int, p: int, few_ps: bool
@@ -155,9 +155,8 @@ class BatchschedCluster(GangCluster):
         worker = instance.worker_demand[m]
         num_ps = self._num_ps(count, m, p) if instance.has_ps else 0
         server = instance.ps_demand[p] if instance.has_ps else np.zeros_like(worker)
-        slack = 1e-9 * (1 + free)
         beside = min(1, num_ps) if few_ps else num_ps
-        alone = np.flatnonzero((count * worker + beside * server <= free + slack).all(axis=1))
+        alone = np.flatnonzero((count * worker + beside * server <= free).all(axis=1))
         if alone.size:
             size = (free[alone] / self._total).sum(axis=1)
             h = int(alone[np.argmin(size)])
@@ -165,7 +164,7 @@ class BatchschedCluster(GangCluster):
         if not num_ps:
             found = self._spread(free, count, worker)
             return None if found is None else (found, {})
-        room = units(free, server[None])[:, 0]
+        room = how_many_left(free, server, num_ps)
         for host in np.argsort(-room, kind="stable"):
             if room[host] < num_ps:
                 break
@@ -180,7 +179,7 @@ class BatchschedCluster(GangCluster):
         self, free: NDArray[np.float64], count: int, worker: NDArray[np.float64]
     ) -> dict[int, int] | None:
         """Put workers on the servers with most room for them."""
-        room = np.maximum(0, units(free, worker[None])[:, 0])
+        room = how_many_left(free, worker, count)
         if room.sum() < count:
             return None
         workers: dict[int, int] = {}
@@ -195,14 +194,20 @@ class BatchschedCluster(GangCluster):
 
     def place(self, job: BatchschedJob, workers: int) -> Placement | None:
         """Book `workers` workers and their PSs."""
+        placement = self._place_on(self._free, job, workers)
+        if placement is not None:
+            self.book(job, placement)
+        return placement
+
+    def _place_on(
+        self, free: NDArray[np.float64], job: BatchschedJob, workers: int
+    ) -> Placement | None:
         m, p = self.ideal_types(job)
-        found = self._find(self._free, workers, m, p, self._few_ps[job.name])
+        found = self._find(free, workers, m, p, self._few_ps[job.name])
         if found is None:
             return None
         by_name = [{self._names[h]: n for h, n in part.items()} for part in found]
-        placement = Placement(by_name[0], by_name[1], {"worker_type": m, "ps_type": p})
-        self.book(job, placement)
-        return placement
+        return Placement(by_name[0], by_name[1], {"worker_type": m, "ps_type": p})
 
     def change(self, placement: Placement, sign: int) -> None:
         """Add `sign` times a placement's resources to what is free."""
@@ -217,17 +222,25 @@ class BatchschedCluster(GangCluster):
     def fits(self, job: BatchschedJob, placement: Placement) -> bool:
         """Whether a placement fits what is free now."""
         self.change(placement, -1)
-        ok = bool((self._free >= -1e-6 * self._total).all())
+        ok = bool((self._free >= 0).all())
         self.change(placement, 1)
         return ok
 
-    def work(self, job: BatchschedJob) -> float:
+    def work(self, job: BatchschedJob) -> Fraction:
         """Mini-batches to train."""
-        return float(job.total_minibatches)
+        return Fraction(job.total_minibatches)
 
-    def progress(self, job: BatchschedJob, placement: Placement) -> float:
+    def progress(self, job: BatchschedJob, placement: Placement) -> Fraction:
         """Mini-batches that the placement's workers train in one slot."""
         return row_progress(self.instance, job, self._read(placement, 1, 1))
+
+    def speed(self, job: BatchschedJob, workers: int) -> float:
+        """Mini-batches a slot where the empty cluster would place the workers; 0 if it cannot."""
+        key = (job.name, workers)
+        if key not in self._speeds:
+            alone = self._place_on(self._whole, job, workers)
+            self._speeds[key] = 0.0 if alone is None else float(self.progress(job, alone))
+        return self._speeds[key]
 
     def max_workers(self, job: BatchschedJob) -> int:
         """Most workers of the ideal type on the empty cluster."""
@@ -242,13 +255,14 @@ class BatchschedCluster(GangCluster):
         most = min(MOST_FIXED_WORKERS, most)
         return 1 + int(draws(self.environment.seed, job.name, "workers").random() * most)
 
-    def dominant_share(self, job: BatchschedJob, workers: int) -> float:
-        """Largest share of any resource's total that the workers and their PSs hold."""
+    def shares(self, job: BatchschedJob, workers: int) -> NDArray[np.float64]:
+        """Share of each resource's total that the workers and their PSs hold."""
         m, p = self.ideal_types(job)
         needed = workers * self.instance.worker_demand[m]
         if self.instance.has_ps:
             needed = needed + self._num_ps(workers, m, p) * self.instance.ps_demand[p]
-        return float((needed / self._total).max())
+        found: NDArray[np.float64] = needed / self._total
+        return found
 
     def row(self, job: BatchschedJob, placement: Placement, first: int, last: int) -> Assignment:
         """Row of the solution file."""

@@ -26,8 +26,8 @@ class BatchschedDualPrice(DualPrice):
 
     Parameters
     ----------
-    time_limit : float
-        Seconds for each relaxation; see `DualPrice`.
+    iterations : int
+        Simplex iterations a relaxation; see `DualPrice`.
     """
 
     def start(self, environment: Environment) -> None:

@@ -13,10 +13,10 @@ from typing import Any
 from hindsched.errors import InputError
 from hindsched.online.dynamics import Gangs
 from hindsched.online.protocol import Decision, Environment
-from hindsched.online.rivals.elastic import EventDriven
+from hindsched.online.rivals.ranked import Ranked
 
 
-class Tiresias(EventDriven):
+class Tiresias(Ranked):
     """Shortest remaining service first: at every event the jobs are ranked, gangs placed in turn.
 
     The key is remaining slots x GPUs (the dominant share stands for the GPUs of any cluster):
@@ -29,15 +29,14 @@ class Tiresias(EventDriven):
     restore_slots : int
         Slots that a job which has run before holds its gang in vain when it resumes or moves; 0
         for free preemption.
-    gangs : {"drawn", "half", "ideal"}
+    gangs : {"drawn", "half", "ideal", "best"}
         Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
     feasible_set = False
 
     def __init__(self, restore_slots: int = 0, gangs: Gangs = "ideal") -> None:
-        self.gangs = gangs
-        self.randomised = gangs == "drawn"  # type: ignore[misc]
+        super().__init__(elastic=False, gangs=gangs)
         if restore_slots < 0:
             raise InputError("set.restore_slots", restore_slots, "must be at least 0")
         self.restore_slots = restore_slots
@@ -45,7 +44,6 @@ class Tiresias(EventDriven):
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
         super().start(environment)
-        self._full: dict[str, float] = {}
         self._restoring: dict[str, int] = {}
 
     def runs(self, name: str) -> bool:
@@ -58,43 +56,13 @@ class Tiresias(EventDriven):
         """Smaller is first."""
         job = self.jobs[name]
         workers = self.cluster.fixed_workers(job)
-        left = self.remaining[name] / self._speed(name)
+        left = self.remaining[name] / self.cluster.speed(job, workers)
         return (left * self.cluster.dominant_share(job, workers),)
 
-    def _speed(self, name: str) -> float:
-        """Work a slot on the empty cluster with the fixed number of workers."""
-        if name not in self._full:
-            job = self.jobs[name]
-            held, self.held = self.held, {}
-            for other, placement in held.items():
-                self.cluster.release(self.jobs[other], placement)
-            gang = self.cluster.place(job, self.cluster.fixed_workers(job))
-            assert gang is not None  # at most as many as the empty cluster holds
-            self._full[name] = self.cluster.progress(job, gang)
-            self.cluster.release(job, gang)
-            for other, before in held.items():
-                self.cluster.book(self.jobs[other], before)
-            self.held = held
-        return self._full[name]
-
-    def reallocate(self) -> None:
-        """Rank all jobs and place their gangs in turn."""
-        ranked = sorted(self.jobs, key=lambda name: self.key(name))
-        before = self.held
-        self.release_all()
-        held = {}
-        for name in ranked:
-            job = self.jobs[name]
-            if name in before and self.cluster.fits(job, before[name]):
-                self.cluster.book(job, before[name])
-                held[name] = before[name]
-                continue
-            placement = self.cluster.place(job, self.cluster.fixed_workers(job))
-            if placement is not None:
-                held[name] = placement
-                has_run = self.remaining[name] < self.cluster.work(job)
-                self._restoring[name] = self.restore_slots if has_run else 0
-        self.held = held
+    def placed_anew(self, name: str) -> None:
+        """A job that has run before is restored."""
+        has_run = self.remaining[name] < self.cluster.work(self.jobs[name])
+        self._restoring[name] = self.restore_slots if has_run else 0
 
 
 class TiresiasL(Tiresias):
@@ -110,7 +78,7 @@ class TiresiasL(Tiresias):
         many times as long as it has run; 0 for never.
     restore_slots : int
         As in `Tiresias`.
-    gangs : {"drawn", "half", "ideal"}
+    gangs : {"drawn", "half", "ideal", "best"}
         Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 

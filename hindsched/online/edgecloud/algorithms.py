@@ -19,6 +19,11 @@ from hindsched.online.edgecloud.srtf import Srtf
 from hindsched.online.edgecloud.tiresias_l import LeastAttainedService
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.registry import Factory
+from hindsched.online.rivals.fair_rounds import Gavel, Themis
+from hindsched.online.rivals.optimus import Optimus
+from hindsched.online.rivals.outside import outside
+from hindsched.online.rivals.ranked import LeastAttained, ShortestRemaining
+from hindsched.online.rivals.sia import Sia
 
 EPSILON = 1.0
 """Speed augmentation at which `theorem` states its value; the constants fall as it grows."""
@@ -34,6 +39,12 @@ ALGORITHMS: dict[str, Factory] = {
     "tiresias-l": LeastAttainedService,
     "batchsche": BatchSche,
     "all-cloud": AllCloud,
+    "shortest-remaining": outside(ShortestRemaining),
+    "least-attained": outside(LeastAttained),
+    "optimus": outside(Optimus),
+    "gavel": outside(Gavel),
+    "themis": outside(Themis),
+    "sia": outside(Sia),
 }
 
 

@@ -21,13 +21,14 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from hindsched.errors import InputError, Refused
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
+from hindsched.online.edgecloud.cluster import EdgecloudCluster, build_cluster
 from hindsched.online.protocol import Decision, Environment
 from hindsched.online.truth import RowTruth
 from hindsched.solutions.base import Assignment
@@ -58,8 +59,6 @@ class Truth(RowTruth):
     def __init__(self, instance: EdgecloudInstance, environment: Environment) -> None:
         super().__init__(instance, environment)
         self._index = {job.name: j for j, job in enumerate(instance.jobs)}
-        self._by_arrival = sorted(instance.jobs, key=self.reveal_slot)
-        self._known: dict[str, Any] = {}
         # Baselines outside the feasible set are judged by `literal`, where work may move.
         outside = not environment.in_feasible_set
         self._formulation = "literal" if outside else environment.formulation
@@ -85,15 +84,6 @@ class Truth(RowTruth):
         )
         self._finished: Runs | None = None
         self._end: int | None = 0
-
-    def known_jobs(self, slot: int) -> Mapping[str, Any]:
-        """Jobs revealed up to and in `slot`, by name; one mapping that grows."""
-        while len(self._known) < len(self._by_arrival):
-            job = self._by_arrival[len(self._known)]
-            if self.reveal_slot(job) > slot:
-                break
-            self._known[job.name] = job
-        return self._known
 
     def check_form(self, name: str, rows: Sequence[Assignment]) -> None:
         """Dispatches and open runs are no rows of a file: `check_row` tells what a row is."""
@@ -369,3 +359,6 @@ def promised_rows(rows: Sequence[Assignment], slot: int) -> tuple[list[Assignmen
     """
     now = [{**row, "from": slot, "to": slot} for row in rows if row["from"] <= slot <= row["to"]]
     return now, False
+
+
+__all__ = ["EdgecloudCluster", "Truth", "build_cluster", "promised_rows"]

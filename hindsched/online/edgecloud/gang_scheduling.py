@@ -8,15 +8,12 @@ the first free ones whose server has its data, so that its work may move, which 
 migration forbids. Moving costs no second upload: this favours these baselines. A gang also needs a
 parameter server (PS) and waits where none is left.
 
-Where storage is limited a job reserves it on arrival (7c): a chunk a worker, on servers of short
-upload first, until its gang is complete, and then runs on no more workers of a limited server than
-it has reserved; servers without a limit stay open to it. A gang is smaller where there is room for
-fewer, and a job without any room goes to the cloud.
+Where storage is limited a job reserves it on arrival, see `hindsched.online.edgecloud.storage`; a
+job without any room goes to the cloud.
 """
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
@@ -75,7 +72,7 @@ class GangScheduler(OnlineAlgorithm):
     cloud : bool
         Send a job that finds no free gang when its data arrives to the cloud as a whole. Without,
         only jobs whose type has no edge worker go there.
-    gangs : {"drawn", "half", "ideal"}
+    gangs : {"drawn", "half", "ideal", "best"}
         Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
@@ -129,7 +126,7 @@ class GangScheduler(OnlineAlgorithm):
         gang = Gang(job, size, 0)
         if self._storage.limited and job.chunk_gb:
             self._storage.forget_before(slot)
-            self._reserve(slot, gang)
+            gang.size, gang.reserved = self._storage.reserve(job, slot, size)
         if not gang.size:
             if qualified and not self.cluster.has_cloud(job):
                 detail = "no server has room, and the cloud has no worker for it"
@@ -141,21 +138,6 @@ class GangScheduler(OnlineAlgorithm):
         for w in qualified:
             server = self.cluster.servers[self.cluster.worker_list[w][0]]
             self._events.add(slot + job.upload_slots[server.name])
-
-    def _reserve(self, slot: int, gang: Gang) -> None:
-        """Storage for the gang, and how many of its workers that leaves."""
-        job, cluster = gang.job, self.cluster
-        room = self._storage.room(job, slot)
-        workers = {s: len(members) for s, members in cluster.places(job)}
-        open_ = sum(n for s, n in workers.items() if math.isinf(room[s]))
-        left = gang.size
-        names = [server.name for server in cluster.servers]
-        for s in sorted(workers, key=lambda s: (job.upload_slots[names[s]], s)):
-            if math.isfinite(room[s]):
-                gang.reserved[s] = max(0, min(workers[s], left, int(room[s])))
-                left -= gang.reserved[s]
-                self._storage.store(job, s, gang.reserved[s])
-        gang.size = min(gang.size, open_ + gang.size - left)
 
     def _account(self, slot: int, rows: dict[str, list[Assignment]]) -> None:
         """Take off what has been done since the last event; end what is done."""

@@ -86,7 +86,7 @@ class EdgecloudDualPrice(DualPrice):
         if all("worker" not in row for row in rows) and max(taken) < in_cloud:
             counts = {}
         found = [row for row in rows if "ps" not in row]
-        base = oracle.ps_row("cloud_parameter_servers", kind) - 1
+        base = oracle.priced.ps_row("cloud_parameter_servers", kind) - 1
         for t in slots:
             free = (s for s, n in counts.items() if self._ps_use.get((s, kind, t), 0) < n)
             place = next(free, cloud)

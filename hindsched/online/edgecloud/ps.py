@@ -62,15 +62,17 @@ class ParameterServers(Generic[Key]):
     def take_again(self, key: Key, former: tuple[str, int]) -> bool:
         """Give a job back the PS that it had in the slot before, if that is free."""
         kind, place = former
-        if place == self.cloud:
-            free = self.cloud_is_free(kind)
-        else:
-            free = place in self._free[kind]
-            if free:
-                self._free[kind].remove(place)
-        if free:
-            self.held[key] = former
-        return free
+        if not self.is_free(former):
+            return False
+        if place != self.cloud:
+            self._free[kind].remove(place)
+        self.held[key] = former
+        return True
+
+    def is_free(self, former: tuple[str, int]) -> bool:
+        """Whether a PS that was held before is free."""
+        kind, place = former
+        return self.cloud_is_free(kind) if place == self.cloud else place in self._free[kind]
 
     def take(self, key: Key, job: EdgecloudJob, slot: int, together: bool = False) -> int | None:
         """Give a job a free PS at the edge, else one in the cloud; None if none is free.

@@ -3,6 +3,11 @@
 By (7c) a chunk takes its server's storage from the arrival of its job to the job's completion, also
 if it is dispatched later than it arrived. A server therefore has room for a chunk if it had room in
 every slot since the arrival; from now on it can only become emptier.
+
+Schedulers whose jobs move reserve storage on arrival: a chunk a worker, on servers of short upload
+first, until the job has all the workers that it can use. It then runs on no more workers of a
+limited server than it has reserved; servers without a limit stay open to it. A job is narrower
+where there is room for fewer workers.
 """
 
 from __future__ import annotations
@@ -54,6 +59,20 @@ class StorageLedger:
         if job.chunk_gb and math.isfinite(self._limits[server]):
             _, before = self._held[server].get(job.name, (job.arrival, 0.0))
             self._held[server][job.name] = (job.arrival, before + chunks * job.chunk_gb)
+
+    def reserve(self, job: EdgecloudJob, slot: int, workers: int) -> tuple[int, dict[int, int]]:
+        """Reserve room for a job's workers: how many that leaves, and those by limited server."""
+        room = self.room(job, slot)
+        qualified = {s: len(members) for s, members in self.cluster.places(job)}
+        open_ = sum(n for s, n in qualified.items() if math.isinf(room[s]))
+        names = [server.name for server in self.cluster.servers]
+        left, reserved = workers, {}
+        for s in sorted(qualified, key=lambda s: (job.upload_slots[names[s]], s)):
+            if math.isfinite(room[s]):
+                reserved[s] = max(0, min(qualified[s], left, int(room[s])))
+                left -= reserved[s]
+                self.store(job, s, reserved[s])
+        return min(workers, open_ + workers - left), reserved
 
     def end(self, name: str, slot: int) -> None:
         """A job completes in `slot`."""

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hindsched.arrays import Floats
+from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
 from hindsched.solutions.base import Assignment
@@ -25,13 +26,17 @@ class DualPrice(OnlineAlgorithm):
 
     Parameters
     ----------
-    time_limit : float
-        Seconds for each relaxation; one that ends without duals is counted in the report as
-        ``relaxations_without_duals`` and the last posted prices stay.
+    iterations : int
+        Simplex iterations a relaxation: the result does not depend on the machine. One that ends
+        without duals is counted in the report as ``relaxations_without_duals`` and the last posted
+        prices stay.
     """
 
-    def __init__(self, time_limit: float = 60.0) -> None:
-        self.options = SolveOptions(time_limit=time_limit)
+    def __init__(self, iterations: int = 100_000) -> None:
+        if iterations < 1:
+            raise InputError("set.iterations", iterations, "must be at least 1")
+        self.iterations = iterations
+        self.options = SolveOptions(solver_options={"simplex_iteration_limit": iterations})
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster and prices 0."""
@@ -98,6 +103,7 @@ class DualPrice(OnlineAlgorithm):
         return {
             "relaxations": self._relaxations,
             "relaxations_without_duals": self._without_duals,
+            "iterations_a_relaxation": self.iterations,
         }
 
     def prices(self) -> dict[str, Floats]:

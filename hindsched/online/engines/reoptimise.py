@@ -15,7 +15,7 @@ from hindsched.instances.base import Instance, family_module
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import BlockOracle, build_oracle
+from hindsched.solvers.pricing.base import BlockOracle, build_oracle, row_layouts
 from hindsched.solvers.rolling import RollingProgram
 from hindsched.solvers.status import Status
 
@@ -25,16 +25,19 @@ class Reoptimise(OnlineAlgorithm):
 
     Parameters
     ----------
-    time_limit : float
-        Seconds for each solve. A limit reached keeps the best plan found and is counted in the
-        report; a solve that ends without a plan is counted apart, and what it started from is the
-        plan.
+    nodes : int
+        Nodes of branch and bound a solve: the result does not depend on the machine. A limit
+        reached keeps the best plan found and is counted in the report; a solve that ends without a
+        plan is counted apart, and what it started from is the plan.
     gap : float
         Relative gap at which a solve stops.
     """
 
-    def __init__(self, time_limit: float = 10.0, gap: float = 1e-4) -> None:
-        self.options = SolveOptions(time_limit=time_limit, gap=gap)
+    def __init__(self, nodes: int = 200, gap: float = 1e-4) -> None:
+        if nodes < 1:
+            raise InputError("set.nodes", nodes, "must be at least 1")
+        self.nodes, self.gap = nodes, gap
+        self.options = SolveOptions(gap=gap, solver_options={"mip_max_nodes": nodes})
 
     def start(self, environment: Environment) -> None:
         """Begin with no jobs and no plan."""
@@ -43,6 +46,7 @@ class Reoptimise(OnlineAlgorithm):
         self._rolling = RollingProgram(
             environment.cluster, environment.formulation, options=self.options
         )
+        self._now = 0
         self._locked: set[str] = set()
         self._plan: dict[str, list[Assignment]] = {}
         self._considered: set[str] = set()
@@ -50,6 +54,7 @@ class Reoptimise(OnlineAlgorithm):
 
     def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
         """Plan again if jobs arrived; give out what the plan promises from this slot on."""
+        self._now = slot
         if arrivals:
             self._rolling.add(arrivals)
             self._plan_again(slot)
@@ -65,6 +70,11 @@ class Reoptimise(OnlineAlgorithm):
         self._rolling.commit(new, whole=self._locked & set(new))
         return Decision(new, tuple(new))
 
+    def wake_up(self) -> int | None:
+        """The slot in which the plan's next row begins."""
+        rows = (row for name in self._plan.keys() - self._locked for row in self._plan[name])
+        return min((row["from"] for row in rows if row.get("from", 0) > self._now), default=None)
+
     def _plan_again(self, slot: int) -> None:
         """Solve over the known jobs; the start keeps the present plan and adds the new jobs."""
         rolling = self._rolling
@@ -75,7 +85,7 @@ class Reoptimise(OnlineAlgorithm):
             name = self._environment.cluster.name
             raise SolveFailed(f"reoptimise in slot {slot} of {name}: {rule}")
         self._counts["solves"] += 1
-        self._counts["limits_reached"] += step.result.stopped_by == "time_limit"
+        self._counts["limits_reached"] += step.result.stopped_by == "iteration_limit"
         solution = step.plan
         if solution is None:
             self._counts["solves_without_plan"] += 1
@@ -90,6 +100,8 @@ class Reoptimise(OnlineAlgorithm):
         served finds no room.
         """
         formulation = self._environment.formulation
+        if "servers" not in row_layouts(known.family):
+            return None
         oracle = build_oracle(known, formulation, rows="servers")
         if type(oracle).assignments is BlockOracle.assignments:
             return None
@@ -120,5 +132,5 @@ class Reoptimise(OnlineAlgorithm):
         return build_solution(known, plan, formulation)
 
     def report(self) -> dict[str, Any]:
-        """Count solves, limits reached and solves that gave no plan."""
-        return dict(self._counts)
+        """Count solves, limits reached and solves that gave no plan, and state the limit."""
+        return {**self._counts, "nodes_a_solve": self.nodes}

@@ -7,7 +7,7 @@ workers, and a slot that was placed is never placed again.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from hindsched.errors import InputError, Refused
 from hindsched.instances.mlbroker.instance import Floats, MlbrokerInstance, MlbrokerJob
 from hindsched.instances.mlbroker.slot import Ints, SlotData
-from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
+from hindsched.online.protocol import Decision, Environment, NameCard, OnlineAlgorithm
 from hindsched.online.truth import RowTruth
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.mlbroker.solution import parse_rows, undelivered
@@ -30,6 +30,20 @@ class Truth(RowTruth):
         super().__init__(instance, environment)
         self._index = {job.name: index for index, job in enumerate(instance.jobs)}
         self._placed = np.zeros((len(instance.jobs), instance.horizon), dtype=bool)
+
+    def shown(self, job: MlbrokerJob, card: NameCard) -> MlbrokerJob:
+        """A job's data of later slots is a forecast: only algorithms whose card says so get it."""
+        if card.clairvoyant or card.forecasts is not None:
+            return super().shown(job, card)  # type: ignore[no-any-return]
+        return job.model_copy(update={"data_gb": job.data_gb[:1]}, deep=True)
+
+    def news(self, slot: int) -> dict[str, dict[str, list[float]]]:
+        """Data of every live job in `slot`."""
+        return {
+            job.name: {"data_gb": list(job.data_gb[slot - job.arrival])}
+            for job in self.instance.jobs
+            if job.arrival <= slot <= job.departure
+        }
 
     def apply(self, slot: int, decision: Decision) -> None:
         """Add the decision's rows; every live job must have a placement in `slot` then."""
@@ -70,8 +84,8 @@ def promised_rows(rows: list[Assignment], slot: int) -> tuple[list[Assignment], 
 class Broker(OnlineAlgorithm):
     """Frame of the algorithms that place all live jobs slot by slot.
 
-    Subclasses give `place`. Of a job's data only the present slot's is handed to them; a job's
-    departure shows only when it is gone.
+    Subclasses give `place`. Of a job's data only the present slot's is handed to them; its record
+    holds no later one unless the algorithm's card says that it has forecasts.
     """
 
     def start(self, environment: Environment) -> None:
@@ -87,13 +101,17 @@ class Broker(OnlineAlgorithm):
     def begin(self) -> None:
         """Forget what an earlier run left, for subclasses with further state."""
 
+    def told(self, slot: int, news: Mapping[str, Any]) -> None:
+        """Keep the live jobs' data of this slot."""
+        self.data_now = {name: facts["data_gb"] for name, facts in news.items()}
+
     def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
         """Place all live jobs for this slot."""
         self.live = [job for job in (*self.live, *arrivals) if job.departure >= slot]
         if not self.live:
             self.present = {}
             return Decision()
-        data = [job.data_gb[slot - job.arrival] for job in self.live]
+        data = [self.data_now[job.name] for job in self.live]
         view = SlotData.of(self.cluster, self.live, data)
         workers, ps = self.place(slot, view, self.launch(view))
         rows: dict[str, Sequence[Assignment]] = {}

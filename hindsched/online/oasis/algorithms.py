@@ -30,9 +30,13 @@ from hindsched.online.oasis.rrh import Rrh
 from hindsched.online.protocol import Environment
 from hindsched.online.registry import Factory
 from hindsched.online.rivals.drf import Drf
+from hindsched.online.rivals.fair_rounds import Gavel, Themis
 from hindsched.online.rivals.fifo import Fifo
+from hindsched.online.rivals.optimus import Optimus
+from hindsched.online.rivals.ranked import LeastAttained, ShortestRemaining
+from hindsched.online.rivals.sia import Sia
 from hindsched.solvers.pricing.base import BlockOracle, Response
-from hindsched.solvers.pricing.oasis.oracle import OasisOracle
+from hindsched.solvers.pricing.oasis.resources import OasisOracle
 from hindsched.solvers.pricing.rows import Rows
 
 SMALL_DEMAND = 0.05
@@ -170,6 +174,12 @@ ALGORITHMS: dict[str, Factory] = {
     "drf": Drf,
     "rrh": Rrh,
     "dorm": Dorm,
+    "shortest-remaining": ShortestRemaining,
+    "least-attained": LeastAttained,
+    "optimus": Optimus,
+    "gavel": Gavel,
+    "themis": Themis,
+    "sia": Sia,
 }
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from hindsched.errors import InputError
-from hindsched.instances.oasis.instance import how_many_fit
+from hindsched.instances.decimals import how_many_fit
 from hindsched.online.dynamics import Placement
 from hindsched.online.oasis.dynamics import OasisCluster
 from hindsched.online.protocol import Environment
@@ -155,11 +155,11 @@ class Dorm(EventDriven):
         for name, job in jobs.items():
             workers = pyo.quicksum(y[name, h] for h in model.H if (name, h) in y)
             ps = pyo.quicksum(z[name, k] for k in model.K if (name, k) in z)
-            b, big_b = instance.bandwidth_of(job)
+            ps_per_worker = instance.ps_per_worker(job)
             fair = fair_workers.get(name, 0)
             add((1 if fair else 0, workers, most[name]))
-            if b > 0:
-                add(b * workers <= big_b * ps)
+            if ps_per_worker > 0:
+                add(ps_per_worker * workers <= ps)
                 add(ps <= workers)
             add(model.drift[name] >= workers - fair)
             add(model.drift[name] >= fair - workers)

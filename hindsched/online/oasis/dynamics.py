@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,12 @@ from numpy.typing import NDArray
 
 from hindsched.errors import Refused
 from hindsched.instances.base import Instance
+from hindsched.instances.decimals import loosened
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.online.dynamics import Cluster, Placement
 from hindsched.online.protocol import Environment, draws
 from hindsched.online.truth import RowTruth
-from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Assignment, Solution, build_solution
+from hindsched.solutions.base import Assignment, Solution, build_solution
 
 MOST_FIXED_WORKERS = 30
 """Fixed gang sizes are drawn from 1..min(30, most workers)."""
@@ -32,12 +34,11 @@ class Truth(RowTruth):
             "ps": {s.name: i for i, s in enumerate(self.instance.ps_servers)},
         }
         self._free = {
-            "workers": np.repeat(self.instance.worker_capacity[None], horizon, axis=0),
-            "ps": np.repeat(self.instance.ps_capacity[None], horizon, axis=0),
-        }
-        self._slack = {
-            role: FEASIBILITY_TOLERANCE * np.maximum(1.0, free[0])
-            for role, free in self._free.items()
+            role: np.repeat(loosened(capacity, capacity)[None], horizon, axis=0)
+            for role, capacity in (
+                ("workers", self.instance.worker_capacity),
+                ("ps", self.instance.ps_capacity),
+            )
         }
         self._held: dict[str, NDArray[np.int64]] = {}
 
@@ -56,16 +57,15 @@ class Truth(RowTruth):
                     raise Refused("(12)" if role == "workers" else "(13)", where, f"{count!r}")
                 index = self._index[role][server]
                 left = self._free[role][span, index] - count * demand
-                if (left < -self._slack[role][index]).any():
+                if (left < 0).any():
                     raise Refused(number, f"{where}, server {server}", f"lacks {-left.min():.6g}")
                 bookings.append((role, index, left))
         counts = [sum(row.get(role, {}).values()) for role in ("workers", "ps")]
         workers, ps = (held[:, span] + np.array(counts)[:, None]).tolist()
-        b, big_b = self.instance.bandwidth_of(job)
         if max(workers) > job.chunks:
             raise Refused("(3)", where, f"{max(workers)} workers for {job.chunks} chunks")
-        for n, s in zip(workers, ps, strict=True):
-            if n * b > s * big_b + FEASIBILITY_TOLERANCE * max(1.0, b):
+        for n, s in sorted(set(zip(workers, ps, strict=True))):
+            if s < self.instance.ps_needed(job, n):
                 raise Refused("(6)", where, f"{s} parameter servers for {n} workers")
             if s > n:
                 raise Refused("(7)", where, f"{s} parameter servers for {n} workers")
@@ -112,12 +112,8 @@ class OasisCluster(Cluster):
             role: {name: i for i, name in enumerate(names)} for role, names in self._names.items()
         }
         capacities = {"workers": self.instance.worker_capacity, "ps": self.instance.ps_capacity}
-        self._free = {role: capacity.copy() for role, capacity in capacities.items()}
+        self._free = {role: loosened(free, free) for role, free in capacities.items()}
         self._total = {role: capacity.sum(axis=0) for role, capacity in capacities.items()}
-        self._slack = {
-            role: FEASIBILITY_TOLERANCE * np.maximum(1.0, capacity)
-            for role, capacity in capacities.items()
-        }
         self._next = {"workers": 0, "ps": 0}
         self._demands: dict[str, dict[str, NDArray[np.float64]]] = {}
         self._most: dict[str, int] = {}
@@ -145,11 +141,11 @@ class OasisCluster(Cluster):
     def _book_units(self, job: OasisJob, role: str, count: int) -> dict[str, int] | None:
         """Round-robin from the server after the last one used; None (nothing booked) if no room."""
         demand = self._demand(job)[role]
-        free, slack = self._free[role], self._slack[role]
+        free = self._free[role]
         booked: dict[str, int] = {}
         start = self._next[role]
         for _ in range(count):
-            fits = np.flatnonzero((free + slack >= demand).all(axis=1))
+            fits = np.flatnonzero((free >= demand).all(axis=1))
             if fits.size == 0:
                 self._give_back(job, role, booked)
                 self._next[role] = start
@@ -178,13 +174,25 @@ class OasisCluster(Cluster):
         self._give_back(job, "workers", placement.workers)
         self._give_back(job, "ps", placement.ps)
 
-    def work(self, job: OasisJob) -> float:
-        """Worker-slots that the job needs."""
-        return float(self.instance.work_of(job))
+    def fits(self, job: OasisJob, placement: Placement) -> bool:
+        """Whether a placement fits what is free now."""
+        return all(
+            (self._free[role][self._index[role][name]] >= count * self._demand(job)[role]).all()
+            for role, counts in (("workers", placement.workers), ("ps", placement.ps))
+            for name, count in counts.items()
+        )
 
-    def progress(self, job: OasisJob, placement: Placement) -> float:
+    def work(self, job: OasisJob) -> Fraction:
+        """Worker-slots that the job needs."""
+        return Fraction(self.instance.work_of(job))
+
+    def progress(self, job: OasisJob, placement: Placement) -> Fraction:
         """Each worker does one worker-slot a slot."""
-        return float(placement.num_workers)
+        return Fraction(placement.num_workers)
+
+    def speed(self, job: OasisJob, workers: int) -> float:
+        """Each worker does one worker-slot a slot."""
+        return float(workers)
 
     def max_workers(self, job: OasisJob) -> int:
         """Most workers that the empty cluster can run for the job at once."""
@@ -197,15 +205,14 @@ class OasisCluster(Cluster):
         most = min(MOST_FIXED_WORKERS, self.max_workers(job))
         return 1 + int(draws(self.environment.seed, job.name, "workers").random() * most)
 
-    def dominant_share(self, job: OasisJob, workers: int) -> float:
-        """Largest share of a resource's total over the worker servers, or over the PS servers."""
+    def shares(self, job: OasisJob, workers: int) -> NDArray[np.float64]:
+        """Share of each resource's total over the worker servers, then over the PS servers."""
         counts = {"workers": workers, "ps": self.instance.ps_needed(job, workers)}
-        share = 0.0
+        parts = []
         for role, count in counts.items():
-            total = self._total[role]
-            needed = self._demand(job)[role] * count
-            share = max(share, float((needed[total > 0] / total[total > 0]).max(initial=0.0)))
-        return share
+            total, needed = self._total[role], self._demand(job)[role] * count
+            parts.append(np.divide(needed, total, where=total > 0, out=np.zeros(len(total))))
+        return np.concatenate(parts)
 
     def row(self, job: OasisJob, placement: Placement, first: int, last: int) -> Assignment:
         """Row of the solution file."""

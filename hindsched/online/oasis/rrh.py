@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 from hindsched.errors import InputError
-from hindsched.online.dynamics import Gangs, Placement
+from hindsched.online.dynamics import Gangs, Placement, draws_gangs
 from hindsched.online.protocol import Environment
-from hindsched.online.rivals.elastic import WORK_TOLERANCE, EventDriven
+from hindsched.online.rivals.elastic import EventDriven
 
 
 class Rrh(EventDriven):
@@ -25,13 +26,13 @@ class Rrh(EventDriven):
     ----------
     threshold : float
         Admission threshold, in units of utility.
-    gangs : {"drawn", "half", "ideal"}
+    gangs : {"drawn", "half", "ideal", "best"}
         Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
     def __init__(self, threshold: float = 0.0, gangs: Gangs = "ideal") -> None:
         self.gangs = gangs
-        self.randomised = gangs == "drawn"  # type: ignore[misc]
+        self.randomised = draws_gangs(gangs)  # type: ignore[misc]
         if math.isnan(threshold):
             raise InputError("set.threshold", threshold, "must be a number")
         self.threshold = threshold
@@ -66,10 +67,10 @@ class Rrh(EventDriven):
                 held[name] = placement
         self.held = held
 
-    def _slots_left(self, job: Any, work: float) -> int:
-        return max(1, math.ceil(work / self.cluster.fixed_workers(job) - WORK_TOLERANCE))
+    def _slots_left(self, job: Any, work: Fraction) -> int:
+        return max(1, math.ceil(work / self.cluster.fixed_workers(job)))
 
-    def _net_reward(self, job: Any, work: float) -> float:
+    def _net_reward(self, job: Any, work: Fraction) -> float:
         """Utility if run now, minus what the other admitted jobs lose by the delay."""
         delay = self._slots_left(job, work)
         reward = self._value(job, self.slot + delay - 1)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from fractions import Fraction
 from typing import Any
 
 from hindsched.instances.base import family_module
 from hindsched.online.dynamics import Cluster, Gangs, Placement
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
-
-WORK_TOLERANCE = 1e-9
 
 
 class EventDriven(OnlineAlgorithm):
@@ -28,7 +27,7 @@ class EventDriven(OnlineAlgorithm):
         self.cluster: Cluster = dynamics.build_cluster(environment)
         self.cluster.gangs = self.gangs
         self.jobs: dict[str, Any] = {}
-        self.remaining: dict[str, float] = {}
+        self.remaining: dict[str, Fraction] = {}
         self.held: dict[str, Placement] = {}
         self.slot = 0
         self._event = True
@@ -36,6 +35,7 @@ class EventDriven(OnlineAlgorithm):
     def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
         """Reallocate if something arrived or finished, then run every holder for one slot."""
         self.slot = slot
+        opened = self.cluster.turn(slot, arrivals)
         rejected = []
         for job in arrivals:
             if self.admit(job):
@@ -43,26 +43,35 @@ class EventDriven(OnlineAlgorithm):
                 self.remaining[job.name] = self.cluster.work(job)
             else:
                 rejected.append(job.name)
-        if arrivals or self._event:
+        if arrivals or self._event or opened:
             self.reallocate()
             self._event = False
-        rows = {}
-        for name, placement in list(self.held.items()):
-            if not self.runs(name):
-                continue
-            job = self.jobs[name]
-            rows[name] = [self.cluster.row(job, placement, slot, slot)]
+            for name in self.cluster.leaving(self.jobs, self.held, self.remaining):
+                self._drop(name)
+        running = {
+            name: (self.jobs[name], placement)
+            for name, placement in self.held.items()
+            if self.runs(name)
+        }
+        rows = self.cluster.rows(slot, running)
+        for name, (job, placement) in running.items():
             self.remaining[name] -= self.cluster.progress(job, placement)
-            if self.remaining[name] <= WORK_TOLERANCE * max(1.0, self.cluster.work(job)):
-                self.cluster.release(job, placement)
-                del self.held[name], self.jobs[name], self.remaining[name]
-                self._event = True
+            if self.remaining[name] <= 0:
+                self.cluster.finished(job, slot)
+                self._drop(name)
         admitted = tuple(job.name for job in arrivals if job.name not in rejected)
         return Decision(rows, admitted, tuple(rejected))
 
+    def _drop(self, name: str) -> None:
+        """Forget a job that is over for the baseline."""
+        if name in self.held:
+            self.cluster.release(self.jobs[name], self.held.pop(name))
+        del self.jobs[name], self.remaining[name]
+        self._event = True
+
     def admit(self, job: Any) -> bool:
         """Whether to take an arriving job; every job that the empty cluster can run at all."""
-        return self.cluster.max_workers(job) >= 1
+        return self.cluster.can_run(job)
 
     def runs(self, name: str) -> bool:
         """Whether a job that holds a placement runs in this slot, or holds it in vain."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hindsched.online.dynamics import Gangs
+from hindsched.online.dynamics import Gangs, draws_gangs
 from hindsched.online.rivals.elastic import EventDriven
 
 
@@ -14,13 +14,13 @@ class Fifo(EventDriven):
 
     Parameters
     ----------
-    gangs : {"drawn", "half", "ideal"}
+    gangs : {"drawn", "half", "ideal", "best"}
         Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
     def __init__(self, gangs: Gangs = "ideal") -> None:
         self.gangs = gangs
-        self.randomised = gangs == "drawn"  # type: ignore[misc]
+        self.randomised = draws_gangs(gangs)  # type: ignore[misc]
 
     def reallocate(self) -> None:
         """Start waiting jobs in the order of arrival until the head of the queue does not fit."""

@@ -76,10 +76,10 @@ def write_row(instance: AstraeaInstance, row: AstraeaRow) -> Assignment:
     return written
 
 
-def row_progress(instance: AstraeaInstance, job: AstraeaJob, row: AstraeaRow) -> float:
-    """Mini-batches that the row's workers train in one slot: ``sum y n`` of (3k)."""
-    times = instance.minibatch_times(job)[row.worker_type, row.ps_type]
-    return row.num_workers / float(times[int(row.one_server)])
+def row_progress(instance: AstraeaInstance, job: AstraeaJob, row: AstraeaRow) -> Fraction:
+    """Mini-batches that the row's workers train in one slot, exactly: ``sum y n`` of (3k)."""
+    time = instance.exact_time(job, row.worker_type, row.ps_type, row.one_server)
+    return row.num_workers / time.own
 
 
 class AstraeaSolution(WindowSolution[AstraeaRow]):
@@ -155,7 +155,7 @@ class AstraeaSolution(WindowSolution[AstraeaRow]):
             found += row_violations(self.instance, job, row)
         found += overlaps("(3l)", job.name, rows)
         if rows and (missing := self.work_missing(job)) > 0:
-            found.append(Violation("(3k)", f"job {job.name}: mini-batches", missing))
+            found.append(Violation("(3k)", f"job {job.name}: mini-batches", float(missing)))
         return found
 
     def _use(self, role: str) -> Counts:

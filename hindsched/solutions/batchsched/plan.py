@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes
-from hindsched.instances.modes import units
+from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.solutions.batchsched.solution import (
     BatchschedRow,
     BatchschedSolution,
@@ -28,7 +28,8 @@ def plan_rest(instance: BatchschedInstance, commitments: Commitments) -> Batchsc
     slots = max([row.last for found in fixed.values() for row in found] + [commitments.now])
     slots = max([slots, *(job.arrival for job in instance.jobs)])
     slots += sum(int(table.duration.max()) for table in tables.values())
-    free = np.repeat(instance.server_capacity[None], slots, axis=0)
+    whole = loosened(instance.server_capacity, instance.server_capacity)
+    free = np.repeat(whole[None], slots, axis=0)
     for found in fixed.values():
         for row in found:
             free[row.first - 1 : row.last] -= row_use(instance, row)
@@ -57,12 +58,12 @@ def place_mode(
     mode: tuple[int, int, int, int, int],
     start: int,
 ) -> BatchschedRow | None:
-    """Place a mode on what is free in all of its slots, shape (servers, resources), or None."""
+    """Place a mode on what is free in all its slots (servers, resources), `loosened`, or None."""
     m, p, q, count, length = mode
     workers = np.zeros(len(free), dtype=np.int64)
     ps = np.zeros_like(workers)
     ps_type = p if instance.has_ps else -1
-    room = np.maximum(0, units(free, instance.worker_demand[m][None])[:, 0])
+    room = how_many_left(free, instance.worker_demand[m], count)
     if not instance.has_ps and not q:
         options = [(-1, 0)]
     else:

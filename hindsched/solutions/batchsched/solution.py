@@ -12,6 +12,7 @@ q of (2d) and (15a) is no decision of the file: it follows from the placement, a
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -20,11 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
-from hindsched.solutions.base import (
-    FEASIBILITY_TOLERANCE,
-    Assignment,
-    Violation,
-)
+from hindsched.instances.decimals import added, times
+from hindsched.solutions.base import Assignment, Violation
 from hindsched.solutions.rows import (
     check_row_keys,
     read_counts,
@@ -74,12 +72,13 @@ def write_row(instance: BatchschedInstance, row: BatchschedRow) -> Assignment:
     return written
 
 
-def row_progress(instance: BatchschedInstance, job: BatchschedJob, row: BatchschedRow) -> float:
-    """Mini-batches that the row's workers train in one slot: ``sum y rho``."""
+def row_progress(instance: BatchschedInstance, job: BatchschedJob, row: BatchschedRow) -> Fraction:
+    """Mini-batches that the row's workers train in one slot, exactly: ``sum y rho``."""
     count = row.num_workers
     if count <= 0 or (instance.has_ps and row.ps_type < 0):
-        return 0.0
-    return count / instance.minibatch_time(job, row.worker_type, row.ps_type, row.one_server, count)
+        return Fraction()
+    time = instance.exact_time(job, row.worker_type, row.ps_type, row.one_server)
+    return count / time.of(count)
 
 
 class BatchschedSolution(WindowSolution[BatchschedRow]):
@@ -149,7 +148,7 @@ class BatchschedSolution(WindowSolution[BatchschedRow]):
         found += overlaps("(2n)", job.name, rows)
         missing = self.work_missing(job)
         if missing > 0:
-            found.append(Violation("(2f)", f"job {job.name}: mini-batches", missing))
+            found.append(Violation("(2f)", f"job {job.name}: mini-batches", float(missing)))
         return found
 
     @cached_property
@@ -165,15 +164,21 @@ class BatchschedSolution(WindowSolution[BatchschedRow]):
     def _capacity_violations(self) -> list[Violation]:
         instance = self.instance
         number = "(2h)" if instance.has_ps else "(15b)"
-        excess = self.use - instance.server_capacity
-        slack = FEASIBILITY_TOLERANCE * np.maximum(1.0, instance.server_capacity)
+        capacity, workers, ps = instance.whole_units.tables
+        excess = -np.repeat(capacity[None], self.last_slot, axis=0)
+        for rows in self.rows.values():
+            for row in rows:
+                span = slice(row.first - 1, row.last)
+                excess = added(excess, span, times(row.workers[:, None], workers[row.worker_type]))
+                if row.ps_type >= 0:
+                    excess = added(excess, span, times(row.ps[:, None], ps[row.ps_type]))
         return [
             Violation(
                 number,
                 f"server {instance.servers[h].name}, {instance.resources[r]}, slot {t + 1}",
-                float(excess[t, h, r]),
+                instance.whole_units.amount(excess[t, h, r], r),
             )
-            for t, h, r in np.argwhere(excess > slack)
+            for t, h, r in np.argwhere(excess > 0)
         ]
 
     def job_rows(self) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import InputError
-from hindsched.instances.base import exactly
+from hindsched.instances.decimals import exactly
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.solutions.base import (
     Assignment,

@@ -104,8 +104,8 @@ def read_gang_rows(instance: GangInstance, assignments: Assignments) -> GangRows
         index = instance.names[name]
         for number, row in enumerate(rows):
             where = f"{name}.assignments[{number}]"
-            held = _read_gpus(instance, servers, where, row)
-            first, last = _read_span(where, row)
+            held = read_gpus(instance, servers, where, row)
+            first, last = read_span(where, row)
             if isinstance(held, int):
                 gpus.append(held)
             else:
@@ -119,17 +119,22 @@ def read_gang_rows(instance: GangInstance, assignments: Assignments) -> GangRows
     return GangRows(*(np.array(column, dtype=np.int64) for column in columns)).sorted()
 
 
-def _read_gpus(
-    instance: GangInstance, servers: list[str], where: str, row: Assignment
+def read_gpus(
+    instance: GangInstance,
+    servers: list[str],
+    where: str,
+    row: Assignment,
+    span: frozenset[str] = frozenset({"from", "to"}),
 ) -> int | Ints:
+    """Read a row's GPUs, or GPUs by server; beside them it must have the keys `span`."""
     if "servers" in row and servers:
-        check_row_keys(where, row, {"from", "to", "servers"}, {"from", "to", "servers"})
+        check_row_keys(where, row, span | {"servers"}, span | {"servers"})
         held = read_counts(f"{where}.servers", row["servers"], servers)
         if held.min() < 0 or not held.any():
             rule = "must be counts of at least 0 and hold a GPU"
             raise InputError(f"{where}.servers", row["servers"], rule)
         return held
-    keys = {"from", "to", "servers" if instance.is_consolidated else "gpus"}
+    keys = span | {"servers" if instance.is_consolidated else "gpus"}
     check_row_keys(where, row, keys, keys)
     gpus = row["gpus"]
     if type(gpus) is not int or not 1 <= gpus <= MOST_SLOTS:
@@ -137,7 +142,8 @@ def _read_gpus(
     return gpus
 
 
-def _read_span(where: str, row: Assignment) -> tuple[int, int]:
+def read_span(where: str, row: Assignment) -> tuple[int, int]:
+    """Read ``from`` and ``to``: slots up to `MOST_SLOTS`, both inclusive."""
     for key in ("from", "to"):
         slot = row[key]
         if type(slot) is not int or not 1 <= slot <= MOST_SLOTS:

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.errors import InputError
-from hindsched.instances.base import MOST_COUNT, exactly
+from hindsched.instances.base import MOST_COUNT
+from hindsched.instances.decimals import exactly
 from hindsched.instances.mlbroker.instance import COSTS, MlbrokerInstance, MlbrokerJob
 from hindsched.solutions.base import (
     Assignment,

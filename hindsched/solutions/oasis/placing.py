@@ -12,12 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hindsched.instances.decimals import loosened
+
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 SEARCH_STEPS = 20_000
 """Units tried in one search before it gives up."""
-TOLERANCE = 1e-9
 
 
 def place(counts: IntArray, demand: FloatArray, free: FloatArray) -> IntArray | None:
@@ -37,7 +38,8 @@ def place(counts: IntArray, demand: FloatArray, free: FloatArray) -> IntArray | 
     ndarray of int, shape (J, S), or None
         Units by job and server; None if no placement was found.
     """
-    if (counts @ demand > free.sum(axis=0) * (1 + TOLERANCE) + TOLERANCE).any():
+    free = loosened(free, free.max(axis=0, initial=0.0))
+    if (counts @ demand > free.sum(axis=0)).any():
         return None
     scale = np.maximum(free.max(axis=0, initial=0.0), 1e-300)
     size = demand / scale
@@ -66,7 +68,7 @@ def _best_fit(
     for job in order:
         for _ in range(int(counts[job])):
             after = left - demand[job]
-            fits = (after >= -TOLERANCE * np.maximum(free, 1.0)).all(axis=1)
+            fits = (after >= 0).all(axis=1)
             if not fits.any():
                 return None
             server = int(np.argmin(np.where(fits, (after / scale).sum(axis=1), np.inf)))
@@ -80,14 +82,13 @@ def _search(
 ) -> IntArray | None:
     """Depth-first over units; units of a job go to servers in rising order; equal servers once."""
     units = [int(job) for job in order for _ in range(int(counts[job]))]
-    slack = TOLERANCE * np.maximum(free, 1.0)
     left = free.copy()
     chosen: list[int] = []
     steps = 0
     start = 0
     while len(chosen) < len(units):
         job = units[len(chosen)]
-        server = _next_server(left, free, demand[job], slack, start)
+        server = _next_server(left, free, demand[job], start)
         steps += 1
         if steps > SEARCH_STEPS:
             return None
@@ -107,13 +108,11 @@ def _search(
     return placed
 
 
-def _next_server(
-    left: FloatArray, free: FloatArray, demand: FloatArray, slack: FloatArray, start: int
-) -> int | None:
+def _next_server(left: FloatArray, free: FloatArray, demand: FloatArray, start: int) -> int | None:
     tried: set[bytes] = set()
     for server in range(free.shape[0]):
         key = left[server].tobytes() + free[server].tobytes()
-        if server >= start and key not in tried and (left[server] + slack[server] >= demand).all():
+        if server >= start and key not in tried and (left[server] >= demand).all():
             return server
         if server < start:
             continue

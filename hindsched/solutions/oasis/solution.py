@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.errors import InputError
-from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.instances.decimals import WholeUnits, added, times
+from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.solutions.base import (
-    FEASIBILITY_TOLERANCE,
     Assignment,
     Assignments,
     Solution,
@@ -145,20 +145,13 @@ class OasisSolution(Solution):
         found: list[Violation] = []
         for index, job in enumerate(self.instance.jobs):
             found += self._job_violations(index, job.name)
-        found += self._capacity_violations(
-            "(4)",
-            self.workers,
-            self.instance.worker_demand,
-            self.instance.worker_capacity,
-            [server.name for server in self.instance.worker_servers],
-        )
-        found += self._capacity_violations(
-            "(5)",
-            self.ps,
-            self.instance.ps_demand,
-            self.instance.ps_capacity,
-            [server.name for server in self.instance.ps_servers],
-        )
+        instance = self.instance
+        for number, deployed, units, servers in (
+            ("(4)", self.workers, instance.worker_units, instance.worker_servers),
+            ("(5)", self.ps, instance.ps_units, instance.ps_servers),
+        ):
+            names = [server.name for server in servers]
+            found += self._capacity_violations(number, deployed, units, names)
         return found
 
     def _job_violations(self, index: int, name: str) -> list[Violation]:
@@ -168,6 +161,8 @@ class OasisSolution(Solution):
         found: list[Violation] = []
         if x not in (0.0, 1.0):
             found.append(Violation("(11)", where, float(min(abs(x), abs(x - 1)))))
+        if x == 0.0 and name not in self.workers and name not in self.ps:
+            return found
         shapes = (len(self.instance.worker_servers), len(self.instance.ps_servers))
         y, z = (
             deployed.get(name, np.zeros((self.instance.horizon, width)))
@@ -176,47 +171,60 @@ class OasisSolution(Solution):
         slots = np.arange(1, self.instance.horizon + 1)
         y_sum, z_sum = y.sum(axis=1), z.sum(axis=1)
         work = float(self.instance.work[index])
-        found += _exceeding("(2)", where, [None], np.array([work * x - y_sum.sum()]), 1.0)
+        found += _exceeding("(2)", where, [None], np.array([work * x - y_sum.sum()]))
         for number, counts in (("(12)", y), ("(13)", z)):
             off = np.abs(counts - np.maximum(0, np.rint(counts))).max(axis=1)
-            found += _exceeding(number, where, slots, off, 1.0)
+            found += _exceeding(number, where, slots, off)
         before = slots < job.arrival
         for number, total in (("(9)", np.abs(y).sum(axis=1)), ("(10)", np.abs(z).sum(axis=1))):
-            found += _exceeding(number, where, slots[before], total[before], 1.0)
+            found += _exceeding(number, where, slots[before], total[before])
         open_slots, y_sum, z_sum = slots[~before], y_sum[~before], z_sum[~before]
-        b, big_b = self.instance.bandwidth_of(job)
-        found += _exceeding("(3)", where, open_slots, y_sum - job.chunks * x, 1.0)
-        found += _exceeding("(6)", where, open_slots, y_sum * b - z_sum * big_b, max(b, 1.0))
-        found += _exceeding("(7)", where, open_slots, z_sum - y_sum, 1.0)
+        found += _exceeding("(3)", where, open_slots, y_sum - job.chunks * x)
+        found += _exceeding("(6)", where, open_slots, self._unserved(job, y_sum, z_sum))
+        found += _exceeding("(7)", where, open_slots, z_sum - y_sum)
         return found
+
+    def _unserved(self, job: OasisJob, y_sum: NDArray[Any], z_sum: NDArray[Any]) -> NDArray[Any]:
+        """Left side of (6) less its right side by slot, exactly for whole numbers."""
+        bandwidths = np.array([self.instance.bandwidth_of(job)]).T
+        units = WholeUnits.of(bandwidths)
+        b, big_b = units.tables[0][:, 0]
+        excess = [y * b - z * big_b for y, z in zip(y_sum.tolist(), z_sum.tolist(), strict=True)]
+        return np.array([units.amount(over, 0) for over in excess], dtype=float)
 
     def _use(
         self, deployed: Mapping[str, Deployment], demand: NDArray[np.float64], servers: int
     ) -> NDArray[np.float64]:
-        """Use by slot, server and resource."""
-        use = np.zeros((self.instance.horizon, servers, len(self.instance.resources)))
+        """Use by slot, server and resource, up to the last slot in which anything runs."""
+        runs = np.zeros(self.instance.horizon, dtype=bool)
+        for counts in deployed.values():
+            runs |= counts.any(axis=1)
+        last = 1 + int(np.flatnonzero(runs)[-1]) if runs.any() else 0
+        use = np.zeros((last, servers, len(self.instance.resources)))
         for index, job in enumerate(self.instance.jobs):
             if job.name in deployed:
-                use += deployed[job.name][:, :, None] * demand[index]
+                use += deployed[job.name][:last, :, None] * demand[index]
         return use
 
     def _capacity_violations(
         self,
         number: str,
         deployed: Mapping[str, Deployment],
-        demand: NDArray[np.float64],
-        capacity: NDArray[np.float64],
+        units: WholeUnits,
         names: list[str],
     ) -> list[Violation]:
-        excess = self._use(deployed, demand, len(names)) - capacity
-        broken = np.argwhere(excess > FEASIBILITY_TOLERANCE * np.maximum(1.0, capacity))
+        capacity, demand = units.tables
+        excess = -np.repeat(capacity[None], self.instance.horizon, axis=0)
+        for index, job in enumerate(self.instance.jobs):
+            if job.name in deployed:
+                excess = added(excess, ..., times(deployed[job.name][:, :, None], demand[index]))
         return [
             Violation(
                 number,
                 f"server {names[server]}, {self.instance.resources[resource]}, slot {slot + 1}",
-                float(excess[slot, server, resource]),
+                units.amount(excess[slot, server, resource], resource),
             )
-            for slot, server, resource in broken
+            for slot, server, resource in np.argwhere(excess > 0)
         ]
 
     def job_rows(self) -> list[dict[str, Any]]:
@@ -320,15 +328,12 @@ def _span(row: Any, horizon: int, where: str) -> slice:
     return slice(row["from"] - 1, row["to"])
 
 
-def _exceeding(
-    number: str, where: str, slots: Any, excess: NDArray[np.float64], scale: float
-) -> list[Violation]:
-    """Violations where `excess` is above the tolerance, scaled by the right side."""
-    limit = FEASIBILITY_TOLERANCE * max(1.0, scale)
+def _exceeding(number: str, where: str, slots: Any, excess: NDArray[Any]) -> list[Violation]:
+    """Violations where `excess` is above 0."""
     return [
         Violation(number, where if slot is None else f"{where}, slot {slot}", float(amount))
         for slot, amount in zip(slots, excess, strict=True)
-        if amount > limit
+        if amount > 0
     ]
 
 

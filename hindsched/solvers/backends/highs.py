@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 import highspy
@@ -16,6 +17,7 @@ import numpy as np
 from hindsched.errors import InputError, SolveFailed
 from hindsched.solvers.answer import Answer, Progress, Vector
 from hindsched.solvers.backends.mutable import Changes
+from hindsched.solvers.backends.scaling import Scaling
 from hindsched.solvers.backends.standard_form import LinearProgram
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.options import SolveOptions
@@ -114,10 +116,12 @@ class HighsProgram:
 
     def _pass_model(self) -> None:
         lp = self.program
-        matrix = lp.matrix
+        own = self._scaling = Scaling.of(lp)
+        matrix = own.matrix(lp.matrix)
         status = self.highs.passModel(
-            len(lp.columns), len(lp.rows), matrix.nnz, 1, 1, lp.offset,
-            lp.cost, lp.lower, lp.upper, lp.row_lower, lp.row_upper,
+            len(lp.columns), len(lp.rows), matrix.nnz, 1, 1, lp.offset * own.objective,
+            own.costs(lp.cost), lp.lower / own.columns, lp.upper / own.columns,
+            lp.row_lower * own.rows, lp.row_upper * own.rows,
             matrix.indptr.astype(_I32), matrix.indices.astype(_I32), matrix.data.astype(float),
             lp.integer.astype(_I32),
         )  # fmt: skip
@@ -137,41 +141,49 @@ class HighsProgram:
         """Replace the objective of the minimised form."""
         self.program.cost, self.program.offset = cost, offset
         index = np.arange(cost.size, dtype=_I32)
-        self.highs.changeColsCost(cost.size, index, cost)
-        self.highs.changeObjectiveOffset(offset)
+        self._scaling = replace(self._scaling, objective=self._scaling.objective_for(cost))
+        self.highs.changeColsCost(cost.size, index, self._scaling.costs(cost))
+        self.highs.changeObjectiveOffset(offset * self._scaling.objective)
 
     def set_row_bounds(self, index: Any, lower: Vector, upper: Vector) -> None:
         """Replace the sides of the rows `index`."""
         self.program.row_lower[index], self.program.row_upper[index] = lower, upper
-        self.highs.changeRowsBounds(len(index), np.asarray(index, dtype=_I32), lower, upper)
+        factor = self._scaling.rows[index]
+        rows = np.asarray(index, dtype=_I32)
+        self.highs.changeRowsBounds(len(index), rows, lower * factor, upper * factor)
 
     def set_bounds(self, lower: Vector, upper: Vector) -> None:
         """Replace the bounds of all columns."""
         self.program.lower, self.program.upper = lower, upper
-        index = np.arange(lower.size, dtype=_I32)
-        self.highs.changeColsBounds(lower.size, index, lower, upper)
+        index, factor = np.arange(lower.size, dtype=_I32), self._scaling.columns
+        self.highs.changeColsBounds(lower.size, index, lower / factor, upper / factor)
 
     def apply(self, changes: Changes) -> None:
         """Replace the entries that changed, and nothing else."""
-        lp = self.program
+        lp, own = self.program, self._scaling
         if changes.columns.size:
             lp.cost[changes.columns] = changes.cost
             index = changes.columns.astype(_I32)
-            self.highs.changeColsCost(index.size, index, changes.cost)
+            scaled = own.costs(changes.cost, changes.columns)
+            self.highs.changeColsCost(index.size, index, scaled)
         if changes.offset != lp.offset:
             lp.offset = changes.offset
-            self.highs.changeObjectiveOffset(changes.offset)
+            self.highs.changeObjectiveOffset(changes.offset * own.objective)
+        if changes.columns.size and own.objective_for(lp.cost) != own.objective:
+            self.set_cost(lp.cost, lp.offset)
         if changes.rows.size:
             self.set_row_bounds(changes.rows, changes.row_lower, changes.row_upper)
         if changes.bounded.size:
             lp.lower[changes.bounded], lp.upper[changes.bounded] = changes.lower, changes.upper
-            index = changes.bounded.astype(_I32)
-            self.highs.changeColsBounds(index.size, index, changes.lower, changes.upper)
+            index, factor = changes.bounded.astype(_I32), own.columns[changes.bounded]
+            lower, upper = changes.lower / factor, changes.upper / factor
+            self.highs.changeColsBounds(index.size, index, lower, upper)
 
     def set_start(self, index: Any, values: Vector) -> None:
         """Give values to some or all columns as a start for the mixed-integer search."""
         self.highs.clearSolver()
         self._has_start = True
+        values = values / self._scaling.columns[index]
         if len(index) == len(self.program.columns):
             solution = highspy.HighsSolution()
             full = np.empty(len(index))
@@ -270,8 +282,8 @@ class HighsProgram:
     def _on_news(self, event: Any) -> None:
         data = event.data_out
         self._news = {
-            "bound": float(data.mip_dual_bound),
-            "objective": float(data.mip_primal_bound),
+            "bound": float(data.mip_dual_bound) / self._scaling.objective,
+            "objective": float(data.mip_primal_bound) / self._scaling.objective,
             "seconds": float(data.running_time),
             "nodes": float(data.mip_node_count),
         }
@@ -303,7 +315,7 @@ class HighsProgram:
         return f"highs {self.highs.version()}"
 
     def _read(self, model_status: Any) -> Answer:
-        info = self.highs.getInfo()
+        info, own = self.highs.getInfo(), self._scaling
         status, stopped_by = _STATUS.get(model_status, (Status.FAILED, StoppedBy.ERROR))
         if stopped_by is StoppedBy.INTERRUPTED and self._overrun:
             stopped_by = StoppedBy.TIME_LIMIT
@@ -314,7 +326,7 @@ class HighsProgram:
         )
         point = None
         if says_feasible and status not in (Status.INFEASIBLE, Status.UNBOUNDED):
-            point = np.array(solution.col_value, dtype=float)
+            point = np.array(solution.col_value, dtype=float) * own.columns
         if point is not None and status is Status.NO_SOLUTION:
             status = Status.FEASIBLE
         bound = None
@@ -322,6 +334,8 @@ class HighsProgram:
             bound = _finite(info.mip_dual_bound)
         elif status is Status.OPTIMAL:
             bound = float(info.objective_function_value)
+        if bound is not None:
+            bound /= own.objective
         has_duals = not mixed_integer and status is Status.OPTIMAL and solution.dual_valid
         details = {"model_status": self.highs.modelStatusToString(model_status)}
         if mixed_integer:
@@ -336,8 +350,8 @@ class HighsProgram:
             stopped_by=stopped_by,
             point=point,
             bound=bound,
-            row_duals=np.array(solution.row_dual, dtype=float) if has_duals else None,
-            column_duals=np.array(solution.col_dual, dtype=float) if has_duals else None,
+            row_duals=own.row_duals(solution.row_dual) if has_duals else None,
+            column_duals=own.column_duals(solution.col_dual) if has_duals else None,
             backend=self.backend,
             details=details,
         )

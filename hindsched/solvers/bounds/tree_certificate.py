@@ -27,13 +27,7 @@ from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.solvers.bounds.lagrangian import Subgradient
-from hindsched.solvers.certificate import (
-    Certificate,
-    agrees,
-    certify,
-    check_certifies,
-    oracle_of,
-)
+from hindsched.solvers.certificate import Certificate, agrees, certify, check_certifies, oracle_of
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.decisions import Axes, BranchDecision, from_file, to_file
 from hindsched.solvers.pricing.restricted import RestrictedOracle

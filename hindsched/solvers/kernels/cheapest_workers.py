@@ -11,17 +11,14 @@ from numba import njit
 
 from hindsched.arrays import Floats
 
-FIT = 1e-9
-
 
 @njit(cache=True)
 def room_for(residual: Floats, demand: Floats) -> int:
-    """How many units of `demand` fit into `residual`, both of shape (resources,)."""
+    """How many units of `demand` fit into a `loosened` `residual`, both of shape (resources,)."""
     most = 1 << 30
     for r in range(demand.shape[0]):
         if demand[r] > 0:
-            fit = int(np.floor(residual[r] / demand[r] * (1 + FIT) + FIT))
-            most = min(most, fit)
+            most = min(most, int(np.floor(residual[r] / demand[r])))
     return max(0, most)
 
 
@@ -42,7 +39,7 @@ def renew_slot_costs(
     spread, single : ndarray
         Price of the cheapest n + 1 workers on any servers, and on one server; inf without room.
     residual, price : ndarray, shape (slots, servers, resources)
-        What is left, and the unit prices.
+        What is left, `loosened`, and the unit prices.
     demand : ndarray, shape (worker types, resources)
         Demand of a worker.
     first, last : int

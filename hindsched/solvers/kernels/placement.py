@@ -15,7 +15,8 @@ from numba import njit
 
 from hindsched.arrays import Floats, Ints
 
-FIT = 1e-9
+NEAR = 1e-9
+"""No multiple of a `same_ceilings` quotient lies as close above a whole number."""
 NOTHING = -1
 
 
@@ -27,7 +28,7 @@ class Kinds(NamedTuple):
     worker, server : ndarray, shape (types, resources)
         Demands of a worker and of a PS.
     ratio : ndarray, shape (worker types, PS types)
-        Bandwidth of a worker over that of a PS.
+        Bandwidth of a worker over that of a PS, as `same_ceilings` has it.
     has_ps : bool
         Whether workers need parameter servers.
     """
@@ -44,7 +45,7 @@ class Window(NamedTuple):
     Parameters
     ----------
     free : ndarray, shape (servers, resources)
-        What is free in every slot of the window.
+        What is free in every slot of the window, `loosened`.
     room, cost : ndarray, shape (servers,)
         Workers that fit on a server in the window, and the window price of one.
     order : ndarray of int, shape (servers,)
@@ -63,7 +64,7 @@ class Window(NamedTuple):
 @njit(cache=True)
 def num_ps(elsewhere: int, ratio: float) -> int:
     """PSs whose bandwidth covers the workers elsewhere; at least one."""
-    return max(1, int(np.ceil(elsewhere * ratio - FIT)))
+    return max(1, int(np.ceil(elsewhere * ratio - NEAR)))
 
 
 @njit(cache=True)
@@ -71,7 +72,7 @@ def fits_together(workers: int, ps: int, worker: Floats, server: Floats, free: F
     """Whether workers and PSs fit into what is free, all of shape (resources,)."""
     for r in range(free.shape[0]):
         need = workers * worker[r] + ps * server[r]
-        if need > free[r] + FIT * (1.0 + abs(free[r])):
+        if need > free[r]:
             return False
     return True
 

@@ -57,7 +57,7 @@ def best_limited_window(
     modes, kinds : tuple
         The job's modes, and what workers and PSs need, as `ModeColumns` and `Kinds`.
     capacity : ndarray, shape (servers, resources)
-        What an empty server has.
+        What an empty server has, `loosened`.
     prefix : ndarray, shape (slots + 1, servers, resources)
         Sums of the slots' prices.
     on_worker, on_ps : tuple

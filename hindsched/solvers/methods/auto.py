@@ -25,11 +25,13 @@ from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.certificate import certify
 from hindsched.solvers.interrupt import catch_interrupt
+from hindsched.solvers.kept import keep
 from hindsched.solvers.methods.base import (
     better,
     closer,
     infeasible,
     joined,
+    keep_solution,
     serve_nobody,
     solve_milp,
 )
@@ -87,7 +89,7 @@ def solve_auto(
         size = duel.oracle.num_blocks * duel.oracle.rows.size
         small = size <= SMALL_SIZE
         before = min(MOST_BEFORE_PROGRAM, SHARE_BEFORE_PROGRAM * duel.limit)
-        result = duel.run(before if small else duel.limit)
+        result = keep(duel.run(before if small else duel.limit))
         if small and result.stopped_by not in ENDED:
             options = options.with_time(duel.seconds_left())
             result = _with_program(result, duel, options, program)
@@ -128,6 +130,7 @@ class Duel:
         incumbent: Solution | None = None,
     ) -> None:
         self.begin = time.perf_counter()
+        keep_solution(incumbent, METHOD)
         self.limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
         self.oracle = build_oracle(instance, formulation)
         self.options, self.on_progress = options, on_progress

@@ -20,6 +20,7 @@ from hindsched.instances.base import Instance
 from hindsched.models.base import offline_program
 from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.answer import Progress
+from hindsched.solvers.kept import keep
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.program import ProgramResult, solve_program
@@ -41,6 +42,27 @@ def serve_nobody(instance: Instance, formulation: str) -> Solution | None:
     return nothing if nothing.is_feasible() else None
 
 
+def certain(instance: Instance, formulation: str, method: str) -> Result:
+    """What is known of every instance at once: that nobody may be served, and a bound.
+
+    Parameters
+    ----------
+    instance, formulation, method
+        As in the result.
+    """
+    solution = serve_nobody(instance, formulation) if instance.sense == "max" else None
+    return Result(
+        instance=instance,
+        formulation=formulation,
+        method=method,
+        status=status_of(solution),
+        stopped_by=StoppedBy.TIME_LIMIT,
+        solution=solution,
+        bound=instance.certain_bound(),
+        backend="answered without a solver",
+    )
+
+
 def bound(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
@@ -49,6 +71,20 @@ def bound(
 
     return _bound_by("bound", "subgradient", subgradient_bound, instance, formulation, options,
                      on_progress)  # fmt: skip
+
+
+def preemptive(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """Certified bound for whoever may pause, move and resize jobs as well; no solution.
+
+    The blocks without contiguity, by the layout ``preemptive``; it bounds the problem itself too.
+    """
+    from hindsched.solvers.bounds.lagrangian import subgradient_bound
+    from hindsched.solvers.pricing.preemptive import LAYOUT
+
+    return _bound_by("preemptive", "subgradient", subgradient_bound, instance, formulation, options,
+                     on_progress, LAYOUT)  # fmt: skip
 
 
 def column_generation(
@@ -69,8 +105,9 @@ def _bound_by(
     formulation: str,
     options: SolveOptions,
     on_progress: Progress | None,
+    rows: str | None = None,
 ) -> Result:
-    oracle = build_oracle(instance, formulation)
+    oracle = build_oracle(instance, formulation, rows=rows)
     if math.isinf(oracle.bound(np.zeros(oracle.rows.size))):
         return infeasible(instance, formulation, method)
     found = engine(oracle, options, on_progress=on_progress)
@@ -114,6 +151,7 @@ def solve_milp(
         Further settings of the family's ``build_offline``.
     """
     started = time.perf_counter()
+    keep_solution(incumbent, method)
     declared = offline_program(instance, formulation, incumbent=incumbent, **build)
     if incumbent is not None:
         declared.load(incumbent)
@@ -155,7 +193,7 @@ def relaxation(
     The duals as prices prove a bound by best responses, often a better one than the relaxation's
     own value (``details["linear_bound"]``); the better of the two is the result's.
     """
-    from hindsched.solvers.model import solve_declared
+    from hindsched.solvers.model.result import solve_declared
 
     started = time.perf_counter()
     declared = offline_program(instance, formulation, relax=True)
@@ -181,6 +219,21 @@ def relaxation(
         details={**program.details, "linear_bound": program.bound},
         relaxation=found,
     )
+
+
+def keep_solution(solution: Solution | None, method: str) -> None:
+    """Keep a solution, if there is one, in case that the method is stopped while it goes on."""
+    if solution is not None:
+        keep(
+            Result(
+                instance=solution.instance,
+                formulation=solution.formulation,
+                method=method,
+                status=Status.FEASIBLE,
+                stopped_by=StoppedBy.TIME_LIMIT,
+                solution=solution,
+            )
+        )
 
 
 def better(one: Solution | None, other: Solution | None) -> Solution | None:

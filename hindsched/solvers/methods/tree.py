@@ -170,8 +170,15 @@ def certify_optimum(result: Result) -> Result:
     Result
         The same with the better certificate; ``details["certified_bound"]`` is what it proves and
         ``details["tree"]`` says what was done. Objective, bound and status stay.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> result = hs.solve(hs.generate("oasis", seed=1, jobs=3, horizon=4), "milp")
+    >>> hs.certify_optimum(result).proof
+    'certificate'
     """
-    options = SolveOptions.of(**result.options)
+    options = SolveOptions.of(result.options)
     solution, known = result.solution, result.certificate
     if solution is None or result.status is not Status.OPTIMAL:
         return result

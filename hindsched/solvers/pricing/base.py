@@ -286,15 +286,16 @@ class BlockOracle(ABC):
         """Sum exactly and move away from the optimum by the rounding allowance.
 
         `size` is the sum of the sizes of all numbers that went into the terms, also of those that
-        cancelled each other; None takes the terms themselves, and 1. Terms beyond what floating
-        point can add up prove nothing: the bound is infinite.
+        cancelled each other. None takes the terms themselves: in a block's value only use x price
+        can cancel, and of that the rows' own terms have at least as much. Terms beyond what
+        floating point can add up prove nothing: the bound is infinite.
         """
         try:
             total = math.fsum(terms)
             if math.isinf(total):  # a mandatory block without a schedule: no solution exists
                 return total
             if size is None:
-                size = 1.0 + math.fsum(abs(term) for term in terms)
+                size = math.fsum(abs(term) for term in terms)
         except (OverflowError, ValueError):  # too large, or infinities of both signs
             return math.inf if self.sense == "max" else -math.inf
         allowance = RELATIVE_ROUNDING * size

@@ -39,7 +39,7 @@ class Cluster:
     Parameters
     ----------
     capacity : ndarray, shape (servers, resources)
-        Capacity of each server.
+        Capacity of each server, `loosened`.
     kinds : Kinds
         Demands and bandwidths of workers and PSs.
     """

@@ -16,10 +16,35 @@ import numpy as np
 
 from hindsched.arrays import Bools, Floats
 from hindsched.errors import InputError
+from hindsched.limits import check_memory
 
 Vector = Floats
+BYTES_A_SLOT, BYTES_A_ROW = 48, 64
+"""What a slot's label takes, and a row in the vectors that an oracle and its engine work on."""
 LARGEST_PRICE = 1e100
 """Prices beyond this would overflow where they are multiplied with capacities."""
+
+
+def slot_labels(slots: int, rows_a_slot: int) -> tuple[int, ...]:
+    """Labels 1..slots of an axis of time, after a look at what vectors over the rows will need.
+
+    Parameters
+    ----------
+    slots : int
+        Number of slots.
+    rows_a_slot : int
+        Rows that every slot has.
+
+    Raises
+    ------
+    InputError
+        If the memory does not hold them: what they need, what there is, what helps.
+    """
+    rows = slots * rows_a_slot
+    check_memory(
+        f"prices of {rows} rows over {slots} slots", BYTES_A_SLOT * slots + BYTES_A_ROW * rows
+    )
+    return tuple(range(1, slots + 1))
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,16 @@ def closed():
     plt.close("all")
 
 
-def rows(scheme, values, feasible=True):
+def rows(scheme, values, feasible=True, fraction=0.05):
     return [
-        {"jobs": x, "algorithm": scheme, "seed": 0, "objective": y, "in_feasible_set": feasible}
+        {
+            "jobs": x,
+            "algorithm": scheme,
+            "seed": 0,
+            "objective": y,
+            "in_feasible_set": feasible,
+            "capacity_fraction": fraction,
+        }
         for x, y in values.items()
     ]
 
@@ -66,7 +73,30 @@ def test_a_sweep_keeps_the_architectures_apart(monkeypatch):
     monkeypatch.setattr(figures, "_instance", small)
     table = figures.FIGURES["9"].run(FigureScale(quick=True, seeds=1), lambda text: None)
     assert set(table["scheme"].str.split(", ").str[1]) == {"PS", "RAR"}
-    assert len(table) == len(table.drop_duplicates(["fixed_worker_type", "scheme", "seed"]))
+    keys = ["capacity_fraction", "fixed_worker_type", "scheme", "seed"]
+    assert len(table) == len(table.drop_duplicates(keys))
+
+
+def test_contention_is_an_axis_with_a_panel_a_value(monkeypatch):
+    """Figures 2, 3, 5, 6, 9 and 10 run over it and draw a panel for each value."""
+    asked = []
+
+    def small(seed, architecture, **settings):
+        asked.append(settings["capacity_fraction"])
+        return generate("small", seed, architecture=architecture, jobs=5)
+
+    monkeypatch.setattr(figures, "_instance", small)
+    monkeypatch.setattr(figures, "SCHEMES", ("fifo", "wspt"))
+    for number in ("2", "3", "5", "6", "9", "10"):
+        asked.clear()
+        figure = figures.FIGURES[number]
+        table = figure.run(FigureScale(quick=True, seeds=1), lambda text: None)
+        assert set(asked) == set(table["capacity_fraction"]) == set(figures.QUICK_CONTENTION)
+        drawn = figure.draw(table)
+        titles = [axes.get_title("left") for axes in drawn.axes]
+        assert titles == [f"capacity_fraction = {value}" for value in figures.QUICK_CONTENTION]
+    assert min(figures.CONTENTION) == 0.05
+    assert max(figures.CONTENTION) == 0.5
 
 
 def test_one_round_accepts_no_more_than_everything():
@@ -75,3 +105,12 @@ def test_one_round_accepts_no_more_than_everything():
     for algorithm in (BatchschedExact(), GreedyRtl()):
         few, many = (figures.accepted_weight(instance, algorithm, tau) for tau in (4, 64))
         assert few <= many == everything
+
+
+def test_a_mean_that_leaves_runs_out_says_so():
+    table = pd.DataFrame(rows("fifo", {1: 3.0, 2: 4.0}) + rows("wspt", {1: 2.0, 2: float("nan")}))
+    for draw in (figures.FIGURES["2"].draw, figures.FIGURES["9"].draw):
+        given = table.assign(fixed_worker_type=table["jobs"], scheme=table["algorithm"])
+        legend = draw(given).axes[0].get_legend()
+        texts = [text.get_text() for text in legend.get_texts()]
+        assert texts == ["fifo", "wspt (1 of 2 runs without a value)"]

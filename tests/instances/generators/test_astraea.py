@@ -131,8 +131,12 @@ def test_virtual_clusters_are_tenants_and_unknown_ones_are_counted(tmp_path):
 def test_capacity_tables(tmp_path):
     rows = [("vcA", 0, 3600, 1), ("vcB", 100, 3600, 2), ("vcC", 200, 3600, 1)]
     helios = trace(tmp_path, rows, "helios")
-    with pytest.raises(InputError, match="capacity"):
-        from_trace("astraea", helios, jobs=2)
+    unknown = from_trace("astraea", helios, jobs=3, servers=4)
+    assert [tenant.worker_quota for tenant in unknown.tenants] == [8, 16, 8]
+    with pytest.raises(InputError, match="at least 3, one a tenant"):
+        from_trace("astraea", helios, jobs=3, servers=2)
+    with pytest.raises(InputError, match="must not be given with nodes"):
+        from_trace("astraea", helios, jobs=3, servers=4, nodes={"vcA": 1})
     daily = tmp_path / "gpus.csv"
     daily.write_text("date,vcA,vcB,vcC,total\n2020-04-01,8,12,0,20\n2020-04-02,8,16,8,32\n")
     first = from_trace("astraea", helios, jobs=2, capacity=str(daily))

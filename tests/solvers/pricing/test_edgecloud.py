@@ -11,7 +11,8 @@ from hindsched.instances.edgecloud.generator import generate
 from hindsched.instances.io import read
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.api import solve
-from hindsched.solvers.certificate import certify, verify_certificate
+from hindsched.solvers.certificate import certify
+from hindsched.solvers.certificate_file import verify_certificate
 from hindsched.solvers.methods.edgecloud.incumbents import list_schedule, priority_schedule
 from hindsched.solvers.methods.edgecloud.methods import lp_4_plus
 from hindsched.solvers.options import SolveOptions

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hindsched.errors import InputError
+from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.io import read
-from hindsched.instances.oasis.instance import how_many_fit
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.methods.oasis.methods import insert_by_density
 from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.oasis.oracle import OasisOracle
+from hindsched.solvers.pricing.oasis.resources import OasisOracle
 from hindsched.solvers.subproblem import model_response
 from tests.brute_force.oasis import optimum
 from tests.strategies.oasis import oasis_instances

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
-from hindsched.solvers.certificate import certify, verify_certificate
+from hindsched.solvers.certificate import certify
+from hindsched.solvers.certificate_file import verify_certificate
 from hindsched.solvers.explain import explain
 from hindsched.solvers.kernels.oasis.maximal_patterns import maximal_patterns
 from hindsched.solvers.pricing.base import build_oracle

@@ -29,7 +29,7 @@ def drawn_lines(
 def drawn_bars(
     title: str, x: str, y: str, by: str = "scheme", *, x_label: str | None = None, **labels: Any
 ) -> Draw:
-    """Prepare `draw_bars` likewise; rows without a value are left out.
+    """Prepare `draw_bars` likewise.
 
     Where `x` is no column, all rows are one group of this name.
     """
@@ -37,8 +37,7 @@ def drawn_bars(
     def draw(frame: pd.DataFrame) -> Any:
         label = x if x_label is None else x_label
         grouped = frame if x in frame else frame.assign(**{x: x})
-        known = grouped.dropna(subset=[y])
-        return draw_bars(known, x, y, by, title=f"Astraea, {title}", x_label=label, **labels)
+        return draw_bars(grouped, x, y, by, title=f"Astraea, {title}", x_label=label, **labels)
 
     return draw
 

@@ -18,7 +18,6 @@ from hindsched.analysis.figures.base import Figure, FigureScale
 from hindsched.analysis.figures.drawing import draw_bars
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.shares import tenant_alone
-from hindsched.instances.base import ceil_slots
 from hindsched.instances.generators.registry import generate
 from hindsched.online.astraea.algorithms import theorem
 from hindsched.online.simulator import SimulationResult, simulate
@@ -148,7 +147,7 @@ def declared_otherwise(instance: AstraeaInstance, job: AstraeaJob) -> dict[str, 
     lies: dict[str, dict[str, Any]] = {
         "half the chunks": {
             "chunks": half,
-            "minibatches": ceil_slots(job.chunks * job.minibatches / half),
+            "minibatches": -(-job.chunks * job.minibatches // half),
         },
         "twice the value": {"utility": _scaled(job, 2.0)},
         "half the value": {"utility": _scaled(job, 0.5)},

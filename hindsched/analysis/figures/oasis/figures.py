@@ -21,12 +21,13 @@ OnRow = Callable[[str], None]
 SCHEMES: dict[str, tuple[str, dict[str, Any]]] = {
     "oasis": ("oasis", {}),
     "oasis, L-floor 0.1": ("oasis", {"lower_floor": 0.1}),
-    "fifo": ("fifo", {}),
+    "fifo": ("fifo", {"gangs": "ideal"}),
     "drf": ("drf", {}),
     "rrh": ("rrh", {}),
-    "dorm": ("dorm", {}),
+    "dorm": ("dorm", {"theta2": 1.0}),
 }
-"""The paper's five schemes, and OASiS with a floor under L: the literal L underflows at T = 300."""
+"""The paper's five schemes, the rivals where they are strongest (docs/rivals.md), and OASiS with a
+floor under L: the literal L underflows at T = 300."""
 
 
 def _run_schemes(

@@ -97,7 +97,7 @@ def best_offer(
     free : tuple
         What is left for the job: the fields of `Room`.
     ratio : float
-        Bandwidth of a worker over that of a PS.
+        Bandwidth of a worker over that of a PS, as `same_ceilings` has it.
 
     Returns
     -------

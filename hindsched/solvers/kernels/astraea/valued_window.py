@@ -52,7 +52,7 @@ def best_window(
     free : tuple
         What is left, and its prices: the fields of `Room`.
     ratio : float
-        Bandwidth of a worker over that of a PS.
+        Bandwidth of a worker over that of a PS, as `same_ceilings` has it.
     floor : float
         Only a value above it counts.
 

@@ -31,11 +31,11 @@ from hindsched.solvers.kernels.placement import (
 )
 
 TIE = 1e-11
-"""Costs closer than this, relatively, are equal."""
+"""Costs closer than this, relatively, are equal: that decides the plan, not the least cost."""
 
 
 class State(NamedTuple):
-    """What is free, and at which prices.
+    """What is free (`loosened`), and at which prices.
 
     Parameters
     ----------
@@ -161,7 +161,8 @@ def cheapest_schedule(
     Returns
     -------
     cost, mode, start, host, workers on the host
-        The mode is -1 if there is none; host -1 where no PS host was chosen.
+        The least cost of all, from which that of the chosen schedule differs by a tie at most. The
+        mode is -1 if there is none; host -1 where no PS host was chosen.
     """
     worker, server, ratio, has_ps = kinds
     state = State(*state)
@@ -194,11 +195,11 @@ def cheapest_schedule(
     by_completion = np.argsort(done, kind="mergesort")
     sequence = by_completion[np.argsort(least[by_completion], kind="mergesort")]
 
-    best = limit
+    best, least_of_all = limit, limit
     best_mode, best_t, best_host_at, best_on = -1, -1, -1, 0
     best_done, best_rank = -1, -1
     for i in sequence:
-        if least[i] > best + TIE * max(1.0, abs(best)):
+        if least[i] > best + TIE * abs(best):
             break
         m, q, count, length = groups[i, 0], groups[i, 1], groups[i, 2], groups[i, 3]
         table = single[m, count - 1] if q == 1 else spread[m, count - 1]
@@ -209,7 +210,7 @@ def cheapest_schedule(
             if not worth_trying(t, length, first, stop, changes):
                 continue
             end = t + 1 + length
-            tie = TIE * max(1.0, abs(best))
+            tie = TIE * abs(best)
             bound = rate * end + cumulative[t + length] - cumulative[t]
             if bound > best + tie:
                 if rate > 0.0 and rate * end > best + tie:
@@ -217,6 +218,7 @@ def cheapest_schedule(
                 continue
             later = end > best_done or (end == best_done and mode_rank[groups[i, 4]] > best_rank)
             if bound >= best - tie and later:
+                least_of_all = min(least_of_all, bound)
                 continue
             fill_window(t, length, state, worker[m], window)
             fixed = rate * end
@@ -253,10 +255,11 @@ def cheapest_schedule(
                             count, window, worker[m], server[p], ratio[m, p], budget
                         )
                 price += fixed
-                tie = TIE * max(1.0, abs(best))
+                least_of_all = min(least_of_all, price)
+                tie = TIE * abs(best)
                 before = end < best_done or (end == best_done and mode_rank[k] < best_rank)
                 if price < best - tie or (price <= best + tie and before):
                     best, best_mode, best_t = price, k, t
                     best_host_at, best_on = host, on_host
                     best_done, best_rank = end, mode_rank[k]
-    return best, best_mode, best_t, best_host_at, best_on
+    return least_of_all, best_mode, best_t, best_host_at, best_on

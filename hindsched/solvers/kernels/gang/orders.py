@@ -17,8 +17,8 @@ from hindsched.instances.gang.instance import Ints, Vector
 
 FAR: Any = np.int64(2**60)
 """The last step of a timeline begins here: no schedule comes so far."""
-MOST_STEPS = 1 << 14
-"""Exchanges look at no more steps of the timeline than this."""
+STEPS_AROUND = 1 << 11
+"""Steps of the timeline before and after the jobs taken out at which an exchange looks."""
 
 
 class Jobs(NamedTuple):
@@ -139,6 +139,25 @@ def starts_in_order(order: Ints, jobs: Jobs, gpus_in_all: int) -> Ints:
 
 
 @njit(cache=True, nogil=True)
+def timeline(start: Any, duration: Any, gpus: Any, gpus_in_all: int, time: Any, room: Any) -> int:
+    """Fill the timeline of a feasible schedule; its size."""
+    jobs = start.size
+    moment = np.empty(2 * jobs, dtype=np.int64)
+    moment[:jobs] = start
+    moment[jobs:] = start + duration
+    time[0], room[0] = 0, gpus_in_all
+    size = 1
+    for event in np.argsort(moment):
+        job = event if event < jobs else event - jobs
+        if moment[event] != time[size - 1]:
+            time[size], room[size] = moment[event], room[size - 1]
+            size += 1
+        room[size - 1] += -gpus[job] if event < jobs else gpus[job]
+    time[size], room[size] = FAR, gpus_in_all
+    return size + 1
+
+
+@njit(cache=True, nogil=True)
 def cost_of(jobs: Any, job: int, start: int) -> float:
     """Cost of a job that starts then."""
     end = start + jobs.duration[job]
@@ -218,9 +237,7 @@ def exchange(
 
     Every round takes a few jobs that start close to each other out of the schedule and puts them
     back, in another order, each as early as possible while all others stay. The result is accepted
-    if it costs no more, or more by chance at a temperature that falls from `hot` to `cold`. Before
-    the first round all jobs are started as early as their order of starts allows, which delays
-    none.
+    if it costs no more, or more by chance at a temperature that falls from `hot` to `cold`.
 
     Parameters
     ----------
@@ -242,14 +259,11 @@ def exchange(
     count_all = start.size
     time = np.empty(4 * count_all + 8 * most + 64, dtype=np.int64)
     room = np.empty_like(time)
-    near_time = np.empty(MOST_STEPS, dtype=np.int64)
-    near_room = np.empty_like(near_time)
+    near_time, near_room = np.empty_like(time), np.empty_like(time)
     chosen = np.empty(most + 1, dtype=np.int64)
     new = np.empty(most + 1, dtype=np.int64)
     order = np.argsort(start, kind="mergesort")
-    size = place_in_order(
-        order, jobs.submit, jobs.duration, jobs.gpus, gpus_in_all, time, room, start
-    )
+    size = timeline(start, jobs.duration, jobs.gpus, gpus_in_all, time, room)
     cost, best = total_cost(jobs, start), total_cost(jobs, best_start)
     if cost < best:
         best = cost
@@ -266,11 +280,11 @@ def exchange(
             begin = min(begin, start[job])
             end = max(end, start[job] + jobs.duration[job])
             longest = max(longest, jobs.duration[job])
-        low = step_at(time, size, max(0, begin - longest))
-        high = min(size, step_at(time, size, end + longest) + 2)
+        low, high = step_at(time, size, begin), step_at(time, size, end)
+        low = max(low - STEPS_AROUND, step_at(time, size, max(0, begin - longest)))
+        high = min(high + STEPS_AROUND, step_at(time, size, end + longest)) + 2
+        high = min(high, size)
         steps = high - low
-        if steps + 4 * count + 4 > MOST_STEPS:
-            continue
         near_time[:steps] = time[low:high]
         near_room[:steps] = room[low:high]
         length = steps

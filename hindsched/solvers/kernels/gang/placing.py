@@ -59,6 +59,21 @@ def empty_cluster(sizes: Ints, jobs: int, places: int) -> Cluster:
     return Cluster(sizes, free, by_size, count.copy(), count, *columns, used)
 
 
+def padded(array: Ints, size: int, value: int = 0) -> Ints:
+    """The array with new entries behind the old ones."""
+    return np.concatenate([array, np.full(size - array.size, value, dtype=array.dtype)])
+
+
+def enlarged_cluster(cluster: Cluster, jobs: int, places: int) -> Cluster:
+    """The same cluster with room for more jobs and places."""
+    return cluster._replace(
+        offset=padded(cluster.offset, jobs),
+        number=padded(cluster.number, jobs),
+        server=padded(cluster.server, places),
+        held=padded(cluster.held, places),
+    )
+
+
 def most_places(sizes: Ints, gpus: Ints) -> Ints:
     """Most servers on which each gang can stand."""
     return np.where(gpus <= sizes.max(), 1, np.minimum(gpus, sizes.size))

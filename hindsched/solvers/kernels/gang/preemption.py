@@ -20,7 +20,13 @@ import numpy as np
 from numba import njit
 
 from hindsched.instances.gang.instance import Ints
-from hindsched.solvers.kernels.gang.placing import Cluster, empty_cluster, place
+from hindsched.solvers.kernels.gang.placing import (
+    Cluster,
+    empty_cluster,
+    enlarged_cluster,
+    padded,
+    place,
+)
 from hindsched.solvers.kernels.gang.queueing import NEVER
 
 SHORTEST_REMAINING, LEAST_ATTAINED = 0, 1
@@ -79,6 +85,32 @@ def empty_ranks(sizes: Ints, gpus: Ints, duration: Ints) -> Ranks:
         cluster, gpus, done, since, duration, key, waiting, running, stopped, started, counts,
         failed,
     )  # fmt: skip
+
+
+def enlarged_ranks(ranks: Ranks, jobs: int) -> Ranks:
+    """The same state with room for more jobs."""
+    columns = {
+        name: padded(getattr(ranks, name), jobs)
+        for name in ("gpus", "done", "duration", "key", "waiting", "running", "stopped", "started")
+    }
+    cluster = enlarged_cluster(ranks.cluster, jobs, ranks.cluster.server.size)
+    return ranks._replace(cluster=cluster, since=padded(ranks.since, jobs, -1), **columns)
+
+
+@njit(cache=True)
+def pass_event(ranks: Any, now: int, way: int, threshold: int, ended: Any, arrived: Any) -> int:
+    """One event: jobs end, jobs arrive, all are ranked anew; when the next leaves its queue.
+
+    Whom it stops and starts is in `stopped` and `started`.
+    """
+    for job in ended:
+        leave(ranks, job, now)
+    for job in arrived:
+        join(ranks, job, now, way, threshold)
+    rank_jobs(ranks, now, way, threshold)
+    if way == LEAST_ATTAINED:
+        return int(next_crossing(ranks, now, threshold))
+    return int(NEVER)
 
 
 @njit(cache=True)

@@ -28,7 +28,9 @@ from hindsched.instances.gang.instance import Ints, Vector
 from hindsched.solvers.kernels.gang.placing import (
     Cluster,
     empty_cluster,
+    enlarged_cluster,
     most_places,
+    padded,
     place,
     release,
 )
@@ -82,6 +84,25 @@ def empty_queue(sizes: Ints, key: Vector, gpus: Ints, expected: Ints) -> Queue:
     failed = np.full(int(sizes.sum()) + 2, -1)  # the last entry numbers the passes
     counts = np.zeros(2, dtype=np.int64)
     return Queue(cluster, key, gpus, expected, waiting, running, end, started, counts, failed)
+
+
+def enlarged_queue(queue: Queue, jobs: int, places: int) -> Queue:
+    """The same queue with room for more jobs and places."""
+    columns: dict[str, Any] = {
+        name: padded(getattr(queue, name), jobs)
+        for name in ("key", "gpus", "expected", "waiting", "running", "end", "started")
+    }
+    return queue._replace(cluster=enlarged_cluster(queue.cluster, jobs, places), **columns)
+
+
+@njit(cache=True)
+def pass_event(queue: Any, now: int, way: int, ended: Any, arrived: Any) -> int:
+    """One event: jobs end, jobs arrive, jobs start; says how many, which are in `started`."""
+    for job in ended:
+        finish(queue, job)
+    for job in arrived:
+        enqueue(queue, job)
+    return int(start_jobs(queue, now, way))
 
 
 @njit(cache=True)

@@ -15,7 +15,13 @@ import numpy as np
 from numba import njit
 
 from hindsched.instances.gang.instance import Ints
-from hindsched.solvers.kernels.gang.placing import Cluster, empty_cluster, most_places
+from hindsched.solvers.kernels.gang.placing import (
+    Cluster,
+    empty_cluster,
+    enlarged_cluster,
+    most_places,
+    padded,
+)
 from hindsched.solvers.kernels.gang.queueing import NEVER
 
 
@@ -77,6 +83,44 @@ def empty_plan(sizes: Ints, gpus: Ints, expected: Ints) -> Plan:
     )  # fmt: skip
 
 
+def enlarged_plan(plan: Plan, jobs: int, places: int) -> Plan:
+    """The same plan with room for more jobs and places."""
+    columns = {
+        name: padded(getattr(plan, name), jobs)
+        for name in ("gpus", "expected", "start", "end", "waiting", "started")
+    }
+    old, steps = plan.time.size, 2 * places + plan.first.size + 1
+    after = np.concatenate([plan.after, np.arange(old + 1, steps + 1)])
+    after[-1], plan.spare[0] = plan.spare[0], old  # the new steps go before the unused old ones
+    return plan._replace(
+        cluster=enlarged_cluster(plan.cluster, jobs, places),
+        time=padded(plan.time, steps),
+        room=padded(plan.room, steps),
+        after=after,
+        **columns,
+    )
+
+
+@njit(cache=True)
+def pass_event(plan: Any, now: int, ended: Any, arrived: Any) -> tuple[int, int]:
+    """One event: jobs end, jobs arrive, reserved jobs start.
+
+    Returns how many start, which are in `started`, and when the next one is to start.
+    """
+    early = False
+    for job in ended:
+        early = complete(plan, job, now) or early
+    if early:
+        compress(plan, now)
+    for job in arrived:
+        reserve(plan, job, now)
+    started = start_reserved(plan, now)
+    following = NEVER
+    for index in range(plan.sizes[0]):
+        following = min(following, plan.start[plan.waiting[index]])
+    return started, following
+
+
 @njit(cache=True)
 def _advance(plan: Any, now: int) -> None:
     """Drop the steps that ended before now."""
@@ -129,52 +173,63 @@ def _change(plan: Any, server: int, start: int, end: int, gpus: int) -> None:
 
 
 @njit(cache=True)
-def _earliest_on(plan: Any, server: int, now: int, duration: int, gpus: int) -> int:
-    """Earliest start from now on at which a server has GPUs free for a duration."""
-    step = plan.first[server]
-    start = max(now, plan.time[step])
-    while step >= 0:
-        if plan.room[step] < gpus:
-            step = plan.after[step]
-            if step >= 0:
-                start = plan.time[step]
-        elif plan.after[step] < 0 or plan.time[plan.after[step]] >= start + duration:
-            return start
+def _earliest_on(
+    time: Any, room: Any, after: Any, step: int,
+    now: int, duration: int, gpus: int, latest: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Earliest start from now to `latest` at which a server has GPUs free for a duration.
+
+    Takes the plan's columns one by one and the server's first step: it is called for every server,
+    where handing the whole plan on would cost more than the search. Returns the start, or NEVER,
+    and the fewest GPUs that are free then.
+    """
+    while after[step] >= 0 and time[after[step]] <= now:
+        step = after[step]
+    start, least = now, NEVER
+    while start <= latest:
+        following = after[step]
+        if room[step] < gpus:
+            if following < 0:
+                break
+            start, least = time[following], NEVER
         else:
-            step = plan.after[step]
-    return NEVER
+            least = min(least, room[step])
+            if following < 0 or time[following] >= start + duration:
+                return start, least
+        step = following
+    return NEVER, NEVER
 
 
 @njit(cache=True)
-def _least_room(plan: Any, server: int, start: int, end: int) -> int:
-    """Fewest GPUs free on a server from `start` to `end`."""
-    step = plan.first[server]
+def _least_room(time: Any, room: Any, after: Any, step: int, start: int, end: int) -> int:
+    """Fewest GPUs free on the server of a first step from `start` to `end`."""
     least = NEVER
-    while step >= 0 and plan.time[step] < end:
-        if plan.after[step] < 0 or plan.time[plan.after[step]] > start:
-            least = min(least, plan.room[step])
-        step = plan.after[step]
+    while step >= 0 and time[step] < end:
+        if after[step] < 0 or time[after[step]] > start:
+            least = min(least, room[step])
+        step = after[step]
     return least
 
 
 @njit(cache=True)
 def _place_at(plan: Any, job: int, start: int) -> bool:
-    """Write down where a gang can stand from `start` on, if it can."""
+    """Write down where a gang on several servers can stand from `start` on, if it can."""
     cluster, end = plan.cluster, start + plan.expected[job]
+    time, rooms, after = plan.time, plan.room, plan.after
     at, number, left = cluster.offset[job], 0, plan.gpus[job]
-    large = left > cluster.sizes[cluster.by_size[0]]
-    if large:
-        for server in cluster.by_size:
-            size = cluster.sizes[server]
-            if size <= left and _least_room(plan, server, start, end) == size:
-                cluster.server[at + number] = server
-                cluster.held[at + number] = size
-                left -= size
-                number += 1
+    for server in cluster.by_size:
+        size = cluster.sizes[server]
+        if size > left:
+            continue
+        if _least_room(time, rooms, after, plan.first[server], start, end) == size:
+            cluster.server[at + number] = server
+            cluster.held[at + number] = size
+            left -= size
+            number += 1
     if left > 0:
         best, least = -1, NEVER
         for server in range(cluster.sizes.size):
-            room = _least_room(plan, server, start, end)
+            room = _least_room(time, rooms, after, plan.first[server], start, end)
             if room >= left and room < least:
                 taken = False
                 for index in range(at, at + number):
@@ -193,25 +248,56 @@ def _place_at(plan: Any, job: int, start: int) -> bool:
 @njit(cache=True)
 def _earliest(plan: Any, job: int, now: int) -> int:
     """Earliest start of a gang; where it then stands is written down."""
-    sizes, gpus, duration = plan.cluster.sizes, plan.gpus[job], plan.expected[job]
-    start = NEVER
-    if gpus <= sizes[plan.cluster.by_size[0]]:
-        for server in range(sizes.size):
-            if sizes[server] >= gpus:
-                start = min(start, _earliest_on(plan, server, now, duration, gpus))
-        _place_at(plan, job, start)
-        return start
-    start = now
-    while not _place_at(plan, job, start):  # the next moment at which something becomes free
-        following = NEVER
-        for server in range(sizes.size):
-            step = plan.first[server]
-            while step >= 0 and plan.time[step] <= start:
-                step = plan.after[step]
-            if step >= 0:
-                following = min(following, plan.time[step])
-        start = following
+    cluster, gpus, duration = plan.cluster, plan.gpus[job], plan.expected[job]
+    sizes = cluster.sizes
+    largest = sizes[cluster.by_size[0]]
+    if gpus > largest:
+        return int(_earliest_of_large(plan, job, now, gpus // largest))
+    time, rooms, after = plan.time, plan.room, plan.after
+    start, least, best = NEVER, NEVER, 0
+    for server in range(sizes.size):
+        if sizes[server] >= gpus:
+            when, room = _earliest_on(
+                time, rooms, after, plan.first[server],
+                now, duration, gpus, start,
+            )  # fmt: skip
+            if when < start or (when == start and room < least):
+                start, least, best = when, room, server
+    cluster.server[cluster.offset[job]] = best
+    cluster.held[cluster.offset[job]] = gpus
+    cluster.number[job] = 1
     return start
+
+
+@njit(cache=True)
+def _earliest_of_large(plan: Any, job: int, now: int, whole: int) -> int:
+    """The same for a gang on several servers, of which at least `whole` must be free as a whole."""
+    sizes, gpus, duration = plan.cluster.sizes, plan.gpus[job], plan.expected[job]
+    time, rooms, after = plan.time, plan.room, plan.after
+    free_from = np.empty(sizes.size, dtype=np.int64)
+    start = now
+    while True:
+        for server in range(sizes.size):
+            free_from[server] = NEVER
+            if sizes[server] <= gpus:
+                free_from[server], _ = _earliest_on(
+                    time, rooms, after, plan.first[server],
+                    start, duration, sizes[server], NEVER,
+                )  # fmt: skip
+        soonest = np.partition(free_from, whole - 1)[whole - 1]
+        if soonest > start:
+            start = soonest
+        elif _place_at(plan, job, start):
+            return start
+        else:  # the next moment at which something becomes free
+            following = NEVER
+            for server in range(sizes.size):
+                step = plan.first[server]
+                while step >= 0 and plan.time[step] <= start:
+                    step = plan.after[step]
+                if step >= 0:
+                    following = min(following, plan.time[step])
+            start = following
 
 
 @njit(cache=True)

@@ -181,41 +181,54 @@ def _sweep(cut: Any, price: Any, blocks: Any, job: int, until: int) -> Any:
             missing -= amount
             now += slots
             if missing == 0:
+                if slots * most > amount:  # the last slot has room left
+                    cost, _, _, _ = _replace(
+                        held, cost, level, slots * most - amount, most, k, -1.0
+                    )
                 if slope * (now - submit) + cost < value:
                     best, value = now, slope * (now - submit) + cost
-                if slots * most > amount:  # the last slot has room left
-                    cost += _replace(held, level, slots * most - amount, k)
-                    if slope * (now - submit) + cost < value:
-                        best, value = now, slope * (now - submit) + cost
-        elif -held[0][0] <= level:
-            now = end  # nothing to replace here
         else:
-            slots = max(np.int64(1), min(end - now, held[0][1] // most))
-            cost += _replace(held, level, slots * most, k)
-            now += slots
-            if slope * (now - submit) + cost < value:
-                best, value = now, slope * (now - submit) + cost
-        if last and missing == 0 and -held[0][0] <= level:
-            break
+            offered = min(end - now, work // most + 1) * most
+            worth = level + slope / most  # what is dearer is worth waiting a slot for
+            cost, taken, whole, even = _replace(held, cost, level, offered, most, k, worth)
+            if whole > 0 and slope * (now + whole - submit) + even < value:
+                best, value = now + whole, slope * (now + whole - submit) + even
+            if taken > whole * most:  # the last slot is not full: it takes what is dearer than it
+                rest = (whole + 1) * most - taken
+                cost, more, _, _ = _replace(held, cost, level, rest, most, k, -1.0)
+                taken += more
+                if slope * (now + whole + 1 - submit) + cost < value:
+                    best, value = now + whole + 1, slope * (now + whole + 1 - submit) + cost
+            cost, _, _, _ = _replace(held, cost, level, offered - taken, most, k, -1.0)
+            now = end
         if not last and now >= cut[k + 1]:
             k += 1
     return best, value, held
 
 
 @njit(cache=True)
-def _replace(held: Any, level: float, amount: int, interval: int) -> float:
-    """Replace the dearest GPU-slots held by up to `amount` cheaper ones; the change of cost."""
-    change, taken = 0.0, np.int64(0)
-    while amount > taken and len(held) > 0 and -held[0][0] > level:
+def _replace(
+    held: Any, cost: float, level: float, offered: int, most: int, interval: int, worth: float
+) -> Any:
+    """Replace the dearest GPU-slots held by up to `offered` ones at `level`.
+
+    Only those dearer than `level` and than `worth` go. Returns the cost, how many went, how many
+    whole slots of `most` that fills, and the cost when those were full.
+    """
+    taken, whole, even = np.int64(0), np.int64(0), cost
+    while taken < offered and len(held) > 0 and -held[0][0] > level and -held[0][0] > worth:
         dear, size, where = heapq.heappop(held)
-        number = min(size, amount - taken)
-        change += number * (level + dear)
+        number = min(size, offered - taken)
+        full = (taken + number) // most
+        if full > whole:
+            whole, even = full, cost + (full * most - taken) * (level + dear)
+        cost += number * (level + dear)
         taken += number
         if number < size:
             heapq.heappush(held, (dear, size - number, where))
     if taken > 0:
         heapq.heappush(held, (-level, taken, np.int64(interval)))
-    return change
+    return cost, taken, whole, even
 
 
 @njit(cache=True)

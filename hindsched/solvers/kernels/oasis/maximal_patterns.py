@@ -16,7 +16,7 @@ def maximal_patterns(capacity: Floats, demand: Floats, most: Ints, found: Ints) 
     Parameters
     ----------
     capacity : ndarray, shape (resources,)
-        What the server has.
+        What the server has, `loosened`.
     demand : ndarray, shape (jobs, resources)
         Demand of one unit of each job.
     most : ndarray of int, shape (jobs,)

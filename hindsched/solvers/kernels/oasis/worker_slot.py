@@ -27,8 +27,6 @@ from numba import njit
 
 from hindsched.arrays import Floats, Ints
 
-TOLERANCE = 1e-9
-
 
 class Side(NamedTuple):
     """The servers of workers, or of PSs, as one job meets them.
@@ -38,7 +36,7 @@ class Side(NamedTuple):
     prices : ndarray, shape (H, R, T)
         Prices of the capacity rows.
     residual : ndarray, shape (H, R, T)
-        What is left of the capacities; read only if `limited`.
+        What is left of the capacities, `loosened`; read only if `limited`.
     limited : bool
         Whether the residual limits how many fit.
     room : ndarray of int, shape (H,)
@@ -138,7 +136,7 @@ def sort_servers(side, t, most, listing):
         if side.limited:
             for r in range(demand.shape[0]):
                 if demand[r] > 0.0:
-                    fits = np.floor(side.residual[h, r, t] / demand[r] + TOLERANCE)
+                    fits = np.floor(side.residual[h, r, t] / demand[r])
                     if fits < units:
                         units = int(fits)
             if units <= 0:

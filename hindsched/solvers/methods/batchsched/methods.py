@@ -13,6 +13,7 @@ from typing import Any
 
 from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance
+from hindsched.limits import time_left
 from hindsched.models.base import PRINTED
 from hindsched.models.batchsched.offline import FORMS
 from hindsched.solutions.base import Solution
@@ -20,7 +21,7 @@ from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.methods.auto import solve_auto
-from hindsched.solvers.methods.base import Method, solve_milp
+from hindsched.solvers.methods.base import Method, keep_solution, preemptive, solve_milp
 from hindsched.solvers.methods.batchsched.reduction import ColumnReduction
 from hindsched.solvers.methods.generic import generic_methods
 from hindsched.solvers.options import SolveOptions
@@ -38,6 +39,8 @@ and heuristics took most of its time. Options given by name replace these."""
 SMALL = 12
 """Up to this many jobs the list schedule is improved by random insertions."""
 INSERTIONS = 200
+SEARCH_SECONDS, SEARCH_SHARE = 200.0, 0.3
+"""Seconds, and share of the time that is left, that the prices of the searched schedule take."""
 REDUCTION_SECONDS = 3.0
 """Time that the search for prices may take, and at most a tenth of the time limit."""
 
@@ -45,13 +48,18 @@ REDUCTION_SECONDS = 3.0
 def find_incumbent(instance: Instance, formulation: str) -> Solution | None:
     """List schedule by weight over shortest duration; on small instances a searched one."""
     assert isinstance(instance, BatchschedInstance)
+    listed = as_solution(instance, list_schedule(instance), formulation)
+    keep_solution(listed, "list schedule")
     if len(instance.jobs) > SMALL:
-        return as_solution(instance, list_schedule(instance), formulation)
+        return listed
     first = as_solution(instance, improved_list_schedule(instance, insertions=20), formulation)
     if not instance.jobs:
         return first
     oracle = ServerOracle(instance)
-    found = subgradient_bound(oracle, target=first.objective(), max_iterations=300)
+    keep_solution(first, "list schedule")
+    seconds = SEARCH_SHARE * time_left(SEARCH_SECONDS)
+    options = SolveOptions(time_limit=seconds)
+    found = subgradient_bound(oracle, options, target=first.objective(), max_iterations=300)
     shape = (*instance.server_capacity.shape, oracle.slots)
     prices = found.prices.reshape(shape).transpose(2, 0, 1)
     schedules = improved_list_schedule(instance, prices=prices, insertions=INSERTIONS)
@@ -132,4 +140,8 @@ def auto(
     )
 
 
-METHODS: dict[str, Method] = {**generic_methods(find_incumbent), "auto": auto, "milp": milp}
+METHODS: dict[str, Method] = {
+    **generic_methods(find_incumbent), "auto": auto, "milp": milp, "preemptive": preemptive,
+}  # fmt: skip
+RIVALS_BOUND = ("preemptive", None)
+"""Method and formulation of the bound for rivals that may do what the offline problem forbids."""

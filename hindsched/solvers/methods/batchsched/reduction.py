@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.modes import units
 from hindsched.solutions.batchsched.solution import BatchschedSolution
+from hindsched.solutions.window_placing import num_ps
 
 Array = NDArray[np.float64]
 
@@ -86,8 +87,7 @@ class ColumnReduction:
         if host >= 0:
             cost += on_host * float(worker[host])
             if self.instance.has_ps:
-                ratio = self.instance.worker_bandwidth[m] / self.instance.ps_bandwidth[p]
-                ps = max(1, int(np.ceil(beside * ratio - 1e-9)))
+                ps = num_ps(self.instance, m, p, beside)
                 cost += ps * float(unit[host] @ self.instance.ps_demand[p])
         if beside < len(total):
             cost += float(total[beside])

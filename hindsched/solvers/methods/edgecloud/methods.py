@@ -265,3 +265,5 @@ METHODS: dict[str, Method] = {
     "relaxation": relaxation,
     "bound": bound,
 }
+RIVALS_BOUND = ("bound", "literal")
+"""Method and formulation of the bound for rivals that may do what the offline problem forbids."""

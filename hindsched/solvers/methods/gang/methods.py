@@ -2,28 +2,36 @@
 
 ``auto``
     Replayed policies, prices (`climb_prices`) whose expected starts suggest orders, and the search
-    for the rest of the time: a certified interval for any size.
+    for the rest of the time: a certified interval for any size. Small instances spend most of the
+    time on the program instead.
 ``bound``
     Prices only.
+``milp``, ``relaxation``
+    The program of ``models/gang/offline.py``, for small instances.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from threading import Event
+from typing import Any
 
 import numpy as np
 
 from hindsched.instances.base import Instance
-from hindsched.instances.gang.instance import GangInstance, split_formulation
+from hindsched.instances.gang.instance import GangInstance, gang_data, split_formulation
+from hindsched.models.gang.offline import columns_needed
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.certificate import Certificate, certify
 from hindsched.solvers.interrupt import catch_interrupt
-from hindsched.solvers.methods.base import Method
+from hindsched.solvers.kept import keep
+from hindsched.solvers.methods.base import Method, joined, relaxation, solve_milp
 from hindsched.solvers.methods.gang.clock import Clock
 from hindsched.solvers.methods.gang.incumbents import in_order, incumbents
+from hindsched.solvers.methods.gang.orders import orders
 from hindsched.solvers.methods.gang.prices import climb_prices
 from hindsched.solvers.methods.gang.search import Search
 from hindsched.solvers.options import SolveOptions
@@ -35,10 +43,37 @@ from hindsched.solvers.status import Status, StoppedBy
 
 DEFAULT_SECONDS = 60.0
 """Time limit when the options give none."""
-BOUND_SHARE = 0.4
+BOUND_SHARE = 0.3
 """Share of the time for the prices of jobs in one piece; the search has the rest."""
+SMALL_COLUMNS = 30_000
+"""Variables up to which `auto` also solves the program."""
+SHARE_BEFORE_PROGRAM, MOST_BEFORE_PROGRAM = 0.1, 0.5
+"""Share of the time, and seconds at most, that prices and search get before the program."""
 SWAPS = 0.05
 """Share of the jobs that move when an order is perturbed."""
+
+
+TINY: dict[str, Any] = gang_data(
+    "tiny", [{"name": f"j{k}", "submit": 0, "duration": 1 + k, "gpus": 1} for k in range(3)], gpus=1
+)
+"""What `load_kernels` runs on."""
+
+
+@cache
+def load_kernels(formulation: str) -> None:
+    """Run every compiled kernel once on a tiny instance: no time limit pays for the compiler.
+
+    What was compiled stays on disk, so only the first process of an installation waits for long.
+    """
+    tiny = GangInstance.parse(TINY)
+    known = min(incumbents(tiny, formulation), key=lambda solution: solution.exact_objective)
+    end = int(known.completions.max())
+    if split_formulation(formulation)[1] != "makespan":
+        climb_prices(tiny, formulation, end, known.objective(), Clock(0.1))
+    search = Search(tiny, formulation)
+    search.try_starts(known.starts)
+    search.try_expected(known.starts.astype(float))
+    search.exchange(known.starts.copy(), 2, 2, 1.0, 1)
 
 
 @dataclass
@@ -71,6 +106,7 @@ class GangSolve:
 
     def __post_init__(self) -> None:
         self.kind, self.goal = split_formulation(self.formulation)
+        load_kernels(self.formulation)
         limit = self.options.time_limit
         self.clock = Clock(DEFAULT_SECONDS if limit is None else limit, self.stop)
 
@@ -93,7 +129,8 @@ class GangSolve:
         for solution in incumbents(self.instance, self.formulation):
             self.offer(solution)
             if self.clock.is_over:
-                return
+                break
+        keep(self.result("replayed policies"))
 
     def prove(self, clock: Clock, search: Search | None = None) -> None:
         """Find prices; their expected starts go to the search."""
@@ -115,6 +152,7 @@ class GangSolve:
         self.details["evaluations"] = climb.evaluations
         self.details["intervals"] = self.certificate.rows.size
         self.tell("prices")
+        keep(self.result("prices"))
 
     def search(self) -> None:
         """Improve the schedule for the rest of the time."""
@@ -187,13 +225,33 @@ class GangSolve:
 def auto(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
-    """Close the gap from both sides: replayed policies, prices, search."""
+    """Close the gap from both sides: replayed policies, prices, search; the program if small."""
     assert isinstance(instance, GangInstance)
+    limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
     with catch_interrupt() as stop:
         run = GangSolve(instance, formulation, options, on_progress, stop)
         run.begin()
+        small = columns_needed(instance, formulation, run.best) <= SMALL_COLUMNS
+        whole = run.clock
+        if small:
+            run.clock = whole.first(min(MOST_BEFORE_PROGRAM, SHARE_BEFORE_PROGRAM * limit))
         run.search()
-        return run.result("prices+search")
+        known = run.result("prices+search")
+        if not small or run.is_closed or stop.is_set() or whole.is_over:
+            return known
+        left = options.with_time(whole.seconds_left)
+        found = solve_milp(instance, formulation, left, on_progress, incumbent=run.best)
+        return replace(joined(known, found), method="prices+search+milp")
+
+
+def milp(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """Solve the program by a mixed-integer solver, begun from the best replayed policy."""
+    assert isinstance(instance, GangInstance)
+    found = incumbents(instance, formulation)
+    best = min(found, key=lambda solution: solution.exact_objective)
+    return solve_milp(instance, formulation, options, on_progress, incumbent=best)
 
 
 def bound(
@@ -209,4 +267,10 @@ def bound(
         return run.result("bound")
 
 
-METHODS: dict[str, Method] = {"auto": auto, "bound": bound}
+METHODS: dict[str, Method] = {
+    "auto": auto,
+    "bound": bound,
+    "milp": milp,
+    "orders": orders,
+    "relaxation": relaxation,
+}

@@ -125,7 +125,8 @@ def replay(
     if formulation is None:
         formulation = KINDS[1] if chosen.preemptive else KINDS[0]
     if chosen.preemptive:
-        threshold = threshold_slots(instance, values.get("threshold_gpu_seconds", 0.0))
+        gpu_seconds = values.get("threshold_gpu_seconds", 0.0)
+        threshold = threshold_slots(gpu_seconds, instance.slot_seconds)
         history = run_ranks(sizes, submit, duration, gpus, chosen.way, threshold)
         job, start, end = history.rows.T
         rows = pool_rows(order[job], start, end, gpus[job])
@@ -186,6 +187,6 @@ def expected_slots(duration: Ints, factor: float) -> Ints:
     return np.ceil(duration * factor).astype(np.int64)
 
 
-def threshold_slots(instance: GangInstance, gpu_seconds: float) -> int:
+def threshold_slots(gpu_seconds: float, slot_seconds: float) -> int:
     """A threshold of attained service in whole GPU-slots."""
-    return math.ceil(gpu_seconds / instance.slot_seconds)
+    return math.ceil(gpu_seconds / slot_seconds)

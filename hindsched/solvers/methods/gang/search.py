@@ -19,7 +19,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hindsched.instances.gang.instance import GangInstance, Ints
+from hindsched.instances.gang.instance import (
+    KINDS,
+    OBJECTIVES,
+    GangInstance,
+    Ints,
+    split_formulation,
+)
 from hindsched.solutions.gang.rows import pool_rows
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.kernels.gang.orders import (
@@ -31,6 +37,7 @@ from hindsched.solvers.kernels.gang.orders import (
 )
 from hindsched.solvers.kernels.gang.responses import FOREVER
 from hindsched.solvers.methods.gang.clock import Clock
+from hindsched.solvers.methods.gang.incumbents import incumbents
 from hindsched.solvers.pricing.gang.oracle import job_blocks
 from hindsched.solvers.pricing.rows import Vector
 
@@ -44,6 +51,8 @@ COOLING = 0.01
 ROUNDS = 2_000
 """Exchanges between two looks at the clock at first; about `LOOK_SECONDS` later."""
 LOOK_SECONDS = 0.25
+HEATS = 20
+"""Heats of `best_in_rounds`, from hot to cold."""
 FIRST_CYCLE = 0.4
 """Share of the time left that a cycle takes."""
 LEAST_CYCLE_SECONDS = 2.0
@@ -116,17 +125,22 @@ class Search:
 
     def _cycle(self, most: int, reach: int, hot: float, clock: Clock) -> None:
         rounds = ROUNDS
-        start, best = self.start.copy(), self.start.copy()
-        room = self.instance.total_gpus
+        self.try_order(np.argsort(self.start, kind="stable"))
+        now = self.start.copy()
         while not clock.is_over:
-            now = time.monotonic()
-            heat = hot * COOLING**clock.share_gone
-            exchange(
-                start, best, self.jobs, room, rounds, heat, 0.95 * heat, self.state, most, reach
-            )
-            self.exchanges += rounds
-            spent = time.monotonic() - now
+            since = time.monotonic()
+            self.exchange(now, most, reach, hot * COOLING**clock.share_gone, rounds)
+            spent = time.monotonic() - since
             rounds = int(np.clip(rounds * LOOK_SECONDS / max(spent, 1e-6), 100, 4 * rounds))
+
+    def exchange(self, start: Ints, most: int, reach: int, heat: float, rounds: int) -> None:
+        """Anneal the schedule `start` in place for some rounds; keep the best one seen."""
+        best = self.start.copy()
+        exchange(
+            start, best, self.jobs, self.instance.total_gpus, rounds, heat, 0.95 * heat,
+            self.state, most, reach,
+        )  # fmt: skip
+        self.exchanges += rounds
         self.try_starts(best)
 
     def solution(self, formulation: str | None = None) -> GangSolution:
@@ -135,3 +149,30 @@ class Search:
         end = self.start + jobs.duration
         rows = pool_rows(np.arange(self.start.size), self.start, end, jobs.gpus)
         return GangSolution(instance, rows, formulation or self.formulation)
+
+
+def best_in_rounds(instance: GangInstance, formulation: str, rounds: int) -> GangSolution:
+    """Best of the replayed policies, improved by so many exchanges: no clock decides.
+
+    Parameters
+    ----------
+    instance : GangInstance
+        The instance.
+    formulation : str
+        Kind and objective.
+    rounds : int
+        Exchanges; jobs that may pause, that stand on servers or whose makespan counts have none.
+    """
+    best = min(incumbents(instance, formulation), key=lambda solution: solution.exact_objective)
+    kind, goal = split_formulation(formulation)
+    few = len(instance.jobs) < 2
+    if few or kind != KINDS[0] or goal == OBJECTIVES[1] or instance.is_consolidated:
+        return best
+    search = Search(instance, formulation)
+    search.try_starts(best.starts)
+    start = search.start.copy()
+    most, reach, hot = CYCLES[0]
+    for step in range(HEATS):
+        heat = hot * search.scale * COOLING ** (step / HEATS)
+        search.exchange(start, most, reach, heat, rounds // HEATS)
+    return min(best, search.solution(), key=lambda solution: solution.exact_objective)

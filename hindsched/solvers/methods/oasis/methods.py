@@ -32,7 +32,7 @@ from hindsched.solvers.methods.base import (
 from hindsched.solvers.methods.generic import generic_methods
 from hindsched.solvers.methods.oasis.conflicts import Leaves, add_cut, last_ends, promised_ends
 from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.oasis.oracle import OasisOracle
+from hindsched.solvers.pricing.oasis.resources import OasisOracle
 from hindsched.solvers.program import solve_program, within_gap
 from hindsched.solvers.result import Result
 from hindsched.solvers.status import Status, StoppedBy

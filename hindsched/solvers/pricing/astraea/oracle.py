@@ -11,6 +11,10 @@ Row layouts:
     Rows over (server, type, slot): the exact subproblem. Schedules are placed on servers in this
     layout only.
 
+``preemptive``
+    The rows of ``cluster``; a job's slots need not touch and its placement may change, see
+    `hindsched.solvers.pricing.preemptive`.
+
 The horizon is hard. With ``optional`` a job may stay out at value 0; with ``must-complete`` a job
 that fits nowhere makes the bound -inf, as the problem then is infeasible.
 """
@@ -26,8 +30,8 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
-from hindsched.instances.astraea.modes import modes, ps_needed
-from hindsched.instances.modes import Modes
+from hindsched.instances.astraea.modes import modes, most_workers
+from hindsched.instances.modes import Modes, ps_for
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import AstraeaSolution, write_row
 from hindsched.solutions.base import Assignment, Solution
@@ -41,10 +45,11 @@ from hindsched.solvers.kernels.placement import Kinds
 from hindsched.solvers.kernels.super_server import undominated
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import Feature, Limits
+from hindsched.solvers.pricing.preemptive import LAYOUT, SlotOracle, fewest_ps, ways_in_line
 from hindsched.solvers.pricing.restricted_window import Cluster, window_features
-from hindsched.solvers.pricing.rows import Rows, RowSet
+from hindsched.solvers.pricing.rows import Rows, RowSet, slot_labels
 
-ORACLE_ROWS = ("cluster", "servers")
+ORACLE_ROWS = ("cluster", "servers", LAYOUT)
 TREE_ROWS = ("servers",)
 
 
@@ -107,7 +112,7 @@ class MergedOracle(AstraeaOracle):
     layout = "cluster"
 
     def _row_set(self, name: str, count: Ints, types: tuple[str, ...]) -> RowSet:
-        slots = tuple(range(1, self.slots + 1))
+        slots = slot_labels(self.slots, len(types))
         total = count.sum(axis=0).astype(float)
         capacity = np.broadcast_to(total[:, None], (len(types), self.slots)).copy()
         return RowSet(name, (("type", types), ("slot", slots)), capacity)
@@ -183,6 +188,52 @@ class MergedOracle(AstraeaOracle):
         )
 
 
+class PreemptiveOracle(SlotOracle, MergedOracle):
+    """Best responses of jobs that may pause, move and resize, on all servers merged into one."""
+
+    layout = LAYOUT
+
+    def __init__(self, instance: AstraeaInstance, formulation: str | None = None) -> None:
+        MergedOracle.__init__(self, instance, formulation)
+        self.prepare(self.slots)
+
+    def slot_ways(self, job: AstraeaJob) -> tuple[Floats, Floats]:
+        """Rates and demands by types, zeta and workers, with the PSs of the best host."""
+        instance, times = self.instance, self.instance.minibatch_times(job)
+        num_w, most = len(instance.worker_types), most_workers(instance, job)
+        rates, demands = [], []
+        for w, p, together in np.ndindex(times.shape):
+            room, places = instance.worker_count[:, w], instance.ps_count[:, p]
+            ratio = float(instance.ps_ratio[w, p])
+            held = min(most, int(room.max() if together else room.sum()))
+            count, fewest = fewest_ps(held, bool(together), room, places, ratio)
+            rate = count / times[w, p, together]
+            for speed, workers, servers in ways_in_line(rate, count, fewest):
+                demand = np.zeros(num_w + len(instance.ps_types))
+                demand[w], demand[num_w + p] = workers, servers
+                rates.append(speed)
+                demands.append(demand)
+        return np.array(rates), np.array(demands).reshape(
+            len(rates), num_w + len(instance.ps_types)
+        )
+
+    def first_slot(self, job: AstraeaJob) -> int:
+        """The slot after its arrival, which is a point of time."""
+        return job.arrival
+
+    def end_costs(self, job: AstraeaJob) -> Floats:
+        """Negative revenue by last slot."""
+        return -self.values_of(job)[1:]
+
+    def outside_cost(self, job: AstraeaJob) -> float:
+        """Staying out, where that is allowed."""
+        return -self._floor
+
+    def row_of(self, row: AstraeaRow) -> tuple[Ints, Floats]:
+        """Rows that a schedule uses, and how much of each."""
+        return self.row_use(row)
+
+
 class ServerOracle(AstraeaOracle):
     """Best responses on real servers, exact.
 
@@ -195,7 +246,7 @@ class ServerOracle(AstraeaOracle):
 
     def _row_set(self, name: str, count: Ints, types: tuple[str, ...]) -> RowSet:
         names = tuple(server.name for server in self.instance.servers)
-        axes = (("server", names), ("type", types), ("slot", tuple(range(1, self.slots + 1))))
+        axes = (("server", names), ("type", types), ("slot", slot_labels(self.slots, count.size)))
         shape = (*count.shape, self.slots)
         return RowSet(name, axes, np.broadcast_to(count[:, :, None], shape).astype(float))
 
@@ -240,7 +291,7 @@ class ServerOracle(AstraeaOracle):
                 ]
                 for source in (left, priced)
             )
-            ratio = float(self.instance.worker_bandwidth[w] / self.instance.ps_bandwidth[p])
+            ratio = float(self.instance.ps_ratio[w, p])
             value, mode, start, host, on_host = best_window(
                 job.arrival, tuple(own.columns), values, (*free, *price), ratio, best
             )
@@ -259,10 +310,8 @@ class ServerOracle(AstraeaOracle):
         num_w, num_p = len(instance.worker_types), len(instance.ps_types)
         kinds = np.eye(num_w + num_p)
         counts = np.concatenate([instance.worker_count, instance.ps_count], axis=1)
-        ratio = np.array(instance.worker_bandwidth)[:, None] / np.array(instance.ps_bandwidth)
-        ratio = np.ascontiguousarray(ratio, dtype=float)
         worker, server = (np.ascontiguousarray(part) for part in (kinds[:num_w], kinds[num_w:]))
-        return Cluster(counts.astype(float), Kinds(worker, server, ratio, True))
+        return Cluster(counts.astype(float), Kinds(worker, server, instance.ps_ratio, True))
 
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
         """Best schedule of a job within limits, at full capacity."""
@@ -303,8 +352,7 @@ class ServerOracle(AstraeaOracle):
             workers[host] = count
         else:
             workers = place_window(count, start, length, host, on_host, free, price)
-            ratio = self.instance.worker_bandwidth[types[0]] / self.instance.ps_bandwidth[types[1]]
-            ps[host] = ps_needed(np.array([count - on_host]), float(ratio))[0]
+            ps[host] = ps_for(count - on_host, self.instance.ps_ratio[types])
         return AstraeaRow(start + 1, start + length, *types, workers, ps)
 
     def row_use(self, row: AstraeaRow) -> tuple[Ints, Floats]:
@@ -339,18 +387,16 @@ def merged_modes(instance: AstraeaInstance, job: AstraeaJob) -> tuple[Ints, Floa
     demand[each, table.worker_type] = table.workers
     largest = instance.worker_count.max(axis=0)[table.worker_type]
     elsewhere = table.workers - np.minimum(table.workers - 1, largest)
+    needed = ps_for(elsewhere, instance.ps_ratio[table.worker_type, table.ps_type])
     for k in each:
-        ratio = instance.worker_bandwidth[table.worker_type[k]]
-        ratio = float(ratio / instance.ps_bandwidth[table.ps_type[k]])
-        needed = ps_needed(elsewhere[k : k + 1], ratio)[0]
-        demand[k, num_w + table.ps_type[k]] = 1 if table.one_server[k] else needed
+        demand[k, num_w + table.ps_type[k]] = 1 if table.one_server[k] else needed[k]
     order = np.lexsort((demand.sum(axis=1), table.duration))
     duration, demand = table.duration[order], demand[order]
     keep = undominated(duration, demand)
     return np.ascontiguousarray(duration[keep]), np.ascontiguousarray(demand[keep])
 
 
-def build(instance: AstraeaInstance, formulation: str, rows: str) -> MergedOracle | ServerOracle:
+def build(instance: AstraeaInstance, formulation: str, rows: str) -> AstraeaOracle:
     """Build the oracle with one of the layouts `ORACLE_ROWS`."""
-    oracle = ServerOracle if rows == "servers" else MergedOracle
-    return oracle(instance, formulation)
+    oracles = {"servers": ServerOracle, LAYOUT: PreemptiveOracle}
+    return oracles.get(rows, MergedOracle)(instance, formulation)

@@ -13,6 +13,10 @@ Row layouts:
     Rows (server, resource, slot): the paper's subproblem, solved by the exact routine of
     `ScheduleSearch`. Schedules are placed on servers in this layout only.
 
+``preemptive``
+    The rows of ``cluster``; a job's slots need not touch and its placement may change, see
+    `hindsched.solvers.pricing.preemptive`.
+
 Slots beyond the last priced one, T, cost nothing there; a schedule that needs one ends at T + 1 or
 later, so ``w (T + 2)`` is no dearer: it is every job's outside option.
 """
@@ -27,8 +31,10 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
-from hindsched.instances.batchsched.instance import BatchschedInstance
-from hindsched.instances.batchsched.modes import modes, worker_room
+from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
+from hindsched.instances.batchsched.modes import minibatch_times, modes, worker_room
+from hindsched.instances.decimals import loosened
+from hindsched.instances.modes import ps_for, units
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.batchsched.solution import BatchschedSolution, row_use
 from hindsched.solutions.window_row import WindowRow
@@ -47,10 +53,11 @@ from hindsched.solvers.pricing.batchsched.search import (
     most_workers,
 )
 from hindsched.solvers.pricing.decisions import Feature, Limits
+from hindsched.solvers.pricing.preemptive import LAYOUT, SlotOracle, fewest_ps, ways_in_line
 from hindsched.solvers.pricing.restricted_window import Cluster, window_features
-from hindsched.solvers.pricing.rows import Rows, RowSet
+from hindsched.solvers.pricing.rows import Rows, RowSet, slot_labels
 
-ORACLE_ROWS = ("cluster", "buckets", "servers")
+ORACLE_ROWS = ("cluster", "buckets", "servers", LAYOUT)
 TREE_ROWS = ("servers",)
 BUCKET = 4
 """Slots in a bucket of the layout ``buckets``."""
@@ -83,7 +90,8 @@ class MergedOracle(BlockOracle):
         resources = instance.resources
         total = instance.server_capacity.sum(axis=0)
         if bucket == 1:
-            last_axis: tuple[str, tuple[int | str, ...]] = ("slot", tuple(range(1, self.slots + 1)))
+            slots = slot_labels(self.slots, len(resources))
+            last_axis: tuple[str, tuple[int | str, ...]] = ("slot", slots)
         else:
             count = math.ceil(self.slots / bucket)
             self.slots = count * bucket
@@ -202,6 +210,55 @@ class MergedOracle(BlockOracle):
         return spread.ravel()
 
 
+class PreemptiveOracle(SlotOracle, MergedOracle):
+    """Best responses of jobs that may pause, move and resize, on all servers merged into one."""
+
+    def __init__(self, instance: BatchschedInstance, formulation: str | None = None) -> None:
+        MergedOracle.__init__(self, instance, formulation)
+        self.layout = LAYOUT
+        self.prepare(self.slots)
+
+    def slot_ways(self, job: BatchschedJob) -> tuple[Floats, Floats]:
+        """Rates and demands by types, q and workers, with the PSs of the best host."""
+        instance = self.instance
+        times, room = minibatch_times(instance, job), worker_room(instance)
+        places = units(instance.server_capacity, instance.ps_demand) if instance.has_ps else None
+        rates, demands = [], []
+        for m, p, q in np.ndindex(times.shape[:3]):
+            most = min(times.shape[3], int(room[:, m].max() if q else room[:, m].sum()))
+            if places is None:
+                count = np.arange(1 if q else 2, most + 1)
+                fewest = np.zeros_like(count)
+            else:
+                ratio = float(instance.ps_ratio[m, p])
+                count, fewest = fewest_ps(most, bool(q), room[:, m], places[:, p], ratio)
+            rate = count / times[m, p, q, count - 1]
+            for speed, workers, servers in ways_in_line(rate, count, fewest):
+                demand = workers * instance.worker_demand[m]
+                if places is not None:
+                    demand = demand + servers * instance.ps_demand[p]
+                rates.append(speed)
+                demands.append(demand)
+        return np.array(rates), np.array(demands).reshape(len(rates), len(instance.resources))
+
+    def first_slot(self, job: BatchschedJob) -> int:
+        """The slot of its arrival."""
+        return job.arrival - 1
+
+    def end_costs(self, job: BatchschedJob) -> Floats:
+        """Weight x (last slot + 1)."""
+        found: Floats = float(job.weight) * np.arange(2.0, self.slots + 2)
+        return found
+
+    def outside_cost(self, job: BatchschedJob) -> float:
+        """Ending after all priced slots."""
+        return float(job.weight) * (self.slots + 2)
+
+    def row_of(self, row: WindowRow) -> tuple[Ints, Floats]:
+        """Rows that a schedule uses, and how much of each."""
+        return self.place_use(row)
+
+
 def solution_use(oracle: MergedOracle | ServerOracle, solution: Solution) -> list[Response | None]:
     """Objective and use of every job's schedule in a solution."""
     assert isinstance(solution, BatchschedSolution)
@@ -231,8 +288,7 @@ def merged_modes(instance: BatchschedInstance, job: object) -> tuple[Ints, Float
     if instance.has_ps:
         room = worker_room(instance).max(axis=0)[table.worker_type]
         elsewhere = table.workers - np.minimum(table.workers - 1, room)
-        ratio = instance.worker_bandwidth[table.worker_type] / instance.ps_bandwidth[table.ps_type]
-        count = np.maximum(1, np.ceil(elsewhere * ratio - 1e-9))
+        count = ps_for(elsewhere, instance.ps_ratio[table.worker_type, table.ps_type])
         count = np.where(table.one_server == 1, 1, count)
         demand = demand + count[:, None] * instance.ps_demand[table.ps_type]
     order = np.lexsort((demand.sum(axis=1), table.duration))
@@ -276,7 +332,7 @@ class ServerOracle(BlockOracle):
         axes = (
             ("server", names),
             ("resource", instance.resources),
-            ("slot", tuple(range(1, self.slots + 1))),
+            ("slot", slot_labels(self.slots, instance.server_capacity.size)),
         )
         shape = (*instance.server_capacity.shape, self.slots)
         capacity = np.broadcast_to(instance.server_capacity[:, :, None], shape).copy()
@@ -331,7 +387,7 @@ class ServerOracle(BlockOracle):
 
     @cached_property
     def _cluster(self) -> Cluster:
-        capacity = np.ascontiguousarray(self.instance.server_capacity)
+        capacity = loosened(self.instance.server_capacity, self.instance.server_capacity)
         return Cluster(capacity, kinds_of(self.instance))
 
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
@@ -383,6 +439,8 @@ class ServerOracle(BlockOracle):
 
 def build(instance: BatchschedInstance, formulation: str, rows: str) -> BlockOracle:
     """Build the oracle with one of the layouts `ORACLE_ROWS`."""
+    if rows == LAYOUT:
+        return PreemptiveOracle(instance, formulation)
     if rows == "servers":
         return ServerOracle(instance, formulation)
     return MergedOracle(instance, formulation, BUCKET if rows == "buckets" else 1)

@@ -15,7 +15,8 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.batchsched.modes import modes
-from hindsched.instances.modes import FIT_TOLERANCE, Modes
+from hindsched.instances.decimals import loosened
+from hindsched.instances.modes import Modes
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import BatchschedRow, write_row
 from hindsched.solvers.kernels.batchsched.window_minima import (
@@ -152,10 +153,11 @@ class ScheduleSearch:
         Default: the empty cluster at price 0.
         """
         shape = (self.slots, *self.capacity.shape)
-        full = np.broadcast_to(self.capacity, shape) if residual is None else residual
+        left = np.broadcast_to(self.capacity, shape) if residual is None else residual
+        full = loosened(left, self.capacity)
         self.prices: Floats = np.zeros(shape) if prices is None else np.array(prices, dtype=float)
         self.state = State(
-            build_minima(np.array(full, order="C"), num_levels(self.slots)),
+            build_minima(np.ascontiguousarray(full), num_levels(self.slots)),
             np.zeros((self.slots + 1, *self.capacity.shape)),
             *self._costs,
             np.ones(self.slots + 1, dtype=np.bool_),
@@ -165,7 +167,7 @@ class ScheduleSearch:
 
     @property
     def residual(self) -> Floats:
-        """Free capacity, shape (slots, servers, resources); not to be changed."""
+        """Free capacity, `loosened`, shape (slots, servers, resources); not to be changed."""
         table: Floats = self.state.minima[0]
         return table
 
@@ -258,8 +260,7 @@ class ScheduleSearch:
     def fits(self, schedule: Schedule) -> bool:
         """Whether a schedule fits what is free."""
         window = self.residual[schedule.start - 1 : schedule.last].min(axis=0)
-        slack = FIT_TOLERANCE * (1 + np.abs(window)) * 2
-        return bool(np.all(self.use(schedule) <= window + slack))
+        return bool(np.all(self.use(schedule) <= window))
 
     def book(self, schedule: Schedule, sign: float = 1.0) -> None:
         """Take a schedule's resources from what is free (``sign=-1`` gives them back)."""
@@ -306,9 +307,9 @@ class ScheduleSearch:
 
 def kinds_of(instance: BatchschedInstance) -> Kinds:
     """Types of workers and PSs as the kernels take them."""
-    ratio = np.zeros((len(instance.worker_types), max(1, len(instance.ps_demand))))
-    if instance.has_ps:
-        ratio = instance.worker_bandwidth[:, None] / instance.ps_bandwidth[None, :]
+    ratio = instance.ps_ratio
+    if not instance.has_ps:
+        ratio = np.zeros((len(instance.worker_types), 1))
     worker, server = (np.ascontiguousarray(d) for d in (instance.worker_demand, instance.ps_demand))
     return Kinds(worker, server, np.ascontiguousarray(ratio), instance.has_ps)
 

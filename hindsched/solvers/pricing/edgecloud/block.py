@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +16,7 @@ from hindsched.solvers.kernels.edgecloud.cheapest_chunks import (
     cheapest_windows,
 )
 from hindsched.solvers.pricing.base import Response
-
-if TYPE_CHECKING:
-    from hindsched.solvers.pricing.edgecloud.oracle import EdgecloudOracle
+from hindsched.solvers.pricing.edgecloud.priced_rows import PricedRows
 
 
 @dataclass(frozen=True)
@@ -51,16 +48,21 @@ class JobView:
     """One job at given prices, with slots counted from its arrival."""
 
     def __init__(
-        self, oracle: EdgecloudOracle, block: int, prices: Floats, residual: Floats | None
+        self,
+        priced: PricedRows,
+        formulation: str,
+        block: int,
+        prices: Floats,
+        residual: Floats | None,
     ) -> None:
-        self.oracle, self.j = oracle, block
-        instance = oracle.instance
+        self.priced, self.formulation, self.j = priced, formulation, block
+        instance = priced.instance
         self.job = job = instance.jobs[block]
-        self.rows = oracle.rows_of(job)
+        self.rows = priced.rows_of(job)
         self.work = int(instance.edge_slots[block])
         self.cloud_work = int(instance.cloud_slots[block])
-        self.first = np.array([oracle.delay(block, row) for row in self.rows], dtype=np.int64)
-        self.count = oracle.places.counts[self.rows]
+        self.first = np.array([priced.delay(block, row) for row in self.rows], dtype=np.int64)
+        self.count = priced.places.counts[self.rows]
         self.limit = instance.cloud_workers(job.worker_type)
         self.ready = int(instance.cloud_upload[block])
         self.may_be_together = self.limit != 0 and instance.cloud_ps(job.ps_type) != 0
@@ -69,7 +71,7 @@ class JobView:
         self.price = np.zeros((len(self.rows), self.length))
         self.free = np.repeat(self.count[:, None].astype(float), self.length, axis=1)
         for i, row in enumerate(self.rows):
-            base = row * oracle.last
+            base = row * priced.last
             self._fill(self.price[i], prices, base)
             if residual is not None:
                 self.free[i] = 0.0
@@ -81,14 +83,11 @@ class JobView:
         self._add_storage(prices, residual)
         self.cloud_price = np.zeros(self.length)
         self.cloud_room: Floats | None = None
-        if self.limit:
-            assert oracle.cloud_slice is not None
-            position = oracle.cloud_types.index(job.worker_type)
-            base = oracle.cloud_slice.start + position * oracle.last
-            self._fill(self.cloud_price, prices, base)
+        if (cloud := priced.cloud_row(job.worker_type)) is not None:
+            self._fill(self.cloud_price, prices, cloud)
             if residual is not None:
                 self.cloud_room = np.zeros(self.length)
-                self._fill(self.cloud_room, residual, base)
+                self._fill(self.cloud_room, residual, cloud)
         self.together_price = self.cloud_price.copy()
         if self.few_ps:
             assert residual is not None
@@ -96,7 +95,7 @@ class JobView:
 
     def _server(self, row: int) -> int:
         """Server of a row; the first one in the layout ``types``."""
-        return self.oracle.instance.worker_list[self.oracle.places.members[row][0]][0]
+        return self.priced.instance.worker_list[self.priced.places.members[row][0]][0]
 
     def _mask_ps(self, residual: Floats) -> None:
         """Nothing runs where no PS is left, and nothing wholly in the cloud where none is there."""
@@ -105,7 +104,7 @@ class JobView:
             ("cloud_parameter_servers", (self.together_price,)),
         ):
             left = np.zeros(self.length)
-            base = self.oracle.ps_row(name, self.job.ps_type)
+            base = self.priced.ps_row(name, self.job.ps_type)
             self._fill(left, residual, base)
             for target in targets:
                 target[left < 1 - 1e-9] = np.inf
@@ -122,27 +121,27 @@ class JobView:
         alone = max([self.ready, *self.first.tolist()]) + 1
         waves = -(-self.job.chunks // max(1, workers or self.limit or self.job.chunks))
         tail = alone + waves * max(self.work, self.cloud_work)
-        return max(0, self.oracle.last - self.job.arrival + 1) + tail
+        return max(0, self.priced.last - self.job.arrival + 1) + tail
 
     def _fill(self, target: Floats, source: Floats, base: int) -> None:
         """Copy a row's slots from the arrival on; what lies behind the last one stays."""
         begin = self.job.arrival - 1
-        width = max(0, min(self.length, self.oracle.last - begin))
+        width = max(0, min(self.length, self.priced.last - begin))
         target[:width] = source[base + begin : base + begin + width]
 
     def _add_storage(self, prices: Floats, residual: Floats | None) -> None:
         gb = self.job.chunk_gb
-        if not gb or self.oracle.storage_slice is None:
+        if not gb or self.priced.storage_slice is None:
             return
         if residual is not None:
-            self.room = np.full((len(self.oracle.instance.servers), self.length), np.inf)
+            self.room = np.full((len(self.priced.instance.servers), self.length), np.inf)
         for i, server in enumerate(self.owner.tolist()):
-            base = self.oracle.storage_row(server)
+            base = self.priced.storage_row(server)
             if base is None:
                 continue
             series = np.zeros(self.length)
             self._fill(series, prices, base)
-            if self.oracle.formulation == "literal":
+            if self.formulation == "literal":
                 self.price[i] += gb * series
             else:
                 self.extra[i] = gb * np.cumsum(series)
@@ -178,7 +177,7 @@ class JobView:
         times = np.arange(1, self.length + 1) + together
         all_in = int(np.argmin(times)) if self.length else -1
         limit = float(times[all_in]) if self.length else np.inf
-        earliest = lone_time(self.oracle.instance, self.j, "no-migration") - 1
+        earliest = lone_time(self.priced.instance, self.j, "no-migration") - 1
         best, c = cheapest_by_completion(
             self.first, self.count, self.price, self.extra, self.work, D, mixed,
             self.owner, self.room, limit, earliest,
@@ -267,7 +266,7 @@ class JobView:
 
     def literal(self) -> Response | None:
         """Work may move."""
-        D, instance = self.job.chunks, self.oracle.instance
+        D, instance = self.job.chunks, self.priced.instance
         earliest = lone_time(instance, self.j, "literal") - 1
         first, free, price = self.first, self._within_storage(), self.price
         if self.limit != 0:
@@ -296,7 +295,7 @@ class JobView:
             price = np.vstack((self.price, self.together_price))
         units: dict[tuple[int, int], int] = {}
         work = self.cloud_work if together else self.work
-        rows = [*self.rows, *([len(self.oracle.places.labels)] if self.limit != 0 else [])]
+        rows = [*self.rows, *([len(self.priced.places.labels)] if self.limit != 0 else [])]
         skip = len(self.rows) if together else 0
         left = D * work
         options: list[tuple[float, int, int, int]] = []
@@ -332,28 +331,26 @@ class JobView:
         return free
 
     def _answer(self, plan: EdgecloudPlan, value: float) -> Response:
-        oracle = self.oracle
+        priced = self.priced
         rows: list[int] = []
         amounts: list[float] = []
 
         def add(base: int, slots: Iterable[int], amount: float) -> None:
-            kept = [base + t - 1 for t in slots if t <= oracle.last]
+            kept = [base + t - 1 for t in slots if t <= priced.last]
             rows.extend(kept)
             amounts.extend([amount] * len(kept))
 
         for row, parts in plan.edge.items():
             for slots, number in parts:
-                add(row * oracle.last, slots, float(number))
+                add(row * priced.last, slots, float(number))
         for (row, t), number in plan.units.items():
-            if row < len(oracle.places.labels):
-                add(row * oracle.last, (t,), float(number))
-        if self.limit and oracle.cloud_slice is not None:
-            position = oracle.cloud_types.index(self.job.worker_type)
-            base = oracle.cloud_slice.start + position * oracle.last
+            if row < len(priced.places.labels):
+                add(row * priced.last, (t,), float(number))
+        if (base := priced.cloud_row(self.job.worker_type)) is not None:
             for first, last in plan.cloud:
                 add(base, range(first, last + 1), 1.0)
             for (row, t), number in plan.units.items():
-                if row == len(oracle.places.labels):
+                if row == len(priced.places.labels):
                     add(base, (t,), float(number))
         self._store(plan, add)
         self._hold(plan, add)
@@ -364,28 +361,28 @@ class JobView:
         return Response(value, time, index, summed, plan)
 
     def _store(self, plan: EdgecloudPlan, add: Callable[[int, Iterable[int], float], None]) -> None:
-        oracle, gb = self.oracle, self.job.chunk_gb
-        if not gb or oracle.storage_slice is None:
+        priced, gb = self.priced, self.job.chunk_gb
+        if not gb or priced.storage_slice is None:
             return
 
         for row, parts in plan.edge.items():
-            base = oracle.storage_row(self._server(row))
+            base = priced.storage_row(self._server(row))
             if base is not None:
                 for _, number in parts:
                     add(base, range(self.job.arrival, plan.completion + 1), gb * number)
         for (row, t), number in plan.units.items():
-            if row < len(oracle.places.labels):
-                base = oracle.storage_row(self._server(row))
+            if row < len(priced.places.labels):
+                base = priced.storage_row(self._server(row))
                 if base is not None:
                     add(base, (t,), gb * number)
 
     def _hold(self, plan: EdgecloudPlan, add: Callable[[int, Iterable[int], float], None]) -> None:
         """One PS in every slot in which the job runs, in the cloud if all of it is there."""
-        if self.oracle.instance.cloud_ps(self.job.ps_type) is None:
+        if self.priced.instance.cloud_ps(self.job.ps_type) is None:
             return
         slots = {t for parts in plan.edge.values() for chunk, _ in parts for t in chunk}
         slots |= {t for first, last in plan.cloud for t in range(first, last + 1)}
         slots |= {t for _, t in plan.units}
         for name in ("parameter_servers", *(("cloud_parameter_servers",) * plan.together)):
-            if self.oracle.layout == "servers":
-                add(self.oracle.ps_row(name, self.job.ps_type), sorted(slots), 1.0)
+            if self.priced.layout == "servers":
+                add(self.priced.ps_row(name, self.job.ps_type), sorted(slots), 1.0)

@@ -20,81 +20,21 @@ workers of a server that stores little.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from hindsched.arrays import Floats, Ints
-from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
+from hindsched.arrays import Floats
+from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.solutions.base import Assignment, Solution
-from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
-from hindsched.solutions.edgecloud.past import read_past
 from hindsched.solutions.edgecloud.ps import active_spans
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.edgecloud.block import EdgecloudPlan, JobView
-from hindsched.solvers.pricing.rows import Rows, RowSet
+from hindsched.solvers.pricing.edgecloud.priced_rows import SET_NAMES, PricedRows
 
 ORACLE_ROWS = ("groups", "types", "servers")
-SET_NAMES = {"groups": "group_capacity", "types": "type_capacity", "servers": "worker_capacity"}
-AXIS_NAMES = {"groups": "group", "types": "type", "servers": "worker"}
-
-
-@dataclass(frozen=True)
-class Places:
-    """The rows of one layout: workers that share a price.
-
-    Parameters
-    ----------
-    labels : tuple of str
-        Name of each.
-    kinds : tuple of str
-        Worker type of each.
-    members : tuple of tuple of int
-        Workers of each, as positions in `EdgecloudInstance.worker_list`.
-    """
-
-    labels: tuple[str, ...]
-    kinds: tuple[str, ...]
-    members: tuple[tuple[int, ...], ...]
-
-    @property
-    def counts(self) -> Ints:
-        """Number of workers of each."""
-        return np.array([len(members) for members in self.members], dtype=np.int64)
-
-
-def places_of(instance: EdgecloudInstance, layout: str) -> Places:
-    """The rows of a layout, without slots."""
-    names = [server.name for server in instance.servers]
-    if layout == "servers":
-        found = instance.worker_list
-        labels = tuple(f"{names[s]}/{number}" for s, number, _ in found)
-        return Places(labels, tuple(k for *_, k in found), tuple((w,) for w in range(len(found))))
-    if layout == "groups":
-        groups = instance.groups
-        labels = tuple(f"{names[s]}/{kind}" for s, kind in groups)
-        return Places(labels, tuple(kind for _, kind in groups), tuple(groups.values()))
-    types = instance.workers_by_type
-    return Places(tuple(types), tuple(types), tuple(types.values()))
-
-
-def last_priced_slot(instance: EdgecloudInstance) -> int:
-    """Last slot of the layouts ``groups`` and ``types``: no good schedule runs later."""
-    last = instance.horizon
-    unlimited = True
-    for j, job in enumerate(instance.jobs):
-        if instance.cloud_workers(job.worker_type) is None:
-            end = job.arrival + int(instance.cloud_upload[j] + instance.cloud_slots[j]) - 1
-            last = max(last, end)
-        else:
-            unlimited = False
-    if not unlimited:
-        schedule = GreedySchedule(instance, read_past(instance, None)).completion
-        last = max([last, *(schedule or {}).values()])
-    return last
 
 
 class EdgecloudOracle(BlockOracle):
@@ -117,61 +57,9 @@ class EdgecloudOracle(BlockOracle):
         self.instance = instance
         self.formulation = formulation
         self.layout = layout
-        self.places = places_of(instance, layout)
-        self.last = instance.horizon if layout == "servers" else last_priced_slot(instance)
-        self.cloud_types = tuple(kind for kind, n in (instance.cloud.workers or {}).items() if n)
-        self.rows = Rows(self._row_sets())
-        self.storage_slice = self.rows.slices.get("storage")
-        self.cloud_slice = self.rows.slices.get("cloud_capacity")
-
-    def _row_sets(self) -> list[RowSet]:
-        instance, slots = self.instance, tuple(range(1, self.last + 1))
-        counts = self.places.counts.astype(float)
-        sets = [
-            RowSet(
-                SET_NAMES[self.layout],
-                ((AXIS_NAMES[self.layout], self.places.labels), ("slot", slots)),
-                np.repeat(counts[:, None], len(slots), axis=1),
-            )
-        ]
-        if self.cloud_types:
-            limits = [float(instance.cloud_workers(kind) or 0) for kind in self.cloud_types]
-            capacity = np.repeat(np.array(limits)[:, None], len(slots), axis=1)
-            axes = (("type", self.cloud_types), ("slot", slots))
-            sets.append(RowSet("cloud_capacity", axes, capacity))
-        limited = np.isfinite(instance.storage_gb)
-        if limited.any() and self.layout != "types":
-            names = tuple(s.name for s in instance.servers if s.storage_gb is not None)
-            capacity = np.repeat(instance.storage_gb[limited][:, None], len(slots), axis=1)
-            axes = (("server", names), ("slot", slots))
-            sets.append(RowSet("storage", axes, capacity))
-        if instance.cloud.ps and self.layout == "servers":
-            kinds = tuple(instance.cloud.ps)
-            everywhere = [
-                n + sum(m for (_, k), m in instance.ps_counts.items() if k == kind)
-                for kind, n in instance.cloud.ps.items()
-            ]
-            for name, counts_ in (
-                ("parameter_servers", everywhere),
-                ("cloud_parameter_servers", list(instance.cloud.ps.values())),
-            ):
-                capacity = np.repeat(np.array(counts_, dtype=float)[:, None], len(slots), axis=1)
-                sets.append(RowSet(name, (("type", kinds), ("slot", slots)), capacity))
-        return sets
-
-    def ps_row(self, name: str, kind: str) -> int:
-        """Flat index of the first row of a PS type in one of the layout's two sets of PSs."""
-        position = list(self.instance.cloud.ps or {}).index(kind)
-        return int(self.rows.slices[name].start) + position * self.last
-
-    def rows_of(self, job: EdgecloudJob) -> list[int]:
-        """Rows of the layout whose workers qualify."""
-        return [row for row, kind in enumerate(self.places.kinds) if kind == job.worker_type]
-
-    def delay(self, j: int, row: int) -> int:
-        """Slots until a chunk is uploaded to a row; the shortest in the layout ``types``."""
-        servers = {self.instance.worker_list[w][0] for w in self.places.members[row]}
-        return min(int(self.instance.upload[j, s]) for s in servers)
+        self.priced = PricedRows(instance, layout)
+        self.last = self.priced.last
+        self.rows = self.priced.rows
 
     def best_response(
         self, block: int, prices: Floats, residual: Floats | None = None
@@ -185,7 +73,7 @@ class EdgecloudOracle(BlockOracle):
         """
         if residual is not None and self.layout != "servers":
             raise TypeError(f"layout {self.layout} does not place schedules on servers")
-        view = JobView(self, block, prices, residual)
+        view = JobView(self.priced, self.formulation, block, prices, residual)
         return view.literal() if self.formulation == "literal" else view.no_migration()
 
     def bound(self, prices: Floats) -> float:
@@ -193,7 +81,10 @@ class EdgecloudOracle(BlockOracle):
         if self.formulation == "literal":
             return super().bound(prices)
         jobs = range(self.num_blocks)
-        values = [JobView(self, j, prices, None).no_migration_value() for j in jobs]
+        values = [
+            JobView(self.priced, self.formulation, j, prices, None).no_migration_value()
+            for j in jobs
+        ]
         return self.round_outward([*self.price_terms(prices).tolist(), *values])
 
     def assignments(self, block: int, response: Response) -> list[Assignment]:
@@ -227,11 +118,11 @@ class EdgecloudOracle(BlockOracle):
         for _, number, place, first, last in zip(
             *(column.tolist() for column in vars(merged).values()), strict=True
         ):
-            row_: Assignment = {"chunk": number, "server": self.instance.cloud.name}
+            where: Assignment = {"server": self.instance.cloud.name}
             if place < cloud:
                 s, worker, _ = self.instance.worker_list[place]
-                row_ = {"chunk": number, "server": self.instance.servers[s].name, "worker": worker}
-            rows.append({**row_, "from": first, "to": last})
+                where = {"server": self.instance.servers[s].name, "worker": worker}
+            rows.append({"chunk": number, **where, "from": first, "to": last})
         name = self.instance.cloud.name if self.instance.cloud_ps(job.ps_type) != 0 else None
         if name is None:
             name = next(s.name for s in self.instance.servers if job.ps_type in s.ps)
@@ -243,10 +134,10 @@ class EdgecloudOracle(BlockOracle):
         assert isinstance(solution, EdgecloudSolution)
         instance, runs = self.instance, solution.runs
         row_of = np.full(len(instance.worker_list) + 1, -1, dtype=np.int64)
-        for row, members in enumerate(self.places.members):
+        for row, members in enumerate(self.priced.places.members):
             row_of[list(members)] = row
         found: list[Response | None] = []
-        stored = solution.stored_chunks() if self.storage_slice is not None else {}
+        stored = solution.stored_chunks() if self.priced.storage_slice is not None else {}
         for j, job in enumerate(instance.jobs):
             mine = runs.job == j
             rows: list[int] = []
@@ -259,15 +150,14 @@ class EdgecloudOracle(BlockOracle):
                 row = int(row_of[place])
                 if row >= 0:
                     rows += [row * self.last + t - 1 for t in slots]
-                elif job.worker_type in self.cloud_types and self.cloud_slice is not None:
-                    base = self.cloud_types.index(job.worker_type) * self.last
-                    rows += [self.cloud_slice.start + base + t - 1 for t in slots]
+                elif (cloud := self.priced.cloud_row(job.worker_type)) is not None:
+                    rows += [cloud + t - 1 for t in slots]
             amounts += [1.0] * len(rows)
             completion = solution.completion(job.name)
             for (i, s), count in stored.items():
-                if i == j and (base_ := self.storage_row(s)) is not None and job.chunk_gb:
+                if i == j and (base := self.priced.storage_row(s)) is not None and job.chunk_gb:
                     slots = range(job.arrival, min(completion or 0, self.last) + 1)
-                    rows += [base_ + t - 1 for t in slots]
+                    rows += [base + t - 1 for t in slots]
                     amounts += [count * job.chunk_gb] * len(slots)
             time = float(solution.job_completion_times[j])
             if self.layout == "servers" and instance.cloud_ps(job.ps_type) is not None:
@@ -287,15 +177,8 @@ class EdgecloudOracle(BlockOracle):
             names = ["parameter_servers"]
             if holds.place[i] == len(self.instance.servers):
                 names.append("cloud_parameter_servers")
-            rows += [self.ps_row(name, kind) + t - 1 for name in names for t in slots]
+            rows += [self.priced.ps_row(name, kind) + t - 1 for name in names for t in slots]
         return rows
-
-    def storage_row(self, server: int) -> int | None:
-        """Flat index of a server's first storage row, or None if its storage is unlimited."""
-        if self.storage_slice is None or not np.isfinite(self.instance.storage_gb[server]):
-            return None
-        before = int(np.isfinite(self.instance.storage_gb[:server]).sum())
-        return int(self.storage_slice.start) + before * self.last
 
     def prices_on_servers(self, prices: Floats) -> Floats:
         """Prices of a group or type repeated on each of its workers; see the base class."""
@@ -305,7 +188,7 @@ class EdgecloudOracle(BlockOracle):
         mine = self.rows.unpack(prices)
         width = min(self.last, target.last)
         on_workers = np.zeros((len(self.instance.worker_list), target.last))
-        for row, members in enumerate(self.places.members):
+        for row, members in enumerate(self.priced.places.members):
             for w in members:
                 on_workers[w, :width] = mine[SET_NAMES[self.layout]][row, :width]
         arrays = {"worker_capacity": on_workers}

@@ -17,7 +17,12 @@ import numpy as np
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
-from hindsched.instances.gang.instance import GangInstance, Ints, split_formulation
+from hindsched.instances.gang.instance import (
+    MOST_PROGRAM_SLOTS,
+    GangInstance,
+    Ints,
+    split_formulation,
+)
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.kernels.gang.responses import (
@@ -33,8 +38,6 @@ from hindsched.solvers.pricing.gang.makespan import makespan_bound
 from hindsched.solvers.pricing.rows import Rows, Vector
 
 ORACLE_ROWS = ("intervals",)
-MOST_INTERVALS = 256
-"""Intervals of the default rows; engines choose their own."""
 
 
 class GangOracle(BlockOracle):
@@ -47,7 +50,8 @@ class GangOracle(BlockOracle):
     formulation : str
         Kind and objective.
     cut : ndarray of int, shape (intervals + 1,), optional
-        Ends of the intervals in slots, rising from 0; by default of equal length.
+        Ends of the intervals in slots, rising from 0; by default single slots, where there are
+        not too many, else intervals of equal length. Engines choose their own.
     """
 
     sense: ClassVar[Literal["max", "min"]] = "min"
@@ -60,8 +64,9 @@ class GangOracle(BlockOracle):
         self.layout = ORACLE_ROWS[0]
         self.kind, self.goal = split_formulation(formulation)
         if cut is None:
-            end = int(instance.submits.max(initial=0)) + int(instance.durations.sum()) + 1
-            cut = np.unique(np.linspace(0, end, MOST_INTERVALS + 1).astype(np.int64))
+            end = max(instance.serial_end, 1)
+            pieces = min(end, MOST_PROGRAM_SLOTS)
+            cut = np.unique(np.linspace(0, end, pieces + 1).astype(np.int64))
         self.cut = cut if self.goal != "makespan" else np.zeros(1, dtype=np.int64)
         self.rows = IntervalRows(instance, self.cut)
 

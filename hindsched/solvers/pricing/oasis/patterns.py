@@ -27,13 +27,15 @@ import numpy as np
 
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import InputError
+from hindsched.instances.decimals import loosened
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import Solution
 from hindsched.solvers.kernels.oasis.maximal_patterns import maximal_patterns
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import Feature, Limits
 from hindsched.solvers.pricing.oasis.groups import Groups, Placements
-from hindsched.solvers.pricing.oasis.oracle import OasisOracle, OasisPlan
+from hindsched.solvers.pricing.oasis.plan import OasisPlan
+from hindsched.solvers.pricing.oasis.resources import OasisOracle
 from hindsched.solvers.pricing.oasis.restricted import best_within, plan_features
 from hindsched.solvers.pricing.rows import Rows, RowSet
 
@@ -103,7 +105,8 @@ def _pack(capacity: Floats, demand: Floats, most: Ints) -> tuple[list[int], Ints
     for job in able:
         tried = [*chosen, job]
         found = np.empty((MOST_PATTERNS, len(tried)), dtype=np.int64)
-        number = maximal_patterns(capacity, np.ascontiguousarray(demand[tried]), most[tried], found)
+        wanted = np.ascontiguousarray(demand[tried])
+        number = maximal_patterns(loosened(capacity, capacity), wanted, most[tried], found)
         if number > MOST_PATTERNS:
             break
         chosen, best = tried, found[:number].copy()

@@ -7,11 +7,11 @@ and ``ps`` on a server (or a group of identical servers) in a slot.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
+from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import Solution
 from hindsched.solutions.oasis.placing import place_slot
 from hindsched.solutions.oasis.solution import OasisSolution, run_length
@@ -27,11 +27,9 @@ from hindsched.solvers.pricing.decisions import (
     Limits,
     window_of,
 )
+from hindsched.solvers.pricing.oasis.groups import Groups, Placements
+from hindsched.solvers.pricing.oasis.plan import OasisPlan
 from hindsched.solvers.pricing.rows import Rows
-
-if TYPE_CHECKING:
-    from hindsched.solvers.pricing.oasis.groups import Placements
-    from hindsched.solvers.pricing.oasis.oracle import OasisOracle, OasisPlan
 
 IN_SLOT, WORKERS, PS = "slot_workers", "workers", "ps"
 
@@ -100,17 +98,21 @@ def best_within(
     return (float(value), int(end), placed[0], placed[1]) if end else None
 
 
-def place_on_servers(oracle: OasisOracle, responses: Sequence[Response | None]) -> Solution | None:
+def place_on_servers(
+    instance: OasisInstance,
+    worker_groups: Groups,
+    ps_groups: Groups,
+    responses: Sequence[Response | None],
+) -> Solution | None:
     """Put the schedules of all jobs on real servers, slot by slot; None if the packing gives up."""
-    instance = oracle.instance
     chosen = [(block, found) for block, found in enumerate(responses) if found is not None]
     blocks = np.array([block for block, _ in chosen], dtype=np.int64)
     plans: list[OasisPlan] = [found.plan for _, found in chosen]
     placed = []
     for demand, capacity, member, placements in (
-        (instance.worker_demand, instance.worker_capacity, oracle.worker_groups.member,
+        (instance.worker_demand, instance.worker_capacity, worker_groups.member,
          [plan.workers for plan in plans]),
-        (instance.ps_demand, instance.ps_capacity, oracle.ps_groups.member,
+        (instance.ps_demand, instance.ps_capacity, ps_groups.member,
          [plan.ps for plan in plans]),
     ):  # fmt: skip
         counts = _place_all(demand[blocks], capacity, member, placements, instance.horizon)
@@ -126,7 +128,7 @@ def place_on_servers(oracle: OasisOracle, responses: Sequence[Response | None]) 
         )
         for number, block in enumerate(blocks.tolist())
     }
-    return OasisSolution.from_assignments(instance, rows, oracle.formulation)
+    return OasisSolution.from_assignments(instance, rows)
 
 
 def _place_all(

@@ -1,0 +1,109 @@
+"""The exact kernel by family: lines that must be right, its time and the fast path's.
+
+    python benchmarks/kernel.py [--seconds 10] [--family FAMILY ...]
+
+Bounds are found for so many seconds on a small and a paper-scale instance; then the kernel checks
+the certificate in a process of its own (CPU seconds, start included), and `verify_certificate` does
+in this one, compiled (the better of two). Prints the table of ``docs/certificates.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import tokenize
+from pathlib import Path
+
+import hindsched as hs
+from hindsched.instances.base import FAMILIES
+from hindsched.solvers.certificate_file import verify_certificate, write_certificate
+
+KERNEL = Path(hs.__file__).parent / "kernel"
+SIZES = {"oasis": {"horizon": 100, "jobs": 100}, "edgecloud": {"jobs": 60}}
+"""Settings of the ``paper`` preset where it is larger or smaller than the paper's usual size."""
+ANY = 10**18
+
+
+def code_lines(path: Path) -> int:
+    """Lines of a file that run: no comments, docstrings or empty lines."""
+    source = path.read_text()
+    texts = {
+        line
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        if isinstance(node.value.value, str)
+    }
+    silent = {
+        tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
+        tokenize.ENDMARKER,
+    }  # fmt: skip
+    used = {
+        line
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type not in silent
+        for line in range(token.start[0], token.end[0] + 1)
+    }
+    return len(used - texts)
+
+
+def files_of(name: str) -> set[str]:
+    """A file of the kernel and those that it imports."""
+    found = {name}
+    for node in ast.walk(ast.parse((KERNEL / f"{name}.py").read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level == 1:
+            named = [node.module] if node.module else [alias.name for alias in node.names]
+            found = found.union(*(files_of(other) for other in named))
+    return found
+
+
+def lines_of(family: str) -> int:
+    """Lines that must be right for a certificate of a family."""
+    return sum(code_lines(KERNEL / f"{name}.py") for name in files_of(family) | {"__main__"})
+
+
+def times(instance: hs.Instance, seconds: float, folder: Path) -> tuple[float, float, str]:
+    """CPU seconds of kernel and fast path on one certificate, and the kernel's last line."""
+    result = hs.solve(instance, "bound", time_limit=seconds)
+    assert result.certificate is not None
+    paths = [str(folder / name) for name in ("instance.json", "certificate.json")]
+    hs.write(instance, paths[0])
+    write_certificate(result.certificate, paths[1])
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    command = [sys.executable, "-m", "hindsched.kernel", *paths, "--limit", f"steps={ANY}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    exact = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    data, fast = result.certificate.to_dict(), []
+    for _ in range(2):
+        began = time.process_time()
+        verify_certificate(instance, data)
+        fast.append(time.process_time() - began)
+    return exact, min(fast), done.stdout.splitlines()[-1]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--family", action="append", choices=FAMILIES)
+    options = parser.parse_args()
+    print("| family | lines | instance | kernel, s | fast path, s | ratio |")
+    print("|---|---|---|---|---|---|")
+    for family in options.family or FAMILIES:
+        for preset, sizes in (("small", {}), ("paper", SIZES.get(family, {}))):
+            instance = hs.generate(family, preset=preset, seed=1, **sizes)
+            with tempfile.TemporaryDirectory() as folder:
+                exact, fast, last = times(instance, options.seconds, Path(folder))
+            assert last.startswith("bound "), last
+            row = f"{exact:.2f} | {fast:.3f} | {exact / fast:.0f}"
+            print(f"| {family} | {lines_of(family)} | {instance.name} | {row} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

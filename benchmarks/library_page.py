@@ -1,0 +1,57 @@
+"""Write the board into `docs/library.md`: ``python benchmarks/library_page.py``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hindsched.analysis.library.records import Records, Standing, choose
+from hindsched.instances.recipes import library_version
+
+PAGE = Path(__file__).parents[1] / "docs/library.md"
+MARK = "<!-- the board, by benchmarks/library_page.py -->\n"
+
+
+def board() -> str:
+    """The summary and one row an instance, as Markdown."""
+    standings = [Records().standing(recipe) for recipe in choose()]
+    groups: dict[tuple[str, str], list[Standing]] = {}
+    for standing in standings:
+        groups.setdefault((standing.recipe.family, standing.recipe.suite), []).append(standing)
+    lines = [f"Version {library_version()}, {len(standings)} instances.", ""]
+    lines += ["| family | suite | instances | proven | median gap | largest gap |"]
+    lines += ["|---|---|---|---|---|---|"]
+    for (family, suite), members in groups.items():
+        gaps = sorted(standing.gap for standing in members if standing.gap is not None)
+        proven = sum(standing.is_proven for standing in members)
+        median = _percent(gaps[len(gaps) // 2]) if gaps else "-"
+        largest = _percent(gaps[-1]) if len(gaps) == len(members) else "-"
+        lines += [f"| {family} | {suite} | {len(members)} | {proven} | {median} | {largest} |"]
+    lines += [
+        "",
+        "| instance | jobs | best objective | best bound | gap |",
+        "|---|---|---|---|---|",
+    ]
+    for standing in standings:
+        gap = "proven" if standing.is_proven else _percent(standing.gap)
+        recipe = standing.recipe
+        numbers = f"{_number(standing.objective)} | {_number(standing.bound)}"
+        lines += [f"| `{recipe.name}` | {recipe.jobs} | {numbers} | {gap} |"]
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.8g}"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.2f} %"
+
+
+def main() -> None:
+    """Replace what stands behind the mark."""
+    text = PAGE.read_text()
+    PAGE.write_text(text[: text.index(MARK) + len(MARK)] + "\n" + board())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""Under which setting each rival is strongest: the table of ``docs/rivals.md``, measured.
+
+    python benchmarks/rivals.py [FAMILY ...] [--seeds 2]
+
+Every rival runs with every combination of the settings in `AXES` that it has, on contended
+instances of the family's paper preset made small enough for a table; some minutes. The table shows
+the summed objective of each combination relative to the rival's best; the rows of other families
+stay as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import re
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import hindsched as hs
+from hindsched.instances.generators.registry import generate
+from hindsched.online.registry import algorithms, build_algorithm, settings_of
+
+PAGE = Path(__file__).parent.parent / "docs" / "rivals.md"
+INSTANCES: dict[str, dict[str, Any]] = {
+    "oasis": {"horizon": 15, "jobs": 15, "servers": 8},
+    "batchsched": {"jobs": 12, "servers": 6, "capacity_fraction": 0.2, "horizon": 30},
+    "astraea": {"jobs": 25, "servers": 12},
+    "edgecloud": {"jobs": 20, "servers": 12},
+}
+AXES: dict[str, tuple[Any, ...]] = {
+    "gangs": ("ideal", "half", "drawn", "best"),
+    "elastic": (True, False),
+    "cloud": (True, False),
+    "static": (False, True),
+    "theta2": (0.1, 0.5, 1.0),
+    "rule": ("draw", "weight"),
+    "power": (-0.5, -1.0),
+}
+DRAWS = 2
+"""Seeds of a randomised rival; its objective is their mean."""
+
+
+def combinations(family: str, name: str) -> list[dict[str, Any]]:
+    """Every combination of the axes that a rival has; elastic jobs have no gangs."""
+    known = [axis for axis in AXES if axis in settings_of(algorithms(family)[name])]
+    found = [
+        dict(zip(known, values, strict=True))
+        for values in itertools.product(*(AXES[axis] for axis in known))
+    ]
+    return [one for one in found if not (one.get("elastic") and one.get("gangs") != "ideal")]
+
+
+def objective(instance: Any, name: str, settings: dict[str, Any]) -> float:
+    """Mean objective over the draws."""
+    algorithm = build_algorithm(instance.family, name, settings)
+    seeds = range(DRAWS if algorithm.randomised else 1)
+    runs = [hs.simulate(instance, name, settings=settings, seed=seed) for seed in seeds]
+    return fmean(run.objective for run in runs)
+
+
+def words(settings: dict[str, Any]) -> str:
+    """A combination as the command line takes it; gangs are void where jobs are elastic."""
+    shown = {k: v for k, v in settings.items() if k != "gangs" or not settings.get("elastic")}
+    return ", ".join(f"{k}={str(v).lower()}" for k, v in shown.items())
+
+
+def rows(family: str, seeds: int) -> list[str]:
+    """A row a rival: its strongest setting, and the others relative to it."""
+    instances = [generate(family, "paper", seed, **INSTANCES[family]) for seed in range(seeds)]
+    found = []
+    for name in algorithms(family):
+        choices = combinations(family, name)
+        if len(choices) < 2:
+            continue
+        sums = {
+            words(one): sum(objective(instance, name, one) for instance in instances)
+            for one in choices
+        }
+        chosen = {text: value for text, value in sums.items() if "best" not in text}
+        best = (max if instances[0].sense == "max" else min)(chosen, key=lambda text: sums[text])
+        others = "; ".join(
+            f"`{text}` {sums[text] / sums[best]:.3f}" for text in sums if text != best
+        )
+        found.append(f"| {family} | `{name}` | `{best}` | {others} |")
+        print(found[-1], flush=True)
+    return found
+
+
+def main() -> None:
+    """Measure the families named, all by default, and write their rows."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("families", nargs="*", default=list(INSTANCES), metavar="FAMILY")
+    parser.add_argument("--seeds", type=int, default=2)
+    given = parser.parse_args()
+    for family in given.families:
+        text = PAGE.read_text()
+        old = [line for line in text.splitlines() if re.match(r"\| \w+ \| `[^`]+` \| `\w+=", line)]
+        kept = {f: [line for line in old if line.startswith(f"| {f} |")] for f in INSTANCES}
+        kept[family] = rows(family, given.seeds)
+        head = text[: text.index("| family | rival |")].rstrip()
+        table = ["| family | rival | strongest | others, relative to it |", "|---|---|---|---|"]
+        PAGE.write_text("\n".join([head, "", *table, *itertools.chain(*kept.values()), ""]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""Build the documentation site: gather the pages, make those that the program itself gives, build.
+
+Usage: python docs/site.py [--pages-only]
+
+Executed notebooks are taken from ``build/notebooks`` (``make run-notebooks`` fills it).
+"""
+
+import argparse
+import base64
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ROOT / "build" / "docs"
+NOTEBOOKS = ROOT / "build" / "notebooks"
+OUTSIDE = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
+"""Pages that stand at the repository's root, and where they stand in the site."""
+LINK = re.compile(r"\]\((?!https?:|#)([^)\s]+)\)")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Build the documentation site.")
+    parser.add_argument("--pages-only", action="store_true", help="gather pages, do not build")
+    arguments = parser.parse_args()
+    os.environ |= {"NO_COLOR": "1", "TERMINAL_WIDTH": "100", "COLUMNS": "100"}
+    shutil.rmtree(PAGES, ignore_errors=True)
+    PAGES.mkdir(parents=True)
+    gather()
+    write("commands.md", commands())
+    write("api.md", api())
+    write("formats.md", formats())
+    write("gallery.md", gallery())
+    if arguments.pages_only:
+        return 0
+    built = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet"], cwd=ROOT)
+    return built.returncode
+
+
+def on_config(config):
+    """Put pages that the navigation leaves out at its end (MkDocs calls this)."""
+    listed = set(re.findall(r"[\w/]+\.(?:md|ipynb)", str(config["nav"])))
+    pages = [*PAGES.glob("*.md"), *PAGES.glob("notebooks/*.ipynb")]
+    left = sorted({path.relative_to(PAGES).as_posix() for path in pages} - listed)
+    if left:
+        config["nav"].append({"More": left})
+    return config
+
+
+def write(name: str, text: str) -> None:
+    (PAGES / name).write_text(text, encoding="utf-8")
+
+
+def gather() -> None:
+    """Copy the hand-written pages, their pictures and the notebooks; links follow."""
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        write(page.name, relinked(page.read_text(encoding="utf-8"), ""))
+    for name, place in OUTSIDE.items():
+        write(place, relinked((ROOT / name).read_text(encoding="utf-8"), "docs/"))
+    shutil.copytree(ROOT / "docs" / "pictures", PAGES / "pictures")
+    shutil.copy(ROOT / "CITATION.cff", PAGES)
+    (PAGES / "notebooks").mkdir()
+    for script in sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.py")):
+        source = NOTEBOOKS / f"{script.stem}.ipynb"
+        if not source.exists():
+            sys.exit(f"error: {source}: is missing; make run-notebooks makes it")
+        shutil.copy(source, PAGES / "notebooks")
+
+
+def relinked(text: str, folder: str) -> str:
+    """A page's links as they are in the site."""
+
+    def place(match: re.Match[str]) -> str:
+        target = match[1].removeprefix("../")
+        name, hash_, anchor = target.partition("#")
+        name = OUTSIDE.get(name, name.removeprefix(folder).removeprefix("docs/"))
+        return f"]({name}{hash_}{anchor})"
+
+    return LINK.sub(place, text)
+
+
+def commands() -> str:
+    """Every command's help, from the program itself."""
+    from typer.main import get_command
+    from typer.testing import CliRunner
+
+    from hindsched.cli.app import app
+
+    parts = ["# Command line\n\nMade from the program: what `--help` prints.\n"]
+    for name in ("", *get_command(app).commands):
+        words = [*name.split(), "--help"]
+        shown = CliRunner().invoke(app, words, prog_name="hindsched").output.rstrip()
+        title = f"hindsched {name}".rstrip()
+        parts.append(f"## {title}\n\n```text\n{shown}\n```\n")
+    return "\n".join(parts)
+
+
+def api() -> str:
+    """The public names, each by its docstring."""
+    import hindsched as hs
+
+    parts = ["# API\n\n`import hindsched as hs`; every name is imported when it is first used.\n"]
+    for name in hs.__all__:
+        if name == "plot":
+            continue
+        parts.append(f"## hs.{name} {{ #hs.{name} }}\n\n::: {home_of(getattr(hs, name))}\n")
+    for name, value in vars(hs.plot).items():
+        if callable(value):
+            parts.append(f"## hs.plot.{name} {{ #hs.plot.{name} }}\n\n::: {home_of(value)}\n")
+    return "\n".join(parts)
+
+
+def home_of(value: object) -> str:
+    return f"{value.__module__}.{value.__qualname__}"  # type: ignore[attr-defined]
+
+
+def formats() -> str:
+    """The families' JSON Schemas as files, and the fields of each as a table."""
+    import hindsched as hs
+
+    (PAGES / "schemas").mkdir()
+    parts = [
+        "# File formats\n\nAn instance is a JSON object; `hindsched schema FAMILY` prints its JSON "
+        "Schema. Solutions and certificates are described on [their page](certificates.md).\n"
+    ]
+    for family in hs.families():
+        schema = hs.schema(family)
+        write(f"schemas/{family}.json", json.dumps(schema, indent=1))
+        rows = [
+            f"| `{name}` | {'yes' if name in schema['required'] else ''} | {kind_of(field)} |"
+            for name, field in schema["properties"].items()
+        ]
+        parts.append(
+            f"## {family}\n\n[JSON Schema of {family}](schemas/{family}.json)\n\n"
+            "| field | required | kind |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+        )
+    return "\n".join(parts)
+
+
+def kind_of(field: dict) -> str:
+    """What a field of a schema is, in a word or two."""
+    if "$ref" in field:
+        return f"an object `{field['$ref'].rsplit('/', 1)[1]}`"
+    if "const" in field:
+        return f"`{field['const']}`"
+    if "enum" in field:
+        return " or ".join(f"`{value}`" for value in field["enum"])
+    if "anyOf" in field:
+        return " or ".join(dict.fromkeys(kind_of(item) for item in field["anyOf"]))
+    if field.get("type") == "array":
+        return f"a list, each {kind_of(field.get('items', {}))}"
+    return {"null": "nothing"}.get(field.get("type", ""), field.get("type", "anything"))
+
+
+def gallery() -> str:
+    """Every picture of the executed notebooks, with the line that draws it."""
+    (PAGES / "gallery").mkdir()
+    parts = ["# Gallery\n\nEvery picture of the notebooks, and the line that draws it.\n"]
+    for source in sorted((PAGES / "notebooks").glob("*.ipynb")):
+        cells = json.loads(source.read_text(encoding="utf-8"))["cells"]
+        parts.append(f"## {source.stem}\n\n[The notebook](notebooks/{source.name})\n")
+        for number, cell in enumerate(cells):
+            for place, output in enumerate(cell.get("outputs", [])):
+                picture = output.get("data", {}).get("image/png")
+                if picture is None:
+                    continue
+                name = f"gallery/{source.stem}-{number}-{place}.png"
+                (PAGES / name).write_bytes(base64.b64decode("".join(picture)))
+                line = drawing_line("".join(cell["source"]))
+                parts.append(f"![{line}]({name})\n\n`{line}`\n")
+    return "\n".join(parts)
+
+
+def drawing_line(source: str) -> str:
+    """The first line of a cell that draws, else its first line."""
+    lines = source.splitlines()
+    return next((line for line in lines if "plot." in line or "experiment(" in line), lines[0])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,202 @@
+"""Running tasks in local processes that cannot outlive this one.
+
+Tasks are pure, so whatever dies is run again. When a worker dies its pool is broken, and which of
+the tasks that ran killed it is not known: the others go on in a new pool, and at the end those
+suspects run one at a time, so that the one that kills its worker is found and reported while all
+others finish.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
+from itertools import islice
+from multiprocessing import resource_tracker
+from typing import Any
+
+from hindsched.analysis.tasks import Record, Task, failed_record
+from hindsched.instances.base import Instance
+from hindsched.solvers.interrupt import catch_interrupt, interruption
+
+DEATHS_IN_A_ROW = 4
+"""Pools that break one after the other with nothing finished: then no worker can live here."""
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+}
+QUIET = "ignore:resource_tracker:UserWarning"
+"""A killed worker cannot give back Pyomo's semaphore; Python cleans up, but would say so."""
+PARENT_CHECK_SECONDS = 1.0
+POLL_SECONDS = 0.05
+TAKEN_SECONDS = 5.0
+PR_SET_PDEATHSIG = 1
+
+Finished = Generator[tuple[Task, Record]]
+Instances = Mapping[str, Instance]
+RunTask = Callable[[Instance, Task], Record]
+
+
+def run_locally(
+    tasks: Sequence[Task], instances: Instances, workers: int, run: RunTask
+) -> Finished:
+    """Run tasks in local processes and yield each with its record as they finish.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        What to run.
+    instances : mapping
+        Instances by name.
+    workers : int
+        Number of processes, at least 1.
+    run : callable
+        Runs one task on its instance.
+    """
+    suspects: list[Task] = []
+    for task, record in _in_pools(tasks, instances, workers, run):
+        if record is None:
+            suspects.append(task)
+        else:
+            yield task, record
+    for task, record in _in_pools(suspects, instances, 1, run):
+        yield task, record or failed_record(task, "the worker process died")
+
+
+def _in_pools(
+    tasks: Sequence[Task], instances: Instances, workers: int, run: RunTask
+) -> Generator[tuple[Task, Record | None]]:
+    """Run tasks in pools, a new one whenever one breaks; None for tasks that ran when one did."""
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    left = {task.key: task for task in tasks}
+    deaths = 0
+    while left:
+        running: dict[Future[Record], Task] = {}
+        try:
+            for task, record in _in_pool(list(left.values()), instances, workers, run, running):
+                del left[task.key]
+                deaths = 0
+                yield task, record
+        except BrokenProcessPool:
+            deaths += 1
+            lost = list(running.values()) if deaths < DEATHS_IN_A_ROW else list(left.values())
+            for task in lost:
+                del left[task.key]
+                yield task, None
+
+
+def _in_pool(
+    tasks: Sequence[Task],
+    instances: Instances,
+    workers: int,
+    run: RunTask,
+    running: dict[Future[Record], Task],
+) -> Finished:
+    """Yield records as they finish; `BrokenProcessPool` if a worker dies, `running` says on what.
+
+    A worker gets the instances once and then one task at a time: the pool's own queue of waiting
+    tasks stays empty, because loky trips over that queue when it is told to kill its workers. For
+    the same reason an interrupt only sets an event here, and is raised where the pool is at rest.
+    """
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    start_quiet_tracker()
+    pool = ProcessPoolExecutor(
+        max_workers=workers,
+        initializer=prepare_worker,
+        initargs=(instances, os.getpid()),
+        env=ONE_THREAD,
+    )
+    waiting = iter(tasks)
+    finished = False
+    with catch_interrupt() as interrupted:
+        try:
+            while True:
+                for task in islice(waiting, workers - len(running)):
+                    with without_interrupts():  # workers that it starts inherit that
+                        running[pool.submit(_in_worker, run, task)] = task
+                if not running:
+                    break
+                done, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+                for future in done:  # what is finished is kept, also after an interrupt
+                    if interrupted.is_set() and future.exception() is not None:
+                        continue  # the signal went to the workers too
+                    record = future.result()
+                    yield running.pop(future), record
+                if interrupted.is_set():
+                    raise interruption()
+            finished = True
+        finally:
+            wait_until_taken(running)
+            pool.shutdown(wait=True, kill_workers=not finished)
+
+
+@contextmanager
+def without_interrupts() -> Iterator[None]:
+    """Hold Ctrl-C back: processes started inside never get it, this one does afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def start_quiet_tracker() -> None:
+    """Start Python's tracker of shared resources, which the workers use too, with `QUIET`."""
+    given = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = f"{given},{QUIET}" if given else QUIET
+    try:
+        with without_interrupts():
+            resource_tracker.ensure_running()
+    finally:
+        if given is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = given
+
+
+def wait_until_taken(futures: Iterable[Future[Any]]) -> None:
+    """Wait until the pool's processes have taken what was handed to it, but not for ever."""
+    end = time.monotonic() + TAKEN_SECONDS
+    while not all(future.running() or future.done() for future in futures):
+        if time.monotonic() > end:
+            break
+        time.sleep(POLL_SECONDS)
+
+
+_instances_of_worker: Instances = {}
+"""In a worker process: the instances that tasks name."""
+
+
+def prepare_worker(instances: Instances, parent: int) -> None:
+    """Keep the instances, leave Ctrl-C to the parent, and do not outlive it."""
+    global _instances_of_worker
+    _instances_of_worker = instances
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()
+    if sys.platform == "linux":  # the kernel sees to it, whatever this process is in the middle of
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+    def watch() -> None:
+        while os.getppid() == parent:  # another one as soon as the parent is dead
+            time.sleep(PARENT_CHECK_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _in_worker(run: RunTask, task: Task) -> Record:
+    return run(_instances_of_worker[task.instance], task)

@@ -1,0 +1,42 @@
+"""Tables that a spreadsheet opens as what they are: text stays text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes for the beginning of a formula."""
+
+
+def for_spreadsheets(table: pd.DataFrame) -> pd.DataFrame:
+    """The same table with an apostrophe before text that a spreadsheet would compute.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from hindsched.analysis.spreadsheets import for_spreadsheets
+    >>> print(for_spreadsheets(pd.DataFrame({"job": ["=1+1", "a"], "cost": [-1, 2]})).to_csv())
+    ,job,cost
+    0,'=1+1,-1
+    1,a,2
+    <BLANKLINE>
+    """
+    texts = [name for name in table if table[name].dtype == object or table[name].dtype == "str"]
+    return table.assign(**{str(name): [_plain(value) for value in table[name]] for name in texts})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(FORMULA_MARKS) and not _is_number(value):
+        return f"'{value}"
+    return value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

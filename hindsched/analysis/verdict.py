@@ -1,0 +1,149 @@
+"""The verdict of a comparison in words: who comes closest to the optimum, how close, proven how."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from hindsched.analysis.ratio import Optimum, Sense
+
+
+class OnInstance(Protocol):
+    """What a verdict asks of an instance's comparison."""
+
+    @property
+    def family(self) -> str:
+        """The family's word."""
+
+    @property
+    def optimum(self) -> Optimum:
+        """What is known of the optimum."""
+
+
+class Compared(Protocol):
+    """What a verdict asks of a comparison (a ``Comparison``)."""
+
+    @property
+    def instances(self) -> Sequence[OnInstance]:
+        """Each instance's comparison."""
+
+    def summary_rows(self) -> list[dict[str, Any]]:
+        """One row a family and algorithm."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a comparison says of a family.
+
+    Parameters
+    ----------
+    family : str
+        The family's word.
+    sense : {"max", "min"}
+        Of its objective.
+    ranking : sequence of dict
+        Rows of `Comparison.summary_rows` that have a ratio and are no plain quotients, the smallest
+        median first: by upper ends, which are proven to hold, then by lower ones.
+    optima : sequence of Optimum
+        What is known of each instance's optimum.
+    left_out : sequence of str
+        Algorithms that may do what the offline problem forbids.
+    """
+
+    family: str
+    sense: Sense
+    ranking: Sequence[Mapping[str, Any]]
+    optima: Sequence[Optimum]
+    left_out: Sequence[str] = ()
+
+    @property
+    def best(self) -> Mapping[str, Any] | None:
+        """Summary row of the algorithm with the smallest median ratio; None if none has a ratio."""
+        return self.ranking[0] if self.ranking else None
+
+    def sentence(self) -> str:
+        """Who is nearest to the optimum and how far from it, at the median and at worst."""
+        if self.best is None:
+            return f"{self.family}: no algorithm has a ratio."
+        best = self.best
+        count = best["instances"] - best["without_ratio"]
+        where = "on the one instance" if count == 1 else f"on the median of {count} instances"
+        text = (
+            f"{self.family}: {best['label']} comes closest to the optimum. "
+            f"{where.capitalize()} it {self._distance(best['median_lower'], best['median_upper'])}"
+        )
+        if count > 1:
+            text += f", at worst it {self._distance(best['worst_lower'], best['worst_upper'])}"
+        return f"{text}.{self._next()}"
+
+    def proof(self) -> str:
+        """How the optima are proven."""
+        count = len(self.optima)
+        proofs = [item.proof for item in self.optima if item.is_proven]
+        by = {
+            "certificate": "by prices that anyone can recompute",
+            "checked fast": "by prices checked in floating point",
+            "solver": "on a solver's word",
+        }
+        ways = [f"{proofs.count(key)} {words}" for key, words in by.items() if key in proofs]
+        if len(ways) == 1:
+            ways = [by[proofs[0]]]
+        if not proofs:
+            text = "No optimum is proven"
+        elif len(proofs) == count:
+            every = "The optimum" if count == 1 else f"All {count} optima"
+            text = f"{every} {'is' if count == 1 else 'are'} proven, {' and '.join(ways)}"
+        else:
+            text = f"{len(proofs)} of {count} optima are proven, {' and '.join(ways)}"
+        gaps = [item.gap for item in self.optima if not item.is_proven]
+        if not gaps:
+            return f"{text}."
+        others = "the others" if proofs else "them" if None in gaps else "they"
+        if None in gaps:
+            return f"{text}; {gaps.count(None)} of {others} have no bound."
+        widest = max(gap for gap in gaps if gap is not None)
+        return f"{text}; {others} lie in intervals, the widest of {widest:.2%}."
+
+    def _distance(self, lower: float | None, upper: float | None) -> str:
+        """How far a ratio is from 1, in the objective's own terms."""
+        if upper is None:
+            return f"is no nearer than a ratio of {lower:.4g} (no bound says how far it may be)"
+        if lower == math.inf:
+            return "earns nothing"
+        shown = f"ratio [{lower:.4g}, {upper:.4g}]"
+        if upper == math.inf:
+            return f"may earn nothing ({shown})"
+        if self.sense == "max":
+            return f"earns at least {1 / upper:.1%} of what hindsight could ({shown})"
+        return f"costs at most {max(upper - 1, 0.0):.1%} more than hindsight would ({shown})"
+
+    def _next(self) -> str:
+        """The runner-up, and whether the intervals tell the two apart."""
+        if len(self.ranking) < 2 or self.best is None:
+            return ""
+        follower, upper = self.ranking[1], self.best["median_upper"]
+        name, lower = follower["label"], follower["median_lower"]
+        if upper is None or lower <= upper:
+            return f" {name} cannot be told apart from it at the median."
+        return f" Next is {name}, at a median ratio of {lower:.4g} or more."
+
+
+def verdicts(comparison: Compared) -> list[Verdict]:
+    """The verdict on each family of a comparison, in its order."""
+    rows = comparison.summary_rows()
+    found = []
+    for family in dict.fromkeys(item.family for item in comparison.instances):
+        own = [row for row in rows if row["family"] == family]
+        optima = [item.optimum for item in comparison.instances if item.family == family]
+        ranked = [row for row in own if not row["rival"] and row["median_lower"] is not None]
+        ranked.sort(key=_rank)
+        left_out = [str(row["label"]) for row in own if row["rival"]]
+        found.append(Verdict(family, optima[0].sense, ranked, optima, left_out))
+    return found
+
+
+def _rank(row: Mapping[str, Any]) -> tuple[float, float]:
+    upper = row["median_upper"]
+    return (math.inf if upper is None else upper, row["median_lower"])

@@ -1,0 +1,1 @@
+"""The instance on which an algorithm is worst: search, shrinking, witness."""

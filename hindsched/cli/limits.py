@@ -1,0 +1,62 @@
+"""``--time-limit`` and ``--memory-limit``, which every command has."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from hindsched.errors import InputError, Interrupted
+from hindsched.limits import LimitReached, OutOfTime, memory_limit, parse_bytes, time_limit
+from hindsched.solvers.interrupt import Terminated
+
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        help="Memory that each process may hold, as in 2G or 500M; 80 % of the free one if absent."
+    ),
+]
+TimeLimit = Annotated[float | None, typer.Option(help="Seconds after which the command stops.")]
+TIME, MEMORY = "time_limit", "memory_limit"
+
+
+def limited(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Give a command the two options, and hold them.
+
+    A command that has a ``time_limit`` of its own, in which it stops with an answer, keeps it; any
+    other is stopped in one line.
+    """
+    own = inspect.signature(command, eval_str=True)
+    added = [(name, kind) for name, kind in ((TIME, TimeLimit), (MEMORY, MemoryLimit))
+             if name not in own.parameters]  # fmt: skip
+
+    @functools.wraps(command)
+    def run(**given: Any) -> int | None:
+        most = parse_bytes(given[MEMORY])
+        taken = {name: given.pop(name) for name, _ in added}
+        seconds = taken.get(TIME)
+        if seconds is not None and not 0 <= seconds < float("inf"):
+            raise InputError("time-limit", seconds, "must be a number of seconds, at least 0")
+        try:
+            with time_limit(seconds), memory_limit(most):
+                return command(**given)
+        except Terminated:
+            raise Interrupted("terminated", 143) from None
+        except KeyboardInterrupt:  # before typer sees it, which says nothing
+            raise Interrupted("interrupted", 130) from None
+        except OutOfTime:
+            raise LimitReached(f"stopped after {seconds:g} s (--time-limit)") from None
+        except MemoryError as error:
+            reason = str(error) or "no more is left"
+            raise LimitReached(f"not enough memory ({reason}); --memory-limit sets it") from None
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    new = [inspect.Parameter(name, keyword, default=None, annotation=kind) for name, kind in added]
+    run.__dict__["__signature__"] = own.replace(parameters=[*own.parameters.values(), *new])
+    run.__annotations__ = {name: each.annotation for name, each in own.parameters.items()} | dict(
+        added
+    )
+    return run

@@ -1,0 +1,90 @@
+"""Spaces of astraea instances that are small enough for exact optima."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hindsched.instances.search.fields import Field
+from hindsched.instances.search.space import SearchSpace
+
+JOB: dict[str, Any] = {
+    "name": "j1",
+    "tenant": "t1",
+    "arrival": 0,
+    "epochs": 1,
+    "chunks": 1,
+    "minibatches": 1,
+    "minibatch_slots": 1,
+    "update_slots": 0,
+    "gradient_mb": 0,
+    "utility": {"kind": "linear", "slope": -1, "intercept": 60},
+}
+BASE: dict[str, Any] = {
+    "format": "hindsched/1",
+    "family": "astraea",
+    "horizon": 16,
+    "slot_seconds": 3600,
+    "utility_origin": "absolute",
+    "tenants": [
+        {"name": "t1", "worker_quota": 1, "ps_quota": 1},
+        {"name": "t2", "worker_quota": 0, "ps_quota": 0},
+    ],
+    "servers": [{"name": "s1", "workers": 1, "ps": 1}],
+    "worker_bandwidth_mbps": 1000,
+    "ps_bandwidth_mbps": 4000,
+    "jobs": [JOB],
+}
+
+
+def mend(data: dict[str, Any]) -> dict[str, Any]:
+    """Quotas add up to the servers' counts, the last tenant has the rest; arrivals in range."""
+    for quota, count in (("worker_quota", "workers"), ("ps_quota", "ps")):
+        left = sum(server[count] for server in data["servers"])
+        for tenant in data["tenants"][:-1]:
+            tenant[quota] = min(tenant[quota], left)
+            left -= tenant[quota]
+        data["tenants"][-1][quota] = left
+    for job in data["jobs"]:
+        job["arrival"] = min(job["arrival"], data["horizon"] - 1)
+    return data
+
+
+LINEAR = SearchSpace(
+    family="astraea",
+    base=BASE,
+    jobs=(1, 4),
+    job_fields=(
+        Field("arrival", "time", 0, 6),
+        Field("epochs", "size", 1, 6),
+        Field("chunks", "amount", 1, 4),
+        Field("tenant", "amount", choices=("t1", "t2")),
+        Field("utility.slope", "amount", -4, -0.5, grain=10),
+        Field("utility.intercept", "value", 60, 150),
+    ),
+    cluster_fields=(
+        Field("servers[].workers", "amount", 1, 3),
+        Field("servers[].ps", "amount", 1, 2),
+        Field("tenants[].worker_quota", "amount", 0, 6),
+        Field("tenants[].ps_quota", "amount", 0, 4),
+        Field("horizon", "amount", 8, 16),
+    ),
+    lists={"servers": (1, 2)},
+    mend=mend,
+    quick="bound",
+    note="two tenants on one or two servers, revenue falling linearly from at least 60",
+)
+POWER = replace(
+    LINEAR,
+    base={
+        **BASE,
+        "jobs": [{**JOB, "utility": {"kind": "power", "scale": 60, "exponent": 1}}],
+    },
+    job_fields=(
+        *(item for item in LINEAR.job_fields if not item.path.startswith("utility")),
+        Field("utility.scale", "value", 60, 150),
+        Field("utility.exponent", "amount", 1, 2, grain=10),
+    ),
+    note="two tenants on one or two servers, revenue falling as a power of the completion",
+)
+SPACES = {"linear": LINEAR, "power": POWER}

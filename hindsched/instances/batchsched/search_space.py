@@ -1,0 +1,65 @@
+"""A space of batchsched instances that is small enough for exact optima."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hindsched.instances.search.fields import Field
+from hindsched.instances.search.space import SearchSpace
+
+BASE: dict[str, Any] = {
+    "format": "hindsched/1",
+    "family": "batchsched",
+    "horizon": 8,
+    "slot_seconds": 3600,
+    "architecture": "parameter-server",
+    "resources": ["gpu", "cpu", "bandwidth_mbps"],
+    "bandwidth_resource": "bandwidth_mbps",
+    "servers": [{"name": "s1", "capacity": {"gpu": 2, "cpu": 8, "bandwidth_mbps": 20000}}],
+    "worker_types": [{"name": "w1", "demand": {"gpu": 1, "cpu": 1, "bandwidth_mbps": 1000}}],
+    "ps_types": [{"name": "p1", "demand": {"cpu": 1, "bandwidth_mbps": 4000}}],
+    "jobs": [
+        {
+            "name": "j1",
+            "arrival": 1,
+            "weight": 1,
+            "epochs": 1,
+            "chunks": 1,
+            "minibatches": 1,
+            "minibatch_slots": [1],
+            "update_slots": [0],
+            "gradient_mb": 0,
+        }
+    ],
+}
+
+
+def mend(data: dict[str, Any]) -> dict[str, Any]:
+    """Arrivals within the horizon."""
+    for job in data["jobs"]:
+        job["arrival"] = min(job["arrival"], data["horizon"])
+    return data
+
+
+SMALL = SearchSpace(
+    family="batchsched",
+    base=BASE,
+    jobs=(1, 3),
+    job_fields=(
+        Field("arrival", "time", 1, 8),
+        Field("weight", "value", 1, 100, log=True),
+        Field("epochs", "size", 1, 4),
+        Field("chunks", "amount", 1, 3),
+        Field("gradient_mb", "amount", 0, 200_000),
+    ),
+    cluster_fields=(
+        Field("servers[].capacity.gpu", "amount", 1, 4),
+        Field("servers[].capacity.cpu", "amount", 2, 8),
+        Field("horizon", "amount", 1, 8),
+    ),
+    lists={"servers": (1, 2)},
+    mend=mend,
+    quick="bound",
+    note="up to 3 jobs of up to 3 workers with a parameter server on one or two servers",
+)
+SPACES = {"small": SMALL}

@@ -1,0 +1,224 @@
+"""What the decimals of a file mean, exactly, at the speed of floating point.
+
+A number in a file is the decimal that is written, and what is counted from it (slots of work, how
+many fit, PSs needed, whether a server is overbooked) is meant in exact rational arithmetic:
+
+- a float says how many fit and how many slots a work takes, unless it lies near a whole number
+  (`how_many_fit`, `ceil_exactly`);
+- ``ceil(n a / b)`` is that of a nearby quotient that no rounding can take for a tie
+  (`same_ceilings`), the only one that compiled loops ever see;
+- checkers add up whole numbers, a resource in units of its finest decimal place (`WholeUnits`);
+- searches compare what is left of a capacity in floating point, with the error of that and no more
+  (`loosened`): what they find is checked exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.arrays import Floats, Ints
+
+NEAR = 1e-9
+"""A float this close to a whole number, relatively, may stand for it or for a hair beside it."""
+SEPARATED = 1e-5
+"""What solvers of integer programs, which allow rows 1e-6, tell from nothing."""
+FLOAT_ERROR = 2.0**-44
+"""What sums of some hundred amounts in floating point may be wrong by, relative to the largest."""
+LARGEST_INTEGER = 2**62
+"""Whole numbers below it are counted in 64 bits, others as Python's."""
+LARGEST_TERM = 2**44
+"""So many terms below it add up in 64 bits that no schedule has more."""
+
+Whole = NDArray[Any]
+"""Whole numbers: 64-bit integers, or Python's integers where those are too short."""
+
+
+def exactly(number: float) -> Fraction:
+    """Return the decimal that a file shows for a number, exactly.
+
+    >>> exactly(0.1)
+    Fraction(1, 10)
+    """
+    return Fraction(repr(float(number))) if number % 1 else Fraction(int(number))
+
+
+def ceil_exactly(
+    amounts: Floats, exact: Callable[..., Fraction], certain: NDArray[np.bool_] | bool = False
+) -> Ints:
+    """Round up what files' decimals say: exactly where a float lies near a whole number.
+
+    Parameters
+    ----------
+    amounts : ndarray
+        The amounts in floating point, at least 0 and right to ten digits.
+    exact : callable
+        ``exact(*index)``: the amount at an index as a rational. It is not asked where it is 0.
+    certain : ndarray of bool
+        Quotients of whole numbers below 2^53: floats that are whole are right there.
+    """
+    whole = np.ceil(amounts)
+    near = near_whole(amounts) & (amounts > 0)
+    for index in np.argwhere(near & ~(certain & (amounts == whole))).tolist():
+        whole[tuple(index)] = math.ceil(exact(*index))
+    return whole.astype(np.int64)
+
+
+def near_whole(amounts: Floats) -> NDArray[np.bool_]:
+    """Where rounding could take an amount for a whole number, or a whole number for less."""
+    near: NDArray[np.bool_] = np.abs(amounts - np.rint(amounts)) <= NEAR * np.maximum(1.0, amounts)
+    return near
+
+
+def same_ceilings(top: float, bottom: float, most: int) -> float:
+    """Quotient q with ``ceil(n q - 1e-9) = ceil(n top / bottom)``, n in 0..most, in floats too.
+
+    The least fraction of a denominator up to `most` that is not below ``top / bottom``: no multiple
+    of it lies closer than ``1 / most`` above a whole number.
+
+    >>> same_ceilings(1, 2, 10), same_ceilings(2.000000001, 2, 4)
+    (0.5, 1.25)
+    """
+    exact = exactly(top) / exactly(bottom)
+    near = exact.limit_denominator(most)
+    if near < exact:  # the next larger fraction with a denominator up to `most`
+        a, b = near.numerator, near.denominator
+        first = pow(-a, -1, b)
+        d = first + (most - first) // b * b
+        near = Fraction(1 + a * d, b * d)
+    return float(near)
+
+
+def how_many_fit(capacity: Floats, demand: Floats, most: int) -> Ints:
+    """How many units of a demand fit into each capacity, exactly.
+
+    Parameters
+    ----------
+    capacity : ndarray, shape (..., R)
+        Capacities as files have them; of what is left of one, see `how_many_left`.
+    demand : ndarray, shape (R,)
+        Demand of one unit; a resource it does not need never limits.
+    most : int
+        Upper limit of the answer (a unit without demands fits any number of times).
+
+    Returns
+    -------
+    ndarray of int, shape (...)
+    """
+    found = np.full(capacity.shape[:-1], most, dtype=np.int64)
+    for r in np.flatnonzero(demand > 0):
+        have, unit = capacity[..., r], demand[r]
+        fits = have / unit
+        near = near_whole(fits) & (fits <= most + 1)
+        if unit % 1 == 0:
+            near &= have % 1 != 0  # a quotient of whole numbers below 2^53 is right
+        whole = np.floor(fits)
+        for value in np.unique(have[near]):
+            whole[have == value] = _units_in(float(value), float(unit))
+        found = np.minimum(found, np.clip(whole, 0, most).astype(np.int64))
+    return found
+
+
+@lru_cache(maxsize=65_536)
+def _units_in(amount: float, unit: float) -> int:
+    """Whole units in an amount, exactly; the same few amounts come again and again."""
+    return exactly(amount) // exactly(unit)
+
+
+def how_many_left(free: Floats, demand: Floats, most: int) -> Ints:
+    """How many units of a demand (R,) fit into what is left, a `loosened` array (..., R)."""
+    needed = np.flatnonzero(demand > 0)
+    if needed.size == 0:
+        return np.full(free.shape[:-1], most, dtype=np.int64)
+    fits = np.floor((free[..., needed] / demand[needed]).min(axis=-1))
+    return np.clip(fits, 0, most).astype(np.int64)
+
+
+def loosened(free: Floats, capacity: Floats) -> Floats:
+    """What is left of capacities, larger by what floating point may have lost of them.
+
+    Searches compare demands with it and need no tolerance of their own.
+    """
+    found: Floats = free + FLOAT_ERROR * capacity
+    return found
+
+
+def separated(top: float, bottom: float, most: int) -> float:
+    """``top / bottom`` for rows ``n top <= m bottom`` of programs solved with a tolerance.
+
+    It is the quotient itself, unless some multiple n up to `most` lies a hair above a whole number:
+    then that of `same_ceilings`, with which the row says the same of whole numbers.
+    """
+    multiples = np.arange(1, most + 1) * (top / bottom)
+    quotient = same_ceilings(top, bottom, most)
+    ceilings = np.ceil(np.arange(1, most + 1) * quotient - NEAR)
+    return quotient if np.any(ceilings - multiples > 1 - SEPARATED) else top / bottom
+
+
+@dataclass(frozen=True)
+class WholeUnits:
+    """Amounts by resource as whole numbers: each resource in units of its finest decimal place.
+
+    Parameters
+    ----------
+    tables : tuple of ndarray, each of shape (..., R)
+        The amounts.
+    per_one : tuple of int
+        Units in an amount of 1, by resource.
+    """
+
+    tables: tuple[Whole, ...]
+    per_one: tuple[int, ...]
+
+    @classmethod
+    def of(cls, *tables: Floats) -> WholeUnits:
+        """Amounts of shapes (..., R) in common units by resource."""
+        columns, per_one = [], []
+        for r in range(tables[0].shape[-1]):
+            known = {value: exactly(value) for t in tables for value in np.unique(t[..., r])}
+            unit = math.lcm(*(number.denominator for number in known.values()))
+            whole = {value: int(number * unit) for value, number in known.items()}
+            columns.append([_look_up(t[..., r], whole) for t in tables])
+            per_one.append(unit)
+        found = (np.stack(parts, axis=-1) for parts in zip(*columns, strict=True))
+        return cls(tuple(found), tuple(per_one))
+
+    def amount(self, units: Any, resource: int) -> float:
+        """Units as an amount of the resource."""
+        return float(Fraction(units) / self.per_one[resource])
+
+
+def _look_up(values: Floats, whole: dict[Any, int]) -> Whole:
+    """Replace every value by its whole number."""
+    kind = np.int64 if max(whole.values(), default=0) < LARGEST_TERM else object
+    different, place = np.unique(values, return_inverse=True)
+    table = np.array([whole[value] for value in different], dtype=kind)
+    return table[place].reshape(values.shape)
+
+
+def times(counts: Ints, amounts: Whole) -> Whole:
+    """Product of counts and whole amounts, of shapes that broadcast, without overflow.
+
+    Counts of a relaxation, which are not whole, are multiplied in floating point.
+    """
+    if counts.dtype.kind == "f":
+        return counts * amounts.astype(float)
+    size = max(1, int(np.abs(counts).max(initial=0))) * int(amounts.max(initial=0))
+    kind = np.int64 if size < LARGEST_TERM else object
+    product: Whole = counts.astype(kind) * amounts.astype(kind)
+    return product
+
+
+def added(total: Whole, where: Any, part: Whole) -> Whole:
+    """Add whole numbers in some places of a total; what is returned is the total, or its copy."""
+    if part.dtype != total.dtype:
+        total = total.astype(np.result_type(part, total))
+    total[where] += part
+    return total

@@ -1,0 +1,68 @@
+"""A space of edgecloud instances that is small enough for exact optima."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hindsched.instances.search.fields import Field
+from hindsched.instances.search.space import SearchSpace
+
+BASE: dict[str, Any] = {
+    "format": "hindsched/1",
+    "family": "edgecloud",
+    "horizon": 6,
+    "slot_seconds": 3600,
+    "servers": [{"name": "s1", "workers": ["t1"], "ps": ["p1"]}],
+    "cloud": {"name": "cloud", "workers": {"t1": 0}, "ps": {"p1": 4}},
+    "jobs": [
+        {
+            "name": "j1",
+            "arrival": 1,
+            "epochs": 1,
+            "chunks": 1,
+            "minibatches": 1,
+            "minibatch_slots": 1,
+            "update_slots": 0,
+            "gradient_mb": 0,
+            "bandwidth_mbps": 1000,
+            "worker_type": "t1",
+            "ps_type": "p1",
+            "upload_slots": {"s1": 1, "cloud": 6},
+        }
+    ],
+}
+
+
+def mend(data: dict[str, Any]) -> dict[str, Any]:
+    """Every job can be uploaded to every server and the cloud; arrivals within the horizon."""
+    names = [server["name"] for server in data["servers"]]
+    cloud = data["cloud"]["name"]
+    for job in data["jobs"]:
+        job["arrival"] = min(job["arrival"], data["horizon"])
+        uploads = job["upload_slots"]
+        first = next(iter(uploads.values()), 1)
+        job["upload_slots"] = {name: uploads.get(name, first) for name in [*names, cloud]}
+    return data
+
+
+SMALL = SearchSpace(
+    family="edgecloud",
+    base=BASE,
+    jobs=(1, 4),
+    job_fields=(
+        Field("arrival", "time", 1, 6),
+        Field("minibatch_slots", "size", 1, 6),
+        Field("chunks", "amount", 1, 3),
+        Field("upload_slots.*", "amount", 0, 6),
+    ),
+    cluster_fields=(
+        Field("servers[].workers", "amount", 1, 2, repeats=True),
+        Field("servers[].ps", "amount", 1, 2, repeats=True),
+        Field("cloud.workers.t1", "amount", 0, 4),
+    ),
+    lists={"servers": (1, 3)},
+    mend=mend,
+    quick="relaxation",
+    note="jobs of up to 3 chunks on up to 3 edge servers and a cloud of up to 4 workers",
+)
+SPACES = {"small": SMALL}

@@ -1,0 +1,89 @@
+"""Spaces of gang instances: one pool, few jobs, times in whole slots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hindsched.instances.search.fields import Field
+from hindsched.instances.search.space import SearchSpace
+
+BASE: dict[str, Any] = {
+    "format": "hindsched/1",
+    "family": "gang",
+    "horizon": 1,
+    "slot_seconds": 1,
+    "gpus": 1,
+    "jobs": [{"name": "j1", "submit": 0, "duration": 1, "gpus": 1, "weight": 1}],
+}
+FORMULATION = "non-preemptive"
+
+
+def mend(data: dict[str, Any]) -> dict[str, Any]:
+    """The horizon ends with the last submission; no job is wider than the pool."""
+    data["horizon"] = 1 + max(int(job["submit"] // data["slot_seconds"]) for job in data["jobs"])
+    if "gpus" in data:
+        for job in data["jobs"]:
+            job["gpus"] = min(job["gpus"], data["gpus"])
+    return data
+
+
+def weigh_by_duration(data: dict[str, Any]) -> dict[str, Any]:
+    """Weights equal durations: every order of the queue is one by Smith's rule."""
+    for job in data["jobs"]:
+        job["weight"] = job["duration"]
+    return mend(data)
+
+
+SMALL = SearchSpace(
+    family="gang",
+    base=BASE,
+    jobs=(1, 6),
+    job_fields=(
+        Field("submit", "time", 0, 20),
+        Field("duration", "size", 1, 20),
+        Field("gpus", "amount", 1, 4),
+        Field("weight", "value", 1, 5),
+    ),
+    cluster_fields=(Field("gpus", "amount", 1, 4),),
+    mend=mend,
+    formulation=FORMULATION,
+    exact="orders",
+    note="weighted flow time of rigid jobs in a pool of up to 4 GPUs",
+)
+ONE_GPU = SearchSpace(
+    family="gang",
+    base=BASE,
+    jobs=(1, 10),
+    job_fields=(
+        Field("submit", "time", 0, 20),
+        Field("duration", "size", 1, 100_000, log=True),
+        Field("weight", "value", 1, 1),
+    ),
+    mend=mend,
+    formulation=FORMULATION,
+    exact="orders",
+    note="flow time on one GPU; durations over five orders of magnitude",
+)
+MACHINES = SearchSpace(
+    family="gang",
+    base=BASE,
+    jobs=(1, 13),
+    job_fields=(Field("duration", "size", 1, 12),),
+    cluster_fields=(Field("gpus", "amount", 2, 4),),
+    mend=mend,
+    formulation=f"{FORMULATION},makespan",
+    exact="orders",
+    note="makespan of jobs of one GPU each that are all there at 0 (Graham's parallel machines)",
+)
+SMITH = SearchSpace(
+    family="gang",
+    base=BASE,
+    jobs=(2, 60),
+    job_fields=(Field("duration", "size", 1, 200, log=True),),
+    cluster_fields=(Field("gpus", "amount", 2, 12),),
+    mend=weigh_by_duration,
+    formulation=FORMULATION,
+    exact="orders",
+    note="weighted completion time of jobs of one GPU each, all at 0, weights equal to durations",
+)
+SPACES = {"small": SMALL, "one-gpu": ONE_GPU, "machines": MACHINES, "smith": SMITH}

@@ -1,0 +1,80 @@
+"""Spaces of oasis instances that are small enough for exact optima."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hindsched.instances.search.fields import Field
+from hindsched.instances.search.space import SearchSpace
+
+JOB: dict[str, Any] = {
+    "name": "j1",
+    "arrival": 1,
+    "epochs": 1,
+    "chunks": 1,
+    "minibatches": 1,
+    "minibatch_slots": 1,
+    "gradient_mb": 0,
+    "worker": {"gpu": 1, "mbps": 1},
+    "ps": {"cpu": 1, "mbps": 1},
+    "utility": {"kind": "sigmoid", "priority": 1, "decay": 0, "target": 1},
+}
+BASE: dict[str, Any] = {
+    "format": "hindsched/1",
+    "family": "oasis",
+    "horizon": 6,
+    "slot_seconds": 3600,
+    "resources": ["gpu", "cpu", "mbps"],
+    "bandwidth_resource": "mbps",
+    "worker_servers": [{"name": "w1", "capacity": {"gpu": 2, "mbps": 100}}],
+    "ps_servers": [{"name": "p1", "capacity": {"cpu": 8, "mbps": 100}}],
+    "jobs": [JOB],
+}
+
+
+def mend(data: dict[str, Any]) -> dict[str, Any]:
+    """Arrivals within the horizon; a worker fits on the largest server."""
+    room = max(server["capacity"]["gpu"] for server in data["worker_servers"])
+    for job in data["jobs"]:
+        job["arrival"] = min(job["arrival"], data["horizon"])
+        if "gpu" in job["worker"]:
+            job["worker"]["gpu"] = min(job["worker"]["gpu"], room)
+    return data
+
+
+SMALL = SearchSpace(
+    family="oasis",
+    base=BASE,
+    jobs=(1, 4),
+    job_fields=(
+        Field("arrival", "time", 1, 6),
+        Field("epochs", "size", 1, 6),
+        Field("chunks", "amount", 1, 4),
+        Field("worker.gpu", "amount", 1, 4),
+        Field("utility.priority", "value", 1, 100, log=True),
+        Field("utility.decay", "amount", choices=(0, 0.5, 5)),
+        Field("utility.target", "amount", 0, 6),
+    ),
+    cluster_fields=(
+        Field("worker_servers[].capacity.gpu", "amount", 1, 4),
+        Field("ps_servers[].capacity.cpu", "amount", 1, 8),
+        Field("horizon", "amount", 2, 6),
+    ),
+    lists={"worker_servers": (1, 2)},
+    mend=mend,
+    quick="bound",
+    note="elastic jobs with sigmoid utilities on one or two servers for workers and one for PSs",
+)
+ONE_SLOT = SearchSpace(
+    family="oasis",
+    base={
+        **BASE,
+        "horizon": 1,
+        "worker_servers": [{"name": "w1", "capacity": {"gpu": 1, "mbps": 100}}],
+        "jobs": [{**JOB, "utility": {"kind": "linear", "slope": 0, "intercept": 1}}],
+    },
+    jobs=(1, 4),
+    job_fields=(Field("utility.intercept", "value", 1, 10, grain=10),),
+    note="one server, one slot, one unit: what counts is whose value is taken",
+)
+SPACES = {"small": SMALL, "one-slot": ONE_SLOT}

@@ -1,0 +1,319 @@
+"""Limits of time and memory that hold for whatever code runs inside them.
+
+Methods look at the clock where they can stop with an answer. These limits are for what cannot:
+a program that is still being built, a kernel that was given a million slots. `time_limit` raises
+`OutOfTime` in the middle of it; `memory_limit` lets an allocation fail with `MemoryError` before
+the machine is exhausted. Both leave the process as it was.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from hindsched.errors import HindschedError, InputError
+
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+LEAST_MEMORY = 64 << 20
+"""Less than this is a mistake: Python alone needs about as much."""
+SHARE_OF_FREE_MEMORY = 0.8
+"""What a process may take of the free memory where nothing else is asked for."""
+
+
+ROOM_FOR_A_THREAD = 32 << 20
+"""Bytes of a thread's stack and of its first steps, generously."""
+ROUNDS_TO_DELIVER = 3
+SECONDS_BETWEEN_ALARMS = 1.0
+
+
+class OutOfTime(BaseException):
+    """Raised inside a `time_limit` whose time is over; no ``except Exception`` swallows it."""
+
+
+class LimitReached(HindschedError, RuntimeError):
+    """A command stopped at its limit of time or memory."""
+
+
+_ends: ContextVar[float] = ContextVar("ends", default=math.inf)
+"""When the innermost `time_limit` ends, by ``time.monotonic``."""
+
+
+def time_left(otherwise: float) -> float:
+    """Seconds until the `time_limit` around this code ends; `otherwise` if that is less."""
+    return max(0.0, min(otherwise, _ends.get() - time.monotonic()))
+
+
+class time_limit:  # noqa: N801 - used like contextlib's managers
+    """Raise `OutOfTime` in the code inside once the time is over, whatever it does.
+
+    It arrives between two steps of Python code, so a single long call into compiled code ends
+    first. Time in which numba compiles kernels, once in an installation, does not count.
+
+    Parameters
+    ----------
+    seconds : float, optional
+        None for no limit.
+
+    Examples
+    --------
+    >>> from hindsched.limits import OutOfTime, time_limit
+    >>> try:
+    ...     with time_limit(0.05):
+    ...         while True:
+    ...             pass
+    ... except OutOfTime as error:
+    ...     print(error)
+    0.05 s
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+        self._alarm: type[OutOfTime] = type("Alarm", (OutOfTime,), {})
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        if self._seconds is None:
+            return self
+        bytes(ROOM_FOR_A_THREAD)  # a thread that finds no memory would be waited for without end
+        self._outer = _ends.get()
+        try:
+            _watch_compiler()
+            _ends.set(min(time.monotonic() + self._seconds, self._outer))
+            self._thread = threading.get_ident()
+            self._deadline = time.monotonic() + self._seconds - _compiler.seconds()
+            threading.Thread(target=self._watch, name="time limit", daemon=True).start()
+        except BaseException as error:
+            self._finish(error)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._seconds is not None:
+            self._finish(error)
+
+    def _finish(self, error: BaseException | None) -> None:
+        """Let no alarm of this block come later; raise `OutOfTime` if one came."""
+        stopped, other = isinstance(error, self._alarm), None
+        ended = False
+        while not ended:
+            try:
+                with self._lock:
+                    self._over.set()
+                for _ in range(ROUNDS_TO_DELIVER):  # one that is on its way comes here
+                    time.sleep(0)
+                _ends.set(self._outer)
+                ended = True
+            except self._alarm:
+                stopped = True
+            except OutOfTime as alarm:  # of a block around this one
+                other = alarm
+        if other is not None:
+            raise other
+        if stopped:
+            raise OutOfTime(f"{self._seconds:g} s") from None
+
+    def _watch(self) -> None:
+        while (left := self._deadline + _compiler.seconds() - time.monotonic()) > 0:
+            if self._over.wait(left):
+                return
+        while True:  # again until it ends: a destructor or a callback swallows what is raised in it
+            with self._lock:
+                if self._over.is_set():
+                    return
+                _raise_in(self._thread, self._alarm)
+            self._over.wait(SECONDS_BETWEEN_ALARMS)
+
+
+@contextmanager
+def memory_limit(most_bytes: int | None = None) -> Iterator[int | None]:
+    """Let allocations beyond a limit fail with `MemoryError` inside, where the system can do so.
+
+    Parameters
+    ----------
+    most_bytes : int, optional
+        Bytes that the process may hold, what it holds already included; if None,
+        `SHARE_OF_FREE_MEMORY` of the free memory on top of what it holds.
+
+    Yields
+    ------
+    int or None
+        The limit; None where the system has none.
+    """
+    try:
+        import resource
+
+        holds, data = _memory_of_this_process()
+    except (ImportError, OSError, ValueError, IndexError):  # no Linux
+        yield most_bytes
+        return
+    if most_bytes is None:
+        most_bytes = holds + int(SHARE_OF_FREE_MEMORY * free_memory())
+    before, hardest = resource.getrlimit(resource.RLIMIT_DATA)
+    allowed = data + max(0, most_bytes - holds)
+    for other in (before, hardest):
+        allowed = allowed if other == resource.RLIM_INFINITY else min(allowed, other)
+    resource.setrlimit(resource.RLIMIT_DATA, (allowed, hardest))
+    try:
+        yield most_bytes
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (before, hardest))
+
+
+def free_memory() -> int:
+    """Bytes that this process may still use: the machine's free ones within its own limits."""
+    found = [1 << 40]
+    try:
+        text = Path("/proc/meminfo").read_text(encoding="ascii")
+        found.append(int(text.split("MemAvailable:")[1].split()[0]) * 1024)
+    except (OSError, IndexError, ValueError):
+        import os
+
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
+    try:
+        most = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
+        used = Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii")
+        found.append(int(most) - int(used))
+    except (OSError, ValueError):  # no such control group, or "max"
+        pass
+    try:
+        import resource
+
+        for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+            limit = resource.getrlimit(kind)[0]
+            if limit != resource.RLIM_INFINITY:
+                pages = Path("/proc/self/statm").read_text(encoding="ascii").split()
+                held = pages[0] if kind == resource.RLIMIT_AS else pages[5]
+                found.append(limit - int(held) * resource.getpagesize())
+    except (ImportError, OSError, ValueError):
+        pass
+    return max(0, min(found))
+
+
+def check_memory(what: str, needed: float) -> None:
+    """Refuse to build what the free memory, or the limit in force, cannot hold.
+
+    Parameters
+    ----------
+    what : str
+        What would be built, for example ``"prices of 3,000,000 rows"``.
+    needed : float
+        Bytes that it would need.
+
+    Raises
+    ------
+    InputError
+        One line that says what it needs, what there is, and how to raise the limit.
+    """
+    free = free_memory()
+    if needed > free:
+        rule = (
+            f"must fit into the memory that is left, {in_words(free)}: take longer slots or fewer"
+            " jobs, or raise --memory-limit where the machine has more"
+        )
+        raise InputError(what, f"about {in_words(needed)}", rule)
+
+
+def parse_bytes(text: str | int | None, where: str = "memory-limit") -> int | None:
+    """Read a number of bytes: ``2G``, ``500M``, ``1.5GB``, or a plain number of bytes.
+
+    Examples
+    --------
+    >>> from hindsched.limits import parse_bytes
+    >>> parse_bytes("1.5G"), parse_bytes("500M")
+    (1610612736, 524288000)
+    """
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d{1,18}(?:\.\d{1,9})?)\s*([KMGT]?)(?:i?B)?", str(text).strip(), re.I)
+    number = 0 if match is None else int(float(match[1]) * UNITS[match[2].upper()])
+    if number < LEAST_MEMORY:
+        rule = f"must be at least {in_words(LEAST_MEMORY)}, as in 2G or 500M"
+        raise InputError(where, text, rule)
+    return number
+
+
+def in_words(number: float) -> str:
+    """Bytes for people.
+
+    Examples
+    --------
+    >>> from hindsched.limits import in_words
+    >>> in_words(7.2e9)
+    '6.7 GB'
+    """
+    for unit, size in reversed(list(UNITS.items())):
+        if unit and number >= size:
+            return f"{number / size:.3g} {unit}B"
+    return f"{number:.0f} bytes"
+
+
+class _Compiler:
+    """How long numba has compiled in this process so far."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running = 0
+        self._begun = self._total = 0.0
+
+    def __call__(self, event: Any) -> None:
+        with self._lock:
+            now = time.monotonic()
+            if event.is_start:
+                self._running += 1
+                if self._running == 1:
+                    self._begun = now
+            elif event.is_end:
+                self._running -= 1
+                if self._running == 0:
+                    self._total += now - self._begun
+
+    def seconds(self) -> float:
+        with self._lock:
+            now = time.monotonic() - self._begun if self._running else 0.0
+            return self._total + now
+
+
+_compiler = _Compiler()
+_watched = threading.Event()
+
+
+def _watch_compiler() -> None:
+    if _watched.is_set():
+        return
+    _watched.set()
+    from numba.core import event
+
+    class Listener(event.Listener):
+        def on_start(self, event: Any) -> None:
+            _compiler(event)
+
+        def on_end(self, event: Any) -> None:
+            _compiler(event)
+
+    event.register("numba:compile", Listener())
+
+
+def _raise_in(thread: int, error: type[BaseException]) -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
+
+
+def _memory_of_this_process() -> tuple[int, int]:
+    """Bytes resident, and bytes of private data as ``RLIMIT_DATA`` counts them."""
+    text = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    resident, data = (int(text.split(f"{key}:")[1].split()[0]) for key in ("VmRSS", "VmData"))
+    return resident * 1024, data * 1024

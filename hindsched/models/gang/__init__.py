@@ -1,0 +1,1 @@
+"""The declarative programs of `gang`."""

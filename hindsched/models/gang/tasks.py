@@ -1,0 +1,182 @@
+"""What is left of the jobs to schedule, and the last slot that an optimal schedule needs.
+
+No job of some optimal schedule ends later than if, once all jobs are there and all that is fixed
+has ended, what is left ran one job after another: jobs that end later could be run so instead, in
+the order of their completions, and each would end earlier. Where completion times count, no job of
+an optimal schedule ends later than the cost of a known schedule allows it to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hindsched.errors import InputError
+from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
+from hindsched.solutions.commitments import Commitments
+from hindsched.solutions.gang.solution import GangSolution
+
+
+class Task(NamedTuple):
+    """What is left of one job: units of work in slots.
+
+    A unit is a slot on the job's GPUs, and in the formulation ``elastic`` a slot on one GPU.
+
+    Attributes
+    ----------
+    job : int
+        Its position in the instance.
+    first, last : int
+        First slot that it may use, and the last one that a program gives it.
+    work : int
+        Units left.
+    width : int
+        Most units a slot.
+    gpus : int
+        GPUs that a unit holds.
+    """
+
+    job: int
+    first: int
+    last: int
+    work: int
+    width: int
+    gpus: int
+
+    @property
+    def fastest(self) -> int:
+        """Slots that it takes at least."""
+        return -(-self.work // self.width)
+
+    @property
+    def slots(self) -> range:
+        """Slots that it may use."""
+        return range(self.first, self.last + 1)
+
+    @property
+    def ends(self) -> range:
+        """Slots in which it may be complete."""
+        return range(self.first + self.fastest - 1, self.last + 1)
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a program decides and what it cannot change.
+
+    Parameters
+    ----------
+    tasks : tuple of Task
+        The open jobs.
+    fixed : GangSolution
+        What all jobs hold for good.
+    slots : int
+        Last slot of the program.
+    """
+
+    tasks: tuple[Task, ...]
+    fixed: GangSolution
+    slots: int
+
+
+def whole_task(instance: GangInstance, job: int, kind: str, last: int = 0) -> Task:
+    """All of a job; `last` is the last slot that it may use."""
+    gpus, duration = int(instance.job_gpus[job]), int(instance.durations[job])
+    first = int(instance.submits[job]) + 1
+    if kind == KINDS[-1]:
+        return Task(job, first, last, duration * gpus, int(instance.most_gpus[job]), 1)
+    return Task(job, first, last, duration, 1, gpus)
+
+
+def priced_task(instance: GangInstance, job: int, kind: str, slots: int) -> Task:
+    """All of a job, with slots enough to run after the first `slots`."""
+    task = whole_task(instance, job, kind)
+    return task._replace(last=max(slots, task.first - 1) + task.fastest)
+
+
+def outlook(
+    instance: GangInstance,
+    formulation: str,
+    commitments: Commitments,
+    incumbent: GangSolution | None,
+) -> Outlook:
+    """Open jobs with the slots that they may need.
+
+    Parameters
+    ----------
+    instance : GangInstance
+        The instance.
+    formulation : str
+        Kind and objective.
+    commitments : Commitments
+        What cannot be changed: all rows of locked jobs, and of jobs in one piece that have begun;
+        what other jobs held before ``now``.
+    incumbent : GangSolution, optional
+        A feasible schedule that keeps the commitments: nothing worse is looked at.
+    """
+    kind, goal = split_formulation(formulation)
+    fixed = _fixed(instance, formulation, commitments)
+    tasks = []
+    for job in range(len(instance.jobs)):
+        if fixed.completions[job] < 0:
+            left = int(fixed.work[job] - fixed.work_done[job])
+            task = whole_task(instance, job, kind)
+            tasks.append(task._replace(first=max(task.first, commitments.now), work=left))
+    held_until = int(fixed.rows.end.max(initial=0))
+    ready = max([held_until, *(task.first - 1 for task in tasks)], default=held_until)
+    serial = [-(-task.work * task.gpus // int(instance.job_gpus[task.job])) for task in tasks]
+    last = ready + sum(serial)
+    if incumbent is not None:
+        known = int(incumbent.completions.max(initial=0))
+        last = known if goal == "makespan" else max(last, known)
+    latest = [last] * len(tasks)
+    if goal == "completion":
+        ends = _serial_ends(instance, tasks, serial, ready)
+        if incumbent is not None:
+            ends = [int(incumbent.completions[task.job]) for task in tasks]
+        latest = [min(last, end) for end in _latest_ends(instance, tasks, ends)]
+    done = tuple(task._replace(last=end) for task, end in zip(tasks, latest, strict=True))
+    return Outlook(done, fixed, max([held_until, *latest]))
+
+
+def _fixed(instance: GangInstance, formulation: str, commitments: Commitments) -> GangSolution:
+    kind, _ = split_formulation(formulation)
+    rows = {}
+    for job in instance.jobs:
+        held = commitments.history(job.name)
+        if job.name in commitments.locked or (held and kind == KINDS[0]):
+            held = list(commitments.assignments.get(job.name, ()))
+        if held:
+            rows[job.name] = held
+    fixed = GangSolution.from_assignments(instance, rows, formulation)
+    for job, end in zip(instance.jobs, fixed.completions.tolist(), strict=True):
+        if end < 0 and (job.name in commitments.locked or (job.name in rows and kind == KINDS[0])):
+            raise InputError("commitments", job.name, "must complete a job that cannot be changed")
+    return fixed
+
+
+def _serial_ends(
+    instance: GangInstance, tasks: Sequence[Task], serial: Sequence[int], ready: int
+) -> list[int]:
+    """Completions when the jobs run one after another from `ready` on, the densest first."""
+    weights, _ = instance.exact_weights
+    order = sorted(range(len(tasks)), key=lambda i: serial[i] / weights[tasks[i].job])
+    ends, now = [0] * len(tasks), ready
+    for index in order:
+        now += serial[index]
+        ends[index] = now
+    return ends
+
+
+def _latest_ends(instance: GangInstance, tasks: Sequence[Task], ends: Sequence[int]) -> list[int]:
+    """Latest completion of each task in a schedule that costs no more than one with these ends."""
+    weights, _ = instance.exact_weights
+    least = [task.first - 1 + task.fastest for task in tasks]
+    spare = sum(
+        weights[task.job] * (end - soonest)
+        for task, end, soonest in zip(tasks, ends, least, strict=True)
+    )
+    return [
+        soonest + max(0, spare) // weights[task.job]
+        for task, soonest in zip(tasks, least, strict=True)
+    ]

@@ -1,0 +1,69 @@
+"""What a notebook shows of an object: a title, its facts and a short table, as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+ROWS_SHOWN = 10
+
+
+def card(
+    title: str,
+    facts: Mapping[str, Any] | None = None,
+    rows: Sequence[Mapping[str, Any]] = (),
+    *,
+    total: int | None = None,
+    most: int = ROWS_SHOWN,
+    note: str = "",
+) -> str:
+    """Make the card.
+
+    Parameters
+    ----------
+    title : str
+        What it is.
+    facts : mapping, optional
+        Values by name; absent ones (None) are left out.
+    rows : sequence of mapping
+        Rows of a table, with the same keys; the first `most` are shown.
+    total : int, optional
+        How many rows there are, if `rows` are only the first.
+    most : int
+        How many are shown.
+    note : str
+        A sentence below the title.
+
+    Examples
+    --------
+    >>> card("a <b>", {"gap": 0.25, "bound": None})
+    '<div><strong>a &lt;b&gt;</strong><table><tr><th>gap</th><td>0.25</td></tr></table></div>'
+    """
+    parts = [f"<strong>{escape(title)}</strong>"]
+    if note:
+        parts.append(f"<br>{escape(note)}")
+    known = {name: value for name, value in (facts or {}).items() if value is not None}
+    if known:
+        lines = [f"<tr><th>{_text(name)}</th><td>{_text(known[name])}</td></tr>" for name in known]
+        parts.append(f"<table>{''.join(lines)}</table>")
+    if rows:
+        columns = list(rows[0])
+        head = "".join(f"<th>{_text(column)}</th>" for column in columns)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{_text(row.get(column))}</td>' for column in columns)}</tr>"
+            for row in rows[:most]
+        )
+        parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+        count = len(rows) if total is None else total
+        if count > most:
+            parts.append(f"<em>and {count - most} more</em>")
+    return f"<div>{''.join(parts)}</div>"
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return escape(str(value))

@@ -1,0 +1,36 @@
+"""The registered algorithms of gang and the estimates that they are told: none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hindsched.instances.base import Instance
+from hindsched.online.engines.reoptimise import Reoptimise
+from hindsched.online.gang.hindsight import Hindsight
+from hindsched.online.gang.policies import (
+    Conservative,
+    Easy,
+    Fifo,
+    FifoSkip,
+    Las,
+    Sjf,
+    SmallestFirst,
+    Srtf,
+    Wspt,
+)
+from hindsched.online.gang.theorems import THEOREMS
+from hindsched.online.registry import Factory
+
+ALGORITHMS: dict[str, Factory] = {
+    policy.name: policy
+    for policy in (
+        Fifo, FifoSkip, Sjf, SmallestFirst, Wspt, Easy, Conservative, Srtf, Las,
+    )
+}  # fmt: skip
+ALGORITHMS |= {"reoptimise": Reoptimise, "hindsight": Hindsight}
+THEOREM_ALGORITHMS = THEOREMS
+
+
+def declared_estimates(instance: Instance) -> dict[str, Any]:
+    """Nothing is told in advance."""
+    return {}

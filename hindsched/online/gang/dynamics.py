@@ -1,0 +1,296 @@
+"""What decisions do in gang: gangs that hold GPUs until their work is done, at events.
+
+Slots are as short as seconds, so that the simulator steps at events: arrivals, ends of runs, begins
+of rows that were promised for later and the slots that an algorithm asks for. A decision holds rows
+of three kinds:
+
+``{"from", "gpus"}`` or ``{"from", "servers"}``
+    Runs the job from that slot on until its work is done, however long that takes.
+``{"to"}``
+    Ends such a run in the slot before the present one: the job is paused, or moved or resized if
+    another row begins at once.
+``{"from", "to", "gpus"}`` or ``{"from", "to", "servers"}``
+    A row of the solution file: holds the GPUs in those slots.
+
+The truth owns progress: it alone knows how long a job still runs, and tells what ended. It refuses
+what breaks (2)-(7) of ``docs/gang.md`` in the slot in which a row begins.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hindsched.errors import InputError, Refused
+from hindsched.instances.base import Instance
+from hindsched.instances.gang.instance import (
+    KINDS,
+    MOST_SLOTS,
+    GangInstance,
+    GangJob,
+    split_formulation,
+)
+from hindsched.online.protocol import Decision, Environment, NameCard
+from hindsched.online.truth import RowTruth, whole_window
+from hindsched.solutions.base import Assignment
+from hindsched.solutions.gang.rows import GangRows, read_gpus, read_span
+from hindsched.solutions.gang.solution import GangSolution
+
+STOP_KEYS = {"to"}
+OPEN_SPAN = frozenset({"from"})
+FILE_SPAN = frozenset({"from", "to"})
+Places = tuple[tuple[int, int], ...]
+
+
+@dataclass
+class Run:
+    """GPUs that a job holds without a change.
+
+    Parameters
+    ----------
+    job : int
+        Position of the job.
+    first, last : int
+        Slots; `last` is that in which the work is done where the row did not say.
+    is_open : bool
+        Whether the row left its end to the work.
+    gpus : int
+        GPUs held.
+    places : tuple of (int, int)
+        Servers and the GPUs held there; empty where none is named.
+    """
+
+    job: int
+    first: int
+    last: int
+    is_open: bool
+    gpus: int
+    places: Places
+
+
+class Truth(RowTruth):
+    """Runs gangs, refuses those that have no room, and knows when their work is done.
+
+    Parameters
+    ----------
+    instance : GangInstance
+        The whole instance.
+    environment : Environment
+        What the algorithm was told. Outside the feasible set jobs may pause and move.
+    """
+
+    instance: GangInstance
+
+    def __init__(self, instance: Instance, environment: Environment) -> None:
+        super().__init__(instance, environment)
+        self._kind, goal = split_formulation(environment.formulation)
+        if self._kind == KINDS[0] and not environment.in_feasible_set:
+            self._kind = KINDS[1]
+        judged = f"{self._kind},{goal}"
+        self._formulation = judged if judged in instance.formulations else self._kind
+        self._servers = [server.name for server in self.instance.servers or ()]
+        self._free = self.instance.total_gpus
+        self._free_on = self.instance.server_gpus.tolist()
+        durations, gpus = self.instance.durations, self.instance.job_gpus
+        self._left = (durations * gpus if self._is_elastic else durations).tolist()
+        self._pending: list[tuple[int, int, Run]] = []
+        self._ends: list[tuple[int, int, Run]] = []
+        self._running: dict[int, Run] = {}
+        self._last: dict[int, int] = {}
+        self._history: list[Run] = []
+        self._undone = len(instance.jobs)
+        self._serial = 0
+
+    @property
+    def _is_elastic(self) -> bool:
+        return self._kind == KINDS[2]
+
+    def reveal_slot(self, job: GangJob) -> int:
+        """The first slot that the job may use."""
+        return int(self.instance.submits[self.instance.names[job.name]]) + 1
+
+    def shown(self, job: GangJob, card: NameCard) -> Any:
+        """The job, without its duration unless the card says that durations are known."""
+        return job.model_copy(deep=True) if card.knows_durations else job.request()
+
+    @property
+    def last_slot(self) -> int:
+        """Slot of the last arrival."""
+        return self.reveal_slot(self._by_reveal[-1]) if self._by_reveal else 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no job runs and none is promised to."""
+        return not (self._running or self._pending)
+
+    def is_over(self, slot: int) -> bool:
+        """Whether all work is done."""
+        return self._undone == 0
+
+    def next_slot(self, slot: int) -> int | None:
+        """Slot after the next end of a run, or in which the next promised row begins."""
+        ends, pending = self._ends, self._pending
+        while ends and self._running.get(ends[0][2].job) is not ends[0][2]:
+            heapq.heappop(ends)  # it was stopped before
+        events = [ends[0][0] + 1] if ends else []
+        events += [pending[0][0]] if pending else []
+        return min(events, default=None)
+
+    def advance(self, slot: int) -> tuple[str, ...]:
+        """End the runs whose last slot is before `slot`; jobs whose work is done."""
+        done = []
+        while self._ends and self._ends[0][0] < slot:
+            run = heapq.heappop(self._ends)[2]
+            if self._running.get(run.job) is not run:
+                continue
+            self._end(run, run.last)
+            if self._left[run.job] <= 0:
+                done.append(run.job)
+        self._undone -= len(done)
+        return tuple(self.instance.jobs[job].name for job in sorted(done))
+
+    def check_form(self, name: str, rows: Sequence[Assignment]) -> None:
+        """Raise `InputError` for rows of none of the three kinds."""
+        for number, row in enumerate(rows):
+            where = f"{name}[{number}]"
+            if row.keys() == STOP_KEYS:
+                if type(row["to"]) is not int:
+                    raise InputError(f"{where}.to", row["to"], "must be a slot, an integer")
+            else:
+                self._read(where, 0, row)
+
+    def _read(self, where: str, job: int, row: Assignment) -> Run:
+        """A row that begins a run, in the file's form or open."""
+        is_open = "to" not in row
+        span = OPEN_SPAN if is_open else FILE_SPAN
+        held = read_gpus(self.instance, self._servers, where, row, span)
+        first, last = read_span(where, {**row, "to": MOST_SLOTS} if is_open else row)
+        if isinstance(held, int):
+            return Run(job, first, last, is_open, held, ())
+        at = np.flatnonzero(held).tolist()
+        places = tuple((server, int(held[server])) for server in at)
+        return Run(job, first, last, is_open, int(held.sum()), places)
+
+    def apply(self, slot: int, decision: Decision) -> None:
+        """End runs, then begin those whose slot has come."""
+        if decision.rejected:
+            raise Refused("(1)", f"job {decision.rejected[0]}, slot {slot}", "every job must run")
+        for name, rows in decision.assignments.items():
+            for row in rows:
+                if row.keys() == STOP_KEYS:
+                    self._stop(slot, self.instance.names[name], row)
+        for name, rows in decision.assignments.items():
+            for row in rows:
+                if row.keys() != STOP_KEYS:
+                    self.check_row(slot, self.jobs[name], row)
+        while self._pending and self._pending[0][0] <= slot:
+            self._begin(heapq.heappop(self._pending)[2])
+
+    def check_row(self, slot: int, job: GangJob, row: Assignment) -> None:
+        """Check one more row against the job, and keep it for the slot in which it begins."""
+        run = self._read(job.name, self.instance.names[job.name], row)
+        self._check_width(run)
+        self._serial += 1
+        heapq.heappush(self._pending, (run.first, self._serial, run))
+
+    def _check_width(self, run: Run) -> None:
+        """(3) and (6): as many GPUs as the job may hold, placed as it may stand."""
+        instance, where = self.instance, self._where(run)
+        asked = int(instance.job_gpus[run.job])
+        most = int(instance.most_gpus[run.job]) if self._is_elastic else asked
+        if run.gpus > most or (run.gpus < asked and not self._is_elastic):
+            raise Refused("(3)", where, f"{run.gpus} GPUs for {asked}")
+        if not instance.is_consolidated or len(run.places) == 1:
+            return
+        sizes = instance.server_gpus
+        partial = sum(held < sizes[server] for server, held in run.places)
+        if run.gpus <= sizes.max() or partial > 1:
+            raise Refused("(6)", where, f"spread over {len(run.places)} servers")
+
+    def _begin(self, run: Run) -> None:
+        """Book a run: (4), (5), (7) and, of a row that says its end, (1)."""
+        where, job = self._where(run), run.job
+        if job in self._running:
+            raise Refused("(7)", where, "the job runs already")
+        if self._left[job] <= 0:
+            raise Refused("(1)", where, "the work of the job is done")
+        need = self._slots_left(run)
+        whole = run.is_open or run.last - run.first + 1 >= need
+        if self._kind == KINDS[0] and not (whole and job not in self._last):
+            raise Refused("(4)", where, "a job runs in one piece")
+        if run.gpus > self._free:
+            raise Refused("(5)", where, f"{run.gpus} of {self._free} free GPUs")
+        for server, held in run.places:
+            if held > self._free_on[server]:
+                at = f"{where}, server {self._servers[server]}"
+                raise Refused("(5)", at, f"{held} of {self._free_on[server]} free GPUs")
+        if run.is_open:
+            run.last = run.first + need - 1
+        self._hold(run, -1)
+        self._running[job] = run
+        self._serial += 1
+        heapq.heappush(self._ends, (run.last, self._serial, run))
+
+    def _stop(self, slot: int, job: int, row: Assignment) -> None:
+        run = self._running.get(job)
+        where = f"job {self.instance.jobs[job].name}, slot {slot}"
+        if run is None or not run.is_open or row["to"] != slot - 1:
+            detail = f"only an open run that goes on can end, and only in slot {slot - 1}"
+            raise Refused("irrevocable", where, detail)
+        if self._kind == KINDS[0]:
+            raise Refused("(4)", where, "a job runs in one piece")
+        if run.first == slot:
+            raise Refused("irrevocable", where, "the run began in this slot")
+        self._end(run, slot - 1)
+
+    def _end(self, run: Run, last: int) -> None:
+        """A run ends: its GPUs are free, its work is counted."""
+        self._hold(run, 1)
+        del self._running[run.job]
+        run.last = last
+        self._left[run.job] -= (last - run.first + 1) * self._speed(run)
+        self._last[run.job] = last
+        self._history.append(run)
+
+    def _hold(self, run: Run, sign: int) -> None:
+        self._free += sign * run.gpus
+        for server, held in run.places:
+            self._free_on[server] += sign * held
+
+    def _speed(self, run: Run) -> int:
+        """Work done in a slot."""
+        return run.gpus if self._is_elastic else 1
+
+    def _slots_left(self, run: Run) -> int:
+        """Slots that the job still needs on these GPUs."""
+        return int(-(-self._left[run.job] // self._speed(run)))
+
+    def _where(self, run: Run) -> str:
+        last = "" if run.is_open else f"-{run.last}"
+        return f"job {self.instance.jobs[run.job].name}, slots {run.first}{last}"
+
+    def solution(self) -> GangSolution:
+        """The solution of all runs."""
+        runs = self._history
+        table = [(run.job, run.first - 1, run.last, run.gpus) for run in runs]
+        job, start, end, gpus = np.array(table, dtype=np.int64).reshape(-1, 4).T
+        places = [(row, *place) for row, run in enumerate(runs) for place in run.places]
+        columns = np.array(places, dtype=np.int64).reshape(-1, 3).T
+        rows = GangRows(job, start, end, gpus, *columns)
+        return GangSolution(self.instance, rows, self._formulation)
+
+
+def promised_rows(rows: Sequence[Assignment], slot: int) -> tuple[list[Assignment], bool]:
+    """Of a planned job, what following the plan settles in `slot`.
+
+    A job that is planned in one piece keeps it once it begins; one that is planned in several is
+    promised slot by slot.
+    """
+    if len(rows) == 1:
+        return whole_window(list(rows), slot)
+    now = [{**row, "from": slot, "to": slot} for row in rows if row["from"] <= slot <= row["to"]]
+    return now, False

@@ -1,0 +1,313 @@
+"""The schedulers in use, asked one event at a time.
+
+Each keeps its state in the compiled kernels that also replay whole traces
+(``solvers/methods/gang/replay.py``), and decides the same; here it learns of arrivals and ends as
+they happen and of durations only if its card says so. A moment of the kernels is the number of
+slots that are over: slot t begins at moment t - 1.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hindsched.instances.gang.instance import KINDS, GangInstance, Ints, slots_of
+from hindsched.online.protocol import Decision, Environment, NameCard, OnlineAlgorithm
+from hindsched.solutions.base import Assignment
+from hindsched.solvers.kernels.gang import preemption, queueing, reservations
+from hindsched.solvers.kernels.gang.placing import Cluster, cluster_sizes, most_places
+from hindsched.solvers.methods.gang.replay import (
+    POLICIES,
+    THRESHOLD_GPU_SECONDS,
+    Policy,
+    expected_slots,
+    policy_settings,
+    threshold_slots,
+)
+
+FIRST_JOBS = 256
+"""Jobs for which there is room at first; it doubles."""
+NO_JOBS = np.zeros(0, dtype=np.int64)
+
+
+class ReplayedPolicy(OnlineAlgorithm):
+    """A policy whose state stands in a kernel.
+
+    Attributes
+    ----------
+    name : str
+        Its name among `POLICIES`; absent for one of another kind.
+    policy : Policy
+        What it is there.
+    """
+
+    name: ClassVar[str]
+    policy: ClassVar[Policy]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if hasattr(cls, "name"):
+            cls.policy = POLICIES[cls.name]
+            cls.card = NameCard(knows_durations=cls.policy.clairvoyant)
+
+    def start(self, environment: Environment) -> None:
+        """Begin with a free cluster and no jobs."""
+        cluster = environment.cluster
+        assert isinstance(cluster, GangInstance)
+        self._instance = cluster
+        self._names: list[str] = []
+        self._position: dict[str, int] = {}
+        self._ended: list[int] = []
+        self._servers = [server.name for server in cluster.servers or ()]
+        self._sizes = cluster_sizes(cluster)
+        self._begin(np.zeros(FIRST_JOBS, dtype=np.int64))
+        self._pass(1, NO_JOBS, NO_JOBS)  # the kernel compiles before a decision is timed
+
+    def completed(self, slot: int, jobs: tuple[str, ...]) -> None:
+        """Keep which jobs ended until the step."""
+        self._ended = [self._position[name] for name in jobs]
+
+    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+        """Pass the event to the kernel and give its decisions out as rows."""
+        arrived = NO_JOBS
+        if arrivals:
+            arrived = np.arange(len(self._names), len(self._names) + len(arrivals))
+            for index, job in enumerate(arrivals, len(self._names)):
+                self._position[job.name] = index
+                self._names.append(job.name)
+            gpus = np.array([job.gpus for job in arrivals])
+            self._make_room(len(self._names), gpus)
+            self._learn(arrived, gpus, self._durations(arrivals), arrivals)
+        ended = np.array(self._ended, dtype=np.int64) if self._ended else NO_JOBS
+        self._ended = []
+        return Decision(self._pass(slot, ended, arrived))
+
+    def _durations(self, arrivals: tuple[Any, ...]) -> Ints:
+        """Durations in slots; zeros where they are not known."""
+        if not self.card.knows_durations:
+            return np.zeros(len(arrivals), dtype=np.int64)
+        seconds = self._instance.slot_seconds
+        return np.array([int(slots_of(job.duration, seconds)) for job in arrivals])
+
+    @abstractmethod
+    def _begin(self, empty: Ints) -> None:
+        """Make the state, with room for as many jobs as `empty` is long."""
+
+    @abstractmethod
+    def _make_room(self, jobs: int, gpus: Ints) -> None:
+        """Enlarge the state where the present event could need more, new gangs of `gpus`."""
+
+    @abstractmethod
+    def _learn(self, arrived: Ints, gpus: Ints, durations: Ints, arrivals: tuple[Any, ...]) -> None:
+        """Write down what arriving jobs ask for."""
+
+    @abstractmethod
+    def _pass(self, slot: int, ended: Ints, arrived: Ints) -> dict[str, list[Assignment]]:
+        """Let the event happen; rows of what starts and ends."""
+
+    def _open_row(self, cluster: Cluster, job: int, slot: int, gpus: int) -> Assignment:
+        """The row of a job that the kernel has placed."""
+        if not self._instance.is_consolidated:
+            return {"from": slot, "gpus": gpus}
+        at = range(cluster.offset[job], cluster.offset[job] + cluster.number[job])
+        held = {self._servers[cluster.server[place]]: int(cluster.held[place]) for place in at}
+        return {"from": slot, "servers": held}
+
+
+class QueuePolicy(ReplayedPolicy):
+    """One queue, by the policy's key."""
+
+    def __init__(self) -> None:
+        self.estimates = 1.0
+
+    def _begin(self, empty: Ints) -> None:
+        self._queue = queueing.empty_queue(self._sizes, empty.astype(float), empty, empty.copy())
+
+    def _make_room(self, jobs: int, gpus: Ints) -> None:
+        queue = self._queue
+        size, places = queue.gpus.size, queue.cluster.server.size
+        most = 2 * int(self._sizes.sum()) + self._sizes.size  # what one event can write down
+        if jobs > size or int(queue.cluster.used[0]) + most > places:
+            self._queue = queueing.enlarged_queue(queue, max(jobs, 2 * size), 2 * places + most)
+
+    def _learn(self, arrived: Ints, gpus: Ints, durations: Ints, arrivals: tuple[Any, ...]) -> None:
+        weights = np.array([job.weight for job in arrivals], dtype=float)
+        self._queue.gpus[arrived] = gpus
+        self._queue.key[arrived] = self.policy.key(durations, gpus, weights)
+        self._queue.expected[arrived] = expected_slots(durations, self.estimates)
+
+    def _pass(self, slot: int, ended: Ints, arrived: Ints) -> dict[str, list[Assignment]]:
+        self._make_room(len(self._names), NO_JOBS)
+        queue = self._queue
+        number = queueing.pass_event(queue, slot - 1, self.policy.way, ended, arrived)
+        return {
+            self._names[job]: [self._open_row(queue.cluster, job, slot, int(queue.gpus[job]))]
+            for job in queue.started[:number].tolist()
+        }
+
+
+class Fifo(QueuePolicy):
+    """Strict first in, first out: a head that does not fit blocks the queue."""
+
+    name = "fifo"
+
+
+class FifoSkip(QueuePolicy):
+    """First fit: in order of submission, whoever fits starts."""
+
+    name = "fifo-skip"
+
+
+class Sjf(QueuePolicy):
+    """Shortest job first, by duration; whoever fits starts."""
+
+    name = "sjf"
+
+
+class SmallestFirst(QueuePolicy):
+    """Smallest GPU-seconds first; whoever fits starts."""
+
+    name = "smallest-first"
+
+
+class Wspt(QueuePolicy):
+    """Smallest GPU-seconds over weight first (Smith 1956); whoever fits starts."""
+
+    name = "wspt"
+
+
+class Easy(QueuePolicy):
+    """EASY backfilling: later jobs start if they do not delay the head (Lifka 1995).
+
+    Parameters
+    ----------
+    estimates : float
+        The policy expects durations times this factor, at least 1.
+    """
+
+    name = "easy"
+
+    def __init__(self, estimates: float = 1.0) -> None:
+        self.estimates = policy_settings(self.name, {"estimates": estimates})["estimates"]
+
+
+class Conservative(ReplayedPolicy):
+    """Conservative backfilling: nobody delays whoever came before (Mu'alem & Feitelson 2001).
+
+    Parameters
+    ----------
+    estimates : float
+        The policy expects durations times this factor, at least 1.
+    """
+
+    name = "conservative"
+
+    def __init__(self, estimates: float = 1.0) -> None:
+        self.estimates = policy_settings(self.name, {"estimates": estimates})["estimates"]
+
+    def start(self, environment: Environment) -> None:
+        """Begin with an empty plan."""
+        self._following: int | None = None
+        super().start(environment)
+
+    def wake_up(self) -> int | None:
+        """The slot of the next reserved start."""
+        return self._following
+
+    def _begin(self, empty: Ints) -> None:
+        self._plan = reservations.empty_plan(self._sizes, empty, empty.copy())
+
+    def _make_room(self, jobs: int, gpus: Ints) -> None:
+        plan = self._plan
+        size, places = plan.gpus.size, plan.cluster.server.size
+        used = int(plan.cluster.used[0]) + int(most_places(self._sizes, gpus).sum())
+        if jobs > size or used + self._sizes.size > places:
+            self._plan = reservations.enlarged_plan(
+                plan, max(jobs, 2 * size), 2 * max(places, used + self._sizes.size)
+            )
+
+    def _learn(self, arrived: Ints, gpus: Ints, durations: Ints, arrivals: tuple[Any, ...]) -> None:
+        self._plan.gpus[arrived] = gpus
+        self._plan.expected[arrived] = expected_slots(durations, self.estimates)
+
+    def _pass(self, slot: int, ended: Ints, arrived: Ints) -> dict[str, list[Assignment]]:
+        plan = self._plan
+        number, following = reservations.pass_event(plan, slot - 1, ended, arrived)
+        self._following = None if following == queueing.NEVER else int(following) + 1
+        return {
+            self._names[job]: [self._open_row(plan.cluster, job, slot, int(plan.gpus[job]))]
+            for job in plan.started[:number].tolist()
+        }
+
+
+class RankingPolicy(ReplayedPolicy):
+    """All jobs ranked anew at every event; whoever has no room any more is paused."""
+
+    feasible_set = False
+
+    def __init__(self) -> None:
+        self.threshold_gpu_seconds = 0.0
+
+    def stays_inside(self, formulation: str) -> bool:
+        """Whether jobs may pause."""
+        return not formulation.startswith(KINDS[0])
+
+    def start(self, environment: Environment) -> None:
+        """Begin with a free cluster."""
+        self._crossing: int | None = None
+        seconds = environment.cluster.slot_seconds
+        self._threshold = threshold_slots(self.threshold_gpu_seconds, seconds)
+        super().start(environment)
+
+    def wake_up(self) -> int | None:
+        """The slot in which the next job changes its queue."""
+        return self._crossing
+
+    def _begin(self, empty: Ints) -> None:
+        self._ranks = preemption.empty_ranks(self._sizes, empty, empty.copy())
+
+    def _make_room(self, jobs: int, gpus: Ints) -> None:
+        if jobs > self._ranks.gpus.size:
+            size = max(jobs, 2 * self._ranks.gpus.size)
+            self._ranks = preemption.enlarged_ranks(self._ranks, size)
+
+    def _learn(self, arrived: Ints, gpus: Ints, durations: Ints, arrivals: tuple[Any, ...]) -> None:
+        self._ranks.gpus[arrived] = gpus
+        self._ranks.duration[arrived] = durations
+
+    def _pass(self, slot: int, ended: Ints, arrived: Ints) -> dict[str, list[Assignment]]:
+        ranks, way = self._ranks, self.policy.way
+        crossing = preemption.pass_event(ranks, slot - 1, way, self._threshold, ended, arrived)
+        self._crossing = None if crossing == queueing.NEVER else crossing + 1
+        stopped, started = ranks.sizes[2:4].tolist()
+        rows: dict[str, list[Assignment]] = {
+            self._names[job]: [{"to": slot - 1}] for job in ranks.stopped[:stopped].tolist()
+        }
+        for job in ranks.started[:started].tolist():
+            row = self._open_row(ranks.cluster, job, slot, int(ranks.gpus[job]))
+            rows.setdefault(self._names[job], []).append(row)
+        return rows
+
+
+class Srtf(RankingPolicy):
+    """Shortest remaining time first: pauses and moves jobs, knows durations."""
+
+    name = "srtf"
+
+
+class Las(RankingPolicy):
+    """Least attained service in two queues (Tiresias, NSDI 2019): pauses and moves jobs.
+
+    Parameters
+    ----------
+    threshold_gpu_seconds : float
+        Attained service at which a job leaves the first queue.
+    """
+
+    name = "las"
+
+    def __init__(self, threshold_gpu_seconds: float = THRESHOLD_GPU_SECONDS) -> None:
+        given = {"threshold_gpu_seconds": threshold_gpu_seconds}
+        self.threshold_gpu_seconds = policy_settings(self.name, given)["threshold_gpu_seconds"]

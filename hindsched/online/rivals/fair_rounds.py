@@ -1,0 +1,191 @@
+"""``gavel`` and ``themis``: fair shares of time by a convex program, given out in rounds.
+
+``gavel`` is max-min fairness in the form of Narayanan et al., "Heterogeneity-aware cluster
+scheduling policies for deep learning workloads" (OSDI 2020); ``themis`` is the finish-time fairness
+of Mahajan et al., "Themis: Fair and efficient GPU cluster scheduling" (NSDI 2020), as the former
+writes it as a program. From the papers' published formulas; the full texts were not at hand.
+
+================  ================================================================
+``x[j]``          share of the rounds in which job j runs
+``equal[j]``      the share that a n-th of the cluster would give it, n jobs
+``use[r, j]``     share of resource r's total that its gang holds
+================  ================================================================
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.errors import SolveFailed
+from hindsched.online.dynamics import Gangs, draws_gangs
+from hindsched.online.protocol import Decision, Environment
+from hindsched.online.rivals.elastic import EventDriven
+from hindsched.solvers.backends.convex import solve_convex
+
+Reals = NDArray[np.float64]
+SLACK = 1e-4
+"""How much of its fair share a job may lose to the solver's tolerance."""
+
+
+@dataclass(frozen=True)
+class Present:
+    """The unfinished jobs at a round, in the order of arrival.
+
+    Parameters
+    ----------
+    use : array (resources, jobs)
+        Share of each resource's total that a job's gang holds.
+    left, total : array (jobs,)
+        Slots that the gang still needs, and needed at first.
+    waited : array (jobs,)
+        Slots since the job arrived.
+    """
+
+    use: Reals
+    left: Reals
+    total: Reals
+    waited: Reals
+
+    @property
+    def equal(self) -> Reals:
+        """Share of time that an equal part of the cluster is worth to each job."""
+        most = np.maximum(1e-12, self.use.max(axis=0))
+        found: Reals = np.minimum(1.0, 1.0 / (len(self.left) * most))
+        return found
+
+
+class FairRounds(EventDriven):
+    """Shares of time by a program at arrivals and completions; gangs run in rounds of a slot.
+
+    The program bounds from below what share of the rounds each job gets; what is left over goes
+    where the summed shares grow most. In every round the jobs are asked in the order of share over
+    the part of the rounds they had since the last program (Gavel's mechanism), and every gang that
+    fits runs, in its former place if that is free. What it is not: no types of accelerators to
+    choose from, no sharing of one by two jobs, no cost of a switch, no auction.
+
+    Parameters
+    ----------
+    gangs : {"drawn", "half", "ideal", "best"}
+        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
+    """
+
+    def __init__(self, gangs: Gangs = "ideal") -> None:
+        self.gangs = gangs
+        self.randomised = draws_gangs(gangs)  # type: ignore[misc]
+
+    @abstractmethod
+    def least_shares(self, present: Present) -> Reals:
+        """Share of the rounds that each job must get."""
+
+    def start(self, environment: Environment) -> None:
+        """Begin with an empty cluster."""
+        super().start(environment)
+        self._arrived: dict[str, int] = {}
+        self._known: tuple[str, ...] = ()
+        self._shares: dict[str, float] = {}
+        self._ran: dict[str, int] = {}
+        self._programs = 0
+
+    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+        """Every slot is a round."""
+        self._event = True
+        self._arrived.update((job.name, slot) for job in arrivals)
+        decision = super().step(slot, arrivals)
+        for name in self.held:
+            self._ran[name] = self._ran.get(name, 0) + 1
+        return decision
+
+    def reallocate(self) -> None:
+        """New shares if the jobs have changed; then the gangs by share over time had."""
+        if tuple(self.jobs) != self._known:
+            self._known, self._ran = tuple(self.jobs), {}
+            self._shares = self._solve()
+        before = self.held
+        self.release_all()
+        for name in sorted(self.jobs, key=self._priority):
+            job, former = self.jobs[name], before.get(name)
+            width = self.cluster.fixed_workers(job)
+            placement = None
+            if former is not None and self.cluster.fits(job, former):
+                self.cluster.book(job, former)
+                placement = former
+            elif width:
+                placement = self.cluster.place(job, width)
+            if placement is not None:
+                self.held[name] = placement
+
+    def _priority(self, name: str) -> tuple[float, float]:
+        """First who had no round, then by the share over the rounds had; larger shares first."""
+        share, ran = self._shares.get(name, 0.0), self._ran.get(name, 0)
+        return (-share / ran if ran else -np.inf, -share)
+
+    def _solve(self) -> dict[str, float]:
+        names = [name for name in self.jobs if self.cluster.fixed_workers(self.jobs[name])]
+        if not names:
+            return {}
+        widths = {name: self.cluster.fixed_workers(self.jobs[name]) for name in names}
+        speed = [self.cluster.speed(self.jobs[name], widths[name]) for name in names]
+        use = [self.cluster.shares(self.jobs[name], widths[name]) for name in names]
+        present = Present(
+            np.column_stack(use),
+            np.array([float(self.remaining[name]) for name in names]) / speed,
+            np.array([float(self.cluster.work(self.jobs[name])) for name in names]) / speed,
+            np.array([self.slot - self._arrived[name] for name in names], dtype=float),
+        )
+        self._programs += 1
+        shares = all_of_the_time(present, (1 - SLACK) * self.least_shares(present))
+        return dict(zip(names, shares.tolist(), strict=True))
+
+    def report(self) -> dict[str, Any]:
+        """How many programs were solved."""
+        return {"programs": self._programs}
+
+
+class Gavel(FairRounds):
+    """Max-min fairness: the least share over that of an equal part of the cluster is largest."""
+
+    def least_shares(self, present: Present) -> Reals:
+        """Maximise ``min_j x[j] / equal[j]``."""
+        x = cp.Variable(len(present.left), nonneg=True)
+        least = cp.min(cp.multiply(1 / present.equal, x))
+        _solved(cp.Problem(cp.Maximize(least), [x <= 1, present.use @ x <= 1]))
+        found: Reals = np.minimum(1.0, float(least.value) * present.equal)
+        return found
+
+
+class Themis(FairRounds):
+    """Finish-time fairness: the worst ratio of a job's time shared to its time alone is least.
+
+    Time shared is the time since the job arrived and what is left at its share of the rounds; time
+    alone is all of its work on an equal part of the cluster.
+    """
+
+    def least_shares(self, present: Present) -> Reals:
+        """Minimise ``max_j (waited[j] + left[j] / x[j]) / (total[j] / equal[j])``."""
+        x = cp.Variable(len(present.left), nonneg=True)
+        alone = present.total / present.equal
+        shared = present.waited + cp.multiply(present.left, cp.inv_pos(x))
+        worst = cp.max(cp.multiply(1 / alone, shared))
+        _solved(cp.Problem(cp.Minimize(worst), [x <= 1, present.use @ x <= 1]))
+        found: Reals = np.minimum(1.0, present.left / (float(worst.value) * alone - present.waited))
+        return found
+
+
+def all_of_the_time(present: Present, least: Reals) -> Reals:
+    """Shares of time that sum to the most, each at least its own bound."""
+    x = cp.Variable(len(least))
+    _solved(cp.Problem(cp.Maximize(cp.sum(x)), [x >= least, x <= 1, present.use @ x <= 1]))
+    found: Reals = np.clip(x.value, least, 1.0).round(6)  # equal jobs stay equal
+    return found
+
+
+def _solved(problem: cp.Problem) -> None:
+    result = solve_convex(problem, ignore_dpp=True)
+    if not result.has_point:
+        raise SolveFailed(f"fair shares: {result.status}, {result.backend}")

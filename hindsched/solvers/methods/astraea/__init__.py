@@ -1,0 +1,1 @@
+"""The methods of `solve` for `astraea`."""

@@ -1,0 +1,1 @@
+"""A family's declarative programs as objects that a user holds, changes and solves."""

@@ -1,0 +1,50 @@
+"""One job's block as a model that a user holds; the solver is kept hot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from hindsched.models.base import Prices, Subproblem
+from hindsched.solvers.model.face import HeldPyomo
+from hindsched.solvers.model.result import ModelResult, with_point
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.subproblem import HotSubproblem
+
+
+class SubproblemModel(HeldPyomo[Subproblem]):
+    """One job's best schedule at given prices; the solver is kept hot between solves.
+
+    Parameters
+    ----------
+    program : Subproblem
+        The declarative program.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> sub = hs.model(hs.generate("oasis", jobs=2, horizon=6)).subproblem(0)
+    >>> sub.solve().objective is not None
+    True
+    """
+
+    def __init__(self, program: Subproblem) -> None:
+        super().__init__(program)
+        self._hot = HotSubproblem(program)
+
+    def set(self, prices: Prices, room: Prices | None = None) -> None:
+        """Set prices and what is left of the capacities, by row set of the family's oracle."""
+        self.program.set(prices, room)
+
+    def solve(
+        self, options: SolveOptions | Mapping[str, Any] | None = None, **option_keywords: Any
+    ) -> ModelResult:
+        """Solve at the present prices; `ModelResult.solution` has the job's schedule alone."""
+        given = options if isinstance(options, SolveOptions) else {"gap": 1e-9, **(options or {})}
+        chosen = SolveOptions.of(given, **option_keywords)
+        if chosen != self._hot.options:
+            self._hot = HotSubproblem(self.program, chosen)
+        result = with_point(self.program, self._hot.solve())
+        solution = self.program.extract() if result.program.has_point else None
+        return replace(result, solution=solution)

@@ -1,0 +1,153 @@
+"""``hindsched.model``: a family's declarative programs as objects that a user holds and solves.
+
+A `Model` has the offline program, a `SubproblemModel` one job's block with prices, a `DualModel`
+the paper's dual. Each prints its equations, writes its file and gives its Pyomo model away; to
+solve it goes through the door of `solve_program`. A Pyomo model that was changed is solved as it
+is, and the result says what differs from the paper's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from hindsched.instances.base import Instance
+from hindsched.models.base import (
+    OfflineProgram,
+    convex_program,
+    dual_program,
+    offline_program,
+    subproblem,
+)
+from hindsched.solutions.base import Solution
+from hindsched.solvers.model.block import SubproblemModel
+from hindsched.solvers.model.changes import what_changed
+from hindsched.solvers.model.convex import ConvexModel
+from hindsched.solvers.model.dual import DualModel
+from hindsched.solvers.model.face import HeldPyomo
+from hindsched.solvers.model.result import ModelResult, solve_declared
+from hindsched.solvers.options import SolveOptions
+
+
+class Model(HeldPyomo[OfflineProgram]):
+    """An instance's offline program, as `model` returns it.
+
+    Parameters
+    ----------
+    program : OfflineProgram
+        The declarative program.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> model = hs.model(hs.generate("oasis", jobs=2, horizon=6), form="printed")
+    >>> model.solve(time_limit=60).status
+    <Status.OPTIMAL: 'optimal'>
+    """
+
+    def solve(
+        self,
+        options: SolveOptions | Mapping[str, Any] | None = None,
+        *,
+        start: Solution | None = None,
+        **option_keywords: Any,
+    ) -> ModelResult:
+        """Solve the Pyomo model as it is now.
+
+        Parameters
+        ----------
+        options : SolveOptions or mapping, optional
+            How to solve.
+        start : Solution, optional
+            A solution to begin from.
+        **option_keywords
+            Options by name: ``time_limit=60``.
+        """
+        program = self.program
+        if start is not None:
+            program.load(start)
+        chosen = SolveOptions.of(options, **option_keywords)
+        result = solve_declared(
+            program, chosen, start=start is not None, want_duals=program.relaxed
+        )
+        changed = what_changed(program)
+        details = dict(result.program.details)
+        solution = None
+        if result.program.has_point and not program.relaxed:
+            solution = program.extract()
+            if solution is None:
+                details["unplaced"] = result.objective
+            elif broken := solution.violations():
+                details["refused"] = str(broken[0])
+                solution = None
+        return replace(result, solution=solution, changed=changed, details=details)
+
+    def relax(self) -> Model:
+        """The linear relaxation of the same form, built anew without changes made since."""
+        return Model(self.program.relax())
+
+    def dual(self, **build: Any) -> DualModel:
+        """The paper's dual as a program of its own; keywords are those of its ``build_dual``."""
+        return DualModel(dual_program(self.instance, self.program.formulation, **build))
+
+    def slot(self, slot: int, **build: Any) -> ConvexModel:
+        """The paper's convex program of one slot; keywords are those of its ``build_slot``."""
+        from hindsched.solvers.model.convex import ConvexModel
+
+        return ConvexModel(convex_program(self.instance, "slot", slot, **build))
+
+    def fractional(self, **build: Any) -> ConvexModel:
+        """The paper's convex relaxation; keywords are those of its ``build_fractional``."""
+        from hindsched.solvers.model.convex import ConvexModel
+
+        return ConvexModel(convex_program(self.instance, "fractional", **build))
+
+    def subproblem(self, job: str | int) -> SubproblemModel:
+        """One job's block of the same formulation with prices, all 0 until they are set."""
+        return SubproblemModel(subproblem(self.instance, job, self.program.formulation))
+
+
+def model(
+    instance: Instance,
+    *,
+    form: str | None = None,
+    formulation: str | None = None,
+    relax: bool = False,
+    **build: Any,
+) -> Model:
+    """Build an instance's offline program, to be read, changed and solved.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance.
+    form : str, optional
+        How it is written; ``printed`` is the program as the paper prints it, in every family.
+    formulation : str, optional
+        Which of the family's problems; the default one if None, or the printed one where
+        ``form="printed"`` exists for that alone.
+    relax : bool
+        The linear relaxation.
+    **build
+        Further keywords of the family's ``build_offline``: ``commitments``, ``incumbent``, ...
+
+    Returns
+    -------
+    Model
+        Print it; ``pyomo``, ``write``, ``solve``, ``relax``, ``dual``, ``subproblem``.
+
+    Raises
+    ------
+    InputError
+        For an unknown form or formulation.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> instance = hs.generate("oasis", jobs=2, horizon=6)
+    >>> lp = hs.model(instance, relax=True).solve()
+    >>> hs.model(instance).solve().objective <= lp.objective + 1e-6
+    True
+    """
+    return Model(offline_program(instance, formulation, form=form, relax=relax, **build))

@@ -1,0 +1,198 @@
+"""Row layout ``preemptive``: the blocks without contiguity, for the families that run in windows.
+
+Rows and capacities are those of the layout ``cluster``. A job may use any slots, in each of them
+any placement that the rules of a slot allow, also another one than before: what a rival may do that
+pauses, moves and resizes. Every schedule in a window is one of these, so that the bound holds for
+the family's own problem too, where the other layouts' bounds are better.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.modes import NEVER, ps_for
+from hindsched.solutions.base import Solution
+from hindsched.solutions.window_solution import WindowSolution
+from hindsched.solvers.kernels.preemptive_slots import all_cheapest_slots, cheapest_slots
+from hindsched.solvers.pricing.base import BlockOracle, Response
+
+LAYOUT = "preemptive"
+
+
+class SlotOracle(BlockOracle):
+    """Best responses of jobs whose slots need not touch.
+
+    A family's class names its merged layout as a second base and says what a job may do in a slot.
+    """
+
+    layout = LAYOUT
+
+    @abstractmethod
+    def slot_ways(self, job: Any) -> tuple[Floats, Floats]:
+        """Rates of work and demands (ways, resources) of a slot, on the merged server."""
+
+    @abstractmethod
+    def first_slot(self, job: Any) -> int:
+        """First slot that a job may use, from 0."""
+
+    @abstractmethod
+    def end_costs(self, job: Any) -> Floats:
+        """Cost of ending in each slot, shape (slots,): never falls; a revenue's negative."""
+
+    @abstractmethod
+    def outside_cost(self, job: Any) -> float:
+        """Cost of whatever a job may do instead; infinite for nothing."""
+
+    @abstractmethod
+    def row_of(self, row: Any) -> tuple[Ints, Floats]:
+        """Linking rows that a row of a solution uses, and how much of each."""
+
+    def prepare(self, slots: int) -> None:
+        """Lay the jobs' ways end to end."""
+        jobs = self.instance.jobs
+        self._slots = slots
+        ways = [ordered(*self.slot_ways(job)) for job in jobs]
+        width = self.rows.size // slots
+        self._start = np.cumsum([0, *(len(rate) for rate, _ in ways)]).astype(np.int64)
+        self._rate = np.concatenate([*(rate for rate, _ in ways), np.zeros(0)])
+        self._demand = np.concatenate([*(demand for _, demand in ways), np.zeros((0, width))])
+        self._first = np.array([self.first_slot(job) for job in jobs], dtype=np.int64)
+        self._work = np.array([float(job.total_minibatches) for job in jobs])
+        self._ends = np.array([self.end_costs(job) for job in jobs]).reshape(len(jobs), slots)
+        self._instead = np.array([self.outside_cost(job) for job in jobs])
+        self._sign = 1.0 if self.sense == "min" else -1.0
+
+    def best_response(
+        self, block: int, prices: Floats, residual: Floats | None = None
+    ) -> Response | None:
+        """Cheapest slots of a job at full capacity; `residual` is not known here."""
+        if residual is not None:
+            raise TypeError("slots that fit need the layout servers")
+        low, high = self._start[block], self._start[block + 1]
+        priced = np.ascontiguousarray(prices.reshape(-1, self._slots).T)
+        used = np.zeros_like(priced)
+        cost, end = cheapest_slots(
+            int(self._first[block]), float(self._work[block]), self._rate[low:high],
+            self._demand[low:high], self._ends[block], priced, float(self._instead[block]), used,
+        )  # fmt: skip
+        if end < 0 and np.isinf(cost):
+            return None
+        objective = cost if end < 0 else float(self._ends[block, end])
+        rows = np.flatnonzero(used.T)
+        plan = None if end < 0 else (end,)
+        return Response(self._sign * cost, self._sign * objective, rows, used.T.ravel()[rows], plan)
+
+    def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
+        """Values of all jobs and their total use at `prices`, in one compiled call."""
+        found = np.zeros(self.num_blocks)
+        priced = np.ascontiguousarray(prices.reshape(-1, self._slots).T)
+        used = np.zeros_like(priced)
+        all_cheapest_slots(
+            self._start, self._first, self._work, self._rate, self._demand, self._ends, priced,
+            self._instead, found, used,
+        )  # fmt: skip
+        return self._sign * found, used.T.ravel()
+
+    def use_of(self, solution: Solution) -> list[Response | None]:
+        """Schedules of a solution that may pause and change, as use of the merged server."""
+        assert isinstance(solution, WindowSolution)
+        found: list[Response | None] = []
+        for block, job in enumerate(self.instance.jobs):
+            end = solution.completion(job.name)
+            if end is None:
+                found.append(None)
+                continue
+            uses = [self.row_of(row) for row in solution.rows[job.name]]
+            rows = np.concatenate([use[0] for use in uses])
+            amounts = np.concatenate([use[1] for use in uses])
+            objective = self._sign * float(self._ends[block, end - 1])
+            found.append(Response(objective, objective, rows, amounts, (end,)))
+        return found
+
+
+def ordered(rate: Floats, demand: Floats) -> tuple[Floats, Floats]:
+    """Ways by rising rate, without those that another one is as fast as and no larger than."""
+    order = np.lexsort((demand.sum(axis=1), -rate))
+    kept: list[int] = []
+    for k in order.tolist():
+        if not any((demand[other] <= demand[k]).all() for other in kept):
+            kept.append(k)
+    kept.reverse()
+    return np.ascontiguousarray(rate[kept]), np.ascontiguousarray(demand[kept])
+
+
+def fewest_ps(
+    most: int, together: bool, workers: Ints, ps: Ints, ratio: float
+) -> tuple[Ints, Ints]:
+    """Numbers of workers that some host serves, and the fewest PSs that it needs.
+
+    Parameters
+    ----------
+    most : int
+        Most workers.
+    together : bool
+        All on the host; otherwise at least one elsewhere.
+    workers, ps : ndarray of int, shape (servers,)
+        How many of each an empty server holds.
+    ratio : float
+        Bandwidth of a worker over that of a PS, as `ps_for` takes it.
+    """
+    count = np.arange(1, most + 1)
+    hosted = np.minimum(count - (0 if together else 1), workers[:, None])
+    needed = ps_for(count - hosted, ratio)
+    serves = needed <= ps[:, None]
+    if together:
+        serves &= hosted == count
+    fewest = np.where(serves, needed, NEVER).min(axis=0, initial=NEVER)
+    return count[fewest < NEVER], fewest[fewest < NEVER]
+
+
+def ways_in_line(rate: Floats, count: Ints, units: Ints) -> Iterator[tuple[float, int, int]]:
+    """Ways (rate, workers, PSs) of one pair of types that no mix of others beats at any prices.
+
+    Parameters
+    ----------
+    rate : ndarray
+        Work in a slot.
+    count : ndarray of int
+        Of so many workers, ascending.
+    units : ndarray of int
+        PSs that they need.
+
+    Notes
+    -----
+    Where the rate is proportional to the workers, only corners of the PSs' lower envelope over the
+    workers are left. Otherwise all are: of many about one in each factor of 3/2 is kept, with rates
+    raised until the lines between them are above all others (a relaxation).
+    """
+    if not len(rate):
+        return
+    per_worker = rate / count
+    if np.allclose(per_worker, per_worker[0], rtol=1e-12):
+        for at in _corners(count, units):
+            yield float(rate[at]), int(count[at]), int(units[at])
+        return
+    steps = np.unique(np.floor(np.log(count) / np.log(1.5)), return_index=True)[1]
+    kept = np.unique([*steps, len(count) - 1])
+    line = np.interp(count, [0, *count[kept]], [0.0, *rate[kept]])
+    factor = max(1.0, float((rate / line).max()))
+    for at in kept.tolist():
+        yield factor * float(rate[at]), int(count[at]), int(units[at])
+
+
+def _corners(count: Ints, units: Ints) -> list[int]:
+    """Positions of the corners of the lower envelope of (workers, PSs) from (0, 0)."""
+    hull = [(0, 0, -1)]
+    for at, (n, u) in enumerate(zip(count.tolist(), units.tolist(), strict=True)):
+        while len(hull) > 1:
+            (n0, u0, _), (n1, u1, _) = hull[-2:]
+            if (u1 - u0) * (n - n0) < (u - u0) * (n1 - n0):
+                break
+            hull.pop()
+        hull.append((n, u, at))
+    return [at for _, _, at in hull[1:]]

@@ -1,0 +1,1 @@
+"""Proofs of linear and mixed-integer programs in the format of VIPR."""

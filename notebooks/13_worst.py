@@ -1,0 +1,95 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # The instance on which an algorithm is worst
+#
+# A mean over random instances says little about the worst case. `hs.worst` searches the instance on
+# which an algorithm is worst and returns a *witness*: the instance, the algorithm's run and a checked
+# schedule that is better. Any feasible schedule proves its ratio; nobody's word is needed.
+# `docs/worst.md` has what was found for every paper's algorithm.
+
+# %%
+import tempfile
+
+import matplotlib.pyplot as plt
+
+import hindsched as hs
+
+# %% [markdown]
+# ## What theory knows
+#
+# Jobs of one GPU on m GPUs, started in the order of the list: Graham (1966) proved that the makespan
+# is at most 2 - 1/m times the optimum, and that this is reached.
+
+# %%
+found = hs.worst("gang", "fifo", preset="machines", ranges={"gpus": 3}, work_limit=60, target=1.66)
+print(found.explain())
+
+# %%
+figure = found.plot()
+plt.show()
+
+# %% [markdown]
+# On one GPU first in, first out is n times worse with n jobs: a long one, then short ones.
+
+# %%
+found = hs.worst("gang", "fifo", preset="one-gpu", ranges={"jobs": [1, 4]}, work_limit=40)
+print(found.explain())
+
+# %%
+figure = found.plot()
+plt.show()
+
+# %% [markdown]
+# ## A paper's algorithm
+#
+# The same question about OASiS, in a small space: its theorem is told beside the witness, with what
+# it assumes. A theorem that is contradicted although all of that holds would be said in capitals.
+
+# %%
+found = hs.worst("oasis", "oasis", work_limit=60)
+print(found.explain())
+
+# %%
+figure = found.plot()
+plt.show()
+
+# %% [markdown]
+# ## An algorithm of one's own, and another one instead of the optimum
+#
+# A class, an object, `path/to/file.py:Class` or `exec:command` do as well as a name; `against`
+# compares with another algorithm.
+
+
+# %%
+class Patient(hs.OnlineAlgorithm):
+    """Serves nobody."""
+
+    def start(self, environment):
+        pass
+
+    def step(self, slot, arrivals):
+        return hs.Decision(rejected=[job.name for job in arrivals])
+
+
+print(hs.worst("oasis", Patient, "fifo", preset="one-slot", work_limit=20).explain())
+
+# %% [markdown]
+# ## A folder that anyone can check
+#
+# The claim is recomputed from the files; the exact kernel judges both schedules.
+
+# %%
+with tempfile.TemporaryDirectory() as folder:
+    hs.worst("oasis", "fifo", preset="one-slot", work_limit=40, folder=folder)
+    print(hs.check_witness(folder))

@@ -1,0 +1,105 @@
+"""A Dask cluster: what is wrong with it is said, in one line, while it can be mended."""
+
+import importlib.util
+import subprocess
+import sys
+import threading
+import time
+
+import cloudpickle
+import pytest
+
+from hindsched.analysis import cluster
+from hindsched.analysis.cluster import SchedulerLost, run_on_cluster
+from hindsched.analysis.tasks import OFFLINE, Task
+from hindsched.errors import InputError
+
+distributed = pytest.importorskip("distributed", reason="hindsched[dask] is not installed")
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+TASKS = [Task(OFFLINE, "a")]
+
+
+def work(instance, task):
+    return {"task": task.key, "status": "ok"}
+
+
+def slow(instance, task):
+    time.sleep(60)
+
+
+@pytest.fixture
+def local():
+    with distributed.LocalCluster(
+        n_workers=0,
+        threads_per_worker=1,
+        processes=False,
+        protocol="tcp://",
+        dashboard_address=None,
+    ) as made:
+        yield made
+
+
+def test_without_a_worker_it_waits_aloud(local, monkeypatch):
+    monkeypatch.setattr(cluster, "FIRST_NOTE_SECONDS", 0.0)
+    monkeypatch.setattr(cluster, "POLL_SECONDS", 0.1)
+    said = []
+
+    def say(line):
+        said.append(line)
+        threading.Thread(target=local.scale, args=(1,)).start()
+
+    found = list(run_on_cluster(TASKS, {"a": None}, local.scheduler_address, work, say))
+    assert [record["status"] for _, record in found] == ["ok"]
+    assert said[0].startswith("waiting: the scheduler at tcp://")
+    assert f"dask worker {local.scheduler_address}" in said[0]
+
+
+def test_a_worker_of_another_version_is_refused(local, monkeypatch):
+    local.scale(1)
+    monkeypatch.setattr(cluster, "versions", lambda: {"hindsched": "9.9"})
+    with pytest.raises(
+        InputError, match=r"dask worker tcp://.*: must run hindsched 9\.9 and Python"
+    ):
+        list(run_on_cluster(TASKS, {"a": None}, local.scheduler_address, slow))
+
+
+def test_a_worker_without_the_package_is_refused(local, monkeypatch):
+    local.scale(1)
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "hindsched" else real(name)
+    )
+    with pytest.raises(InputError, match="without hindsched: must have the package: install"):
+        list(run_on_cluster(TASKS, {"a": None}, local.scheduler_address, slow))
+
+
+def test_a_lost_scheduler_is_one_line(monkeypatch, capfd):
+    monkeypatch.setattr(cluster, "POLL_SECONDS", 0.1)
+    monkeypatch.setattr(cluster, "LOST_SECONDS", 0.5)
+    script = (
+        "import asyncio, distributed\n"
+        "async def main():\n"
+        "    async with distributed.Scheduler(port=0, dashboard=False) as made:\n"
+        "        async with distributed.Worker(made.address, dashboard=False):\n"
+        "            print(made.address, flush=True)\n"
+        "            await asyncio.sleep(600)\n"
+        "asyncio.run(main())\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    try:
+        address = process.stdout.readline().strip()
+        threading.Timer(1.0, process.kill).start()
+        with pytest.raises(SchedulerLost, match=f"the Dask scheduler at {address} is lost"):
+            list(run_on_cluster(TASKS, {"a": None}, address, slow))
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    time.sleep(0.5)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("address", ["tls://x:1", "inproc://x/1", "ucx://h:1", "tcp://", "foo"])
+def test_addresses_that_are_refused(address):
+    with pytest.raises(InputError, match=f"dask: {address}: must be"):
+        list(run_on_cluster(TASKS, {"a": None}, address, work))

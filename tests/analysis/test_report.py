@@ -1,0 +1,173 @@
+"""The report: its words, the numbers behind its pictures, the commands it names."""
+
+import shlex
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+import hindsched as hs
+from hindsched.analysis.comparison import Comparison
+from hindsched.analysis.plan import plan_tasks
+from hindsched.analysis.report import data as report_data
+from hindsched.analysis.report.commands import command_of
+from hindsched.analysis.report.data import page_data
+from hindsched.analysis.report.html import render_report
+from hindsched.analysis.report.schedules import schedule_data, worth_strips
+from hindsched.analysis.store import ResultStore
+from hindsched.analysis.sweep import run_tasks
+from hindsched.analysis.verdict import verdicts
+from hindsched.cli.app import app
+from tests.analysis.records import failed, offline, online
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    instance = hs.named_instance("oasis/small/t8-j8-h3-d4-s0")
+    limits = {"method": "auto", "time_limit": 60.0}  # it is proven in two seconds
+    tasks = plan_tasks([instance], ["oasis", "fifo"], seeds=2, offline=limits)
+    made = ResultStore.create(tmp_path_factory.mktemp("report") / "out", [instance], tasks)
+    run_tasks(tasks, [instance], workers=0, on_record=made.add)
+    return made
+
+
+@pytest.fixture(scope="module")
+def data(store):
+    return page_data(store, Comparison(store.records()))
+
+
+def test_every_run_leads_to_files_that_exist(store, data):
+    for row in [*data["runs"], *data["instances"]]:
+        assert (store.folder / row["solution"]).is_file()
+    for item in data["instances"]:
+        assert (store.folder / item["file"]).is_file()
+        assert (store.folder / item["certificate"]).is_file()
+
+
+def test_the_commands_make_the_numbers_again(store, data, monkeypatch):
+    monkeypatch.chdir(store.folder)
+    for row in data["runs"]:
+        words = shlex.split(row["command"])
+        answer = CliRunner().invoke(app, [*words[1:], "--json"])
+        assert answer.exit_code == 0, answer.output
+        first = row["seeds"][0]
+        assert f'"objective": {first[1]!r}' in answer.stdout
+        checked = CliRunner().invoke(app, [*shlex.split(row["check"])[1:], "--fast"])
+        assert checked.exit_code == 0, checked.output
+
+
+def test_commands_quote_what_a_shell_would_read():
+    record = {**online("a b", "exec:./mine $x", 1.0), "settings": {"p": "1;2"}}
+    assert shlex.split(command_of(record)) == [
+        "hindsched", "simulate", "instances/a_b.json", "--algorithm", "exec:./mine $x",
+        "--seed", "0", "--set", "p=1;2",
+    ]  # fmt: skip
+    solve = command_of({**offline("x", 1, 2), "settings": {"method": "milp", "gap": 0.1}})
+    assert solve == "hindsched solve instances/x.json --method milp --gap 0.1"
+
+
+def test_schedules_are_what_the_solutions_say(store, data):
+    instance = store.instances()[0]
+    for record in store.records():
+        drawn = data["schedules"].get(record["task"])
+        if drawn is None:  # only the first seed of an algorithm is drawn
+            assert record["seed"] > 0
+            continue
+        solution = hs.read_solution(store.solution_file(record), instance)
+        rows = solution.job_rows()
+        assert drawn["done"] == [row["completion"] for row in rows]
+        work = sum(
+            (drawn["spans"][job][k + 1] - drawn["spans"][job][k] + 1) * drawn["spans"][job][k + 2]
+            for job in range(len(rows))
+            for k in range(0, len(drawn["spans"][job]), 3)
+        )
+        assigned = [row for rows in solution.assignments().values() for row in rows]
+        expected = sum(
+            (last - first + 1) * workers for first, last, workers in map(solution.run_of, assigned)
+        )
+        assert work == pytest.approx(expected, rel=1e-4)
+        for turns in drawn["use"]["rows"]:
+            assert sum(turns[1::2]) == drawn["end"]
+
+
+def test_the_gap_is_explained_in_full(store, data):
+    for record in store.records():
+        gap = data["schedules"].get(record["task"], {}).get("gap")
+        if gap is not None:
+            parts = gap["from_jobs"] + gap["from_idle"]
+            assert parts == pytest.approx(gap["gap"], rel=1e-3, abs=1e-5)
+            assert all(share <= 1.001 for _, _, share in [*gap["jobs"], *gap["places"]])
+
+
+def test_prices_are_drawn(store, data):
+    posted = data["schedules"][data["runs"][0]["task"]]["strips"]
+    assert posted
+    assert all(strip["name"].endswith("posted price") for strip in posted)
+    worth = data["instances"][0]["worth"]
+    assert any("worth of" in strip["name"] for strip in worth)
+    assert all(any(strip["values"]) for strip in worth)
+
+
+def test_without_certificate_nothing_is_explained():
+    instance = hs.generate("oasis", seed=1)
+    run = hs.simulate(instance, "fifo")
+    assert schedule_data(run.solution, {"slots": []}, None)["gap"] is None
+    none = SimpleNamespace(rows=SimpleNamespace(unpack=lambda prices: {}, sets=()), prices=())
+    assert worth_strips(none) == []
+
+
+def test_what_is_too_much_stays_in_its_file(store, monkeypatch):
+    monkeypatch.setattr(report_data, "MOST_SCHEDULES", 1)
+    found = page_data(store, Comparison(store.records()))
+    assert (len(found["schedules"]), found["undrawn"]) == (1, 2)
+    assert f'"undrawn":{2}' in render_report(store)
+    monkeypatch.setattr(report_data, "JOBS_DRAWN", 1)
+    assert page_data(store, Comparison(store.records()))["undrawn"] == 3
+
+
+def verdict(*records):
+    (found,) = verdicts(Comparison(records))
+    return found
+
+
+def test_verdict_of_a_maximum():
+    found = verdict(
+        offline("a", 100.0, 100.0, status="optimal"), online("a", "slow", 50.0),
+        online("a", "good", 80.0), offline("b", 90.0, 100.0), online("b", "slow", 20.0),
+        online("b", "good", 90.0),
+    )  # fmt: skip
+    # Ratios of good: 1.25 and [1, 1.111]; median lower 1.125, upper 1.181 = 1 / 0.847.
+    assert found.sentence() == (
+        "oasis: good comes closest to the optimum. On the median of 2 instances it earns at least "
+        "84.7% of what hindsight could (ratio [1.125, 1.181]), at worst it earns at least 80.0% of "
+        "what hindsight could (ratio [1.25, 1.25]). Next is slow, at a median ratio of 3.25 or "
+        "more."
+    )
+    assert found.proof() == (
+        "1 of 2 optima are proven, by prices that anyone can recompute; the others lie in "
+        "intervals, the widest of 10.00%."
+    )
+
+
+def test_verdict_of_a_minimum_and_of_what_cannot_be_told_apart():
+    found = verdict(
+        offline("a", 110.0, 100.0, sense="min", certified=False),
+        online("a", "x", 121.0, sense="min"),
+        online("a", "y", 132.0, sense="min"),
+        online("a", "z", 111.0, sense="min", in_feasible_set=False),
+    )
+    assert "On the one instance it costs at most 21.0% more" in found.sentence()
+    assert found.sentence().endswith("y cannot be told apart from it at the median.")
+    assert found.left_out == ["z"]
+    assert found.proof().startswith("No optimum is proven; they lie")
+
+
+def test_verdict_without_bounds_ratios_or_earnings():
+    unbounded = verdict(offline("a", 10.0, None), online("a", "x", 5.0))
+    assert "is no nearer than a ratio of 2" in unbounded.sentence()
+    assert unbounded.proof() == "No optimum is proven; 1 of them have no bound."
+    nothing = verdict(offline("a", 10.0, 10.0, status="optimal"), online("a", "x", 0.0))
+    assert "On the one instance it earns nothing." in nothing.sentence()
+    none = verdict(offline("a", 10.0, 10.0, status="optimal"), failed("a", "x"))
+    assert none.sentence() == "oasis: no algorithm has a ratio."
+    assert none.proof() == "The optimum is proven, by prices that anyone can recompute."

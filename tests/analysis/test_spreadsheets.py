@@ -1,0 +1,16 @@
+"""Text in tables is text in a spreadsheet too."""
+
+import pandas as pd
+import pytest
+
+from hindsched.analysis.spreadsheets import for_spreadsheets
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+cmd|' /C calc'!A0", "-a", "@SUM(A1)", "\tx", "\rx"])
+def test_what_would_be_computed_is_quoted(text):
+    assert for_spreadsheets(pd.DataFrame({"a": [text]}))["a"].tolist() == ["'" + text]
+
+
+def test_everything_else_stays():
+    table = pd.DataFrame({"a": ["x", "", None, "-1.5"], "b": [-1.0, 2.0, 3.0, 4.0]})
+    pd.testing.assert_frame_equal(for_spreadsheets(table), table)

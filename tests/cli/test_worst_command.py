@@ -1,0 +1,43 @@
+"""``hindsched worst`` as a user meets it."""
+
+import json
+
+import pytest
+
+from hindsched.cli.app import run
+
+QUICK = ["worst", "oasis", "--algorithm", "fifo", "--preset", "one-slot", "--workers", "0"]
+
+
+def test_the_command_says_what_goes_wrong_and_writes_the_witness(tmp_path, capsys):
+    folder = tmp_path / "witness"
+    assert run([*QUICK, "--work-limit", "40", "--set", "intercept=[1,5]", "-o", str(folder)]) == 0
+    told = capsys.readouterr()
+    assert "fifo earns 1 where a schedule earns 5: a ratio of at least 5" in told.out
+    assert "40 candidates" in told.err
+    files = {path.name for path in folder.iterdir()}
+    assert {"instance.json", "run.json", "reference.json", "witness.json", "search.json"} <= files
+    assert run(["verify", str(folder / "instance.json"), str(folder / "run.json"), "--exact"]) == 0
+
+
+def test_json_is_one_object(capsys):
+    assert run([*QUICK, "--work-limit", "30", "--random-search", "--jobs", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["jobs"] <= 2
+    assert found["ratio"]["lower"] >= 1
+    assert found["search"]["evaluations"] == 30
+    assert found["contradicts_theorem"] is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--preset", "huge"], "oasis has the search spaces small, one-slot"),
+        (["--set", "speed=3"], "set.speed"),
+        (["--jobs", "0"], "must be a count of at least 1"),
+        (["--start", "absent.json"], "must be gadgets, random, an instance file"),
+    ],
+)
+def test_bad_input_is_one_line_and_code_2(arguments, line, capsys):
+    assert run([*QUICK, "--work-limit", "5", *arguments]) == 2
+    assert line in capsys.readouterr().err

@@ -1,0 +1,77 @@
+"""The documentation is true: links lead somewhere, commands and Python on its pages run."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from hindsched.cli.app import app
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+
+
+def blocks(page, language):
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return [code for kind, code in BLOCK.findall(text) if kind == language]
+
+
+def anchors(page):
+    """What headings of a page are called in links, as GitHub and MkDocs do for plain ones."""
+    titles = HEADING.findall(page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^a-z0-9 _-]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    for target in LINK.findall(re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
+        if target.startswith(("http://", "https://")):
+            continue
+        name, _, anchor = target.partition("#")
+        place = page.parent / name if name else page
+        # formats.md is made when the site is built, from the program's own schemas
+        assert place.exists() or name == "formats.md", f"{page.name}: {target}"
+        if anchor:
+            assert anchor in anchors(place), f"{page.name}: {target}"
+
+
+def test_the_site_lists_only_pages_that_exist():
+    listed = re.findall(
+        r"([\w/]+)\.(md|ipynb)\n", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    )
+    made = {"index", "contributing", "changelog", "api", "commands", "formats", "gallery"}
+    for name, kind in listed:
+        source = ROOT / ("docs" if kind == "md" else "") / f"{name}.{kind.replace('ipynb', 'py')}"
+        assert name in made or source.exists(), source
+
+
+def test_the_commands_of_the_first_result_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [line for block in blocks("first_result.md", "sh") for line in block.splitlines()]
+    assert len(lines) >= 6
+    for line in lines:
+        words = shlex.split(line)
+        assert words[0] == "hindsched"
+        done = CliRunner().invoke(app, words[1:], standalone_mode=False)
+        assert done.exception is None, f"{line}\n{done.output}"
+        assert done.return_value in (0, None), f"{line}\n{done.output}"
+    assert (tmp_path / "results" / "first" / "report.html").exists()
+
+
+@pytest.mark.parametrize("page", ["first_result.md", "own_instance.md"])
+def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for code in blocks(page, "python"):
+        exec(compile(code, page, "exec"), names)
+    printed = capsys.readouterr().out
+    if page == "first_result.md":
+        assert printed.startswith("True []\n")
+    else:
+        assert "jobs[0].chunks: 0: " in printed

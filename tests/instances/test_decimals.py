@@ -1,0 +1,126 @@
+"""Counts from decimals are exact: near ties, exact ties, and sizes where floats tell nothing."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from hindsched.instances.decimals import (
+    SEPARATED,
+    WholeUnits,
+    added,
+    exactly,
+    how_many_fit,
+    how_many_left,
+    loosened,
+    same_ceilings,
+    separated,
+    times,
+)
+from hindsched.instances.modes import MinibatchTime, least_durations, ps_for
+
+HAIRS = (0.0, 1e-9, -1e-9, 1e-12, -1e-12, 1e-15)
+near_ties = st.builds(
+    lambda whole, tenths, hair: (whole + tenths / 10) + hair,
+    st.integers(1, 40),
+    st.sampled_from((0, 0, 3, 5, 7)),
+    st.sampled_from(HAIRS),
+)
+anything = st.one_of(near_ties, st.floats(1e-9, 1e9), st.floats(0.01, 10))
+
+
+@given(top=anything, bottom=anything, most=st.integers(1, 3000))
+@example(top=2.000000001, bottom=2, most=4)
+@example(top=1.999999999, bottom=2, most=1)
+@example(top=1e-9, bottom=1e9, most=7)
+def test_a_quotient_in_floats_has_the_ceilings_of_the_decimals(top, bottom, most):
+    quotient = same_ceilings(top, bottom, most)
+    for n in {0, 1, most, *range(1, most, max(1, most // 20))}:
+        due = math.ceil(n * exactly(top) / exactly(bottom))
+        if due < 2**40:
+            assert math.ceil(n * quotient - 1e-9) == due, n
+            assert ps_for(n, quotient) == max(1, due)
+
+
+@given(top=anything, bottom=anything, most=st.integers(1, 60))
+@example(top=2.000000001, bottom=2, most=4)
+def test_separated_rows_say_the_same_and_leave_no_hair(top, bottom, most):
+    quotient = separated(top, bottom, most)
+    for n in range(1, most + 1):
+        due = math.ceil(n * exactly(top) / exactly(bottom))
+        if due < 10**6:
+            assert math.ceil(n * quotient - SEPARATED / 2) == due
+
+
+@given(
+    capacity=st.lists(st.one_of(anything, st.just(0.0)), min_size=1, max_size=5),
+    demand=st.one_of(anything, st.just(0.0)),
+    most=st.integers(0, 10**6),
+)
+@example(capacity=[0.3, 0.30000000000000004, 0.29999999999999993], demand=0.1, most=9)
+@example(capacity=[4], demand=2.000000001, most=9)
+def test_how_many_fit_is_exact(capacity, demand, most):
+    due = [min(most, exactly(c) // exactly(demand)) if demand else most for c in capacity]
+    found = how_many_fit(np.array([capacity], float).T, np.array([float(demand)]), most)
+    assert found.tolist() == due
+
+
+def test_what_is_left_forgives_rounding_and_nothing_else():
+    free = np.array([[0.3 - 0.1 - 0.1]])  # 0.09999999999999998
+    assert how_many_left(loosened(free, np.array([[0.3]])), np.array([0.1]), 9).tolist() == [1]
+    assert how_many_left(loosened(free, np.array([[0.3]])), np.array([0.1 + 1e-12]), 9) == [0]
+    assert how_many_left(loosened(free, np.array([[0.3]])), np.array([0.0]), 9) == [9]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), anything), min_size=1, max_size=6),
+    anything,
+)
+@example([(3, 0.1)], 0.3)
+@example([(2, 2.000000001)], 4)
+@example([(3, 1e-15), (1, 1e15)], 1e15)
+def test_whole_units_add_up_exactly(units, capacity):
+    amounts = np.array([[amount] for _, amount in units], float)
+    table = WholeUnits.of(np.array([[capacity]], float), amounts)
+    total = -table.tables[0]
+    for (count, _), whole in zip(units, table.tables[1], strict=True):
+        total = added(total, ..., times(np.array([[count]]), whole))
+    due = sum(n * exactly(amount) for n, amount in units) - exactly(capacity)
+    assert Fraction(int(total[0, 0])) / table.per_one[0] == due
+    assert table.amount(total[0, 0], 0) == float(due)
+
+
+def test_many_large_counts_do_not_overflow():
+    table = WholeUnits.of(np.array([[1e15, 0.001]]))
+    (amounts,) = table.tables
+    product = times(np.full((2, 1), 10**7), amounts)
+    assert product.tolist() == [[10**22, 10**7]] * 2
+
+
+@given(
+    work=st.integers(1, 10**6),
+    own=anything,
+    shared=st.one_of(anything, st.just(0.0)),
+    most=st.integers(1, 40),
+)
+@example(work=3, own=1 / 3, shared=0.0, most=3)
+@example(work=3, own=0.3333333333333333, shared=0.0, most=1)
+@example(work=10, own=0.1, shared=0.0, most=1)
+@example(work=10**6, own=1e9, shared=1e9, most=2)
+def test_durations_are_exact(work, own, shared, most):
+    exact = MinibatchTime(exactly(own), exactly(shared))
+    counts = np.arange(1, most + 1)
+    floats = (own + shared * (counts - 1) / counts)[None, None, None]
+    found = least_durations(work, floats, lambda *_: exact, 10**9)[0, 0, 0]
+    for n in counts.tolist():
+        due = math.ceil(work * exact.of(n) / n)
+        assert found[n - 1] == min(10**9, max(1, due))
+
+
+@pytest.mark.parametrize("hair", HAIRS)
+def test_a_hair_decides(hair):
+    assert how_many_fit(np.array([[4.0]]), np.array([2 + hair]), 9) == [1 if hair > 0 else 2]
+    assert same_ceilings(2 + hair, 2, 1) == (2 if hair > 0 else 1)

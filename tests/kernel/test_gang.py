@@ -1,0 +1,231 @@
+"""gang in the kernel: best responses against all schedules, the fast path, and files tampered."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hindsched.cli.app import run
+from hindsched.instances.gang.generator import generate
+from hindsched.instances.gang.instance import GangInstance, split_formulation
+from hindsched.kernel import gang
+from hindsched.kernel.__main__ import main
+from hindsched.kernel.reading import Refused
+from hindsched.solutions.gang.solution import GangSolution
+from hindsched.solvers.certificate import certify
+from hindsched.solvers.methods.gang.incumbents import incumbents
+from hindsched.solvers.pricing.gang.oracle import GangOracle
+from tests.kernel.agreement import exact, silent, slack
+
+FORMULATIONS = GangInstance.formulations
+PRICED = [word for word in FORMULATIONS if not word.endswith("makespan")]
+
+
+def random_instance(seed, **settings):
+    """A few short jobs; every third instance has slots of 0.3 s and limited widths."""
+    servers = 2 if seed % 2 else None
+    placement = "consolidated" if seed % 4 == 1 else "pool"
+    settings = {"jobs": 3 + seed % 4, "servers": servers, "placement": placement, **settings}
+    data = generate("small", seed, **settings).to_dict()
+    if seed % 3 == 0:
+        data["slot_seconds"] = 0.3
+        for job in data["jobs"]:
+            for key in ("submit", "duration"):
+                job[key] = round(job[key] * 0.3, 1)
+            job["weight"] = round(job["weight"] * 0.7, 1)
+            job["most_gpus"] = min(4, job["gpus"] + 1)
+    return GangInstance.parse(data)
+
+
+def random_oracle(instance, formulation, seed):
+    """An oracle on a few random intervals, and prices."""
+    rng = np.random.default_rng(seed)
+    cut = np.unique(np.concatenate([[0], rng.integers(0, 40, 6)])).astype(np.int64)
+    oracle = GangOracle(instance, formulation, cut)
+    return oracle, np.round(rng.choice([0.0, 0.07, 0.5, 2.0], oracle.rows.size), 2)
+
+
+def certificate(oracle, prices):
+    return certify(oracle, prices).to_dict()
+
+
+def kernel_bound(instance, data):
+    found = gang.bound(exact(instance.to_dict()), exact(data), silent)
+    assert found.low == found.high
+    return found.low
+
+
+def cheapest_schedule(instance, formulation, job, rows):
+    """Least cost of one job at prices, over all of its schedules within 40 slots after release."""
+    kind, goal = split_formulation(formulation)
+    seconds = Fraction(str(instance.slot_seconds))
+    price = [Fraction()] * 64
+    for row in rows:
+        for slot in range(row["from"], row["to"] + 1):
+            price[slot] = Fraction(str(row["price"])) * seconds
+    weight, submit = Fraction(str(job.weight)), round(Fraction(str(job.submit)) / seconds)
+    length = round(Fraction(str(job.duration)) / seconds)
+    due = None if job.deadline is None else Fraction(str(job.deadline)) / seconds
+    found = []
+    for end in range(submit + 1, 60):
+        if kind == "elastic":
+            units = sorted(price[submit + 1 : end + 1] * min(job.most_gpus or 99, 4))
+            cost = sum(units[: length * job.gpus])
+            enough = len(units) >= length * job.gpus
+        elif kind == "preemptive":
+            units = sorted(price[submit + 1 : end + 1])
+            cost, enough = job.gpus * sum(units[:length]), len(units) >= length
+        else:
+            cost = job.gpus * sum(price[end - length + 1 : end + 1])
+            enough = end - length >= submit
+        if enough and goal == "completion":
+            found.append(cost + weight * (end - submit) * seconds)
+        elif enough:
+            found.append(cost + (weight if due is not None and end > due else 0))
+    return min(found)
+
+
+@pytest.mark.parametrize("formulation", PRICED)
+def test_best_responses_are_those_of_all_schedules(formulation):
+    for seed in range(12):
+        instance = random_instance(seed)
+        oracle, prices = random_oracle(instance, formulation, seed)
+        data = certificate(oracle, prices)
+        rows = data["prices"]["gpus"]
+        seconds = Fraction(str(instance.slot_seconds))
+        paid = sum(Fraction(str(r["price"])) * (r["to"] - r["from"] + 1) for r in rows)
+        best = sum(cheapest_schedule(instance, formulation, j, rows) for j in instance.jobs)
+        assert kernel_bound(instance, data) == best - instance.total_gpus * paid * seconds
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_the_fast_path_agrees_and_errs_outward(formulation):
+    for seed in range(100, 140):
+        instance = random_instance(seed)
+        oracle, prices = random_oracle(instance, formulation, seed)
+        if formulation.endswith("makespan"):
+            prices = np.zeros(0)
+        data = certificate(oracle, prices)
+        found = kernel_bound(instance, data)
+        assert Fraction(data["bound"]) <= found
+        if prices.size:
+            fast = data["bound"]
+            loose, allowed = slack(oracle, prices, fast, gang.exactly(found))
+            assert loose <= allowed
+        else:
+            assert data["bound"] == pytest.approx(float(found), rel=1e-12)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_no_schedule_beats_a_bound_and_all_agree_on_objectives(formulation):
+    for seed in range(30):
+        instance = random_instance(seed)
+        oracle, prices = random_oracle(instance, formulation, seed)
+        data = certificate(oracle, prices[: oracle.rows.size])
+        for schedule in itertools.islice(incumbents(instance, formulation), 3):
+            checked = gang.check(exact(instance.to_dict()), exact(schedule.to_dict()))
+            assert not schedule.violations()
+            assert not checked.violations
+            assert checked.objective.low == schedule.exact_objective
+            assert checked.objective.low >= kernel_bound(instance, data)
+
+
+def test_both_find_the_same_broken_rules():
+    seen = set()
+    for seed in range(200):
+        instance = random_instance(seed)
+        rng = np.random.default_rng(seed)
+        formulation = FORMULATIONS[seed % len(FORMULATIONS)]
+        schedule = next(iter(incumbents(instance, formulation))).assignments()
+        rows = schedule[list(schedule)[rng.integers(len(schedule))]]
+        row = rows[rng.integers(len(rows))]
+        change = rng.integers(5)
+        if change == 0:
+            row["to"] += int(rng.integers(0, 3))
+        elif change == 1:
+            row["from"] = max(1, row["from"] - 2)
+        elif change == 2:
+            rows.append(dict(row))
+        elif change == 3 and row["to"] > row["from"]:
+            rows.append({**row, "from": row["to"] + 1, "to": row["to"] + 1})
+            row["to"] -= 1
+        elif "servers" in row:
+            row["servers"] = {server.name: 1 for server in instance.servers}
+        else:
+            row["gpus"] += 1
+        changed = GangSolution.from_assignments(instance, schedule, formulation)
+        fast = {violation.constraint for violation in changed.violations()}
+        slow = gang.check(exact(instance.to_dict()), exact(changed.to_dict())).violations
+        assert {violation.equation for violation in slow} == fast
+        seen |= fast
+    assert seen >= {f"({number})" for number in range(2, 8)}
+
+
+def known():
+    instance = random_instance(2)
+    oracle, prices = random_oracle(instance, "non-preemptive", 2)
+    schedule = next(iter(incumbents(instance, "non-preemptive")))
+    return instance, schedule.to_dict(), certificate(oracle, prices)
+
+
+@pytest.mark.parametrize(
+    ("which", "path", "value", "says"),
+    [
+        ("certificate", ("kind",), "tree", "no trees"),
+        ("certificate", ("layout",), "servers", "layout"),
+        ("certificate", ("prices",), {}, "gpus"),
+        ("certificate", ("prices", "gpus", 0, "price"), -1, "price"),
+        ("certificate", ("prices", "gpus", 0, "to"), 0, "whole number"),
+        ("certificate", ("prices", "gpus", 0, "more"), 0, "keys"),
+        ("certificate", ("prices", "gpus", 1, "from"), 1, "must follow"),
+        ("instance", ("jobs", 0, "gpus"), 9, "asks for more|from 9"),
+        ("instance", ("placement",), "consolidated", "placement"),
+        ("instance", ("jobs", 0, "duration"), Fraction(1, 2), "whole slots"),
+        ("instance", ("jobs", 0, "weight"), 0, "above 0"),
+        ("instance", ("jobs", 0, "most_gpus"), 0, "whole number"),
+        ("solution", ("jobs", 0, "completion"), 99, "completes at"),
+        ("solution", ("jobs", 0, "assignments", 0, "gpus"), 0, "whole number"),
+        ("solution", ("jobs", 0, "assignments", 0, "servers"), {}, "keys"),
+    ],
+)
+def test_tampered_files_are_refused(which, path, value, says):
+    instance, solution, data = known()
+    files = {"instance": exact(instance.to_dict()), "solution": exact(solution)}
+    files["certificate"] = exact(data)
+    files["certificate"]["prices"] = {
+        "gpus": [{"from": 1, "to": 2, "price": 1}, {"from": 4, "to": 4, "price": 2}]
+    }
+    inside = files[which]
+    for key in path[:-1]:
+        inside = inside[key]
+    inside[path[-1]] = value
+    check = {"solution": lambda: gang.check(files["instance"], files["solution"])}
+    prove = check.get(which, lambda: gang.bound(files["instance"], files["certificate"], silent))
+    with pytest.raises((Refused, KeyError), match=says):
+        prove()
+
+
+def test_prices_of_a_makespan_are_refused():
+    instance, _, data = known()
+    data |= {
+        "formulation": "elastic,makespan",
+        "prices": {"gpus": [{"from": 1, "to": 1, "price": 1}]},
+    }
+    with pytest.raises(Refused, match="makespan"):
+        kernel_bound(instance, data)
+
+
+def test_verify_and_the_kernels_command_line_know_the_family(tmp_path, capsys):
+    files = [str(tmp_path / f"{name}.json") for name in ("instance", "solution", "certificate")]
+    instance, *others = known()
+    for path, data in zip(files, [instance.to_dict(), *others], strict=True):
+        Path(path).write_text(json.dumps(data))
+    assert run(["verify", *files[:2], "--prices", files[2], "--exact"]) == 0
+    assert "exact kernel: gap" in capsys.readouterr().out
+    assert main(files) == 0
+    assert "feasible\nobjective " in capsys.readouterr().out

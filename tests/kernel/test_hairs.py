@@ -1,0 +1,95 @@
+"""A hair decides, and alike: the package's checkers and the exact kernel on near ties."""
+
+import json
+from copy import deepcopy
+from fractions import Fraction
+
+import pytest
+
+from hindsched.instances.io import parse_instance
+from hindsched.kernel import astraea, batchsched, oasis
+from hindsched.solutions.base import build_solution
+
+KERNELS = {"oasis": oasis, "batchsched": batchsched, "astraea": astraea}
+HAIRS = (0, 1e-9, -1e-9, 1e-12, -1e-12)
+
+OASIS = {
+    "format": "hindsched/1", "family": "oasis", "name": "hair", "horizon": 3, "slot_seconds": 60,
+    "resources": ["gpu", "mbps"], "bandwidth_resource": "mbps",
+    "worker_servers": [{"name": "w", "capacity": {"gpu": 4, "mbps": 100}}],
+    "ps_servers": [{"name": "p", "capacity": {"mbps": 100}}],
+    "jobs": [{
+        "name": "j", "arrival": 1, "epochs": 1, "chunks": 2, "minibatches": 3,
+        "minibatch_slots": 1, "gradient_mb": 0, "worker": {"gpu": 2, "mbps": 2},
+        "ps": {"mbps": 2}, "utility": {"kind": "linear", "slope": -1, "intercept": 9},
+    }],
+}  # fmt: skip
+OASIS_ROWS = [{"from": 1, "to": 3, "workers": {"w": 2}, "ps": {"p": 2}}]
+
+BATCHSCHED = {
+    "format": "hindsched/1", "family": "batchsched", "name": "hair", "horizon": 1,
+    "slot_seconds": 60, "architecture": "parameter-server", "resources": ["gpu", "mbps"],
+    "bandwidth_resource": "mbps",
+    "servers": [{"name": "a", "capacity": {"gpu": 4, "mbps": 8}},
+                {"name": "b", "capacity": {"gpu": 4, "mbps": 8}}],
+    "worker_types": [{"name": "w", "demand": {"gpu": 2, "mbps": 2}}],
+    "ps_types": [{"name": "p", "demand": {"gpu": 0, "mbps": 2}}],
+    "jobs": [{
+        "name": "j", "arrival": 1, "weight": 1, "epochs": 1, "chunks": 3, "minibatches": 2,
+        "minibatch_slots": [1], "update_slots": [0], "gradient_mb": 0,
+    }],
+}  # fmt: skip
+BATCHSCHED_ROWS = [
+    {"from": 1, "to": 2, "worker_type": "w", "workers": {"a": 2, "b": 1}, "ps_type": "p",
+     "ps": {"a": 1}}
+]  # fmt: skip
+
+ASTRAEA = {
+    "format": "hindsched/1", "family": "astraea", "name": "hair", "horizon": 4,
+    "slot_seconds": 60, "utility_origin": "arrival", "worker_bandwidth_mbps": 2,
+    "ps_bandwidth_mbps": 2, "tenants": [{"name": "u", "worker_quota": 3, "ps_quota": 2}],
+    "servers": [{"name": "a", "workers": 2, "ps": 2}, {"name": "b", "workers": 1, "ps": 0}],
+    "jobs": [{
+        "name": "j", "tenant": "u", "arrival": 0, "epochs": 1, "chunks": 3, "minibatches": 2,
+        "minibatch_slots": 1, "update_slots": 0, "gradient_mb": 0,
+        "utility": {"kind": "linear", "slope": -1, "intercept": 9},
+    }],
+}  # fmt: skip
+ASTRAEA_ROWS = [{"from": 1, "to": 2, "workers": {"a": 2, "b": 1}, "ps": {"a": 1}}]
+
+CASES = {
+    "oasis capacity": (OASIS, OASIS_ROWS, ("jobs", 0, "worker", "gpu"), "(4)"),
+    "oasis room": (OASIS, OASIS_ROWS, ("worker_servers", 0, "capacity", "gpu"), "(4)"),
+    "oasis bandwidth": (OASIS, OASIS_ROWS, ("jobs", 0, "worker", "mbps"), "(6)"),
+    "oasis work": (OASIS, OASIS_ROWS, ("jobs", 0, "minibatch_slots"), "(2)"),
+    "batchsched capacity": (
+        BATCHSCHED, BATCHSCHED_ROWS, ("worker_types", 0, "demand", "gpu"), "(2h)"),
+    "batchsched bandwidth": (
+        BATCHSCHED, BATCHSCHED_ROWS, ("ps_types", 0, "demand", "mbps"), "(2i)"),
+    "batchsched work": (BATCHSCHED, BATCHSCHED_ROWS, ("jobs", 0, "minibatch_slots", 0), "(2f)"),
+    "astraea bandwidth": (ASTRAEA, ASTRAEA_ROWS, ("worker_bandwidth_mbps",), "(3i)"),
+    "astraea work": (ASTRAEA, ASTRAEA_ROWS, ("jobs", 0, "minibatch_slots"), "(3k)"),
+}  # fmt: skip
+FALLS = ("oasis room", "batchsched bandwidth")
+"""Where a smaller number is what breaks the rule."""
+
+
+@pytest.mark.parametrize("hair", HAIRS)
+@pytest.mark.parametrize("case", CASES)
+def test_checker_and_kernel_agree_on_a_hair(case, hair):
+    data, rows, path, number = CASES[case]
+    data = deepcopy(data)
+    inner = data
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] += hair
+    instance = parse_instance(data)
+    solution = build_solution(instance, {"j": rows})
+    broken = {violation.constraint for violation in solution.violations()}
+    due = hair < 0 if case in FALLS else hair > 0
+    assert broken == ({number} if due else set())
+    found = json.loads(json.dumps(solution.to_dict()), parse_float=Fraction)
+    exact = json.loads(json.dumps(instance.to_dict()), parse_float=Fraction)
+    checked = KERNELS[instance.family].check(exact, found)
+    assert {violation.equation for violation in checked.violations} == broken
+    assert (solution.completion("j") is None) == (due and "work" in case)

@@ -1,0 +1,226 @@
+"""The gang programs against the brute force over raw decisions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+from hypothesis import given, settings
+
+from hindsched.errors import InputError
+from hindsched.instances.gang.generator import generate
+from hindsched.instances.gang.instance import KINDS, GangInstance, gang_data
+from hindsched.models.base import Commitments
+from hindsched.models.gang.dual import build_dual
+from hindsched.models.gang.offline import FORMS, build_offline, build_subproblem
+from hindsched.models.recorder import recording
+from hindsched.solvers.certificate import certify
+from hindsched.solvers.methods.gang.incumbents import incumbents
+from hindsched.solvers.model.block import SubproblemModel
+from hindsched.solvers.model.offline import Model
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.program import Solver
+from tests.brute_force import gang as brute_force
+from tests.strategies.gang import tiny_instances
+
+EXAMPLES = {"derandomize": True, "database": None, "deadline": None}
+NEAR = {"rel": 1e-7, "abs": 1e-7}
+
+
+def solved(instance, formulation, **build):
+    """Solve through the recorder, which builds faster; the schedule found and the objective."""
+    with recording():
+        program = build_offline(instance, formulation, **build)
+    if "incumbent" in build:
+        program.load(build["incumbent"])
+    options = SolveOptions(gap=1e-9)
+    found = Solver(options).solve(program.model, start="incumbent" in build)
+    assert found.has_point
+    return (None if program.relaxed else program.extract()), found.objective
+
+
+def best_known(instance, formulation):
+    return min(incumbents(instance, formulation), key=lambda one: one.exact_objective)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_programs_equal_the_brute_force(kind):
+    binding, goals = [], ["", ",makespan", ",deadlines"]
+
+    @settings(max_examples=200, **EXAMPLES)
+    @given(tiny_instances(longest=2 if kind == "elastic" else 3))
+    def check(instance):
+        file = instance.to_dict()
+        turn = len(binding)
+        formulation = kind + goals[turn % 3 if turn % 2 else 0]
+        goal = formulation.partition(",")[2] or "completion"
+        best = brute_force.optimum(file, kind, goal)
+        form = FORMS[formulation][turn % 4 == 0]
+        solution, objective = solved(instance, formulation, form=form)
+        assert objective == pytest.approx(float(best), **NEAR)
+        assert solution.violations() == []
+        assert solution.exact_objective == best
+        if turn % 2:
+            _, relaxed = solved(instance, formulation, relax=True)
+            assert relaxed <= float(best) + 1e-7 * max(1.0, float(best))
+        binding.append(best > brute_force.least_alone(file, kind) and goal == "completion")
+        if turn % 5 == 0:
+            begun, objective = solved(
+                instance, formulation, incumbent=best_known(instance, formulation)
+            )
+            assert objective == pytest.approx(float(best), **NEAR)
+            assert begun.exact_objective == best
+
+    check()
+    assert len(binding) >= 200
+    assert np.mean(binding) >= 0.3
+
+
+@settings(max_examples=60, **EXAMPLES)
+@given(tiny_instances(longest=2))
+def test_more_freedom_is_never_dearer(instance):
+    file = instance.to_dict()
+    for goal in ("completion", "makespan", "deadlines"):
+        free = [brute_force.optimum(file, kind, goal) for kind in reversed(KINDS)]
+        assert free == sorted(free)
+
+
+@settings(max_examples=50, **EXAMPLES)
+@given(tiny_instances(longest=2))
+def test_blocks_bounds_and_duals_agree(instance):
+    """The subproblem is the oracle's best response; relaxation, dual and prices have one bound."""
+    draw = np.random.default_rng(len(instance.jobs) + instance.serial_end)
+    for formulation in draw.choice([*KINDS, *(f"{kind},deadlines" for kind in KINDS)], 1).tolist():
+        oracle = build_oracle(instance, formulation)
+        prices = draw.choice([0.0, 0.0, 0.3, 1.0, 2.5], oracle.rows.size)
+        job = int(draw.integers(len(instance.jobs)))
+        sub = SubproblemModel(build_subproblem(instance, job, formulation))
+        sub.set(oracle.rows.unpack(prices))
+        found, response = sub.solve(), oracle.best_response(job, prices)
+        assert found.objective == pytest.approx(response.value, **NEAR)
+        alone = oracle.use_of(found.solution)[job]
+        paid = alone.objective + float(prices[alone.rows] @ alone.amounts)
+        assert paid == pytest.approx(response.value, **NEAR)
+        lp = Model(build_offline(instance, formulation, relax=True)).solve()
+        dual = Model(build_offline(instance, formulation)).dual().solve()
+        assert dual.violations == []
+        assert dual.objective <= lp.objective + 1e-6 * max(1.0, lp.objective)
+        proven = certify(oracle, oracle.rows.pack(dual.prices)).bound
+        assert proven == pytest.approx(dual.objective, rel=1e-6, abs=1e-6)
+        kind, _, goal = formulation.partition(",")
+        best = brute_force.optimum(instance.to_dict(), kind, goal or "completion")
+        certified = lp.certificate().bound
+        assert certified <= float(best)
+        if not goal and not instance.is_consolidated:  # servers are narrower than the oracle's pool
+            assert certified == pytest.approx(lp.objective, rel=1e-6, abs=1e-6)
+
+
+def pool(jobs, gpus=2, **fields):
+    listed = [
+        {"name": f"j{k}", "submit": submit, "duration": duration, "gpus": width}
+        for k, (submit, duration, width) in enumerate(jobs)
+    ]
+    return GangInstance.parse(gang_data("pool", listed, gpus=gpus, **fields))
+
+
+def test_an_elastic_and_a_rigid_optimum_by_hand():
+    instance = pool([(0, 2, 1), (0, 2, 1)])
+    assert solved(instance, "non-preemptive")[1] == pytest.approx(4)  # side by side
+    assert solved(instance, "elastic")[1] == pytest.approx(3)  # one after the other on both
+    interrupted = pool([(0, 3, 2), (1, 1, 2)])
+    assert solved(interrupted, "non-preemptive")[1] == pytest.approx(6)
+    assert solved(interrupted, "preemptive")[1] == pytest.approx(5)
+
+
+@pytest.mark.parametrize("formulation", GangInstance.formulations)
+@pytest.mark.parametrize("servers", [None, 2])
+def test_a_schedule_can_be_loaded_and_read_back(formulation, servers):
+    placement = "consolidated" if servers else "pool"
+    instance = generate("small", 3, jobs=4, servers=servers, placement=placement)
+    for known in incumbents(instance, formulation):
+        for form in FORMS[formulation]:
+            program = build_offline(instance, formulation, form=form, incumbent=known)
+            program.load(known)
+            assert program.extract().objective() <= known.objective()
+            assert program.extract().violations() == []
+            assert pyo.value(program.model.eq_0) == pytest.approx(known.objective())
+            broken = [
+                row.name
+                for row in program.model.component_data_objects(pyo.Constraint)
+                if row.uslack() < -1e-6 or row.lslack() < -1e-6
+            ]
+            assert broken == []
+
+
+@pytest.mark.parametrize("formulation", GangInstance.formulations)
+def test_every_equation_number_is_a_component(formulation):
+    instance = generate("small", 0, jobs=2, servers=2, placement="consolidated")
+    for form in FORMS[formulation]:
+        program = build_offline(instance, formulation, form=form)
+        for part in program.components():
+            if part.kind != "variable":
+                assert part.doc.startswith(f"({part.name.split('_')[1]})")
+            assert not any(index.startswith("index") for index in part.indices)
+            assert part.unit or part.kind == "objective"
+
+
+def test_what_has_begun_is_kept():
+    instance = pool([(0, 4, 2), (1, 1, 1), (1, 1, 1)])
+    rows = {"j0": [{"from": 1, "to": 4, "gpus": 2}]}
+    begun = Commitments(now=2, assignments=rows)
+    solution, objective = solved(instance, "non-preemptive", commitments=begun)
+    assert objective == pytest.approx(4 + 4 + 4)
+    assert solution.assignments()["j0"] == rows["j0"]
+    paused, objective = solved(instance, "preemptive", commitments=begun)
+    assert objective == pytest.approx(5 + 1 + 1)
+    assert paused.assignments()["j0"] == [
+        {"from": 1, "to": 1, "gpus": 2}, {"from": 3, "to": 5, "gpus": 2},
+    ]  # fmt: skip
+    locked = Commitments(now=2, assignments=rows, locked=frozenset({"j0"}))
+    assert solved(instance, "preemptive", commitments=locked)[1] == pytest.approx(12)
+    solution, _ = solved(instance, "elastic", commitments=Commitments(now=9))
+    assert solution.starts.min() == 8
+    cut = {"j0": [{"from": 1, "to": 2, "gpus": 2}]}
+    with pytest.raises(InputError, match="must complete"):
+        build_offline(instance, commitments=Commitments(now=2, assignments=cut))
+
+
+def test_what_is_too_large_is_refused_in_one_line():
+    with pytest.raises(InputError, match=r"30000 slots, at most 20000"):
+        build_offline(pool([(0, 30_000, 1)]))
+    with pytest.raises(InputError, match=r"variables in the form windows, at most"):
+        build_offline(pool([(0, 2_000, 1)] * 3), "preemptive")
+    with pytest.raises(InputError, match="no sum over jobs"):
+        build_subproblem(pool([(0, 1, 1)]), 0, "elastic,makespan")
+    with pytest.raises(InputError, match="has no prices"):
+        build_dual(pool([(0, 1, 1)]), "elastic,makespan")
+    with pytest.raises(InputError, match="must not be negative"):
+        build_subproblem(pool([(0, 1, 1)]), 0, slots=-1)
+
+
+def test_a_dual_point_that_is_too_good_is_found_out():
+    for formulation in ("non-preemptive", "elastic"):
+        dual = build_dual(pool([(0, 2, 1), (0, 2, 2)]), formulation)
+        assert dual.violations() == []  # payoffs of 0 are too modest
+        dual.model.payoff[1].set_value(2.5)
+        (found,) = dual.violations()
+        assert found.where.startswith("job j1")
+        assert found.amount == pytest.approx(0.5)
+        dual.model.price[1].set_value(9.0)
+        dual.model.price[2].set_value(9.0)
+        assert dual.violations() == [] or formulation == "elastic"
+
+
+def test_weights_of_any_size_keep_the_horizon_exact():
+    data = pool([(0, 3, 2), (0, 2, 2), (1, 1, 1)]).to_dict()
+    for job, weight in zip(data["jobs"], (1e-12, 1e12, 0.1), strict=True):
+        job["weight"] = weight
+    instance = GangInstance.parse(data)
+    best = brute_force.optimum(data, "non-preemptive")
+    program = build_offline(instance)
+    assert program.view.slots <= instance.serial_end
+    solution, _ = solved(instance, "non-preemptive")
+    assert abs(solution.exact_objective - best) <= best * Fraction(1, 10**9)

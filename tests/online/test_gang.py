@@ -1,0 +1,279 @@
+"""The simulator at events: gangs run until their work is done, and policies replay alike."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hindsched as hs
+from hindsched.errors import InputError, Refused, SolveFailed
+from hindsched.instances.gang.instance import GangInstance, gang_data
+from hindsched.online.checks import BrokenPromiseError, check_algorithm
+from hindsched.online.gang import policies
+from hindsched.online.gang.algorithms import ALGORITHMS
+from hindsched.online.protocol import Decision, NameCard, OnlineAlgorithm
+from hindsched.online.registry import build_algorithm
+from hindsched.online.simulator import simulate
+from hindsched.solvers.methods.gang.replay import POLICIES, replay
+
+FIRST_FIT = Path(__file__).parents[2] / "examples" / "schedulers" / "first_fit.py"
+UNINFORMED = [name for name in POLICIES if not POLICIES[name].clairvoyant]
+
+
+def instance_of(*jobs, **cluster):
+    """Jobs as (submit, duration, gpus), on 4 GPUs unless told otherwise."""
+    records = [
+        {"name": f"j{number}", "submit": submit, "duration": duration, "gpus": gpus}
+        for number, (submit, duration, gpus) in enumerate(jobs)
+    ]
+    return GangInstance.parse(gang_data("by-hand", records, **(cluster or {"gpus": 4})))
+
+
+def servers(*sizes):
+    named = [{"name": f"s{number}", "gpus": size} for number, size in enumerate(sizes)]
+    return {"servers": named, "placement": "consolidated"}
+
+
+@st.composite
+def lists(draw):
+    """Contended lists on a pool or on servers, with ties, idle times and equal moments."""
+    sizes = draw(st.sampled_from([(4,), (7,), (2, 2), (4, 2, 1)]))
+    cluster = {"gpus": sizes[0]} if len(sizes) == 1 else servers(*sizes)
+    seconds = draw(st.sampled_from([1, 1, 30, 0.5]))
+    jobs = draw(
+        st.lists(
+            st.tuples(
+                st.integers(0, 12), st.integers(1, 9), st.integers(1, sum(sizes)),
+                st.sampled_from([1, 1, 2, 0.3]),
+            ),
+            min_size=1,
+            max_size=14,
+        )
+    )  # fmt: skip
+    records = [
+        {"name": f"j{number}", "submit": submit * seconds, "duration": duration * seconds,
+         "gpus": gpus, "weight": weight}
+        for number, (submit, duration, gpus, weight) in enumerate(jobs)
+    ]  # fmt: skip
+    return GangInstance.parse(gang_data("list", records, slot_seconds=seconds, **cluster))
+
+
+class Starts(OnlineAlgorithm):
+    """Gives the rows that it was built with, by job and slot of the decision."""
+
+    card = NameCard(knows_durations=False)
+
+    def __init__(self, rows=(), wakes=()):
+        self.rows, self.wakes = rows, list(wakes)
+
+    def start(self, environment):
+        self.heard, self.stepped, self.told = [], [], []
+        self.asked = list(self.wakes)
+
+    def completed(self, slot, jobs):
+        self.heard.append((slot, jobs))
+
+    def wake_up(self):
+        return self.asked[0] if self.asked else None
+
+    def step(self, slot, arrivals):
+        self.asked = [wake for wake in self.asked if wake > slot]
+        self.stepped.append(slot)
+        self.told += arrivals
+        given = {}
+        for when, job, row in self.rows:
+            if when == slot:
+                given.setdefault(job, []).append(row)
+        return Decision(given)
+
+
+@settings(max_examples=40, deadline=None)
+@given(lists(), st.sampled_from([1.0, 1.5, 4.0]), st.sampled_from([0, 5, 40]))
+def test_policies_decide_through_the_simulator_what_the_replay_decides(
+    instance, estimates, threshold
+):
+    for name in POLICIES:
+        factory = ALGORITHMS[name]
+        given_settings = {}
+        if name in ("easy", "conservative"):
+            given_settings = {"estimates": estimates}
+        elif name == "las":
+            given_settings = {"threshold_gpu_seconds": threshold * instance.slot_seconds}
+        replayed = replay(instance, name, **given_settings)
+        run = simulate(instance, factory(**given_settings))
+        assert run.solution.assignments() == replayed.assignments(), name
+        assert run.solution.formulation == replayed.formulation
+        assert run.violations == []
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_the_state_of_a_policy_grows(name, monkeypatch):
+    monkeypatch.setattr(policies, "FIRST_JOBS", 1)
+    for preset in ("paper", "servers"):
+        instance = hs.generate("gang", preset=preset, seed=2, jobs=60, load=3.0)
+        run = simulate(instance, name)
+        assert run.solution.assignments() == replay(instance, name).assignments()
+
+
+def test_events_by_hand():
+    instance = instance_of((0, 5, 4), (2, 3, 2), (2, 100_000_000, 2))
+    rows = [
+        (1, "j0", {"from": 1, "gpus": 4}),
+        (6, "j1", {"from": 6, "gpus": 2}),
+        (7, "j2", {"from": 8, "gpus": 2}),
+    ]
+    algorithm = Starts(rows, wakes=[7])
+    run = simulate(instance, algorithm)
+    assert run.violations == []
+    assert algorithm.stepped == [1, 3, 6, 7, 8, 9, 100_000_008]
+    assert algorithm.heard == [(6, ("j0",)), (9, ("j1",)), (100_000_008, ("j2",))]
+    assert run.objective == 5 + 6 + 100_000_005
+    assert [hasattr(job, "duration") for job in algorithm.told] == [False] * 3
+
+
+def test_a_paused_job_goes_on_where_it_was():
+    instance = instance_of((0, 4, 3), (1, 2, 4))
+    rows = [
+        (1, "j0", {"from": 1, "gpus": 3}),
+        (2, "j0", {"to": 1}),
+        (2, "j1", {"from": 2, "gpus": 4}),
+        (4, "j0", {"from": 4, "gpus": 3}),
+    ]
+    run = simulate(instance, Starts(rows), formulation="preemptive")
+    assert run.solution.completion("j0") == 6
+    assert run.in_feasible_set
+    with pytest.raises(Refused, match=r"\(4\) at job j0, slot 2: a job runs in one piece"):
+        simulate(instance, Starts(rows))
+
+
+def test_an_elastic_job_changes_its_width():
+    instance = instance_of((0, 4, 2), (1, 1, 1))
+    rows = [
+        (1, "j0", {"from": 1, "gpus": 4}),
+        (2, "j0", {"to": 1}),
+        (2, "j0", {"from": 2, "gpus": 3}),
+        (2, "j1", {"from": 2, "gpus": 1}),
+    ]
+    run = simulate(instance, Starts(rows), formulation="elastic")
+    assert (run.solution.completion("j0"), run.objective) == (3, 4)
+
+
+ONE = ((0, 4, 3), (1, 2, 4))
+REFUSED = [
+    ([(1, "j1", {"from": 1, "gpus": 4})], "no peeking.*has not arrived"),
+    ([(1, "j0", {"from": 1, "gpus": 2})], r"\(3\) at job j0, slots 1: 2 GPUs for 3"),
+    ([(1, "j0", {"from": 1, "gpus": 3}), (2, "j1", {"from": 2, "gpus": 4})], r"\(5\).*1 free"),
+    ([(1, "j0", {"from": 1, "gpus": 3}), (2, "j0", {"from": 2, "gpus": 3})], r"\(7\).*already"),
+    ([(1, "j0", {"from": 1, "gpus": 3}), (5, "j0", {"from": 5, "gpus": 3})], r"\(1\).*is done"),
+    ([(1, "j0", {"from": 1, "to": 2, "gpus": 3})], r"\(4\) at job j0, slots 1-2"),
+    ([(1, "j0", {"to": 0})], "irrevocable.*only an open run"),
+    ([(1, "j0", {"from": 1})], "row at job j0.*keys"),
+    ([(1, "j0", {"from": 1, "gpus": 3, "speed": 2})], "row at job j0.*keys"),
+    ([(1, "j0", {"to": "now"})], "row at job j0.*must be a slot"),
+    ([(2, "j0", {"from": 1, "gpus": 3})], "irrevocable.*row begins in the past"),
+    ([(1, "j0", {"from": True, "gpus": 3})], "row at job j0.*must be a slot"),
+    ([(1, "j0", {"from": 1, "gpus": 10**400})], "row at job j0"),
+]
+
+
+@pytest.mark.parametrize(("rows", "message"), REFUSED)
+def test_what_breaks_a_rule_is_refused_by_name(rows, message):
+    with pytest.raises(Refused, match=message) as refusal:
+        simulate(instance_of(*ONE), Starts(rows))
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("held", "message"),
+    [
+        ({"s0": 1, "s1": 1}, r"\(6\) at job j0, slots 1: spread over 2 servers"),
+        ({"s2": 2}, r"\(5\) at job j0, slots 1, server s2: 2 of 1 free GPUs"),
+        ({"s9": 2}, "row at job j0.*must name a server"),
+    ],
+)
+def test_places_are_checked(held, message):
+    instance = instance_of((0, 3, 2), **servers(2, 2, 1))
+    with pytest.raises(Refused, match=message):
+        simulate(instance, Starts([(1, "j0", {"from": 1, "servers": held})]))
+
+
+def test_a_run_that_waits_for_nothing_is_stopped(monkeypatch):
+    instance = instance_of(*ONE)
+    with pytest.raises(SolveFailed, match=r"Starts.* left jobs unfinished after slot 2"):
+        simulate(instance, Starts())
+    monkeypatch.setattr("hindsched.online.simulator.STEPS_WITHOUT_PROGRESS", 30)
+    with pytest.raises(SolveFailed, match="left jobs unfinished for 30 slots"):
+        simulate(instance, Starts(wakes=range(3, 100)))
+    with pytest.raises(Refused, match="wake-up at slot 0: 0 is no later slot"):
+        simulate(instance, Starts(wakes=[0]))
+
+
+def test_no_job_may_be_rejected():
+    class Rejects(Starts):
+        def step(self, slot, arrivals):
+            return Decision(rejected=[job.name for job in arrivals])
+
+    with pytest.raises(Refused, match=r"\(1\) at job j0, slot 1: every job must run"):
+        simulate(instance_of(*ONE), Rejects())
+
+
+def test_a_scheduler_in_another_process_is_told_of_ends_and_not_of_durations():
+    instance = hs.generate("gang", preset="small", seed=4, jobs=15)
+    mine = hs.External([sys.executable, str(FIRST_FIT)], knows_durations=False)
+    run = simulate(instance, mine)
+    assert run.solution.assignments() == replay(instance, "fifo-skip").assignments()
+
+
+@pytest.mark.parametrize("name", UNINFORMED)
+def test_durations_of_running_jobs_change_nothing_before_their_ends(name):
+    instance = hs.generate("gang", preset="servers", seed=5, jobs=40, load=2.0)
+    run = simulate(instance, name)
+    cut = int(np.median(run.solution.completions))
+    runs_on = run.solution.completions > cut
+    longer = tuple(
+        job.model_copy(update={"duration": job.duration * 3}) if more else job
+        for job, more in zip(instance.jobs, runs_on, strict=True)
+    )
+    other = simulate(instance.with_jobs(longer), name).solution.rows
+    rows = run.solution.rows
+
+    def begun(found):
+        early = found.start < cut
+        return set(zip(found.job[early].tolist(), found.start[early].tolist(), strict=True))
+
+    assert begun(rows) == begun(other)
+
+
+class LooksUp(policies.FifoSkip):
+    """First fit that reads up the stack, where the simulator keeps the jobs to come."""
+
+    def step(self, slot, arrivals):
+        frame = sys._getframe()
+        while "truth" not in frame.f_locals:
+            frame = frame.f_back
+        jobs = frame.f_locals["truth"].instance.jobs
+        rows = super().step(slot, arrivals).assignments
+        return Decision(rows, admitted=[job.name for job in arrivals] if len(jobs) > 4 else [])
+
+
+class AsksForDurations(Starts):
+    def step(self, slot, arrivals):
+        return Decision(admitted=[job.name for job in arrivals if job.duration > 0])
+
+
+def test_cheats_are_found():
+    instance = hs.generate("gang", preset="small", seed=1)
+    with pytest.raises(AttributeError, match="'GangRequest' object has no attribute 'duration'"):
+        simulate(instance, AsksForDurations())
+    with pytest.raises(BrokenPromiseError, match="LooksUp peeks: jobs after slot"):
+        check_algorithm(instance, LooksUp)
+
+
+def test_settings_are_checked():
+    with pytest.raises(InputError, match="must be a number of at least 1"):
+        build_algorithm("gang", "easy", {"estimates": "0.5"})
+    with pytest.raises(InputError, match="fifo has the settings: none"):
+        build_algorithm("gang", "fifo", {"estimates": 2})

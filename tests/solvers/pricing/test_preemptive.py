@@ -1,0 +1,187 @@
+"""Layout ``preemptive``: best responses against linear programs, bounds against every rival."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+import hindsched as hs
+from hindsched.instances.generators.registry import generate
+from hindsched.online.registry import algorithms
+from hindsched.online.simulator import simulate
+from hindsched.solvers.bounds.lagrangian import subgradient_bound
+from hindsched.solvers.kernels.preemptive_slots import cheapest_slots
+from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.pricing.preemptive import fewest_ps, ordered, ways_in_line
+from tests.kernel.agreement import certificate, kernel_bound, random_prices
+from tests.strategies.batchsched import instance as batch_instance
+
+MANY = settings(
+    max_examples=40, deadline=None, derandomize=True, database=None,
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+CASES = [
+    ("batchsched", {}),
+    ("batchsched", {"architecture": "ring-allreduce"}),
+    ("astraea", {}),
+]
+
+
+def cheapest_by_programs(first: int, work: float, ways: Any, values: Any, prices: Any) -> float:
+    """A linear program an end: mixes of ways in each slot, all the work by then."""
+    rate, demand = ways
+    best = math.inf
+    for end in range(first, len(prices)):
+        slots = end - first + 1
+        cost = (prices[first : end + 1] @ demand.T).ravel()
+        once = np.kron(np.eye(slots), np.ones(len(rate)))
+        found = linprog(
+            cost,
+            A_ub=np.vstack([once, -np.tile(rate, slots)]),
+            b_ub=np.concatenate([np.ones(slots), [-work]]),
+        )
+        if found.status == 0:
+            best = min(best, values[end] + found.fun)
+    return best
+
+
+@MANY
+@given(st.integers(0, 2**32))
+def test_best_responses_are_those_of_linear_programs(seed: int) -> None:
+    draws = np.random.default_rng(seed)
+    slots, kinds, resources = draws.integers(1, 5), draws.integers(1, 5), draws.integers(1, 3)
+    rate = draws.integers(1, 9, kinds).astype(float)
+    demand = draws.integers(0, 5, (kinds, resources)).astype(float)
+    ways = ordered(rate, demand)
+    first, work = int(draws.integers(0, slots)), float(draws.integers(1, 20))
+    values = np.cumsum(draws.integers(0, 4, slots)).astype(float)
+    prices = draws.integers(0, 4, (slots, resources)).astype(float)
+    used = np.zeros_like(prices)
+    cost, end = cheapest_slots(first, work, *ways, values, prices, math.inf, used)
+    expected = cheapest_by_programs(first, work, (rate, demand), values, prices)
+    assert cost == pytest.approx(expected)
+    if end >= 0:
+        assert values[end] + (prices * used).sum() == pytest.approx(cost)
+        assert not used[:first].any()
+        assert not used[end + 1 :].any()
+
+
+@pytest.mark.parametrize(("family", "changes"), CASES)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_rival_is_better_than_the_bound(family: str, changes: Any, seed: int) -> None:
+    """At a hundred iterations' prices: below every rival, and no better than with contiguity."""
+    tiny = generate(family, "small", seed, **changes)
+    bound = hs.solve(tiny, "preemptive", options={"time_limit": 3}).bound
+    other = hs.solve(tiny, "bound", options={"time_limit": 3}).bound
+    sign = 1 if tiny.sense == "min" else -1
+    assert sign * bound <= sign * other + 1e-2 * abs(other)
+    rivals = [
+        name
+        for name, build in algorithms(family).items()
+        if not build().feasible_set and name != "astraea-literal"
+    ]
+    assert len(rivals) >= 8
+    for name in rivals:
+        run = simulate(tiny, name)
+        assert run.solution.rival_violations() == []
+        assert sign * bound <= sign * run.objective
+
+
+@MANY
+@given(st.integers(0, 2**32))
+def test_the_relaxation_is_below_the_merged_server_at_any_prices(seed: int) -> None:
+    family, changes = CASES[seed % 3]
+    tiny = generate(family, "small", seed % 7, **changes)
+    free, window = (build_oracle(tiny, rows=rows) for rows in ("preemptive", "cluster"))
+    prices = random_prices(window, seed)
+    sign = 1 if tiny.sense == "min" else -1
+    assert sign * free.bound(prices) <= sign * window.bound(prices) + 1e-6
+
+
+def test_pausing_is_worth_what_it_is_by_hand() -> None:
+    """One worker: long (4 slots) starts in 1, urgent (1 slot, weight 9) comes in 2.
+
+    In windows 2 x 5 + 9 x 7 or wait: 9 x 3 + (3 .. 6) 7 = 34; pausing 9 x 3 + 1 x 6 = 33.
+    """
+    jobs = [
+        {"name": "long", "arrival": 1, "weight": 1, "epochs": 4},
+        {"name": "urgent", "arrival": 2, "weight": 9, "epochs": 1},
+    ]
+    tiny = one_worker(jobs)
+    assert hs.solve(tiny, "milp").objective == pytest.approx(34)
+    rival = simulate(tiny, "shortest-remaining")
+    assert rival.objective == 33
+    assert rival.solution.rival_violations() == []
+    bound = subgradient_bound(build_oracle(tiny, rows="preemptive"), max_iterations=300).bound
+    assert 32 < bound <= 33
+
+
+def one_worker(jobs: list[dict[str, Any]]) -> Any:
+    """A server that holds one worker and its parameter server; a mini-batch takes a slot."""
+    return batch_instance(
+        "parameter-server", [(1, 2)], [(1, 1)], [1],
+        [
+            {**job, "chunks": 1, "minibatches": 1, "minibatch_slots": [1], "update_slots": [0],
+             "gradient_mb": 0}
+            for job in jobs
+        ]
+    )  # fmt: skip
+
+
+def test_ratios_of_rivals_are_against_their_own_problem() -> None:
+    for family, inside in (("batchsched", "wspt"), ("astraea", "batchsche")):
+        tiny = generate(family, "small", 1)
+        found = hs.compare([tiny], [inside, "optimus", "gavel"], time_limit=5, progress=False)
+        (item,) = found.instances
+        assert item.contradiction is None
+        for name in ("optimus", "gavel"):
+            row = item.algorithm(name)
+            assert not row.ratio.starred
+            assert row.ratio.interval.lower >= 1 - 1e-9
+            assert "without these rules" in row.ratio.reason
+            assert row.optimum.for_rivals
+        assert not item.algorithm(inside).optimum.for_rivals
+        (summary,) = [row for row in found.summary_rows() if row["algorithm"] == inside]
+        assert summary["rival"] is False
+
+
+def test_corners_of_numbers_of_workers() -> None:
+    # 3 workers send what one PS takes: 1, 2 PSs from 4 on where none stands beside them.
+    count, units = fewest_ps(7, False, np.array([0, 0]), np.array([2, 9]), 1 / 3)
+    assert count.tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert units.tolist() == [1, 1, 1, 2, 2, 2, 3]
+    assert [n for _, n, _ in ways_in_line(2.0 * count, count, units)] == [6, 7]
+    count, units = fewest_ps(7, True, np.array([2, 5]), np.array([1, 0]), 1 / 3)
+    assert count.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(("family", "changes"), CASES)
+def test_the_kernel_proves_the_same_bound(family: str, changes: Any) -> None:
+    tiny = generate(family, "small", 3, **changes)
+    found = hs.solve(tiny, "preemptive", options={"time_limit": 2})
+    oracle = build_oracle(tiny, rows="preemptive")
+    prices = found.certificate.prices
+    exact = kernel_bound(tiny, certificate(oracle, prices, found.bound, layout="preemptive"))
+    end = exact.low if tiny.sense == "min" else exact.high
+    assert float(end) == pytest.approx(found.bound, rel=1e-6)
+    assert (end >= Fraction(found.bound)) is (tiny.sense == "min")
+
+
+def test_a_job_that_fits_nowhere_stays_out_or_has_no_schedule() -> None:
+    """No server with a parameter server: nothing can be done in any slot."""
+    tiny = generate("astraea", "small", 1)
+    servers = tuple(server.model_copy(update={"ps": {}}) for server in tiny.servers)
+    ways = build_oracle(tiny, rows="preemptive").slot_ways(tiny.jobs[0])
+    assert len(ways[0])
+    bare = tiny.model_copy(update={"servers": servers})
+    object.__setattr__(bare, "ps_count", 0 * tiny.ps_count)
+    oracle = build_oracle(bare, "optional,modes", rows="preemptive")
+    assert len(oracle.slot_ways(bare.jobs[0])[0]) == 0
+    assert oracle.bound(np.zeros(oracle.rows.size)) == pytest.approx(0, abs=1e-6)

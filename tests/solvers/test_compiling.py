@@ -1,0 +1,117 @@
+"""Kernels compile before any clock starts, once a machine."""
+
+import json
+import time
+
+import pytest
+
+import hindsched as hs
+from hindsched.analysis.compiling import not_compiled, work_of
+from hindsched.analysis.tasks import Task
+from hindsched.cli.app import run
+from hindsched.solvers import compiling
+from hindsched.solvers.compiling import MOST_RUNS, compile_first, is_compiled, tiny_instances
+
+
+@pytest.fixture
+def fresh(monkeypatch, tmp_path):
+    """A machine on which nothing was compiled yet."""
+    monkeypatch.delenv("HINDSCHED_COMPILE", raising=False)
+    monkeypatch.setattr(compiling, "_done", set())
+    monkeypatch.setattr(compiling, "cache_folder", lambda: tmp_path)
+    return tmp_path
+
+
+def test_work_runs_once_on_each_tiny_instance_and_leaves_a_mark(fresh, monkeypatch):
+    seen = []
+    compile_first("oasis work", seen.append, "oasis")
+    assert seen == list(tiny_instances("oasis"))
+    assert is_compiled("oasis work")
+    monkeypatch.setattr(compiling, "_done", set())  # another process finds the mark
+    compile_first("oasis work", seen.append, "oasis")
+    assert len(seen) == len(tiny_instances("oasis"))
+    assert not is_compiled("oasis other work")
+
+
+def test_work_that_takes_long_runs_again_until_nothing_is_left_to_compile(fresh, monkeypatch):
+    monkeypatch.setattr(compiling, "SETTLED", 0.0)
+    runs = []
+    compile_first("oasis work", runs.append, "oasis")
+    assert len(runs) == MOST_RUNS * len(tiny_instances("oasis"))
+
+
+def test_work_inside_work_begins_nothing(fresh):
+    inner = []
+    compile_first("a", lambda tiny: compile_first("b", inner.append, "oasis"), "oasis")
+    assert not inner
+    assert not is_compiled("b")
+
+
+def test_work_that_fails_is_not_marked_and_raises_nothing(fresh):
+    def fail(tiny):
+        raise ZeroDivisionError
+
+    compile_first("oasis work", fail, "oasis")
+    assert not is_compiled("oasis work")
+
+
+def test_an_interrupt_goes_through(fresh):
+    def interrupted(tiny):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compile_first("oasis work", interrupted, "oasis")
+    compile_first("oasis work", lambda tiny: None, "oasis")  # and leaves nothing behind
+    assert is_compiled("oasis work")
+
+
+def test_without_a_folder_to_write_the_process_remembers(fresh, monkeypatch):
+    (fresh / "file").touch()
+    monkeypatch.setattr(compiling, "cache_folder", lambda: fresh / "file" / "below")
+    runs = []
+    compile_first("oasis work", runs.append, "oasis")
+    compile_first("oasis work", runs.append, "oasis")
+    assert len(runs) == len(tiny_instances("oasis"))
+
+
+def test_decisions_and_solves_are_timed_without_the_compiler(fresh, monkeypatch):
+    """What runs first is slow here, as a compiler is; neither clock sees it."""
+    slow = []
+
+    def compile_slowly(what, work, family, **runs):
+        slow.append(what)
+        time.sleep(0.3)
+
+    monkeypatch.setattr("hindsched.online.simulator.compile_first", compile_slowly)
+    monkeypatch.setattr("hindsched.solvers.api.compile_first", compile_slowly)
+    instance = hs.generate("astraea", jobs=2)
+    started = time.perf_counter()
+    done = hs.simulate(instance, "astraea")
+    result = hs.solve(instance, "bound", time_limit=5.0)
+    assert slow == ["astraea astraea", "astraea solve"]
+    assert done.seconds + done.simulator_seconds < time.perf_counter() - started - 0.6
+    assert result.seconds < time.perf_counter() - started - 0.6
+
+
+def test_what_tasks_need(fresh):
+    instance = hs.generate("oasis", jobs=2, horizon=6)
+    tasks = [
+        Task("offline", instance.name),
+        Task("online", instance.name, "fifo"),
+        Task("online", instance.name, "fifo", seed=1),
+        Task("online", instance.name, "file.py:Mine"),
+    ]
+    work = work_of(tasks, [instance])
+    assert work == {"oasis": ["fifo"]}
+    assert not_compiled(work) == work
+    for what in ("oasis solve", "oasis fifo"):
+        compile_first(what, lambda tiny: None, "oasis")
+    assert not_compiled(work) == {}
+
+
+def test_the_command_says_what_was_compiled_before(fresh, capsys, monkeypatch):
+    monkeypatch.setattr(compiling, "is_compiled", lambda what: True)
+    monkeypatch.setattr("hindsched.analysis.compiling.is_compiled", lambda what: True)
+    assert run(["compile", "--family", "oasis", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"compiled": [], "before": ["oasis"]}
+    assert run(["compile", "--family", "none"]) == 2

@@ -1,0 +1,181 @@
+"""Bounds, search and schedules of gang: known answers, and laws on instances of any size."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import hindsched as hs
+from hindsched.instances.gang.generator import generate
+from hindsched.instances.gang.instance import KINDS, GangInstance, gang_data
+from hindsched.solvers.certificate import certify
+from hindsched.solvers.certificate_file import verify_certificate
+from hindsched.solvers.kernels.gang.orders import FAR, timeline
+from hindsched.solvers.kernels.gang.responses import FOREVER, Blocks, pausing_responses
+from hindsched.solvers.methods.gang.clock import Clock
+from hindsched.solvers.methods.gang.incumbents import in_order, incumbents
+from hindsched.solvers.methods.gang.prices import climb_prices
+from hindsched.solvers.methods.gang.replay import replay
+from hindsched.solvers.methods.gang.search import Search
+from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.status import Status
+from tests.brute_force import gang as brute_force
+from tests.strategies.gang import tiny_instances
+
+EXAMPLES = {"derandomize": True, "database": None, "deadline": None}
+
+
+def single(durations, gpus, weights=None):
+    """Jobs of one GPU that are all there at the begin."""
+    listed = [
+        {"name": f"j{k}", "submit": 0, "duration": p, "gpus": 1, "weight": w}
+        for k, (p, w) in enumerate(zip(durations, weights or [1] * len(durations), strict=True))
+    ]
+    return GangInstance.parse(gang_data("single", listed, gpus=gpus))
+
+
+@pytest.mark.parametrize("m", [2, 3, 5])
+def test_list_scheduling_is_2_less_1_by_m_from_the_best_makespan(m):
+    instance = single([1] * (m * (m - 1)) + [m], m)
+    assert replay(instance, "fifo").completions.max() == 2 * m - 1  # Graham, 1966
+    result = hs.solve(instance, formulation="non-preemptive,makespan", time_limit=10)
+    assert (result.status, result.objective, result.bound) == (Status.OPTIMAL, m, m)
+
+
+@pytest.mark.parametrize("m", [2, 3, 4])
+def test_longest_first_is_4_thirds_less_1_by_3_m_from_the_best_makespan(m):
+    durations = [p for p in range(2 * m - 1, m, -1) for _ in range(2)] + [m] * 3
+    instance = single(durations, m)
+    formulation = "non-preemptive,makespan"
+    longest = in_order(instance, -instance.durations.astype(float), formulation)
+    assert longest.objective() == 4 * m - 1  # Graham, 1969
+    result = hs.solve(instance, "milp", formulation=formulation, time_limit=30)
+    assert (result.status, result.objective) == (Status.OPTIMAL, 3 * m)
+    bound = hs.solve(instance, "bound", formulation=formulation).bound
+    assert bound == 3 * m
+
+
+def test_wspt_comes_near_its_worst_case_where_weights_are_durations():
+    m, long, height = 17, 5, 29  # long / m = 1 - 1 / sqrt 2, lengths 1 + sqrt 2 (Kawaguchi & Kyan)
+    durations = [1] * (m * height) + [70] * long
+    instance = single(durations, m, durations)
+    wspt = replay(instance, "wspt").objective()
+    first = in_order(instance, -instance.durations.astype(float), KINDS[0]).objective()
+    assert 1.19 < wspt / first <= (1 + math.sqrt(2)) / 2
+
+
+def test_on_one_gpu_without_releases_wspt_is_optimal():
+    draw = np.random.default_rng(5)
+    durations, weights = (draw.integers(1, 9, 7).tolist() for _ in range(2))
+    instance = single(durations, 1, weights)
+    found = hs.solve(instance, "milp", time_limit=30)
+    assert found.status is Status.OPTIMAL
+    assert replay(instance, "wspt").objective() == found.objective
+
+
+@settings(max_examples=25, **EXAMPLES)
+@given(tiny_instances(longest=2))
+def test_methods_agree_with_the_brute_force(instance):
+    turn = instance.serial_end + len(instance.jobs)
+    kind = KINDS[turn % 3]
+    for goal in ("completion", "makespan", "deadlines"):
+        formulation = kind if goal == "completion" else f"{kind},{goal}"
+        best = float(brute_force.optimum(instance.to_dict(), kind, goal))
+        assert hs.solve(instance, "bound", formulation=formulation, time_limit=20).bound <= best
+        found = hs.solve(instance, formulation=formulation, time_limit=30)
+        assert found.status is Status.OPTIMAL
+        assert found.objective == pytest.approx(best, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("formulation", GangInstance.formulations)
+@pytest.mark.parametrize("preset", ["paper", "servers"])
+def test_schedules_are_feasible_and_never_below_the_bound(formulation, preset):
+    instance = generate(preset, 3, jobs=40, deadline_factor=(1.0, 2.0))
+    known = list(incumbents(instance, formulation))
+    best = min(solution.objective() for solution in known)
+    if formulation.endswith("makespan"):
+        certificate = certify(build_oracle(instance, formulation), np.zeros(0))
+    else:
+        end = max(int(solution.completions.max()) for solution in known)
+        climb = climb_prices(instance, formulation, end, best, Clock(0.3))
+        certificate = certify(*climb.result())
+    again = verify_certificate(instance, certificate.to_dict())
+    assert again.bound == certificate.bound
+    assert certificate.bound <= best
+    for solution in known:
+        assert solution.violations() == []
+
+
+def wide_instance():
+    """So many jobs side by side that a timeline has more steps than an exchange looks at."""
+    draw = np.random.default_rng(11)
+    listed = [
+        {"name": f"j{k}", "submit": k, "duration": int(p), "gpus": int(g), "weight": int(w)}
+        for k, (p, g, w) in enumerate(
+            zip(
+                draw.integers(900, 2_000, 6_000),
+                draw.choice([1, 2, 8], 6_000),
+                draw.integers(1, 9, 6_000),
+                strict=True,
+            )
+        )
+    ]
+    return GangInstance.parse(gang_data("wide", listed, gpus=4_000))
+
+
+def test_exchanges_on_a_wide_cluster_stay_feasible_and_gain():
+    instance = wide_instance()
+    search = Search(instance, KINDS[0], seed=3)
+    search.try_starts(replay(instance, "fifo").starts)
+    before = search.cost
+    now = search.start.copy()
+    for _ in range(3):
+        search.exchange(now, 10, 100, 1.0, 2_000)
+    assert search.cost < before
+    solution = search.solution()
+    assert solution.violations() == []
+    assert solution.objective() == pytest.approx(search.cost, rel=1e-12)
+    search.start = now
+    assert search.solution().violations() == []
+
+
+def test_a_timeline_is_what_is_free():
+    instance = generate("paper", 2, jobs=50)
+    start = replay(instance, "easy").starts
+    time, room = np.empty((2, 300), dtype=np.int64)
+    size = timeline(start, instance.durations, instance.job_gpus, 64, time, room)
+    assert time[0] == 0
+    assert time[size - 1] == FAR
+    assert (np.diff(time[:size]) > 0).all()
+    for moment, free in zip(time[: size - 1].tolist(), room[: size - 1].tolist(), strict=True):
+        runs = (start <= moment) & (moment < start + instance.durations)
+        assert free == 64 - int(instance.job_gpus[runs].sum())
+
+
+def test_a_pausing_jobs_best_response_is_the_cheapest_of_all_completions():
+    draw = np.random.default_rng(1)
+    for _ in range(600):
+        end = int(draw.integers(3, 14))
+        cut = np.unique([0, *draw.integers(0, end, draw.integers(1, 8)), end])
+        price = draw.choice([0.0, 0.3, 1.0, 2.0, 5.0], cut.size - 1)
+        submit, most = int(draw.integers(0, 4)), int(draw.choice([1, 2, 3, 5]))
+        work, slope = int(draw.integers(1, 12)), float(draw.choice([0.0, 0.3, 1, 2, 5]))
+        latest = FOREVER if slope else int(draw.integers(2, 20))
+        skip = math.inf if slope else 4.0
+        columns = (submit, work, 1, most, slope, latest, skip)
+        blocks = Blocks(*(np.array([value]) for value in columns))
+        completion, value, use = pausing_responses(cut, price, blocks, np.ones(1))
+        per_slot = np.zeros(60)  # free behind the last cut
+        for k in range(price.size):
+            per_slot[cut[k] + 1 : cut[k + 1] + 1] = price[k]
+        costs = [skip]
+        for last in range(submit - (-work // most), min(latest, 50) + 1):
+            units = np.sort(np.repeat(per_slot[submit + 1 : last + 1], most))[:work]
+            costs.append(slope * (last - submit) + float(units.sum()))
+        assert value[0] == pytest.approx(min(costs))
+        if completion[0] >= 0:
+            own = slope * float(completion[0] - submit)
+            assert own + float(use @ price) == pytest.approx(value[0])

@@ -1,0 +1,185 @@
+"""Limits of time and memory: they stop what does not stop by itself, and only that."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+
+import hindsched as hs
+from hindsched.cli.app import run
+from hindsched.errors import InputError
+from hindsched.instances.io import parse_instance, write
+from hindsched.limits import (
+    LEAST_MEMORY,
+    OutOfTime,
+    check_memory,
+    free_memory,
+    memory_limit,
+    parse_bytes,
+    time_left,
+    time_limit,
+)
+from hindsched.solvers import api
+from hindsched.solvers.kept import keep
+from hindsched.solvers.methods.base import certain
+from hindsched.solvers.status import StoppedBy
+
+EXAMPLES = {
+    "oasis": "oasis-t10-i10-h10-s0",
+    "batchsched": "batchsched-ps-j5-s200",
+    "astraea": "astraea-j5-s40",
+    "edgecloud": "edgecloud-j5-s601",
+    "mlbroker": "mlbroker-r3-t2-s51",
+    "gang": "gang/small/j6-s1",
+}
+
+
+def hostile(family):
+    """A small file that asks for a lot: long jobs, or a horizon of a million slots."""
+    data = hs.named_instance(EXAMPLES[family]).to_dict()
+    if family in ("oasis", "astraea"):
+        data["horizon"] = 1_000_000
+    if family == "batchsched":
+        for job in data["jobs"]:
+            job["epochs"] = 1000
+    if family == "edgecloud":
+        data["jobs"][0]["minibatches"] = 1_000_000
+    return parse_instance(data)
+
+
+def run_for_ever():
+    while True:
+        pass
+
+
+def test_a_loop_is_stopped():
+    with pytest.raises(OutOfTime, match=r"^0\.02 s$"), time_limit(0.02):
+        run_for_ever()
+
+
+def test_the_limit_ends_with_its_block():
+    """Stopped or not, nothing arrives later: many short blocks, some over, some not."""
+    stopped = 0
+    for number in range(80):
+        try:
+            with time_limit(0.005):
+                end = time.perf_counter() + 0.01 * (number % 4)
+                while time.perf_counter() < end:
+                    pass
+        except OutOfTime:
+            stopped += 1
+    time.sleep(0.01)
+    assert 0 < stopped < 80
+
+
+def test_an_inner_limit_does_not_replace_the_outer_one():
+
+    def inside():
+        with time_limit(60):
+            assert time_left(5.0) <= 0.03
+            run_for_ever()
+
+    with pytest.raises(OutOfTime, match=r"^0\.03 s$"), time_limit(0.03):
+        inside()
+    assert time_left(5.0) == 5.0
+
+
+def test_an_error_inside_stays_what_it_is():
+    with pytest.raises(KeyError), time_limit(60):
+        raise KeyError
+
+
+def test_an_allocation_beyond_the_limit_fails_and_the_next_one_does_not():
+    held = LEAST_MEMORY
+    with memory_limit(held), pytest.raises(MemoryError):
+        np.ones(100 << 20)
+    assert np.ones(1 << 20).size
+
+
+def test_free_memory_is_what_the_limit_leaves():
+    before = free_memory()
+    with memory_limit(before // 2):
+        assert free_memory() < before
+
+
+def test_what_does_not_fit_is_said_before_it_is_built():
+    with pytest.raises(InputError, match=r"prices: about 909 TB: must fit into the memory .* left"):
+        check_memory("prices", 1e15)
+    check_memory("prices", 1.0)
+
+
+@pytest.mark.parametrize("text", ["0", "1", "2X", "-1G", "", "1e9", "G", "1" * 40])
+def test_sizes_that_are_none(text):
+    with pytest.raises(InputError, match="memory-limit: "):
+        parse_bytes(text)
+
+
+@pytest.mark.parametrize("family", EXAMPLES)
+def test_the_certain_bound_contains_the_optimum(family):
+    instance = hs.named_instance(EXAMPLES[family])
+    best = hs.solve(instance, time_limit=0.5)
+    bound = instance.certain_bound()
+    assert best.objective is not None
+    assert best.objective <= bound if instance.sense == "max" else best.objective >= bound
+    known = certain(instance, best.formulation, "auto")
+    assert known.bound == bound
+    assert (known.solution is not None) == (instance.sense == "max")
+
+
+@pytest.mark.parametrize("family", ["oasis", "batchsched", "astraea", "edgecloud"])
+def test_a_method_stopped_in_the_middle_says_what_is_certain(family, monkeypatch):
+    instance = hostile(family)
+    monkeypatch.setattr(api, "OVERRUN_SECONDS", 0.05)
+    result = hs.solve(instance, "milp", time_limit=0.05)
+    assert result.stopped_by == StoppedBy.TIME_LIMIT
+    assert result.bound is not None
+    if instance.sense == "max":
+        assert result.objective is not None
+
+
+def test_what_a_method_kept_survives_the_limit(monkeypatch):
+    instance = hs.named_instance(EXAMPLES["oasis"])
+    found = hs.solve(instance, time_limit=0.5)
+
+    def method(*arguments):
+        keep(found)
+        while True:
+            pass
+
+    monkeypatch.setattr(api, "methods", lambda family: {"auto": method})
+    monkeypatch.setattr(api, "OVERRUN_SECONDS", 0.05)
+    result = hs.solve(instance, time_limit=0)
+    assert (result.objective, result.bound) == (found.objective, found.bound)
+    assert result.certificate == found.certificate
+
+
+def test_a_method_without_memory_says_what_is_certain(monkeypatch):
+    instance = hs.named_instance(EXAMPLES["oasis"])
+
+    def method(*arguments):
+        return np.ones(1 << 40)
+
+    monkeypatch.setattr(api, "methods", lambda family: {"auto": method})
+    result = hs.solve(instance, memory_limit=1 << 30)
+    assert result.stopped_by == StoppedBy.MEMORY_LIMIT
+    assert result.bound == instance.certain_bound()
+
+
+def test_too_little_memory_for_the_prices_is_one_line(tmp_path, capsys):
+    write(hostile("oasis"), tmp_path / "x.json")
+    assert run(["solve", str(tmp_path / "x.json"), "--memory-limit", "600M"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: prices of 40000000 rows over 1000000 slots: about 2.43 GB: ")
+    assert "raise --memory-limit" in error
+    assert error.count("\n") == 1
+
+
+def test_every_command_has_the_limits(monkeypatch, capsys):
+    monkeypatch.setattr("hindsched.cli.generate.parse_settings", lambda *_: run_for_ever())
+    assert run(["generate", "oasis", "-o", "x.json", "--time-limit", "0.2"]) == 1
+    assert capsys.readouterr().err == "error: stopped after 0.2 s (--time-limit)\n"
+    assert run(["list", "instances", "--time-limit", "-1"]) == 2
+    assert "time-limit" in capsys.readouterr().err
+    assert run(["list", "families", "--time-limit", "60", "--memory-limit", "1T", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)

@@ -10,6 +10,7 @@ from typing import Any
 
 from hindsched.analysis.ratio import Interval, Optimum, Ratio, competitive_ratio, spread
 from hindsched.analysis.tasks import Record
+from hindsched.online.protocol import FORECASTS, SEES_ALL
 
 RUN_FACTS = (
     "jobs_completed", "jobs_rejected", "decision_ms_median", "decision_ms_max", "seconds",
@@ -77,6 +78,11 @@ class AlgorithmRatio:
     def mark(self) -> str:
         """What stands behind its name, empty for a plain online algorithm."""
         return str(next((r["mark"] for r, _ in self.runs if r.get("mark")), ""))
+
+    @property
+    def has_foresight(self) -> bool:
+        """Whether it knows of the future what no online algorithm does."""
+        return self.mark.startswith((SEES_ALL, FORECASTS))
 
     @property
     def errors(self) -> list[str]:

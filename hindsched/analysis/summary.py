@@ -30,7 +30,8 @@ def summary_row(family: str, algorithm: str, found: Sequence[AlgorithmRatio]) ->
         of ALG over the instances; ``infinite``: instances on which the algorithm earns nothing;
         ``without_ratio``: instances on which there is no ratio, which all numbers leave out;
         ``starred``: whether the ratios are plain quotients, see `Ratio`; ``rival``: whether the
-        algorithm may do what the offline problem forbids. An upper number is None if the optimum of
+        algorithm may do what the offline problem forbids; ``foresight``: whether it knows more of
+        the future than an online algorithm does. An upper number is None if the optimum of
         one of the instances has no bound.
     """
     known = [row for row in found if row.ratio.exists]
@@ -55,6 +56,7 @@ def summary_row(family: str, algorithm: str, found: Sequence[AlgorithmRatio]) ->
         "without_ratio": len(found) - len(known),
         "starred": any(row.ratio.starred for row in known),
         "rival": not all(row.in_feasible_set for row in found),
+        "foresight": any(row.has_foresight for row in found),
     }
 
 

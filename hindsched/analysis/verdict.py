@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hindsched.analysis.ratio import Optimum, Sense
+from hindsched.solvers.options import DEFAULT_GAP
 
 
 class OnInstance(Protocol):
@@ -44,12 +45,16 @@ class Verdict:
     sense : {"max", "min"}
         Of its objective.
     ranking : sequence of dict
-        Rows of `Comparison.summary_rows` that have a ratio and are no plain quotients, the smallest
-        median first: by upper ends, which are proven to hold, then by lower ones.
+        Rows of `Comparison.summary_rows` of online algorithms that have a ratio and are no plain
+        quotients, the smallest median first: by upper ends, which are proven to hold, then by lower
+        ones.
     optima : sequence of Optimum
         What is known of each instance's optimum.
     left_out : sequence of str
         Algorithms that may do what the offline problem forbids.
+    foresight : sequence of dict
+        Rows of algorithms that know more of the future than an online algorithm does, in the same
+        order; they are no competitors.
     """
 
     family: str
@@ -57,26 +62,30 @@ class Verdict:
     ranking: Sequence[Mapping[str, Any]]
     optima: Sequence[Optimum]
     left_out: Sequence[str] = ()
+    foresight: Sequence[Mapping[str, Any]] = ()
 
     @property
     def best(self) -> Mapping[str, Any] | None:
-        """Summary row of the algorithm with the smallest median ratio; None if none has a ratio."""
+        """Summary row of the online algorithm with the smallest median ratio, if one has any."""
         return self.ranking[0] if self.ranking else None
 
     def sentence(self) -> str:
-        """Who is nearest to the optimum and how far from it, at the median and at worst."""
-        if self.best is None:
-            return f"{self.family}: no algorithm has a ratio."
-        best = self.best
+        """Which online algorithm is nearest to the optimum, how far at the median and at worst."""
+        best, informed = self.best, self._informed()
+        if best is None:
+            return (
+                f"{self.family}: no {'online ' if informed else ''}algorithm has a ratio.{informed}"
+            )
+        among = "of the online algorithms, " if informed else ""
         count = best["instances"] - best["without_ratio"]
         where = "on the one instance" if count == 1 else f"on the median of {count} instances"
         text = (
-            f"{self.family}: {best['label']} comes closest to the optimum. "
+            f"{self.family}: {among}{best['label']} comes closest to the optimum. "
             f"{where.capitalize()} it {self._distance(best['median_lower'], best['median_upper'])}"
         )
         if count > 1:
             text += f", at worst it {self._distance(best['worst_lower'], best['worst_upper'])}"
-        return f"{text}.{self._next()}"
+        return f"{text}.{self._next()}{informed}"
 
     def proof(self) -> str:
         """How the optima are proven."""
@@ -115,9 +124,20 @@ class Verdict:
         shown = f"ratio [{lower:.4g}, {upper:.4g}]"
         if upper == math.inf:
             return f"may earn nothing ({shown})"
+        if upper <= 1 + DEFAULT_GAP:
+            return f"is optimal ({shown})"
         if self.sense == "max":
-            return f"earns at least {1 / upper:.1%} of what hindsight could ({shown})"
-        return f"costs at most {max(upper - 1, 0.0):.1%} more than hindsight would ({shown})"
+            return f"earns at least {_percent(1 / upper)} of what hindsight could ({shown})"
+        return f"costs at most {_percent(upper - 1)} more than hindsight would ({shown})"
+
+    def _informed(self) -> str:
+        """How far who knows more than an online algorithm is from the optimum; empty if nobody."""
+        if not self.foresight:
+            return ""
+        row = self.foresight[0]
+        where = "at the median " if row["instances"] - row["without_ratio"] > 1 else ""
+        how = where + self._distance(row["median_lower"], row["median_upper"])
+        return f" Knowing more than an online algorithm does, {row['label']} {how}."
 
     def _next(self) -> str:
         """The runner-up, and whether the intervals tell the two apart."""
@@ -137,13 +157,25 @@ def verdicts(comparison: Compared) -> list[Verdict]:
     for family in dict.fromkeys(item.family for item in comparison.instances):
         own = [row for row in rows if row["family"] == family]
         optima = [item.optimum for item in comparison.instances if item.family == family]
-        ranked = [row for row in own if not row["rival"] and row["median_lower"] is not None]
+        out = [row for row in own if row["rival"] or row["starred"]]
+        ranked = [row for row in own if row not in out and row["median_lower"] is not None]
         ranked.sort(key=_rank)
-        left_out = [str(row["label"]) for row in own if row["rival"]]
-        found.append(Verdict(family, optima[0].sense, ranked, optima, left_out))
+        online = [row for row in ranked if not row["foresight"]]
+        informed = [row for row in ranked if row["foresight"]]
+        left_out = [str(row["label"]) for row in out]
+        found.append(Verdict(family, optima[0].sense, online, optima, left_out, informed))
     return found
 
 
 def _rank(row: Mapping[str, Any]) -> tuple[float, float]:
     upper = row["median_upper"]
     return (math.inf if upper is None else upper, row["median_lower"])
+
+
+def _percent(share: float) -> str:
+    """A share between 0 and 1 with one decimal, or as many as tell it from none and from all."""
+    for decimals in range(1, 5):
+        text = f"{share:.{decimals}%}"
+        if float(text[:-1]) not in (0.0, 100.0):
+            return text
+    return text

@@ -95,7 +95,9 @@ def bench(
     gap: Gap = 1e-6,
     workers: Annotated[int, typer.Option(help="Local processes; 0 for none.")] = 2,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
-    out_: Annotated[str | None, typer.Option("--out", help="Folder of the results.")] = None,
+    out_: Annotated[
+        str | None, typer.Option("-o", "--out", "--output", help="Folder of the results.")
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Do only what is missing or damaged.")
     ] = False,

@@ -20,6 +20,9 @@ import numpy as np
 from hindsched.instances.base import Instance
 from hindsched.solutions.base import Assignment
 
+SEES_ALL, FORECASTS = " (sees all jobs)", " (forecasts)"
+"""What stands behind the name of an algorithm that knows more of the future than others."""
+
 
 @dataclass(frozen=True)
 class NameCard:
@@ -61,8 +64,8 @@ class NameCard:
     def mark(self) -> str:
         """What stands behind the name in tables: empty for a plain online algorithm."""
         if self.clairvoyant or not self.online:
-            return " (sees all jobs)"
-        return "" if self.forecasts is None else " (forecasts)"
+            return SEES_ALL
+        return "" if self.forecasts is None else FORECASTS
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,7 @@ NUMBERS = ("instance", "algorithm", "objective", "violations")
 def made(tmp_path_factory):
     """A finished folder: an offline solve with a certificate, and two runs."""
     instance = generate("oasis", jobs=4, horizon=6, servers=4, seed=3)
-    tasks = plan_tasks(
-        [instance], ["oasis", "drf"], offline={"method": "auto", "time_limit": 60.0}
-    )
+    tasks = plan_tasks([instance], ["oasis", "drf"], offline={"method": "auto", "time_limit": 60.0})
     store = ResultStore.create(tmp_path_factory.mktemp("made") / "out", [instance], tasks)
     run_tasks(tasks, [instance], workers=0, on_record=store.add)
     store.write_tables()

@@ -162,6 +162,40 @@ def test_verdict_of_a_minimum_and_of_what_cannot_be_told_apart():
     assert found.proof().startswith("No optimum is proven; they lie")
 
 
+def test_the_verdict_is_of_online_algorithms_and_names_who_knows_more_behind_them():
+    found = verdict(
+        offline("a", 100.0, 100.0, sense="min", status="optimal"),
+        online("a", "x", 100.04, sense="min"),
+        online("a", "y", 132.0, sense="min"),
+        online("a", "h", 100.0, sense="min", mark=" (sees all jobs)"),
+        online("a", "f", 101.0, sense="min", mark=" (forecasts)"),
+        online("a", "z", 90.0, sense="min", in_feasible_set=False),
+    )
+    assert found.sentence() == (
+        "oasis: of the online algorithms, x comes closest to the optimum. On the one instance it "
+        "costs at most 0.04% more than hindsight would (ratio [1, 1]). Next is y, at a median "
+        "ratio of 1.32 or more. Knowing more than an online algorithm does, h (sees all jobs) is optimal "
+        "(ratio [1, 1])."
+    )
+    assert found.left_out == ["z"]
+    alone = verdict(
+        offline("a", 100.0, 100.0, status="optimal"), online("a", "h", 100.0, mark=" (forecasts)")
+    )
+    assert alone.sentence().startswith("oasis: no online algorithm has a ratio. Knowing more")
+
+
+def test_what_reaches_the_optimum_is_said_to_be_optimal():
+    found = verdict(
+        offline("a", 100.0, 100.0, status="optimal"), online("a", "x", 100.0),
+        offline("b", 100.0, 100.0, status="optimal"), online("b", "x", 100.0),
+        offline("c", 100.0, 100.0, status="optimal"), online("c", "x", 99.0),
+    )  # fmt: skip
+    assert found.sentence() == (
+        "oasis: x comes closest to the optimum. On the median of 3 instances it is optimal (ratio "
+        "[1, 1]), at worst it earns at least 99.0% of what hindsight could (ratio [1.01, 1.01])."
+    )
+
+
 def test_verdict_without_bounds_ratios_or_earnings():
     unbounded = verdict(offline("a", 10.0, None), online("a", "x", 5.0))
     assert "is no nearer than a ratio of 2" in unbounded.sentence()

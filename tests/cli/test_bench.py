@@ -105,7 +105,7 @@ def test_the_main_job(answer, capsys, tmp_path):
 
     # Resuming what is complete does nothing.
     before = finished(folder)
-    code, _ = answer("bench", "small", "--family", "oasis", "--out", str(folder), "--resume")
+    code, _ = answer("bench", "small", "--family", "oasis", "-o", str(folder), "--resume")
     assert code == 0
     assert finished(folder) == before
 

@@ -2,8 +2,8 @@
 
 Formulations are a kind (``non-preemptive``, ``preemptive``, ``elastic``) and what is minimised: sum
 of w (C - submit), the makespan, or the weight of missed deadlines. Prices stand on GPU-seconds over
-spans of slots, rows of one pool, which servers only restrict; behind them time is free, without
-end. No price helps a makespan: its bound follows from the instance.
+spans of slots, rows of one pool, which servers only restrict, or of every server; behind them time
+is free, without end. No price helps a makespan: its bound follows from the instance.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from heapq import heappop, heappush
 from itertools import accumulate, pairwise
-from math import lcm
+from math import gcd, lcm
 from typing import Any
 
 from . import reading, trees
 from .exact import Interval, ceiling, exactly
 from .reading import Checked, Progress, Violation, note, require, whole
+from .trees import NEVER, Limits
 
 SENSE = "min"
 GOALS = ("completion", "makespan", "deadlines")
@@ -114,20 +115,94 @@ def check(instance: Mapping[str, Any], solution: Mapping[str, Any]) -> Checked:
 
 
 def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Progress) -> Interval:
-    """Sum of best responses - GPUs x integral of the prices; for a makespan, see there."""
-    (_, room, jobs), seconds = problem(instance), Fraction(instance["slot_seconds"])
+    """Sum of best responses - GPUs x integral of the prices; for a makespan, see there.
+
+    Layout ``placements`` prices each server's GPUs, for consolidated jobs in one piece, which pay
+    for those that they hold. Only jobs in one piece have trees: on the slot in which they complete,
+    `NEVER` for one that may be late, and the GPUs held on a server.
+    """
+    (sizes, room, jobs), seconds = problem(instance), Fraction(instance["slot_seconds"])
     kind, goal = FORMULATIONS[certificate["formulation"]]
-    require(certificate["kind"] != "tree", "kind: gang has no trees")
-    trees.layout(certificate, ("intervals",))
-    rows = certificate["prices"]["gpus"]
-    require(set(certificate["prices"]) == {"gpus"}, "prices: unknown row sets")
-    require(goal != "makespan" or not rows, "prices: a makespan has none")
+    tree, one = certificate["kind"] == "tree", kind == "non-preemptive"
+    require(one or not tree, f"kind: {kind} jobs have no trees")
+    layout = trees.layout(certificate, ("intervals", "placements"))
+    apart = layout == "placements"
+    consolidated = one and instance.get("placement") == "consolidated"
+    require(consolidated or not apart, "layout: only of consolidated jobs in one piece")
     if goal == "makespan":
+        empty = not tree and not any(certificate["prices"].values())
+        require(empty, "prices: a makespan has none")
         return exactly(makespan(jobs, room, kind) * seconds)
-    cuts, levels = [0], list[Any]()
-    for position, row in enumerate(rows):
+    unit = 1 if goal == "deadlines" else seconds
+    below = lcm(*(Fraction(job.w * unit).denominator for job in jobs))
+    step = Fraction(gcd(*(int(job.w * unit * below) for job in jobs)), below)
+    features = {"completion": (), **({"server_gpus": [("server", sizes)]} if apart else {})}
+    places = sizes if apart else {"": room}
+
+    def leaf(prices: Any, limits: Mapping[str, Limits]) -> Interval | None:
+        tables = price_steps(prices, places, seconds)
+        scale = lcm(below, *(job.w.denominator for job in jobs))
+        scale = lcm(scale, *(x.denominator for _, levels in tables for x in levels))
+        paid = [Steps(cuts, [int(price * scale) for price in levels]) for cuts, levels in tables]
+        cuts = sorted({cut for part in paid for cut in part.cuts})
+        found = -sum(n * part.sums[-1] for n, part in zip(places.values(), paid, strict=True))
+        for number, job in enumerate(jobs):
+            tell(number, len(jobs), "job")
+            reading.spend(10 * len(cuts) * len(places))
+            own = limits.get(job.name, {})
+            first, last = own.get(("completion",), (0, NEVER))
+            start = max(job.s, first - job.p)
+            units, most = (job.p * job.g, job.most) if kind == "elastic" else (job.p, 1)
+            slope, last = int(job.w * unit * scale), ENDLESS if last == NEVER else last
+            best: int | None = None
+            if goal == "completion":  # behind all prices it pays for time only
+                free = max(cuts[-1], start) + ceiling(Fraction(units, most))
+                if free <= last and not own.keys() - {("completion",)}:
+                    best = slope * (free - job.s)
+            else:  # it may be late at its weight
+                if last == ENDLESS:
+                    best = 0 if job.due is None else slope
+                slope, last = 0, last if job.due is None else min(last, job.due)
+            if one:
+                best = one_piece(cuts, paid, job, slope, start, last, best, places, own)
+            else:
+                gang = 1 if kind == "elastic" else job.g
+                levels = paid[0].levels
+                assert best is not None
+                best = pausing(cuts, levels, job.s, units, most, gang, slope, last, best)
+            if best is None:
+                return None
+            found += best
+        return exactly(Fraction(found, scale))
+
+    return trees.prove(certificate, leaf, features, [job.name for job in jobs], tell, step)
+
+
+class Steps:
+    """Prices of a GPU, ``levels[k]`` in slots ``cuts[k] + 1 .. cuts[k + 1]``; then 0."""
+
+    def __init__(self, cuts: Sequence[int], levels: Sequence[int]) -> None:
+        self.cuts, self.levels = cuts, levels
+        pieces = zip(levels, pairwise(cuts), strict=True)
+        self.sums = [0, *accumulate(n * (b - a) for n, (a, b) in pieces)]
+
+    def paid(self, time: int) -> int:
+        """Price of all slots up to a time."""
+        k = bisect_right(self.cuts, time) - 1
+        rest = self.levels[k] * (time - self.cuts[k]) if k < len(self.levels) else 0
+        return self.sums[k] + rest
+
+
+def price_steps(prices: Any, places: Mapping[str, int], seconds: Fraction) -> list[Any]:
+    """Cuts and levels of every place's prices, which stand in order of time."""
+    tables: dict[str, tuple[list[int], list[Any]]] = {place: ([0], []) for place in places}
+    require(set(prices) <= {"gpus"}, "prices: unknown row sets")
+    for position, row in enumerate(prices.get("gpus", ())):
         here = f"prices.gpus[{position}]"
-        require(set(row) == {"from", "to", "price"}, f"{here}: keys must be from, to, price")
+        keys = {"from", "to", "price"} | (set() if "" in places else {"server"})
+        require(set(row) == keys, f"{here}: keys must be {sorted(keys)}")
+        require(row.get("server", "") in places, f"{here}: unknown server")
+        cuts, levels = tables[row.get("server", "")]
         slots, price = reading.span(row, FAR, here), reading.number(row["price"], here)
         require(slots.start > cuts[-1], f"{here}: must follow slot {cuts[-1]}")
         if slots.start > cuts[-1] + 1:
@@ -135,51 +210,51 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
             levels.append(0)
         cuts.append(slots.stop - 1)
         levels.append(price * seconds)
-    scale = lcm(*(x.denominator for job in jobs for x in (job.w, job.w * seconds)))
-    scale = lcm(scale, *(price.denominator for price in levels))
-    levels = [int(price * scale) for price in levels]
-    sums = [0, *accumulate(n * (b - a) for n, (a, b) in zip(levels, pairwise(cuts), strict=True))]
-    found = -room * sums[-1]
-    for number, job in enumerate(jobs):
-        tell(number, len(jobs), "job")
-        reading.spend(10 * len(cuts))
-        units, most = (job.p * job.g, job.most) if kind == "elastic" else (job.p, 1)
-        if goal == "completion":  # behind all prices it pays for time only
-            slope, last = int(job.w * seconds * scale), ENDLESS
-            best = slope * (max(cuts[-1] - job.s, 0) + ceiling(Fraction(units, most)))
-        else:  # it may be late at its weight
-            slope, last = 0, ENDLESS if job.due is None else job.due
-            best = 0 if job.due is None else int(job.w * scale)
-        if kind == "non-preemptive":
-            found += one_piece(cuts, levels, sums, job, slope, last, best)
-        else:
-            gang = 1 if kind == "elastic" else job.g
-            found += pausing(cuts, levels, job.s, units, most, gang, slope, last, best)
-    return exactly(Fraction(found, scale))
+    return list(tables.values())
 
 
 def one_piece(
-    cuts: Sequence[int], levels: Sequence[int], sums: Sequence[int], job: Job, slope: int,
-    last: int, best: int,
-) -> int:  # fmt: skip
-    """Min of `best` and, over starts t, slope (t + p - s) + g (price of t..t + p), t + p <= last.
+    cuts: Sequence[int], paid: Sequence[Steps], job: Job, slope: int, first: int, last: int,
+    best: int | None, places: Mapping[str, int], limits: Limits,
+) -> int | None:  # fmt: skip
+    """Min of `best` and, over starts t >= first, slope (t + p - s) + price of t..t + p <= last.
 
-    It is linear between starts where t or t + p is a cut.
+    A placement's price is linear between starts where t or t + p is a cut, so the cheapest one's
+    is least at one of these.
     """
-
-    def paid(time: int) -> int:
-        k = bisect_right(cuts, time) - 1
-        return sums[k] + levels[k] * (time - cuts[k]) if k < len(levels) else sums[-1]
-
     s, p = job.s, job.p
-    begins, ends = bisect_right(cuts, s), bisect_right(cuts, s + p)
-    for starts in ((s, last - p), cuts[begins:], [cut - p for cut in cuts[ends:]]):
+    begins, ends = bisect_right(cuts, first), bisect_right(cuts, first + p)
+    for starts in ((first, last - p), cuts[begins:], [cut - p for cut in cuts[ends:]]):
         for start in starts:
             own = slope * (start + p - s)
-            if own >= best or not s <= start <= last - p:
+            if (best is not None and own >= best) or not first <= start <= last - p:
                 break
-            best = min(best, own + job.g * (paid(start + p) - paid(start)))
+            price = [part.paid(start + p) - part.paid(start) for part in paid]
+            cost: Any = job.g * price[0] if "" in places else placed(job, price, places, limits)
+            if cost is not None and (best is None or own + cost < best):
+                best = own + cost
     return best
+
+
+def placed(job: Job, price: Sequence[int], places: Mapping[str, int], limits: Limits) -> int | None:
+    """Least price of a consolidated job's GPUs, by (6).
+
+    It holds all on one server, or where none has so many, whole servers and part of one at most.
+    """
+    narrow = job.g <= max(places.values())
+    states: dict[tuple[int, int], int] = {(0, 0): 0}  # GPUs so far, servers held in part
+    for (place, size), each in zip(places.items(), price, strict=True):
+        low, high = limits.get(("server_gpus", place), (0, NEVER))
+        held = (0, job.g) if narrow else range(min(size, job.g) + 1)
+        reading.spend(len(states) * len(held))
+        after: dict[tuple[int, int], int] = {}
+        for (used, parts), cost in states.items():
+            for n in (n for n in held if low <= n <= min(high, size, job.g - used)):
+                key = used + n, parts + (not narrow and 0 < n < size)
+                if key[1] < 2 and cost + n * each < after.get(key, cost + n * each + 1):
+                    after[key] = cost + n * each
+        states = after
+    return min((cost for (used, _), cost in states.items() if used == job.g), default=None)
 
 
 def pausing(

@@ -8,10 +8,11 @@ or at least k + 1: together they leave nothing out. A job that stays out has com
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from itertools import accumulate, chain, islice, repeat
 from typing import Any
 
-from .exact import Interval
+from .exact import Interval, ceiling
 from .reading import Progress, check_stated, require, within
 
 NEVER = 2**31 - 1
@@ -25,9 +26,12 @@ LeafBound = Callable[[Any, Mapping[str, Limits]], Interval | None]
 
 def prove(
     data: Mapping[str, Any], bound: LeafBound, features: Mapping[str, Sequence[tuple[str, Any]]],
-    jobs: Iterable[str], progress: Progress,
+    jobs: Iterable[str], progress: Progress, step: Fraction | int = 0,
 ) -> Interval:  # fmt: skip
-    """Bound of a certificate: of its prices, or the worst of its leaves, which must cover all."""
+    """Bound of a certificate: of its prices, or the worst of its leaves, which must cover all.
+
+    A leaf of a minimum whose objectives are whole multiples of `step` is rounded up to one.
+    """
     if data["kind"] != "tree":
         found = bound(data["prices"], {})
         require(found is not None, "a job has no schedule at all: the problem is infeasible")
@@ -54,6 +58,9 @@ def prove(
             limits[job][feature] = max(low, before[0]), min(high, before[1])
         found = bound(leaf["prices"], limits)
         if found is not None:
+            if step:
+                low, high = (Fraction(ceiling(x / step) * step) for x in (found.low, found.high))
+                found = Interval(low, high)
             require(leaf["bound"] is not None, f"prices[{i}].bound: every job has a schedule")
             check_stated(leaf["bound"], found, data["sense"], f"prices[{i}].bound")
             bounds.append(found)
@@ -104,6 +111,7 @@ def _check_cover(leaves: list[list[tuple[str, Feature, int, int]]]) -> None:
 def layout(data: Mapping[str, Any], known: Sequence[str]) -> str:
     """Row layout of a certificate: an older file's is ``servers`` where a row names a server."""
     leaves = data["prices"] if data["kind"] == "tree" else [{"prices": data["prices"]}]
+    require(isinstance(leaves, list), "prices: must be the list of leaves of a tree")
     parts = ([*leaf["prices"].values(), leaf.get("decisions", [])] for leaf in leaves)
     by_server = any("server" in row for rows in chain.from_iterable(parts) for row in rows)
     found = data.get("layout", "servers" if by_server else known[0])

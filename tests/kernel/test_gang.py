@@ -176,9 +176,9 @@ def known():
 @pytest.mark.parametrize(
     ("which", "path", "value", "says"),
     [
-        ("certificate", ("kind",), "tree", "no trees"),
+        ("certificate", ("kind",), "tree", "list of leaves"),
         ("certificate", ("layout",), "servers", "layout"),
-        ("certificate", ("prices",), {}, "gpus"),
+        ("certificate", ("prices",), {"pool": []}, "unknown row sets"),
         ("certificate", ("prices", "gpus", 0, "price"), -1, "price"),
         ("certificate", ("prices", "gpus", 0, "to"), 0, "whole number"),
         ("certificate", ("prices", "gpus", 0, "more"), 0, "keys"),

@@ -160,7 +160,8 @@ class BranchAndBound:
     def certificate(self) -> Certificate:
         """The tree so far, with subtrees that prove nothing more than their root cut off.
 
-        Where that leaves the root alone, its prices are a certificate of kind ``lagrangian``.
+        Where that leaves the root alone, its prices are a certificate of kind ``lagrangian``,
+        unless only a tree's rounding to what an objective can be closes the gap.
         """
         target = self._worst_leaf()
         if self._cutoff is not None:
@@ -173,8 +174,11 @@ class BranchAndBound:
             if not any(prices[size:].any() for _, prices in leaves):
                 oracle = self._coarse
                 leaves = [(decisions, prices[:size]) for decisions, prices in leaves]
-        if len(leaves) == 1:
-            return certify(oracle, leaves[0][1])
+        if len(leaves) > 1:
+            return certify_tree(oracle, leaves)
+        alone = certify(oracle, leaves[0][1])
+        if oracle.step is None or self._is_closed(alone.bound):
+            return alone
         return certify_tree(oracle, leaves)
 
     @property

@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from threading import Event
 
 from hindsched.arrays import Floats
@@ -23,7 +24,7 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
 from hindsched.solutions.base import Solution
 from hindsched.solvers.answer import Progress
-from hindsched.solvers.bounds.branch_and_bound import BranchAndBound
+from hindsched.solvers.bounds.branch_and_bound import BranchAndBound, FindSolution
 from hindsched.solvers.bounds.lagrangian import Subgradient, subgradient_bound
 from hindsched.solvers.bounds.node_solutions import NodeSolutions
 from hindsched.solvers.interrupt import catch_interrupt
@@ -44,12 +45,31 @@ SMALL_TREE = 50_000
 """Jobs x linking rows up to which a tree is grown to certify an optimum that a solver proved."""
 
 
-def tree_rows(family: str) -> tuple[str, ...]:
-    """Layouts of the rows that a family branches on, the first first; empty if on none."""
-    found: tuple[str, ...] = getattr(
-        family_module("solvers.pricing", family, "oracle"), "TREE_ROWS", ()
-    )
-    return found
+def tree_rows(instance: Instance, formulation: str) -> tuple[str, ...]:
+    """Layouts of the rows that are branched on, the first first; empty if none is.
+
+    The family's ``TREE_ROWS``, or where not every problem of it can be restricted what its
+    ``tree_rows(instance, formulation)`` says.
+    """
+    module = family_module("solvers.pricing", instance.family, "oracle")
+    if hasattr(module, "tree_rows"):
+        found: tuple[str, ...] = module.tree_rows(instance, formulation)
+        return found
+    known: tuple[str, ...] = getattr(module, "TREE_ROWS", ())
+    return known
+
+
+def check_has_tree(instance: Instance, formulation: str) -> None:
+    """Refuse the method for a problem whose blocks cannot be restricted.
+
+    Raises
+    ------
+    InputError
+        Naming the family and the formulation.
+    """
+    if not tree_rows(instance, formulation):
+        rule = f"family {instance.family} cannot restrict the blocks of {formulation}"
+        raise InputError("method", "tree", rule)
 
 
 def solve_tree(
@@ -74,8 +94,7 @@ def solve_tree(
     InputError
         If the family cannot restrict its blocks.
     """
-    if not tree_rows(instance.family):
-        raise InputError("method", "tree", f"family {instance.family} cannot restrict its blocks")
+    check_has_tree(instance, formulation)
     with catch_interrupt() as interrupted:
         duel = Duel(instance, formulation, options, interrupted, on_progress, incumbent)
         known = replace(
@@ -85,18 +104,27 @@ def solve_tree(
             return known
         search = duel.search if duel.search is not None and duel.search.is_complete else None
         prices = duel.bounding.best.prices
-        return _grow(known, prices, options.gap, duel.seconds_left, interrupted, duel.on_progress,
-                     search)  # fmt: skip
+        find = None
+        if search is not None:
+            find = partial(_near_nodes, search, interrupted)
+        return grow(known, prices, options.gap, duel.seconds_left, interrupted, duel.on_progress,
+                    find)  # fmt: skip
 
 
-def _grow(
+def _near_nodes(
+    search: NeighbourhoodSearch, interrupted: Event, oracle: BlockOracle
+) -> FindSolution:
+    return NodeSolutions(oracle, search.oracle, search, interrupted)
+
+
+def grow(
     known: Result,
     prices: Floats,
     gap: float,
     seconds_left: Callable[[], float],
     interrupted: Event,
     on_progress: Progress | None,
-    search: NeighbourhoodSearch | None = None,
+    find: Callable[[BlockOracle], FindSolution] | None = None,
 ) -> Result:
     """Grow a tree on one layout after the other until one closes the gap.
 
@@ -109,26 +137,23 @@ def _grow(
         Prices in the family's default layout.
     gap, seconds_left, interrupted, on_progress
         As for `BranchAndBound`.
-    search : NeighbourhoodSearch, optional
-        Looks for solutions near the nodes.
+    find : callable, optional
+        ``find(oracle)``: what looks for solutions near the nodes of a tree on an oracle.
     """
     instance = known.instance
     root = build_oracle(instance, known.formulation)
     nodes = 0
-    for rows in tree_rows(instance.family):
+    for rows in tree_rows(instance, known.formulation):
         oracle, start = root, prices
         if rows != root.layout:
             oracle = build_oracle(instance, known.formulation, rows=rows)
             start = _adapted(oracle, root, prices, known.objective)
-        find = None
-        if search is not None:
-            find = NodeSolutions(oracle, search.oracle, search, interrupted)
         tree = BranchAndBound(
             oracle,
             start,
             gap=gap,
             incumbent=known.solution,
-            find_solution=find,
+            find_solution=None if find is None else find(oracle),
             interrupted=interrupted,
         )
         tree.run(seconds_left, on_progress)
@@ -184,7 +209,7 @@ def certify_optimum(result: Result) -> Result:
         return result
     if known is not None and within_gap(solution.objective(), known.bound, options.gap):
         return result
-    layouts = tree_rows(result.instance.family)
+    layouts = tree_rows(result.instance, result.formulation)
     if not layouts or not result.instance.jobs:
         return result
     jobs = len(result.instance.jobs)
@@ -207,13 +232,14 @@ def certify_optimum(result: Result) -> Result:
 
     with catch_interrupt() as interrupted:
         oracle = build_oracle(result.instance, result.formulation)
-        if known is not None and known.layout == oracle.layout and known.num_leaves is None:
-            prices = known.prices
-        else:
+        prices = None
+        if known is not None and known.num_leaves is None:
+            prices = oracle.prices_from(known.layout, known.rows, known.prices)
+        if prices is None:
             short = options.with_time(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * limit))
             prices = subgradient_bound(oracle, short, target=solution.objective()).prices
         on_progress = LineProgress() if options.progress else None
-        grown = _grow(result, prices, options.gap, seconds_left, interrupted, on_progress)
+        grown = grow(result, prices, options.gap, seconds_left, interrupted, on_progress)
     certificate = grown.certificate
     assert certificate is not None
     told = f"{grown.details['nodes']} nodes, {grown.details['leaves']} leaves"

@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
@@ -75,6 +76,9 @@ class BlockOracle(ABC):
     features : mapping
         Features that decisions may limit, with their axes, in the order in which to branch on
         them (see `decisions`); empty if the layout's blocks cannot be restricted.
+    step : Fraction or None
+        What every solution's objective is a whole multiple of, where there is such a number: the
+        leaves of a tree round their bounds to it.
     """
 
     sense: ClassVar[Literal["max", "min"]]
@@ -85,6 +89,7 @@ class BlockOracle(ABC):
     optional: bool = False
     exact: bool = True
     features: Mapping[str, Axes] = MappingProxyType({})
+    step: Fraction | None = None
 
     @property
     def num_blocks(self) -> int:
@@ -229,6 +234,10 @@ class BlockOracle(ABC):
         A layout that is not that of servers says how.
         """
         return other.prices_on_servers(prices)
+
+    def prices_from(self, layout: str, rows: Rows, prices: Floats) -> Floats | None:
+        """A certificate's prices on these rows; None if they are of another layout."""
+        return prices if layout == self.layout else None
 
     def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
         """Values of all blocks and their total use at `prices`, full capacity.

@@ -7,7 +7,9 @@ is a bound on every solution that obeys the decisions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 from hindsched.arrays import Floats
 from hindsched.solvers.pricing.base import BlockOracle, Response
@@ -40,7 +42,7 @@ class RestrictedOracle(BlockOracle):
         self.sense = oracle.sense  # type: ignore[misc]
         self.instance, self.formulation = oracle.instance, oracle.formulation
         self.layout, self.rows, self.features = oracle.layout, oracle.rows, oracle.features
-        self.exact = oracle.exact
+        self.exact, self.step = oracle.exact, oracle.step
         self.optional = False  # staying out is a response like any other
 
     @property
@@ -87,6 +89,18 @@ class RestrictedOracle(BlockOracle):
     def price_terms(self, prices: Floats) -> Floats:
         """Terms of the bound that belong to the rows."""
         return self.oracle.price_terms(prices)
+
+    def round_outward(self, terms: Sequence[float], size: float | None = None) -> float:
+        """Sum, rounded outward as the family does; then inward to what an objective can be."""
+        total = self.oracle.round_outward(terms, size)
+        if self.step is None or not math.isfinite(total):
+            return total
+        number = Fraction(total) / self.step
+        whole = math.floor(number) if self.sense == "max" else math.ceil(number)
+        worse = -math.inf if self.sense == "min" else math.inf
+        found = float(whole * self.step)
+        beyond = found > whole * self.step if self.sense == "min" else found < whole * self.step
+        return math.nextafter(found, worse) if beyond else found
 
     def _keeps_outside(self, limits: Limits) -> bool:
         """Whether the outside option is kept.

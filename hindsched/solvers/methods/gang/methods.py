@@ -4,6 +4,8 @@
     Replayed policies, prices (`climb_prices`) whose expected starts suggest orders, and the search
     for the rest of the time: a certified interval for any size. Small instances spend most of the
     time on the program instead.
+``tree``
+    Jobs in one piece: prices, search, and branch and bound on prices (`methods.tree`).
 ``bound``
     Prices only.
 ``milp``, ``relaxation``
@@ -13,8 +15,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from threading import Event
 from typing import Any
 
@@ -25,6 +28,7 @@ from hindsched.instances.gang.instance import GangInstance, gang_data, split_for
 from hindsched.models.gang.offline import columns_needed
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.answer import Progress
+from hindsched.solvers.bounds.node_program import Share
 from hindsched.solvers.certificate import Certificate, certify
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.kept import keep
@@ -34,7 +38,9 @@ from hindsched.solvers.methods.gang.incumbents import in_order, incumbents
 from hindsched.solvers.methods.gang.orders import orders
 from hindsched.solvers.methods.gang.prices import climb_prices
 from hindsched.solvers.methods.gang.search import Search
+from hindsched.solvers.methods.tree import check_has_tree, grow
 from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.decisions import COMPLETES, NEVER
 from hindsched.solvers.pricing.gang.oracle import GangOracle
 from hindsched.solvers.pricing.rows import Vector
 from hindsched.solvers.program import within_gap
@@ -267,8 +273,45 @@ def bound(
         return run.result("bound")
 
 
+def tree(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """Prove an optimum of jobs in one piece by branch and bound on prices."""
+    assert isinstance(instance, GangInstance)
+    check_has_tree(instance, formulation)
+    with catch_interrupt() as stop:
+        run = GangSolve(instance, formulation, options, on_progress, stop)
+        run.begin()
+        whole = run.clock
+        run.clock = whole.first(min(MOST_BEFORE_PROGRAM, SHARE_BEFORE_PROGRAM * whole.seconds_left))
+        run.search()
+        known = run.result("tree")
+        if run.is_closed or stop.is_set() or run.certificate is None:
+            return known
+        oracle = GangOracle(instance, formulation)
+        certificate = run.certificate
+        prices = oracle.prices_from(certificate.layout, certificate.rows, certificate.prices)
+        assert prices is not None
+        return grow(
+            known, prices, options.gap, lambda: whole.seconds_left, stop, on_progress,
+            lambda _: partial(_near_node, instance, formulation),
+        )  # fmt: skip
+
+
+def _near_node(
+    instance: GangInstance, formulation: str, _: Vector, shares: Sequence[Share]
+) -> GangSolution:
+    """Start jobs in the order in which a node's program expects them to end."""
+    ends = np.zeros(len(instance.jobs))
+    for share in shares:
+        known = share.features
+        ends[share.block] += share.share * (NEVER if known is None else known[COMPLETES])
+    return in_order(instance, ends - instance.durations, formulation)
+
+
 METHODS: dict[str, Method] = {
     "auto": auto,
+    "tree": tree,
     "bound": bound,
     "milp": milp,
     "orders": orders,

@@ -53,7 +53,7 @@ class IntervalRows(Rows):
     def from_file(self, prices: Any, where: str = "prices") -> Vector:
         """Read `to_file`'s rows; every interval of these rows has one price."""
         flat = np.zeros(self.size)
-        for first, last, price in read_prices(prices, where):
+        for first, last, price in read_prices(prices, where) if prices != {} else ():
             low, high = np.searchsorted(self.cut, [first - 1, last])
             if high >= self.cut.size or self.cut[low] != first - 1 or self.cut[high] != last:
                 rule = "must begin and end where intervals do"
@@ -68,10 +68,14 @@ class IntervalRows(Rows):
 
 
 def cuts_of(prices: Any, where: str = "prices") -> Ints:
-    """Ends of the intervals that a file's prices name, from 0 on."""
+    """Ends of the intervals that a file's prices, or those of a tree's leaves, name, from 0 on."""
     ends = [0]
-    for first, last, _ in read_prices(prices, where):
-        ends += [first - 1, last]
+    leaves = [prices]
+    if isinstance(prices, list):
+        leaves = [leaf.get("prices") for leaf in prices if isinstance(leaf, dict)]
+    for each in leaves:
+        for first, last, _ in read_prices(each, where) if each != {} else ():
+            ends += [first - 1, last]
     return np.unique(np.array(ends, dtype=np.int64))
 
 

@@ -5,12 +5,19 @@ on the formulation's kind (`responses`). The time after the last interval is fre
 so no horizon is cut. Servers' bounds are those of one pool: a relaxation.
 
 For the makespan the bound needs no prices: see `makespan_bound`.
+
+Jobs in one piece can be restricted: a branching splits their `completion` slot, which is that of
+one that misses its deadline, where only deadlines count, after all slots. What the pool's prices
+cannot see, which server a consolidated job is on, is another layout`s (`placements`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property, reduce
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -21,6 +28,7 @@ from hindsched.instances.gang.instance import (
     MOST_PROGRAM_SLOTS,
     GangInstance,
     Ints,
+    exact,
     split_formulation,
 )
 from hindsched.solutions.base import Assignment, Solution
@@ -33,11 +41,19 @@ from hindsched.solvers.kernels.gang.responses import (
     rigid_responses,
 )
 from hindsched.solvers.pricing.base import RELATIVE_ROUNDING, BlockOracle, Response
+from hindsched.solvers.pricing.decisions import (
+    COMPLETES,
+    COMPLETION,
+    Axes,
+    Feature,
+    Limits,
+    window_of,
+)
 from hindsched.solvers.pricing.gang.intervals import IntervalRows, cuts_of
 from hindsched.solvers.pricing.gang.makespan import makespan_bound
 from hindsched.solvers.pricing.rows import Rows, Vector
 
-ORACLE_ROWS = ("intervals",)
+ORACLE_ROWS = ("intervals", "placements")
 
 
 class GangOracle(BlockOracle):
@@ -69,6 +85,9 @@ class GangOracle(BlockOracle):
             cut = np.unique(np.linspace(0, end, pieces + 1).astype(np.int64))
         self.cut = cut if self.goal != "makespan" else np.zeros(1, dtype=np.int64)
         self.rows = IntervalRows(instance, self.cut)
+        if self.kind == "non-preemptive" and self.goal != "makespan":
+            self.features: Mapping[str, Axes] = MappingProxyType({COMPLETION: ()})
+            self.step = objective_step(instance, self.goal)
 
     def on_rows(self, rows: Rows) -> GangOracle:
         """The same oracle on other intervals."""
@@ -123,6 +142,59 @@ class GangOracle(BlockOracle):
         plan = int(time[0]) if time[0] >= 0 else None
         return Response(float(value[0]), own, rows, use[rows], plan)
 
+    def restricted_response(self, block: int, prices: Vector, limits: Limits) -> Response | None:
+        """Best start of a job in one piece that completes within limits."""
+        low, high = window_of(limits, COMPLETES)
+        one = Blocks._make(column[block : block + 1].copy() for column in self.blocks)
+        one.skip[0] = np.inf
+        waits = max(0, low - int(one.submit[0] + one.duration[0]))
+        one.submit[0] += waits
+        one.latest[0] = min(int(one.latest[0]), high)
+        time, _, use = self.all_responses(prices, one, self.factor[block : block + 1])
+        if time[0] < 0:
+            return None
+        rows = np.flatnonzero(use)
+        paid = float(prices[rows] @ use[rows])
+        own = float(one.slope[0]) * int(time[0] + waits + one.duration[0] - one.submit[0])
+        return Response(own + paid, own, rows, use[rows], int(time[0]))
+
+    def features_of(self, block: int, response: Response) -> dict[Feature, int]:
+        """The slot in which a job in one piece completes."""
+        return {COMPLETES: int(response.plan) + int(self.instance.durations[block])}
+
+    def outside(self, block: int) -> Response | None:
+        """To miss its deadline, where a job pays for nothing else."""
+        cost = float(self.blocks.skip[block])
+        empty = np.zeros(0, dtype=np.int64)
+        return None if math.isinf(cost) else Response(cost, cost, empty, np.zeros(0))
+
+    def place(self, responses: Sequence[Response | None]) -> Solution | None:
+        """Every job at its start; those that miss their deadlines one after another at the end."""
+        if self.layout == "intervals" and self.instance.is_consolidated:
+            return None
+        placed = list(responses)
+        known = [(block, one) for block, one in enumerate(placed) if one is not None]
+        ends = [self.features_of(block, one)[COMPLETES] for block, one in known]
+        end = max([int(self.instance.submits.max(initial=0)), *ends])
+        for block, duration in enumerate(self.instance.durations.tolist()):
+            if placed[block] is None:
+                empty, plan = np.zeros(0, dtype=np.int64), self.plan_at(block, end)
+                placed[block] = Response(0.0, 0.0, empty, np.zeros(0), plan)
+                end += duration
+        return super().place(placed)
+
+    def plan_at(self, block: int, start: int) -> Any:
+        """Plan of a job that begins at a time and has all GPUs to itself."""
+        return start
+
+    def prices_from(self, layout: str, rows: Rows, prices: Vector) -> Vector | None:
+        """A certificate's prices on these intervals: of each, the one that holds at its start."""
+        if layout != self.layout or not isinstance(rows, IntervalRows):
+            return None
+        known = np.append(prices, 0.0)
+        at = np.searchsorted(rows.cut, self.cut[:-1], side="right") - 1
+        return np.asarray(known[at])
+
     def bound(self, prices: Vector) -> float:
         """Bound at `prices`, rounded outward by what its sums may have cancelled."""
         if self.goal == "makespan":
@@ -136,7 +208,7 @@ class GangOracle(BlockOracle):
         width = self.instance.most_gpus if self.kind == "elastic" else self.instance.job_gpus
         share = width / self.instance.total_gpus
         steps = 4.0 * (self.rows.size + 4) * np.finfo(float).eps
-        return down - steps * paid * float(share.sum()) * (1 + RELATIVE_ROUNDING)
+        return float(down - steps * paid * float(share.sum()) * (1 + RELATIVE_ROUNDING))
 
     def use_of(self, solution: Solution) -> list[Response | None]:
         """GPU-seconds that a solution holds by interval, job by job."""
@@ -187,6 +259,15 @@ def job_blocks(instance: GangInstance, formulation: str) -> Blocks:
     return Blocks(instance.submits, instance.durations, gpus, most, slope, latest, skip)
 
 
+def objective_step(instance: GangInstance, goal: str) -> Fraction | None:
+    """What every objective is a whole multiple of: slots, or missed deadlines, times weights."""
+    weights = [exact(job.weight) for job in instance.jobs]
+    if goal == "completion":
+        weights = [weight * exact(instance.slot_seconds) for weight in weights]
+    below = math.lcm(*(weight.denominator for weight in weights))
+    return Fraction(reduce(math.gcd, (int(weight * below) for weight in weights), 0), below) or None
+
+
 def job_costs(solution: GangSolution) -> list[float]:
     """What each job of a feasible solution costs in its objective (the makespan: nothing)."""
     instance, ends = solution.instance, solution.completions
@@ -199,9 +280,23 @@ def job_costs(solution: GangSolution) -> list[float]:
     return (spans * instance.weights * float(instance.slot_seconds)).tolist()
 
 
+def tree_rows(instance: Instance, formulation: str) -> tuple[str, ...]:
+    """Layouts that a tree can be grown on: servers only where they say more than the pool."""
+    assert isinstance(instance, GangInstance)
+    kind, goal = split_formulation(formulation)
+    if kind != "non-preemptive" or goal == "makespan":
+        return ()
+    with_servers = instance.is_consolidated and instance.serial_end <= MOST_PROGRAM_SLOTS
+    return ORACLE_ROWS if with_servers else ORACLE_ROWS[:1]
+
+
 def build(instance: Instance, formulation: str, rows: str | None = None) -> GangOracle:
-    """Build the oracle; there is one layout, whose intervals prices bring along."""
+    """Build the oracle: of intervals that prices bring along, or of every server's slots."""
     assert isinstance(instance, GangInstance)
     if rows not in (None, *ORACLE_ROWS):
         raise InputError("rows", rows, f"must be one of {', '.join(ORACLE_ROWS)}")
+    if rows == "placements":
+        from hindsched.solvers.pricing.gang.placements import GangPlacementsOracle
+
+        return GangPlacementsOracle(instance, formulation)
     return GangOracle(instance, formulation)

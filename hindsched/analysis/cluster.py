@@ -62,11 +62,11 @@ def run_on_cluster(
     SchedulerLost
         If the scheduler goes away.
     """
-    say = say or _say
-    with _without_tracebacks():
-        client = _connect(address)
+    say = say or say_line
+    with without_tracebacks():
+        client = connect(address)
         try:
-            watch = _Watch(client, address, say)
+            watch = Watch(client, address, say)
             watch.look()
             futures = {
                 client.submit(run, instances[task.instance], task, retries=RETRIES, pure=False): (
@@ -83,7 +83,7 @@ def run_on_cluster(
             client.close(timeout=2)
 
 
-def _finished(futures: dict[Any, Task], watch: _Watch) -> Generator[tuple[Task, Record]]:
+def _finished(futures: dict[Any, Task], watch: Watch) -> Generator[tuple[Task, Record]]:
     while futures:
         done = [future for future in futures if future.done()]
         for future in done:
@@ -101,7 +101,7 @@ def _finished(futures: dict[Any, Task], watch: _Watch) -> Generator[tuple[Task, 
             time.sleep(POLL_SECONDS / 10)
 
 
-class _Watch:
+class Watch:
     """An eye on the scheduler and its workers while a client waits."""
 
     def __init__(self, client: Any, address: str, say: Say) -> None:
@@ -184,7 +184,8 @@ def _version_question() -> Callable[[], tuple[str | None, str]]:
     return version
 
 
-def _connect(address: str) -> Any:
+def connect(address: str) -> Any:
+    """A client of the scheduler at an address; `InputError` if there is none."""
     try:
         from distributed import Client
         from distributed.comm import resolve_address
@@ -201,13 +202,14 @@ def _connect(address: str) -> Any:
         raise InputError("dask", address, f"must be a scheduler's address ({reason})") from None
 
 
-def _say(line: str) -> None:
+def say_line(line: str) -> None:
+    """Say a line on standard error at once."""
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
 
 
 @contextmanager
-def _without_tracebacks() -> Iterator[None]:
+def without_tracebacks() -> Iterator[None]:
     """Silence what Dask logs from its threads: what matters is raised or said in one line."""
     before = {name: logging.getLogger(name).level for name in LOGGERS}
     for name in LOGGERS:

@@ -21,6 +21,12 @@ def solve(
     gap: Gap = 1e-6,
     threads: Annotated[int, typer.Option(help="Threads of the solver.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of the solver.")] = 0,
+    workers: Annotated[
+        int, typer.Option(help="Local processes that a bound's jobs are divided over; 0 for none.")
+    ] = 0,
+    dask: Annotated[
+        str | None, typer.Option(help="Divide them over the workers of this Dask scheduler.")
+    ] = None,
     output: Annotated[str | None, typer.Option("-o", "--output", help="Solution file.")] = None,
     certificate: Annotated[str | None, typer.Option(help="Certificate file to write.")] = None,
     as_json: Json = False,
@@ -45,7 +51,14 @@ def solve(
         "seed": seed,
         "progress": True,
     }
-    result = solve_instance(instance, method, formulation=formulation, options=options)
+    if workers or dask is not None:
+        from hindsched.analysis.divided import divided_bound
+
+        result = divided_bound(
+            instance, method, workers=workers, dask=dask, formulation=formulation, options=options
+        )
+    else:
+        result = solve_instance(instance, method, formulation=formulation, options=options)
     if certificate is not None:
         from hindsched.solvers.methods.tree import certify_optimum
 

@@ -120,7 +120,7 @@ def how_many_fit(capacity: Floats, demand: Floats, most: int) -> Ints:
         if unit % 1 == 0:
             near &= have % 1 != 0  # a quotient of whole numbers below 2^53 is right
         whole = np.floor(fits)
-        for value in np.unique(have[near]):
+        for value in np.unique(have[near]) if near.any() else ():
             whole[have == value] = _units_in(float(value), float(unit))
         found = np.minimum(found, np.clip(whole, 0, most).astype(np.int64))
     return found

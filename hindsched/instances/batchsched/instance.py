@@ -18,7 +18,7 @@ from typing import Annotated, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from hindsched.arrays import Floats
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.base import (
     BrokenRule,
     Demand,
@@ -228,10 +228,14 @@ class BatchschedInstance(Instance):
         return np.array([amounts(item.demand, self.resources) for item in self.worker_types])
 
     @cached_property
+    def worker_room(self) -> Ints:
+        """How many workers of a type an empty server holds, shape (servers, worker types)."""
+        return units(self.server_capacity, self.worker_demand)
+
+    @cached_property
     def most_workers(self) -> int:
         """Most workers of one type that the empty cluster holds; at least 1."""
-        room = units(self.server_capacity, self.worker_demand).sum(axis=0)
-        return max(1, int(room.max()))
+        return max(1, int(self.worker_room.sum(axis=0).max()))
 
     @cached_property
     def ps_demand(self) -> Floats:
@@ -250,6 +254,22 @@ class BatchschedInstance(Instance):
         """Bandwidth B in Mbps, shape (PS types,)."""
         column: Floats = self.ps_demand[:, self.resources.index(self.bandwidth_resource)]
         return column
+
+    @cached_property
+    def ps_replacements(self) -> tuple[tuple[int, int], ...]:
+        """Pairs (better, worse) of PS types: no larger demand, no less bandwidth; first if equal.
+
+        The better one replaces the worse in any schedule, unless its updates take longer.
+        """
+
+        def replaces(better: int, p: int) -> bool:
+            less = self.ps_demand[better] <= self.ps_demand[p]
+            wide = self.ps_bandwidth[better] >= self.ps_bandwidth[p]
+            same = bool((self.ps_demand[better] == self.ps_demand[p]).all())
+            return bool(less.all() and wide) and (not same or better < p)
+
+        pairs = np.ndindex(len(self.ps_demand), len(self.ps_demand))
+        return tuple((better, p) for p, better in pairs if better != p and replaces(better, p))
 
     @cached_property
     def ps_ratio(self) -> Floats:

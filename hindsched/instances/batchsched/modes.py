@@ -11,7 +11,7 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
-from hindsched.instances.modes import NEVER, MinibatchTime, Modes, least_durations, units
+from hindsched.instances.modes import NEVER, MinibatchTime, Modes, least_durations
 
 
 def minibatch_times(instance: BatchschedInstance, job: BatchschedJob) -> Floats:
@@ -43,11 +43,6 @@ def durations(instance: BatchschedInstance, job: BatchschedJob) -> Ints:
     return least_durations(job.total_minibatches, times, exact, NEVER)
 
 
-def worker_room(instance: BatchschedInstance) -> Ints:
-    """How many workers of a type an empty server holds, shape (servers, worker types)."""
-    return units(instance.server_capacity, instance.worker_demand)
-
-
 def modes(
     instance: BatchschedInstance, job: BatchschedJob, *, every_duration: int | None = None
 ) -> Modes:
@@ -74,7 +69,7 @@ def modes(
     - workers beyond what the empty cluster (for q = 1: any one server) holds.
     """
     length = durations(instance, job)
-    _, num_p, _, num_n = length.shape
+    num_n = length.shape[3]
     if every_duration is not None:
         return _every_duration(instance, job, every_duration)
     if not instance.has_ps:
@@ -82,27 +77,15 @@ def modes(
     keep = np.ones(length.shape, dtype=bool)
     least = np.minimum.accumulate(length, axis=3)
     keep[..., 1:] = length[..., 1:] < least[..., :-1]
-    room = worker_room(instance)
+    room = instance.worker_room
     counts = np.arange(1, num_n + 1)
     keep[:, :, 0, :] &= (counts <= room.sum(axis=0)[:, None])[:, None, :]
     keep[:, :, 1, :] &= (counts <= room.max(axis=0)[:, None])[:, None, :]
     keep &= length < NEVER
-    for p in range(num_p if instance.has_ps else 0):
-        for better in range(num_p):
-            if better != p and _replaces(instance, better, p):
-                keep[:, p] &= length[:, better] > length[:, p]
+    for better, p in instance.ps_replacements:
+        keep[:, p] &= length[:, better] > length[:, p]
     m, not_q, ps, n = np.nonzero(keep[:, :, ::-1].transpose(0, 2, 1, 3))
     return Modes.of(m, ps, 1 - not_q, n + 1, length[m, ps, 1 - not_q, n])
-
-
-def _replaces(instance: BatchschedInstance, better: int, p: int) -> bool:
-    """Whether a PS type is no worse than another one apart from its update time."""
-    less = instance.ps_demand[better] <= instance.ps_demand[p]
-    wide = instance.ps_bandwidth[better] >= instance.ps_bandwidth[p]
-    if not (less.all() and wide):
-        return False
-    same = bool((instance.ps_demand[better] == instance.ps_demand[p]).all())
-    return not same or better < p
 
 
 def _every_duration(instance: BatchschedInstance, job: BatchschedJob, longest: int) -> Modes:

@@ -328,17 +328,19 @@ class Astraea(GeometricBatches):
         admitted: list[Admission] = []
         left = list(jobs)
         for shared in (False, True):
-            for job in list(left):
+            refused: list[AstraeaJob] = []
+            for job in left:
                 values = self.values(job, horizon, base)
                 offer = current.offer(job, self.table(job), values, shared=shared)
                 if offer is None or not values[offer.last] - offer.cost > 0:
+                    refused.append(job)
                     continue
                 payoff = float(values[offer.last]) - offer.cost
                 before = current.ledger.value()
                 self._rows[job.name] = current.book(job, offer, shared=shared)
                 rise = current.ledger.value() - before
                 admitted.append(Admission(job, offer, float(values[offer.last]), payoff + rise))
-                left.remove(job)
+            left = refused
             current.end_phase()
         self.post(current.ledger, [*self.cluster.worker_types, *self.cluster.ps_types])
         return admitted

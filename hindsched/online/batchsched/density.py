@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
-from hindsched.instances.batchsched.modes import modes, worker_room
+from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.modes import ps_for
 
 
@@ -25,7 +25,7 @@ def volumes(instance: BatchschedInstance, job: BatchschedJob) -> NDArray[np.floa
     unit = resource_units(instance)
     demand = table.workers * (instance.worker_demand / unit).sum(axis=1)[table.worker_type]
     if instance.has_ps:
-        room = worker_room(instance).max(axis=0)[table.worker_type]
+        room = instance.worker_room.max(axis=0)[table.worker_type]
         away = table.workers - np.minimum(table.workers - 1, room)
         count = ps_for(away, instance.ps_ratio[table.worker_type, table.ps_type])
         count = np.where(table.one_server == 1, 1, count)

@@ -92,8 +92,8 @@ class PricePoint:
         The prices.
     bound : float
         The bound there, not yet rounded outward.
-    values : ndarray, shape (num_blocks,)
-        Each block's term of the bound.
+    values : ndarray
+        Each block's term of the bound, or fewer that add up to the same.
     use : ndarray, shape (rows.size,)
         Total use of the blocks' best responses.
     """
@@ -229,7 +229,7 @@ class Subgradient:
         """Try prices ``level / b``: on a convex line a few steps of doubling find the valley."""
         capacity = self.oracle.rows.capacity
         sellable = (capacity > 0) & ~self.oracle.rows.free
-        total = float(np.sum(np.abs(self.best.values)))
+        total = math.fsum(np.abs(self.best.values))
         if self.is_infeasible or not np.any(sellable) or total <= 0:
             return
         level = total / float(np.count_nonzero(sellable))

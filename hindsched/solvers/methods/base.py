@@ -107,7 +107,9 @@ def _bound_by(
     on_progress: Progress | None,
     rows: str | None = None,
 ) -> Result:
-    oracle = build_oracle(instance, formulation, rows=rows)
+    from hindsched.solvers.bounds.distributed import divided
+
+    oracle = divided(build_oracle(instance, formulation, rows=rows))
     if math.isinf(oracle.bound(np.zeros(oracle.rows.size))):
         return infeasible(instance, formulation, method)
     found = engine(oracle, options, on_progress=on_progress)

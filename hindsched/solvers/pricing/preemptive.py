@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,17 @@ class SlotOracle(BlockOracle):
         self._instead = np.array([self.outside_cost(job) for job in jobs])
         self._sign = 1.0 if self.sense == "min" else -1.0
 
+    def of_blocks(self, blocks: slice) -> SlotOracle:
+        """The same rows with some of the jobs."""
+        part = copy(self)
+        part.instance = self.instance.with_jobs(self.instance.jobs[blocks])
+        kept = np.arange(self.num_blocks)[blocks]
+        part._start, order = runs_of(self._start, kept)
+        part._rate, part._demand = self._rate[order], self._demand[order]
+        part._first, part._work = self._first[kept], self._work[kept]
+        part._ends, part._instead = self._ends[kept], self._instead[kept]
+        return part
+
     def best_response(
         self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
@@ -113,6 +125,21 @@ class SlotOracle(BlockOracle):
             objective = self._sign * float(self._ends[block, end - 1])
             found.append(Response(objective, objective, rows, amounts, (end,)))
         return found
+
+
+def runs_of(start: Ints, kept: Ints) -> tuple[Ints, Ints]:
+    """Some of the runs that lie end to end: where each begins among them, and the entries to take.
+
+    Parameters
+    ----------
+    start : ndarray of int, shape (runs + 1,)
+        Where each run begins, and the end.
+    kept : ndarray of int
+        The runs wanted.
+    """
+    runs = [np.arange(start[run], start[run + 1]) for run in kept.tolist()]
+    begin = np.cumsum([0, *(run.size for run in runs)], dtype=np.int64)
+    return begin, np.concatenate([*runs, np.zeros(0, dtype=np.int64)])
 
 
 def ordered(rate: Floats, demand: Floats) -> tuple[Floats, Floats]:

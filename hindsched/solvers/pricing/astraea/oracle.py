@@ -78,6 +78,11 @@ class AstraeaOracle(BlockOracle):
     def _floor(self) -> float:
         return 0.0 if self.optional else -math.inf
 
+    def of_blocks(self, blocks: slice) -> AstraeaOracle:
+        """The same rows, which no job changes, with some of the jobs."""
+        part = self.instance.with_jobs(self.instance.jobs[blocks])
+        return type(self)(part, self.formulation)
+
     def values_of(self, job: AstraeaJob) -> Floats:
         """Revenue by completion slot, shape (horizon + 1,); -inf before the first."""
         table = np.full(self.slots + 1, -math.inf)

@@ -24,6 +24,7 @@ later, so ``w (T + 2)`` is no dearer: it is every job's outside option.
 from __future__ import annotations
 
 import math
+from copy import copy
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -32,7 +33,7 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
-from hindsched.instances.batchsched.modes import minibatch_times, modes, worker_room
+from hindsched.instances.batchsched.modes import minibatch_times, modes
 from hindsched.instances.decimals import loosened
 from hindsched.instances.modes import ps_for, units
 from hindsched.solutions.base import Assignment, Solution
@@ -53,7 +54,13 @@ from hindsched.solvers.pricing.batchsched.search import (
     most_workers,
 )
 from hindsched.solvers.pricing.decisions import Feature, Limits
-from hindsched.solvers.pricing.preemptive import LAYOUT, SlotOracle, fewest_ps, ways_in_line
+from hindsched.solvers.pricing.preemptive import (
+    LAYOUT,
+    SlotOracle,
+    fewest_ps,
+    runs_of,
+    ways_in_line,
+)
 from hindsched.solvers.pricing.restricted_window import Cluster, window_features
 from hindsched.solvers.pricing.rows import Rows, RowSet, slot_labels
 
@@ -126,6 +133,17 @@ class MergedOracle(BlockOracle):
         total = instance.server_capacity.sum(axis=0)
         busy = np.divide(volume, total, out=np.zeros(width), where=total > 0)
         return latest + math.ceil(1.5 * float(busy.max(initial=0.0)))
+
+    def of_blocks(self, blocks: slice) -> MergedOracle:
+        """The same rows, whose number all jobs decide, with some of the jobs."""
+        part = copy(self)
+        part.instance = self.instance.with_jobs(self.instance.jobs[blocks])
+        kept = np.arange(self.num_blocks)[blocks]
+        part._first, order = runs_of(self._first, kept)
+        part._duration, part._demand = self._duration[order], self._demand[order]
+        part._arrival, part._rate = self._arrival[kept], self._rate[kept]
+        part._outside = self._outside[kept]
+        return part
 
     def _prefix(self, prices: Floats) -> Floats:
         by_row = prices.reshape(len(self.instance.resources), -1).T
@@ -221,7 +239,7 @@ class PreemptiveOracle(SlotOracle, MergedOracle):
     def slot_ways(self, job: BatchschedJob) -> tuple[Floats, Floats]:
         """Rates and demands by types, q and workers, with the PSs of the best host."""
         instance = self.instance
-        times, room = minibatch_times(instance, job), worker_room(instance)
+        times, room = minibatch_times(instance, job), instance.worker_room
         places = units(instance.server_capacity, instance.ps_demand) if instance.has_ps else None
         rates, demands = [], []
         for m, p, q in np.ndindex(times.shape[:3]):
@@ -286,7 +304,7 @@ def merged_modes(instance: BatchschedInstance, job: object) -> tuple[Ints, Float
     table = modes(instance, job)  # type: ignore[arg-type]
     demand = table.workers[:, None] * instance.worker_demand[table.worker_type]
     if instance.has_ps:
-        room = worker_room(instance).max(axis=0)[table.worker_type]
+        room = instance.worker_room.max(axis=0)[table.worker_type]
         elsewhere = table.workers - np.minimum(table.workers - 1, room)
         count = ps_for(elsewhere, instance.ps_ratio[table.worker_type, table.ps_type])
         count = np.where(table.one_server == 1, 1, count)

@@ -148,6 +148,11 @@ class OasisOracle(BlockOracle):
         places = self._shapes[0][0] + self._shapes[1][0]
         self._entries = np.empty((3, horizon * places), dtype=np.int64)
 
+    def of_blocks(self, blocks: slice) -> OasisOracle:
+        """The same rows, which no job changes, with some of the jobs."""
+        part = self.instance.with_jobs(self.instance.jobs[blocks])
+        return OasisOracle(part, self.formulation, self.layout)  # type: ignore[arg-type]
+
     def block(self, index: int) -> _Block:
         """The job as the kernels read it."""
         if index not in self._blocks:

@@ -1,0 +1,157 @@
+"""A bound divided over workers is the bound of one process, also when a worker dies."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import hindsched as hs
+from hindsched.analysis.cluster_team import ClusterTeam, cluster_team
+from hindsched.analysis.divided import divided_bound
+from hindsched.analysis.local_team import LocalTeam, local_team
+from hindsched.errors import InputError
+from hindsched.solvers.bounds.distributed import DividedOracle, exact_terms
+from hindsched.solvers.bounds.lagrangian import subgradient_bound
+from hindsched.solvers.certificate_file import verify_certificate
+from hindsched.solvers.pricing.base import build_oracle
+
+ITERATIONS = 40
+
+
+def small(family):
+    return hs.generate(family, "small", seed=3, jobs=9)
+
+
+def bounded(oracle):
+    return subgradient_bound(oracle, max_iterations=ITERATIONS)
+
+
+class Here(LocalTeam):
+    """The shares in this process: what is divided, without processes."""
+
+    def hold(self, shares):
+        self.shares = shares
+
+    def ask(self, prices):
+        from hindsched.solvers.bounds.distributed import answer
+
+        return [answer(share, prices) for share in self.shares]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_terms_add_up_exactly_and_so_do_their_sizes(seed):
+    draws = np.random.default_rng(seed)
+    values = draws.normal(size=200) * 10.0 ** draws.integers(-20, 20, 200)
+    terms = exact_terms(values)
+    assert len(terms) < 12
+    assert sum(map(Fraction, terms)) == sum(map(Fraction, values))
+    assert sum(abs(Fraction(t)) for t in terms) == sum(abs(Fraction(v)) for v in values)
+
+
+def test_terms_of_infinite_values():
+    assert math.fsum(exact_terms(np.array([1.0, math.inf, 2.0]))) == math.inf
+    assert exact_terms(np.zeros(3)).size == 0
+
+
+@pytest.mark.parametrize("shares", [1, 2, 5, 20])
+@pytest.mark.parametrize("family", ["oasis", "batchsched", "astraea"])
+def test_shares_give_the_same_bound_bit_for_bit(family, shares):
+    oracle = build_oracle(small(family))
+    found = bounded(DividedOracle(oracle, Here(shares)))
+    alone = bounded(oracle)
+    assert found.trace[-1][1:] == alone.trace[-1][1:]
+    assert found.bound == alone.bound
+    assert (found.prices == alone.prices).all()
+
+
+@pytest.mark.parametrize("family", ["batchsched", "astraea"])
+def test_shares_whose_use_is_rounded_prove_their_own_bound(family):
+    oracle = build_oracle(small(family), rows="preemptive")
+    found = bounded(DividedOracle(oracle, Here(2)))
+    assert found.bound == oracle.bound(found.prices)
+    assert found.bound == pytest.approx(bounded(oracle).bound, rel=1e-6)
+
+
+def test_a_local_worker_that_dies_is_replaced():
+    instance = small("batchsched")
+    oracle = build_oracle(instance)
+    with local_team(2) as team:
+        divided = DividedOracle(oracle, team)
+        zero = np.zeros(oracle.rows.size)
+        before = divided.bound(zero)
+        (victim,) = team._pools[1]._processes
+        os.kill(victim, signal.SIGKILL)
+        found = bounded(divided)
+    assert team.taken_over == 1
+    assert before == oracle.bound(zero)
+    assert found.bound == bounded(oracle).bound
+    assert verify_certificate(instance, found.certificate.to_dict()).bound == found.bound
+
+
+def worker(address):
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1",
+               "--no-nanny", "--no-dashboard", "--protocol", "tcp"]  # fmt: skip
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def test_two_dask_workers_over_tcp_one_killed_in_the_middle():
+    distributed = pytest.importorskip("distributed", reason="hindsched[dask] is not installed")
+    instance = small("batchsched")
+    oracle = build_oracle(instance)
+    nobody = {"n_workers": 0, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(protocol="tcp://", **nobody) as cluster:
+        workers = [worker(cluster.scheduler_address) for _ in range(2)]
+        try:
+            with distributed.Client(cluster, set_as_default=False) as client:
+                client.wait_for_workers(2, timeout=60)
+            with cluster_team(cluster.scheduler_address) as team:
+                assert team.size == 2
+                divided = DividedOracle(oracle, team)
+                asked = []
+
+                def ask(prices):
+                    asked.append(prices)
+                    if len(asked) == ITERATIONS // 2:
+                        threading.Timer(0.01, workers[0].kill).start()
+                    return ClusterTeam.ask(team, prices)
+
+                team.ask = ask
+                found = bounded(divided)
+                assert team.taken_over == 1
+                assert len(set(team._homes)) == 1
+        finally:
+            for each in workers:
+                each.kill()
+                each.wait()
+    alone = bounded(oracle)
+    assert found.bound == alone.bound
+    assert (found.prices == alone.prices).all()
+    assert verify_certificate(instance, found.certificate.to_dict()).bound == found.bound
+
+
+def test_the_result_says_how_it_was_divided():
+    instance = small("astraea")
+    found = divided_bound(instance, workers=2)
+    alone = hs.solve(instance, "bound")
+    assert found.bound == alone.bound
+    assert found.details["shares"] == 2
+    assert found.details["taken_over"] == 0
+    rows = build_oracle(instance).rows.size
+    assert 4 * 8 * rows < found.details["bytes_an_evaluation"] < 4 * 8 * (rows + 8)
+
+
+@pytest.mark.parametrize("family", ["edgecloud", "gang", "mlbroker"])
+def test_a_bound_that_is_not_divided_is_refused(family):
+    with pytest.raises(InputError, match=rf"workers.*bound of {family} does not divide its blocks"):
+        divided_bound(small(family), workers=2)
+
+
+def test_a_method_without_blocks_is_refused():
+    with pytest.raises(InputError, match=r"dask.*milp of oasis does not divide its blocks"):
+        divided_bound(small("oasis"), "milp", dask="tcp://nowhere:1")

@@ -68,7 +68,7 @@ class SlotOracle(BlockOracle):
         self._instead = np.array([self.outside_cost(job) for job in jobs])
         self._sign = 1.0 if self.sense == "min" else -1.0
 
-    def of_blocks(self, blocks: slice) -> SlotOracle:
+    def of_blocks(self, blocks: slice) -> BlockOracle:
         """The same rows with some of the jobs."""
         part = copy(self)
         part.instance = self.instance.with_jobs(self.instance.jobs[blocks])

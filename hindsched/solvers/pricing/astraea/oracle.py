@@ -78,7 +78,7 @@ class AstraeaOracle(BlockOracle):
     def _floor(self) -> float:
         return 0.0 if self.optional else -math.inf
 
-    def of_blocks(self, blocks: slice) -> AstraeaOracle:
+    def of_blocks(self, blocks: slice) -> BlockOracle:
         """The same rows, which no job changes, with some of the jobs."""
         part = self.instance.with_jobs(self.instance.jobs[blocks])
         return type(self)(part, self.formulation)

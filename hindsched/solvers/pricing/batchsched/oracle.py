@@ -134,7 +134,7 @@ class MergedOracle(BlockOracle):
         busy = np.divide(volume, total, out=np.zeros(width), where=total > 0)
         return latest + math.ceil(1.5 * float(busy.max(initial=0.0)))
 
-    def of_blocks(self, blocks: slice) -> MergedOracle:
+    def of_blocks(self, blocks: slice) -> BlockOracle:
         """The same rows, whose number all jobs decide, with some of the jobs."""
         part = copy(self)
         part.instance = self.instance.with_jobs(self.instance.jobs[blocks])

@@ -29,6 +29,8 @@ from hindsched.solvers.compiling import compile_first
 
 STEPS_WITHOUT_PROGRESS = 100_000
 """After the last arrival an algorithm that leaves work undone so often is stopped as stuck."""
+FEW_JOBS = 3
+"""Jobs of the runs that compile kernels; more would only be played."""
 
 
 def environment_of(
@@ -274,7 +276,7 @@ def compile_simulation(family: str, algorithm: str) -> None:
         The family's word and the algorithm's name.
     """
     what = f"{family} {algorithm}"
-    compile_first(what, lambda tiny: simulate(tiny, algorithm), family, most_runs=1)
+    compile_first(what, lambda tiny: simulate(tiny, algorithm), family, most_runs=1, jobs=FEW_JOBS)
 
 
 def _run(

@@ -47,7 +47,12 @@ def is_compiled(what: str) -> bool:
 
 
 def compile_first(
-    what: str, run: Callable[[Instance], object], family: str, *, most_runs: int = MOST_RUNS
+    what: str,
+    run: Callable[[Instance], object],
+    family: str,
+    *,
+    most_runs: int = MOST_RUNS,
+    jobs: int | None = None,
 ) -> None:
     """Run work on a family's tiny instances until its kernels are compiled, if they are not yet.
 
@@ -62,12 +67,14 @@ def compile_first(
         Whose instances.
     most_runs : int
         Runs on one instance; 1 for work that knows no time limit.
+    jobs : int, optional
+        How many jobs of an instance are left; all if absent.
     """
     if is_compiled(what):
         return
     _running.append(what)
     try:
-        for instance in tiny_instances(family):
+        for instance in tiny_instances(family, jobs=jobs):
             for _ in range(most_runs):
                 started = time.perf_counter()
                 run(instance)
@@ -82,10 +89,19 @@ def compile_first(
         write_bytes(b"", _mark(what))
 
 
-def tiny_instances(family: str) -> Sequence[Instance]:
-    """Members of the family's suite ``small`` that differ in kind."""
+def tiny_instances(family: str, *, jobs: int | None = None) -> Sequence[Instance]:
+    """Members of the family's suite ``small`` that differ in kind.
+
+    Parameters
+    ----------
+    family : str
+        The family's word.
+    jobs : int, optional
+        How many of their first jobs are left; all if absent.
+    """
     members: list[Instance] = family_module("instances", family, "generator").SUITES["small"]()
-    return [*members[:-1:3], members[-1]]
+    kinds = [*members[:-1:3], members[-1]]
+    return kinds if jobs is None else [kind.with_jobs(kind.jobs[:jobs]) for kind in kinds]
 
 
 def _mark(what: str) -> Path:

@@ -10,6 +10,7 @@ import pytest
 
 from hindsched.kernel.reading import BUDGET, LIMITS
 
+os.environ.setdefault("HINDSCHED_THREADS", "1")  # tests run side by side themselves
 os.environ.setdefault("HINDSCHED_COMPILE", "later")  # tests call few kernels of many families
 
 

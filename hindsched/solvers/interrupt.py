@@ -9,10 +9,12 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType
 
 _current: threading.Event | None = None
 _terminated = False
+_inner: ContextVar[threading.Event | None] = ContextVar("inner", default=None)
 
 
 class Terminated(KeyboardInterrupt):
@@ -45,8 +47,9 @@ def catch_interrupt() -> Iterator[threading.Event]:
         Set once an interrupt has come.
     """
     global _current
-    if _current is not None:
-        yield _current
+    shared = _inner.get() or _current
+    if shared is not None:
+        yield shared
         return
     event = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -70,3 +73,29 @@ def catch_interrupt() -> Iterator[threading.Event]:
         _current = None
         for number, previous in listening.items():
             signal.signal(number, signal.SIG_DFL if previous is None else previous)
+
+
+class _Either(threading.Event):
+    """An event that is also set when another one is."""
+
+    def __init__(self, other: threading.Event) -> None:
+        super().__init__()
+        self._other = other
+
+    def is_set(self) -> bool:
+        return super().is_set() or self._other.is_set()
+
+
+@contextmanager
+def stoppable() -> Iterator[threading.Event]:
+    """Yield an event that stops what runs inside as an interrupt would, and nothing outside.
+
+    An interrupt that comes counts as well.
+    """
+    with catch_interrupt() as outer:
+        event = _Either(outer)
+        token = _inner.set(event)
+        try:
+            yield event
+        finally:
+            _inner.reset(token)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -121,7 +121,6 @@ class NeighbourhoodSearch:
         self._cycle, self._cycle_begin = FIRST_CYCLE, 0
         self.best: list[Response | None] | None = None
         self.objective: float | None = None
-        self._start_rows: dict[int, list[Assignment]] = {}
         self._slots = _slot_of_row(oracle)
         self._blocks = oracle.num_blocks
         nothing = np.zeros(oracle.rows.size)
@@ -131,7 +130,8 @@ class NeighbourhoodSearch:
         self._residual: Floats = oracle.rows.capacity.astype(float).copy()
         self.set_prices(nothing if prices is None else prices)
         if start is not None:
-            self._read(start)
+            self.adopt(start)
+            self._return_to_best()
 
     def set_prices(self, prices: Floats) -> None:
         """Follow other dual prices from now on."""
@@ -170,7 +170,7 @@ class NeighbourhoodSearch:
             blocks = self._ordered(np.arange(self._blocks), order, noise)
             complete = self._insert_all(blocks, multiple)
             if complete or self.oracle.optional:
-                self._keep_if_best()
+                self._keep_if_best(self._schedules)
             if self.is_complete and stop():
                 break
         self._return_to_best()
@@ -209,8 +209,8 @@ class NeighbourhoodSearch:
         for block, response in enumerate(self.best):
             if response is None or response.plan is None:
                 continue
-            if response.plan is _FROM_START:
-                rows[self.oracle.block_name(block)] = self._start_rows[block]
+            if isinstance(response.plan, _Given):
+                rows[self.oracle.block_name(block)] = response.plan.rows
             else:
                 rows[self.oracle.block_name(block)] = self.oracle.assignments(block, response)
         found = build_solution(self.oracle.instance, rows, self.oracle.formulation)
@@ -218,6 +218,16 @@ class NeighbourhoodSearch:
         if broken:
             raise SolveFailed(f"the neighbourhood search broke {broken[0]}")
         return found
+
+    def adopt(self, solution: Solution) -> bool:
+        """Take a feasible solution as the best if it is; the search returns to it in its time."""
+        rows = solution.assignments()
+        schedules: list[Response | None] = [None] * self._blocks
+        for block, given in enumerate(self.oracle.use_of(solution)):
+            if given is not None:
+                plan = _Given(rows[self.oracle.block_name(block)])
+                schedules[block] = replace(given, plan=plan)
+        return self._keep_if_best(schedules)
 
     def _best_alone(self, nothing: Floats) -> list[Response | None]:
         """Each job's best schedule in an empty cluster; settles the reward of equality rows."""
@@ -247,17 +257,6 @@ class NeighbourhoodSearch:
         paid = np.where(self.oracle.rows.free, 0.0, self._prices)[response.rows]
         return response.objective - self.sign * float(paid @ response.amounts)
 
-    def _read(self, start: Solution) -> None:
-        rows = start.assignments()
-        for block, given in enumerate(self.oracle.use_of(start)):
-            if given is None:
-                continue
-            self._start_rows[block] = rows[self.oracle.block_name(block)]
-            placed = Response(given.value, given.objective, given.rows, given.amounts, _FROM_START)
-            self._schedules[block] = placed
-        self._keep_if_best()
-        self._return_to_best()
-
     def _try_neighbourhood(self) -> None:
         served = np.array([b for b in range(self._blocks) if self._schedules[b] is not None])
         absent = np.array(
@@ -278,7 +277,7 @@ class NeighbourhoodSearch:
         self._uses[order] += 1
         if -gained > self._allowance(before) or not (complete or self.oracle.optional):
             self._schedules, self._residual = saved, saved_residual
-        elif self._keep_if_best():
+        elif self._keep_if_best(self._schedules):
             self._scores[order] += FOUND_BEST
         elif gained > 1e-9 * abs(before):
             self._scores[order] += FOUND_BETTER
@@ -346,11 +345,11 @@ class NeighbourhoodSearch:
             np.add.at(self._residual, response.rows, response.amounts)
             self._schedules[block] = None
 
-    def _keep_if_best(self) -> bool:
-        """Keep the present schedules if they are the best so far; return whether they are."""
-        value = self._value_of(self._schedules)
+    def _keep_if_best(self, schedules: Sequence[Response | None]) -> bool:
+        """Keep schedules if they are the best so far; return whether they are."""
+        value = self._value_of(schedules)
         if self.objective is None or self.sign * (value - self.objective) > 1e-12 * abs(value):
-            self.best, self.objective = list(self._schedules), value
+            self.best, self.objective = list(schedules), value
             return True
         return False
 
@@ -434,8 +433,11 @@ def neighbourhood_search(
     return SearchResult(search.solution(), stopped_by, search.iterations, seconds)
 
 
-_FROM_START = object()
-"""Plan of a schedule that was read from a given solution."""
+@dataclass(frozen=True)
+class _Given:
+    """Plan of a schedule that was read from a given solution."""
+
+    rows: Sequence[Assignment]
 
 
 def _slot_of_row(oracle: BlockOracle) -> Floats:

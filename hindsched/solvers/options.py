@@ -31,8 +31,9 @@ class SolveOptions:
         Bytes that the process may hold while it solves; None for no limit beside the machine's.
     gap : float
         Relative gap ``|bound - objective| / |bound|`` at which a solve counts as optimal.
-    threads : int
-        Threads of the solver.
+    threads : int, optional
+        Cores that ``auto`` uses, its parts side by side, and threads of a solver that runs alone.
+        By default all cores, and one thread of a solver; one core in a worker process.
     seed : int
         Seed of the solver and of randomised methods.
     progress : bool
@@ -45,7 +46,7 @@ class SolveOptions:
     time_limit: float | None = None
     memory_limit: int | None = None
     gap: float = DEFAULT_GAP
-    threads: int = 1
+    threads: int | None = None
     seed: int = 0
     progress: bool = False
     solver_options: dict[str, Any] = field(default_factory=dict)
@@ -61,9 +62,9 @@ class SolveOptions:
             raise InputError("memory_limit", most, f"must be an integer of at least {LEAST_MEMORY}")
         if not (_is_number(self.gap) and 0 <= self.gap < 1):
             raise InputError("gap", self.gap, "must be at least 0 and below 1")
-        if not (_is_integer(self.threads) and 1 <= self.threads <= MOST_THREADS):
-            rule = f"must be an integer in 1..{MOST_THREADS}"
-            raise InputError("threads", self.threads, rule)
+        threads = self.threads
+        if threads is not None and not (_is_integer(threads) and 1 <= threads <= MOST_THREADS):
+            raise InputError("threads", threads, f"must be an integer in 1..{MOST_THREADS}")
         if not (_is_integer(self.seed) and self.seed >= 0):
             raise InputError("seed", self.seed, "must be an integer of at least 0")
         if not isinstance(self.progress, bool):
@@ -87,6 +88,11 @@ class SolveOptions:
     def with_time(self, seconds: float | None) -> Self:
         """Return the same options with another time limit."""
         return replace(self, time_limit=None if seconds is None else max(0.0, seconds))
+
+    @property
+    def solver_threads(self) -> int:
+        """Threads of a solver that runs alone."""
+        return 1 if self.threads is None else self.threads
 
     def to_dict(self) -> dict[str, Any]:
         """Options as JSON data."""

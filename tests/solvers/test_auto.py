@@ -12,7 +12,7 @@ from hindsched.instances.io import read
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.api import check_result, solve
 from hindsched.solvers.certificate_file import verify_certificate
-from hindsched.solvers.methods import auto
+from hindsched.solvers.methods import auto, duel
 from hindsched.solvers.methods.auto import solve_auto
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.result import Result
@@ -99,7 +99,7 @@ def test_every_family_has_an_interval_at_once(family, seconds):
 
 
 def test_default_time_limit_is_used_and_stated(monkeypatch):
-    monkeypatch.setattr(auto, "DEFAULT_SECONDS", 0.5)
+    monkeypatch.setattr(duel, "DEFAULT_SECONDS", 0.5)
     monkeypatch.setattr(auto, "SMALL_SIZE", 0)
     result = solve(read(T10))
     assert result.stopped_by is StoppedBy.TIME_LIMIT

@@ -127,8 +127,8 @@ def _solve_by_cbc(
         gap = options.gap / (1.0 + options.gap)
         command += ["-ratioGap", repr(gap), "-allowableGap", "1e-9"]
         command += ["-randomCbcSeed", str(options.seed % 2**31)]
-        if options.threads > 1:
-            command += ["-threads", str(options.threads)]
+        if options.solver_threads > 1:
+            command += ["-threads", str(options.solver_threads)]
     for name, value in options.solver_options.items():
         command += [f"-{name}", str(value)]
     command += ["-solve", "-printingOptions", "all", "-solution", str(output)]

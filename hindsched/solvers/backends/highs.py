@@ -87,7 +87,7 @@ class HighsProgram:
             # HiGHS measures the gap relative to the incumbent, the package relative to the bound.
             "mip_rel_gap": gap / (1.0 + gap),
             "mip_abs_gap": 1e-9,
-            "threads": options.threads,
+            "threads": options.solver_threads,
             "random_seed": options.seed % 2**31,
             "mip_min_logging_interval": 1.0,
             "presolve_rule_off": UNSOUND_PRESOLVE_RULES if self.program.is_mixed_integer else 0,

@@ -158,7 +158,7 @@ def _run_gurobi(
     grb = gurobi.GRB
     gap = options.gap / (1.0 + options.gap)
     own: dict[str, Any] = {"MIPGap": gap, "MIPGapAbs": 1e-9, "DualReductions": 1}
-    own.update(Threads=options.threads, Seed=options.seed % 2_000_000_000)
+    own.update(Threads=options.solver_threads, Seed=options.seed % 2_000_000_000)
     if options.time_limit is not None:
         own["TimeLimit"] = options.time_limit
     for name, value in own.items():

@@ -86,6 +86,8 @@ class BranchAndBound:
         Looks for solutions near the nodes.
     interrupted : Event
         Set by Ctrl-C.
+    on_solution : callable, optional
+        Told of every better solution.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class BranchAndBound:
         incumbent: Solution | None = None,
         find_solution: FindSolution | None = None,
         interrupted: Event | None = None,
+        on_solution: Callable[[Solution], None] | None = None,
     ) -> None:
         self.oracle, self.gap = oracle, gap
         self.sign = 1.0 if oracle.sense == "max" else -1.0
@@ -104,7 +107,7 @@ class BranchAndBound:
         self.objective = None if incumbent is None else incumbent.objective()
         self.nodes = 0
         self.stopped_by = StoppedBy.TIME_LIMIT
-        self._find = find_solution
+        self._find, self._on_solution = find_solution, on_solution
         self._interrupted = interrupted or Event()
         self._coarse = oracle.coarser()
         self.root = Node((), prices, oracle.bound(prices), self._coarse is None)
@@ -280,6 +283,8 @@ class BranchAndBound:
         objective = solution.objective()
         if self.objective is None or self.sign * (objective - self.objective) > 0:
             self.incumbent, self.objective = solution, objective
+            if self._on_solution is not None:
+                self._on_solution(solution)
 
     def _worst_leaf(self) -> float:
         """Worst bound of a leaf, times the sign."""

@@ -28,7 +28,7 @@ from hindsched.solvers.bounds.branch_and_bound import BranchAndBound, FindSoluti
 from hindsched.solvers.bounds.lagrangian import Subgradient, subgradient_bound
 from hindsched.solvers.bounds.node_solutions import NodeSolutions
 from hindsched.solvers.interrupt import catch_interrupt
-from hindsched.solvers.methods.auto import DEFAULT_SECONDS, ENDED, Duel
+from hindsched.solvers.methods.duel import DEFAULT_SECONDS, ENDED, Duel
 from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle, build_oracle
@@ -106,14 +106,15 @@ def solve_tree(
         prices = duel.bounding.best.prices
         find = None
         if search is not None:
-            find = partial(_near_nodes, search, interrupted)
+            find = partial(near_nodes, search, interrupted)
         return grow(known, prices, options.gap, duel.seconds_left, interrupted, duel.on_progress,
                     find)  # fmt: skip
 
 
-def _near_nodes(
+def near_nodes(
     search: NeighbourhoodSearch, interrupted: Event, oracle: BlockOracle
 ) -> FindSolution:
+    """What looks for solutions near the nodes of a tree on an oracle, by a search that goes on."""
     return NodeSolutions(oracle, search.oracle, search, interrupted)
 
 
@@ -125,6 +126,7 @@ def grow(
     interrupted: Event,
     on_progress: Progress | None,
     find: Callable[[BlockOracle], FindSolution] | None = None,
+    on_solution: Callable[[Solution], None] | None = None,
 ) -> Result:
     """Grow a tree on one layout after the other until one closes the gap.
 
@@ -139,6 +141,8 @@ def grow(
         As for `BranchAndBound`.
     find : callable, optional
         ``find(oracle)``: what looks for solutions near the nodes of a tree on an oracle.
+    on_solution : callable, optional
+        Told of every better solution.
     """
     instance = known.instance
     root = build_oracle(instance, known.formulation)
@@ -155,6 +159,7 @@ def grow(
             incumbent=known.solution,
             find_solution=None if find is None else find(oracle),
             interrupted=interrupted,
+            on_solution=on_solution,
         )
         tree.run(seconds_left, on_progress)
         nodes += tree.nodes

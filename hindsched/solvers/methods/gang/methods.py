@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from threading import Event
@@ -30,7 +30,7 @@ from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.node_program import Share
 from hindsched.solvers.certificate import Certificate, certify
-from hindsched.solvers.interrupt import catch_interrupt
+from hindsched.solvers.interrupt import catch_interrupt, stoppable
 from hindsched.solvers.kept import keep
 from hindsched.solvers.methods.base import Method, joined, relaxation, solve_milp
 from hindsched.solvers.methods.gang.clock import Clock
@@ -46,6 +46,7 @@ from hindsched.solvers.pricing.rows import Vector
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result
 from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.team import Member, News, Part, Team, threads_of
 
 DEFAULT_SECONDS = 60.0
 """Time limit when the options give none."""
@@ -55,6 +56,10 @@ SMALL_COLUMNS = 30_000
 """Variables up to which `auto` also solves the program."""
 SHARE_BEFORE_PROGRAM, MOST_BEFORE_PROGRAM = 0.1, 0.5
 """Share of the time, and seconds at most, that prices and search get before the program."""
+LEAST_TEAM_SECONDS = 1.0
+"""A search that is shorter needs no others beside it."""
+SEED_STEP = 1_000_003
+"""Between the seeds of those who search side by side."""
 SWAPS = 0.05
 """Share of the jobs that move when an order is perturbed."""
 
@@ -138,8 +143,8 @@ class GangSolve:
                 break
         keep(self.result("replayed policies"))
 
-    def prove(self, clock: Clock, search: Search | None = None) -> None:
-        """Find prices; their expected starts go to the search."""
+    def prove(self, clock: Clock, search: Search | None = None, team: Team | None = None) -> None:
+        """Find prices; their expected starts go to the search, and to the members that search."""
         oracle = GangOracle(self.instance, self.formulation)
         if self.goal == "makespan":
             self.certificate = certify(oracle, np.zeros(0))
@@ -150,6 +155,8 @@ class GangSolve:
         def suggest(_: float, expected: Vector) -> None:
             if search is not None:
                 search.try_expected(expected)
+            if team is not None:
+                team.exchange(expected)
 
         climb = climb_prices(
             self.instance, self.formulation, end, self.objective, clock, on_better=suggest
@@ -161,31 +168,74 @@ class GangSolve:
         keep(self.result("prices"))
 
     def search(self) -> None:
-        """Improve the schedule for the rest of the time."""
+        """Improve the schedule for the rest of the time; others search from the first moment."""
+        helpers = threads_of(self.options) - 1
         in_one_piece = self.kind == "non-preemptive" and self.goal != "makespan"
         if not in_one_piece or self.instance.is_consolidated:
-            self.prove(self.clock.first(BOUND_SHARE * self.clock.seconds_left))
-            if not self.is_closed:
-                self._perturb()
+            with self._team([self._perturb_along] * helpers) as team:
+                self.prove(self.clock.first(BOUND_SHARE * self.clock.seconds_left))
+                if not self.is_closed:
+                    self._perturb(team)
+                self.offer_told(team)
             return
         search = Search(self.instance, self.formulation, self.options.seed)
         assert self.best is not None
         search.try_starts(self.best.starts)
-        self.prove(self.clock.first(BOUND_SHARE * self.clock.seconds_left), search)
-        self.offer(search.solution())
 
-        def show(cost: float) -> None:
+        def anneal_along(member: Member) -> None:
+            _anneal_along(search, member, self.clock.seconds)
+
+        with self._team([anneal_along] * helpers, search.solution) as team:
+            self.prove(self.clock.first(BOUND_SHARE * self.clock.seconds_left), search, team)
             self.offer(search.solution())
-            if self.is_closed:
-                self.stop.set()
-
-        if not self.is_closed:
-            search.anneal(self.clock, show)
+            self._anneal(search, team)
+            self.offer_told(team)
         self.offer(search.solution())
         self.details["orders"] = search.orders
         self.details["exchanges"] = search.exchanges
 
-    def _perturb(self) -> None:
+    def _team(
+        self, parts: Sequence[Part], build: Callable[[Any], GangSolution] | None = None
+    ) -> Team:
+        if self.clock.seconds_left < LEAST_TEAM_SECONDS:
+            parts = ()
+        return Team(self.instance, self.formulation, self.options.gap, parts, Event(), build)
+
+    def offer_told(self, team: Team) -> GangSolution | None:
+        """Keep the best schedule that others told, if it is the best so far; say which."""
+        if team.objective is None or team.objective >= self.objective:
+            return None
+        told = team.solution()
+        if not isinstance(told, GangSolution):
+            return None
+        self.offer(told)
+        return told
+
+    def _anneal(self, search: Search, team: Team) -> None:
+        """Exchange jobs until the time is over or the gap is closed."""
+
+        def look() -> None:
+            told = self.offer_told(team)
+            if told is not None:
+                search.try_starts(told.starts)
+            elif search.cost < self.objective:
+                self.offer(search.solution())
+                team.offer(self.best, search.start)
+            team.exchange(None)
+            if self.is_closed:
+                self.stop.set()
+
+        if not self.is_closed:
+            search.on_look = look if team.size > 1 else None
+            search.anneal(self.clock, lambda cost: look())
+
+    def _perturb_along(self, member: Member) -> None:
+        """Perturb the best schedule with other draws until killed."""
+        self.on_progress, self.clock = None, Clock(math.inf)
+        self.options = replace(self.options, seed=self.options.seed + SEED_STEP * member.number)
+        self._perturb(None, member)
+
+    def _perturb(self, team: Team | None, member: Member | None = None) -> None:
         """Start jobs by perturbed orders of the best schedule while there is time."""
         assert self.best is not None
         jobs = len(self.instance.jobs)
@@ -197,6 +247,10 @@ class GangSolve:
             place[moved] += generator.normal(scale=max(2.0, 0.05 * jobs), size=int(moved.sum()))
             self.offer(in_order(self.instance, place, self.formulation))
             tries += 1
+            if team is not None:
+                self.offer_told(team)
+            if member is not None:
+                member.tell(self.best)
         self.details["perturbed"] = tries
 
     @property
@@ -234,7 +288,7 @@ def auto(
     """Close the gap from both sides: replayed policies, prices, search; the program if small."""
     assert isinstance(instance, GangInstance)
     limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
-    with catch_interrupt() as stop:
+    with stoppable() as stop:
         run = GangSolve(instance, formulation, options, on_progress, stop)
         run.begin()
         small = columns_needed(instance, formulation, run.best) <= SMALL_COLUMNS
@@ -307,6 +361,27 @@ def _near_node(
         known = share.features
         ends[share.block] += share.share * (NEVER if known is None else known[COMPLETES])
     return in_order(instance, ends - instance.durations, formulation)
+
+
+def _anneal_along(search: Search, member: Member, seconds: float) -> None:
+    """Exchange jobs with other draws until killed; `seconds` is how long that will be at most."""
+    search.reseed(search.seed + SEED_STEP * member.number)
+    told = search.cost
+
+    def look() -> None:
+        nonlocal told
+        if search.cost < told:
+            told = search.cost
+            member.say(News(search.solution().objective(), search.start))
+        for expected, start in member.heard():
+            if expected is not None:
+                search.try_expected(expected)
+            if start is not None:
+                search.try_starts(start)
+
+    search.on_look = look
+    while True:
+        search.anneal(Clock(seconds))
 
 
 METHODS: dict[str, Method] = {

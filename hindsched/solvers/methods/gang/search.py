@@ -70,6 +70,8 @@ class Search:
         Whose objective counts; its kind does not.
     seed : int
         Of the draws.
+    on_look : callable, optional
+        Called at every look at the clock.
     """
 
     instance: GangInstance
@@ -79,6 +81,7 @@ class Search:
     start: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     orders: int = 0
     exchanges: int = 0
+    on_look: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
         blocks = job_blocks(self.instance, self.formulation)
@@ -88,7 +91,11 @@ class Search:
         self.jobs = Jobs(blocks.submit, blocks.duration, gpus, blocks.slope, due, penalty)
         mean = np.where(blocks.slope > 0, blocks.slope * blocks.duration, penalty)
         self.scale = max(float(mean.mean()) if mean.size else 0.0, 1e-12)
-        self.state = np.array([2 * self.seed + 88172645463325252], dtype=np.uint64)
+        self.reseed(self.seed)
+
+    def reseed(self, seed: int) -> None:
+        """Draw otherwise from now on."""
+        self.state = np.array([2 * seed + 88172645463325252], dtype=np.uint64)
 
     def try_order(self, order: Ints) -> bool:
         """Place all jobs in an order; says whether that is the best so far."""
@@ -131,6 +138,8 @@ class Search:
             since = time.monotonic()
             self.exchange(now, most, reach, hot * COOLING**clock.share_gone, rounds)
             spent = time.monotonic() - since
+            if self.on_look is not None:
+                self.on_look()
             rounds = int(np.clip(rounds * LOOK_SECONDS / max(spent, 1e-6), 100, 4 * rounds))
 
     def exchange(self, start: Ints, most: int, reach: int, heat: float, rounds: int) -> None:
@@ -143,12 +152,11 @@ class Search:
         self.exchanges += rounds
         self.try_starts(best)
 
-    def solution(self, formulation: str | None = None) -> GangSolution:
-        """The best schedule, judged by a formulation."""
-        instance, jobs = self.instance, self.jobs
-        end = self.start + jobs.duration
-        rows = pool_rows(np.arange(self.start.size), self.start, end, jobs.gpus)
-        return GangSolution(instance, rows, formulation or self.formulation)
+    def solution(self, start: Ints | None = None) -> GangSolution:
+        """The best schedule, or that of given starts."""
+        start = self.start if start is None else start
+        rows = pool_rows(np.arange(start.size), start, start + self.jobs.duration, self.jobs.gpus)
+        return GangSolution(self.instance, rows, self.formulation)
 
 
 def best_in_rounds(instance: GangInstance, formulation: str, rounds: int) -> GangSolution:

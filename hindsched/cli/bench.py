@@ -31,6 +31,7 @@ from hindsched.cli.settings import (
     SlotSeconds,
     Solver,
     Start,
+    Threads,
     TraceFile,
     TraceFormat,
     TracePart,
@@ -93,6 +94,7 @@ def bench(
         float, typer.Option(help="Seconds for each offline solve.")
     ] = DEFAULT_TIME_LIMIT,
     gap: Gap = 1e-6,
+    threads: Threads = 1,
     workers: Annotated[int, typer.Option(help="Local processes; 0 for none.")] = 2,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
     out_: Annotated[
@@ -124,7 +126,11 @@ def bench(
             jobs=jobs, start=start, seed=seed, servers=servers, slot_seconds=slot_seconds,
             settings=values, algorithm=algorithm,
         )  # fmt: skip
-        offline = {"method": method, "solver": solver, "time_limit": time_limit, "gap": gap}
+        offline: dict[str, Any] = {
+            "method": method, "solver": solver, "time_limit": time_limit, "gap": gap,
+        }  # fmt: skip
+        if threads != 1:
+            offline["threads"] = threads
         folder = Path(out_) if out_ is not None else _new_folder(_title(suite, from_trace))
         store = _create(folder, chosen, algorithm, seed, seeds, own, offline, given)
     damages = _damages(store, everything=verify)[1] if resume else []

@@ -14,6 +14,7 @@ from hindsched.cli.settings import (
     Method,
     Settings,
     Solver,
+    Threads,
     TimeLimit,
     check_targets,
     load,
@@ -78,6 +79,7 @@ def ratio(
     solver: Solver = "highs",
     time_limit: TimeLimit = None,
     gap: Gap = 1e-6,
+    threads: Threads = 1,
     as_json: Json = False,
 ) -> int:
     """Bound the competitive ratio of online algorithms on an instance."""
@@ -96,6 +98,7 @@ def ratio(
         solver=solver,
         time_limit=time_limit,
         gap=gap,
+        threads=threads,
     )
     if as_json:
         emit_json(found.to_dict())

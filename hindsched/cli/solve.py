@@ -8,7 +8,16 @@ from typing import Annotated
 import typer
 
 from hindsched.cli.output import Json, emit_json, facts, out, say
-from hindsched.cli.settings import File, Gap, Method, Solver, TimeLimit, check_targets, load
+from hindsched.cli.settings import (
+    File,
+    Gap,
+    Method,
+    Solver,
+    Threads,
+    TimeLimit,
+    check_targets,
+    load,
+)
 from hindsched.errors import InputError
 
 
@@ -19,7 +28,7 @@ def solve(
     solver: Solver = "highs",
     time_limit: TimeLimit = None,
     gap: Gap = 1e-6,
-    threads: Annotated[int, typer.Option(help="Threads of the solver.")] = 1,
+    threads: Threads = None,
     seed: Annotated[int, typer.Option(help="Seed of the solver.")] = 0,
     workers: Annotated[
         int, typer.Option(help="Local processes that a bound's jobs are divided over; 0 for none.")
@@ -32,6 +41,8 @@ def solve(
     as_json: Json = False,
 ) -> int:
     """Solve an instance offline, or bound its optimum; Ctrl-C keeps what is known.
+
+    Its parts run side by side on --threads cores, on all if absent.
 
     With --certificate, an optimum that only a solver vouches for is proven by a tree where the
     instance is small and the time allows.

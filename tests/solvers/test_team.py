@@ -1,0 +1,168 @@
+"""Parts of a solve side by side: the same optimum, nothing lost, nobody left running."""
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from threading import Event
+
+import pytest
+
+import hindsched as hs
+from hindsched.errors import SolveFailed
+from hindsched.solvers import api
+from hindsched.solvers.interrupt import catch_interrupt, stoppable
+from hindsched.solvers.methods import auto
+from hindsched.solvers.methods.auto import solve_auto
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.team import News, Team, threads_of
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="forks on Linux only")
+SMALL = hs.named_instance("oasis/small/t8-j8-h3-d4-s0")
+LARGE = "tests/data/instances/oasis-t100-i100-h50-s0.json"
+GANG = {"jobs": 120}
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_left():
+    before = threading.active_count()
+    yield
+    assert not multiprocessing.active_children()
+    assert threading.active_count() <= before
+
+
+@pytest.fixture(scope="module")
+def best():
+    return hs.solve(SMALL, time_limit=60, threads=1).solution
+
+
+@pytest.fixture(scope="module")
+def optimum(best):
+    return best.objective()
+
+
+def team_of(*parts, instance=SMALL, closed=None):
+    return Team(instance, instance.check_formulation(None), 1e-6, parts, closed or Event())
+
+
+def test_two_cores_prove_the_same_optimum(optimum):
+    result = hs.solve(SMALL, time_limit=60, threads=2)
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(optimum, rel=1e-6)
+    assert result.details["parts"] == 2
+
+
+def test_a_program_that_fails_loses_no_proof(optimum):
+    def fails(*arguments, **keywords):
+        raise SolveFailed("no memory")
+
+    options = SolveOptions(time_limit=60, threads=2)
+    result = solve_auto(SMALL, SMALL.check_formulation(None), options, program=fails)
+    assert result.stopped_by is StoppedBy.GAP
+    assert result.objective == pytest.approx(optimum, rel=1e-6)
+    assert result.details["program_failed"] == "no memory"
+    assert result.certificate.bound == result.bound
+
+
+@pytest.mark.parametrize("way", ["error", "killed"])
+def test_a_member_that_fails_loses_no_optimum(way, optimum, monkeypatch):
+    def fails(duel, known, member):
+        if way == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise ZeroDivisionError("of a member")
+
+    monkeypatch.setattr(auto, "_prove", fails)
+    result = hs.solve(SMALL, time_limit=60, threads=2)
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(optimum, rel=1e-6)
+    said = result.details.get("part_failed")
+    assert said == ("ZeroDivisionError: of a member" if way == "error" else None)
+
+
+def endless(*arguments, **keywords):
+    while True:
+        time.sleep(0.01)
+
+
+def test_the_limit_of_a_program_that_hangs_keeps_what_members_found(optimum, monkeypatch):
+    def method(instance, formulation, options, on_progress):
+        return solve_auto(instance, formulation, options, on_progress, program=endless)
+
+    monkeypatch.setattr(api, "methods", lambda family: {"auto": method})
+    result = hs.solve(SMALL, time_limit=2, threads=2)
+    assert result.stopped_by in (StoppedBy.TIME_LIMIT, StoppedBy.GAP)
+    assert result.bound is not None
+    assert 0 < result.objective <= optimum + 1e-9
+
+
+@pytest.mark.parametrize("instance", [hs.read(LARGE), hs.generate("gang", seed=1, **GANG)])
+def test_ctrl_c_stops_all_and_keeps_what_is_known(instance):
+    began, told = time.perf_counter(), []
+
+    def interrupt_once(bound, objective, seconds, message):
+        if not told and bound is not None and time.perf_counter() - began > 1.0:
+            told.append(message)
+            signal.raise_signal(signal.SIGINT)
+
+    result = hs.solve(instance, time_limit=600, threads=2, on_progress=interrupt_once)
+    assert result.stopped_by is StoppedBy.INTERRUPTED
+    assert result.objective is not None
+    assert result.bound is not None
+
+
+def test_the_best_told_solution_counts(best):
+    nothing = hs.solve(SMALL, "auto", time_limit=0, threads=1).solution
+
+    def tells(member):
+        member.tell(best)
+        member.tell(nothing)
+
+    with team_of(tells) as team:
+        team.offer(nothing)
+        team.wait(lambda: 60.0)
+        assert team.solution().objective() == best.objective()
+
+
+def test_a_told_solution_that_breaks_a_constraint_is_refused_and_said(best):
+    rows = best.assignments()
+    broken = {job: [*given, *given, *given, *given] for job, given in rows.items()}
+    with team_of(lambda member: member.say(News(1e9, broken))) as team:
+        team.wait(lambda: 60.0)
+        assert team.solution() is None
+        assert team.objective is None
+    assert "breaks" in team.errors[0] or "must" in team.errors[0]
+
+
+def test_a_bound_that_meets_a_solution_closes(best):
+    closed = Event()
+    def tells(member):
+        member.tell(best)
+        endless()
+
+    with team_of(tells, closed=closed) as team:
+        team.note_bound(best.objective())
+        team.wait(lambda: 60.0)
+        assert closed.is_set()
+
+
+def test_stopping_inside_is_no_interrupt_outside():
+    with catch_interrupt() as outer, stoppable() as inner:
+        with catch_interrupt() as engine:
+            assert engine is inner
+            inner.set()
+            assert engine.is_set()
+        assert not outer.is_set()
+        outer.set()
+    with catch_interrupt() as outer, stoppable() as inner:
+        outer.set()
+        assert inner.is_set()
+
+
+def test_workers_use_one_core_unless_told_otherwise(monkeypatch):
+    monkeypatch.delenv("HINDSCHED_THREADS", raising=False)
+    assert threads_of(SolveOptions()) == len(os.sched_getaffinity(0))
+    assert threads_of(SolveOptions(threads=3)) == 3
+    monkeypatch.setattr(multiprocessing, "parent_process", lambda: True)
+    assert threads_of(SolveOptions()) == 1

@@ -137,6 +137,7 @@ def test_a_told_solution_that_breaks_a_constraint_is_refused_and_said(best):
 
 def test_a_bound_that_meets_a_solution_closes(best):
     closed = Event()
+
     def tells(member):
         member.tell(best)
         endless()

@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from hindsched.analysis.figures.marks import Mark, draw_marks
+from hindsched.analysis.figures.scale import FULL_SEEDS as FULL_SEEDS
+from hindsched.analysis.figures.scale import QUICK_SEEDS as QUICK_SEEDS
+from hindsched.analysis.figures.scale import FigureScale as FigureScale
+from hindsched.analysis.figures.scale import TraceInput as TraceInput
 from hindsched.errors import InputError
 from hindsched.instances.base import family_module
 
 if TYPE_CHECKING:
     import pandas as pd
-
-QUICK_SEEDS, FULL_SEEDS = 1, 5
-
-
-@dataclass(frozen=True)
-class FigureScale:
-    """How large to run an experiment.
-
-    Parameters
-    ----------
-    quick : bool
-        A small version of the same experiment that ends within about 20 seconds.
-    seeds : int
-        Number of seeds; the spread over them is shown.
-    """
-
-    quick: bool = False
-    seeds: int = FULL_SEEDS
-
-    def pick(self, full: Any, quick: Any) -> Any:
-        """Choose between the full and the quick setting."""
-        return quick if self.quick else full
 
 
 @dataclass(frozen=True)
@@ -52,6 +35,10 @@ class Figure:
         ``on_row(text)`` is called after each finished run, for progress.
     draw : callable
         ``draw(frame)`` -> matplotlib figure; draws only what the frame holds.
+    traced : bool
+        Whether the paper runs it on a trace, so that ``--from-trace`` has a meaning.
+    marks : tuple of Mark
+        Values that the paper's text states, drawn in grey.
     """
 
     number: str
@@ -59,12 +46,30 @@ class Figure:
     claim: str
     run: Callable[[FigureScale, Callable[[str], None]], pd.DataFrame]
     draw: Callable[[pd.DataFrame], Any]
+    traced: bool = False
+    marks: tuple[Mark, ...] = ()
+
+    def picture(self, frame: pd.DataFrame) -> Any:
+        """Draw the table, and the paper's own values as grey marks."""
+        made = self.draw(frame)
+        draw_marks(made, self.marks)
+        return made
 
 
 def figures(family: str) -> dict[str, Figure]:
     """Figures of a family's paper by number."""
     found: dict[str, Figure] = family_module("analysis.figures", family, "figures").FIGURES
     return found
+
+
+def with_marks(
+    found: dict[str, Figure], marks: dict[str, tuple[Mark, ...]], traced: tuple[str, ...] = ()
+) -> dict[str, Figure]:
+    """Add the paper's values to the figures, and say which of them the paper runs on a trace."""
+    return {
+        number: replace(figure, marks=marks.get(number, ()), traced=number in traced)
+        for number, figure in found.items()
+    }
 
 
 def figure(family: str, number: str) -> Figure:

@@ -50,7 +50,7 @@ def _run_schemes(
     rows = []
     for setting in settings:
         for seed in range(scale.seeds):
-            instance = generate("astraea", "paper", seed, **scale.pick({}, QUICK) | setting)
+            instance = scale.instance("astraea", "paper", seed, setting, **scale.pick({}, QUICK))
             for scheme in schemes:
                 algorithm, chosen = SCHEMES[scheme]
                 result = simulate(instance, algorithm, seed=seed, settings=chosen)
@@ -89,11 +89,11 @@ def _utilisation(result: SimulationResult) -> list[dict[str, Any]]:
 
 
 def _jobs(scale: FigureScale) -> list[Setting]:
-    return [{"jobs": n} for n in scale.pick((40, 70, 100, 130, 160), (6, 12))]
+    return [{"jobs": n} for n in scale.axis("jobs", (40, 70, 100, 130, 160), (6, 12))]
 
 
 def _servers(scale: FigureScale) -> list[Setting]:
-    return [{"servers": n} for n in scale.pick((20, 40, 60, 100, 140), (8, 14))]
+    return [{"servers": n} for n in scale.axis("servers", (20, 40, 60, 100, 140), (8, 14))]
 
 
 def _figure_4(x: str, utility: str) -> Callable[[FigureScale, OnRow], pd.DataFrame]:
@@ -109,11 +109,12 @@ def _ratios(scale: FigureScale, on_row: OnRow, schemes: Iterable[str]) -> pd.Dat
     """Revenue over the offline optimum (the paper's orientation), as an interval."""
     rows = []
     options = SolveOptions(time_limit=scale.pick(60.0, 4.0), gap=1e-4)
-    for jobs in scale.pick((5, 10, 15), (4,)):
-        for servers in scale.pick((5, 15, 25, 35, 45), (4, 8)):
+    for jobs in scale.axis("jobs", (5, 10, 15), (4,)):
+        for servers in scale.axis("servers", (5, 15, 25, 35, 45), (4, 8)):
             for seed in range(scale.seeds):
-                size = {"jobs": jobs, "servers": servers, "horizon": scale.pick(20, 12)}
-                instance = generate("astraea", "small", seed, **size)
+                size = {"jobs": jobs, "servers": servers}
+                horizon = scale.pick(20, 12)
+                instance = scale.instance("astraea", "small", seed, size, horizon=horizon)
                 best = solve(instance, options=options)
                 for scheme in schemes:
                     algorithm, chosen = SCHEMES[scheme]
@@ -177,10 +178,10 @@ def _figure_10(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
 def _figure_11(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     """Theta - 1 at 60-140 % of the least that the condition allows, at two loads."""
     rows = []
-    for jobs in scale.pick((100, 300), (10, 20)):
+    for jobs in scale.axis("jobs", (100, 300), (10, 20)):
         for seed in range(scale.seeds):
-            setting = scale.pick({}, QUICK) | {"jobs": jobs}
-            instance = generate("astraea", "paper", seed, **setting)
+            size = scale.pick({}, QUICK)
+            instance = scale.instance("astraea", "paper", seed, {"jobs": jobs}, **size)
             for percent in (60, 80, 100, 120, 140):
                 chosen = {"rounds": 1, "theta_scale": percent / 100}
                 revenue = simulate(instance, "astraea", settings=chosen).objective
@@ -197,7 +198,7 @@ def _figure_12(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     """Ideal revenue (from the round's start) and price of every admitted job."""
     rows = []
     for seed in range(scale.seeds):
-        instance = generate("astraea", "paper", seed, **scale.pick({}, QUICK))
+        instance = scale.instance("astraea", "paper", seed, **scale.pick({}, QUICK))
         run = simulate(instance, "astraea", settings={"rounds": 1})
         shared = {row["job"]: row["shared"] for row in run.solution.job_rows()}
         rows += [
@@ -219,7 +220,7 @@ def _figure_13(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
 
 
 def _table_2(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    settings = [{"tenants": n} for n in scale.pick((5, 8, 11, 14), (2, 4))]
+    settings = [{"tenants": n} for n in scale.axis("tenants", (5, 8, 11, 14), (2, 4))]
     frame = _run_schemes(settings, scale, _fairness, on_row, list(SCHEMES)[:1])
     keys = ["tenants", "scheme", "seed"]
     totals = frame.groupby(keys, sort=False)[["revenue", "jobs"]].sum().reset_index()

@@ -18,7 +18,6 @@ from hindsched.analysis.figures.base import Figure, FigureScale
 from hindsched.analysis.figures.drawing import draw_bars
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.shares import tenant_alone
-from hindsched.instances.generators.registry import generate
 from hindsched.online.astraea.algorithms import theorem
 from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solutions.astraea.solution import AstraeaSolution
@@ -39,7 +38,7 @@ def cases(scale: FigureScale, each: int) -> Cases:
     made: Cases = []
     for load, servers in LOADS.items():
         for number in range(scale.seeds * each):
-            instance = generate("astraea", "small", number, servers=servers, **SETTING)
+            instance = scale.instance("astraea", "small", number, {"servers": servers}, **SETTING)
             assert isinstance(instance, AstraeaInstance)
             made.append(({"load": load, "seed": number // each, "instance": number}, instance))
     return made

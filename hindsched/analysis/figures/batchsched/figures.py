@@ -20,12 +20,12 @@ import pandas as pd
 
 from hindsched.analysis.figures.base import Figure, FigureScale
 from hindsched.analysis.figures.drawing import draw_bars, draw_lines
-from hindsched.instances.batchsched.generator import generate
 from hindsched.instances.batchsched.instance import (
     PARAMETER_SERVER,
     RING_ALLREDUCE,
     BatchschedInstance,
 )
+from hindsched.instances.generators.registry import generate
 from hindsched.online.batchsched.algorithms import (
     BatchschedExact,
     BatchschedOnline,
@@ -57,8 +57,11 @@ COST = "Total weighted completion time"
 WEIGHT = "Total weight accepted"
 
 
-def _instance(seed: int, architecture: str, **settings: Any) -> BatchschedInstance:
-    made = generate("paper", seed, architecture=architecture, **settings)
+def _instance(
+    scale: FigureScale, seed: int, architecture: str, varied: dict[str, Any], **fixed: Any
+) -> BatchschedInstance:
+    changed = {"architecture": architecture, **varied}
+    made = scale.instance("batchsched", "paper", seed, changed, **fixed)
     assert isinstance(made, BatchschedInstance)
     return made
 
@@ -100,11 +103,13 @@ def _sweep(
     shared = scale.pick(
         base or {}, {"jobs": 20, "servers": 20, "horizon": 40, **(quick_base or {})}
     )
-    fractions = scale.pick(CONTENTION, QUICK_CONTENTION) if contention else USUAL
-    settings = product(fractions, architectures, scale.pick(full, quick), range(scale.seeds))
+    shares = (CONTENTION, QUICK_CONTENTION) if contention else (USUAL, USUAL)
+    fractions = scale.axis("capacity_fraction", *shares)
+    values = scale.axis(axis, full, quick)
+    settings = product(fractions, architectures, values, range(scale.seeds))
     for fraction, architecture, value, seed in settings:
         changed = {"capacity_fraction": fraction, axis: value}
-        instance = _instance(seed, architecture, **{**shared, **changed})
+        instance = _instance(scale, seed, architecture, changed, **shared)
         for name in schemes:
             row = _run(instance, name, seed, {}, on_row)
             facts = {**changed, axis: "free choice" if value is None else value}
@@ -115,7 +120,7 @@ def _sweep(
 def _running_time(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     """Figure 7; compiled code is loaded before the clock runs."""
     for architecture in BOTH:
-        tiny = _instance(0, architecture, jobs=3, servers=3, horizon=4)
+        tiny = generate("batchsched", "small", 0, architecture=architecture)
         for name in VARIANTS:
             simulate(tiny, name)
     return _jobs(scale, on_row, architectures=BOTH, schemes=VARIANTS, contention=False)
@@ -141,7 +146,7 @@ def _density_scale(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     rows = []
     settings = scale.pick({}, {"jobs": 20, "servers": 10, "horizon": 40})
     for seed in range(scale.seeds):
-        instance = _instance(seed, PARAMETER_SERVER, **settings, capacity_fraction=0.2)
+        instance = _instance(scale, seed, PARAMETER_SERVER, {}, **settings, capacity_fraction=0.2)
         for factor in scale.pick((1, 1e2, 1e4, 1e6, 1e8), (1, 1e4, 1e8)):
             for name in VARIANTS:
                 row = _run(instance, name, seed, {"density_scale": factor}, on_row)
@@ -173,10 +178,10 @@ def _rounds(
     rows = []
     shared = scale.pick({"jobs": 100, "servers": 50}, {"jobs": 30, "servers": 15})
     shared = {**shared, "capacity_fraction": 0.05, **({} if jobs is None else {"jobs": jobs})}
-    for value in scale.pick(full, quick):
+    for value in scale.axis(axis, full, quick) if setting else scale.pick(full, quick):
         for seed in range(scale.seeds):
             changed = {axis: value} if setting else {}
-            instance = _instance(seed, PARAMETER_SERVER, **{**shared, **changed})
+            instance = _instance(scale, seed, PARAMETER_SERVER, changed, **shared)
             for name, build in algorithms.items():
                 algorithm = build()
                 if not setting:
@@ -190,7 +195,7 @@ def _rounds(
 def _servers_and_jobs(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     """Figure 12: against the servers, at several numbers of jobs."""
     parts = []
-    for jobs in scale.pick((50, 100, 200), (15, 30)):
+    for jobs in scale.axis("jobs", (50, 100, 200), (15, 30)):
         part = _rounds(
             scale,
             on_row,

@@ -16,7 +16,6 @@ import pandas as pd
 from hindsched.analysis.figures.base import Figure, FigureScale
 from hindsched.analysis.figures.drawing import draw_lines
 from hindsched.analysis.figures.edgecloud.drawing import draw_utilisation
-from hindsched.instances.edgecloud.generator import generate
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.edgecloud.relaxations import build_ilp_4
 from hindsched.online.edgecloud.speed import run_with_speed
@@ -75,17 +74,19 @@ def _compare(
     return pd.DataFrame(rows)
 
 
-def _made(preset: str, seed: int, **settings: Any) -> EdgecloudInstance:
-    instance = generate(preset, seed, **settings)
+def _made(
+    scale: FigureScale, preset: str, seed: int, varied: Setting, **fixed: Any
+) -> EdgecloudInstance:
+    instance = scale.instance("edgecloud", preset, seed, varied, **fixed)
     assert isinstance(instance, EdgecloudInstance)
     return instance
 
 
 def _testbed(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    counts = scale.pick((10, 15, 20, 25, 30), (10, 20))
+    counts = scale.axis("jobs", (10, 15, 20, 25, 30), (10, 20))
     return _compare(
         (
-            ({"jobs": jobs}, _made("testbed", seed, jobs=jobs), seed)
+            ({"jobs": jobs}, _made(scale, "testbed", seed, {"jobs": jobs}), seed)
             for jobs in counts
             for seed in range(scale.seeds)
         ),
@@ -95,11 +96,11 @@ def _testbed(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
 
 
 def _by_jobs(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    counts = scale.pick((100, 150, 200, 250, 300), (20, 40))
+    counts = scale.axis("jobs", (100, 150, 200, 250, 300), (20, 40))
     settings = scale.pick({}, {"servers": 12, "horizon": 40, "minibatch_scale": 0.2})
     return _compare(
         (
-            ({"jobs": jobs}, _made("paper", seed, jobs=jobs, **settings), seed)
+            ({"jobs": jobs}, _made(scale, "paper", seed, {"jobs": jobs}, **settings), seed)
             for jobs in counts
             for seed in range(scale.seeds)
         ),
@@ -109,11 +110,15 @@ def _by_jobs(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
 
 
 def _by_servers(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    counts = scale.pick((60, 80, 100, 120, 140), (8, 16))
+    counts = scale.axis("servers", (60, 80, 100, 120, 140), (8, 16))
     settings = scale.pick({}, {"jobs": 30, "horizon": 40, "minibatch_scale": 0.2})
     return _compare(
         (
-            ({"servers": servers}, _made("paper", seed, servers=servers, **settings), seed)
+            (
+                {"servers": servers},
+                _made(scale, "paper", seed, {"servers": servers}, **settings),
+                seed,
+            )
             for servers in counts
             for seed in range(scale.seeds)
         ),
@@ -127,7 +132,7 @@ def _utilisation(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     settings = scale.pick({}, {"servers": 12, "jobs": 40, "horizon": 40, "minibatch_scale": 0.2})
     rows = []
     for seed in range(scale.seeds):
-        instance = _made("paper", seed, **settings)
+        instance = _made(scale, "paper", seed, {}, **settings)
         last = 3 * instance.horizon
         submitted = np.bincount(instance.arrivals, minlength=last + 1)[: last + 1]
         for scheme in SCHEMES:
@@ -184,10 +189,10 @@ def _ratios(
 
 
 def _ratio_by_jobs(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    counts = scale.pick((5, 10, 15, 20, 25), (5, 10))
+    counts = scale.axis("jobs", (5, 10, 15, 20, 25), (5, 10))
     return _ratios(
         (
-            ({"jobs": jobs}, _made("paper", seed, jobs=jobs, **_reduced(scale)), seed)
+            ({"jobs": jobs}, _made(scale, "paper", seed, {"jobs": jobs}, **_reduced(scale)), seed)
             for jobs in counts
             for seed in range(scale.seeds)
         ),
@@ -197,12 +202,13 @@ def _ratio_by_jobs(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
 
 
 def _ratio_by_servers(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    counts = scale.pick((5, 15, 25, 35, 45), (5, 10))
+    counts = scale.axis("servers", (5, 15, 25, 35, 45), (5, 10))
+    reduced = {**_reduced(scale), "jobs": 15}
     return _ratios(
         (
             (
                 {"servers": servers},
-                _made("paper", seed, **{**_reduced(scale), "servers": servers, "jobs": 15}),
+                _made(scale, "paper", seed, {"servers": servers}, **reduced),
                 seed,
             )
             for servers in counts

@@ -22,8 +22,6 @@ from hindsched.analysis.figures.mlbroker.drawing import (
     lines,
     ranked,
 )
-from hindsched.instances.base import Instance
-from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.models.mlbroker.convex import Price
 from hindsched.online.mlbroker.theorem import r1
@@ -60,7 +58,10 @@ ABLATION: dict[str, tuple[str, Setting]] = {
 """One change at a time, from the paper's algorithm to ours."""
 
 
-def _instance(made: Instance) -> MlbrokerInstance:
+def _instance(
+    scale: FigureScale, seed: int, varied: Setting, preset: str = "paper", **fixed: Any
+) -> MlbrokerInstance:
+    made = scale.instance("mlbroker", preset, seed, varied, **fixed)
     assert isinstance(made, MlbrokerInstance)
     return made
 
@@ -112,11 +113,11 @@ def _figure_5(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     sizes = scale.pick(
         {"horizon": 50, "jobs": 145}, {"horizon": 5, "jobs": 8, "life_slots": (2, 4)}
     )
-    for centers in scale.pick((3, 6, 9, 12, 15), (3, 5)):
+    for centers in scale.axis("datacenters", (3, 6, 9, 12, 15), (3, 5)):
         for seed in range(scale.seeds):
             for case, (price, change) in cases.items():
-                made = generate("paper", seed, datacenters=centers, **sizes, **change)
-                instance = _instance(made)
+                varied = {"datacenters": centers, **change}
+                instance = _instance(scale, seed, varied, **sizes)
                 optimum = relaxation_bound(instance, price)
                 for epsilon in scale.pick((0.001, 0.01, 0.1, 1.0, 10.0), (0.01, 1.0)):
                     settings = {"price": price, "epsilon": epsilon}
@@ -169,11 +170,11 @@ def _figure_6(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
         (
             (
                 {"capacity_gb": capacity, "data_gb": data},
-                _instance(generate("paper", s, capacity_gb=capacity, data_gb=data, **sizes)),
+                _instance(scale, s, {"capacity_gb": capacity, "data_gb": data}, **sizes),
                 s,
             )
-            for capacity in scale.pick((16, 33, 50, 66), (16, 66))
-            for data in scale.pick(SIZES, (100, 700))
+            for capacity in scale.axis("capacity_gb", (16, 33, 50, 66), (16, 66))
+            for data in scale.axis("data_gb", SIZES, (100, 700))
             for s in range(scale.seeds)
         ),
         [("paper", "paper")],
@@ -186,8 +187,8 @@ def _figure_7(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     methods = ("paper", "independent", "greedy", "round2", "largest-remainder")
     return _rounding_rows(
         (
-            ({"centers": count}, _instance(generate("paper", s, datacenters=count, **sizes)), s)
-            for count in scale.pick((5, 10, 15, 20), (3, 5))
+            ({"centers": count}, _instance(scale, s, {"datacenters": count}, **sizes), s)
+            for count in scale.axis("datacenters", (5, 10, 15, 20), (3, 5))
             for s in range(scale.seeds)
         ),
         [(price, method) for price in ("paper", "chord") for method in methods],
@@ -200,15 +201,16 @@ _SWEEPS: dict[FigureScale, pd.DataFrame] = {}
 
 def _data_sweep(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     """All algorithms against the data size: one run serves Figures 8 and 11-14."""
+    sizes = scale.axis("data_gb", SIZES, (100, 400, 700))
     if scale not in _SWEEPS:
         _SWEEPS[scale] = _compare(
             (
                 (
                     {"data_gb": data},
-                    _instance(generate("paper", s, data_gb=data, **_size(scale))),
+                    _instance(scale, s, {"data_gb": data}, **_size(scale)),
                     s,
                 )
-                for data in scale.pick(SIZES, (100, 400, 700))
+                for data in sizes
                 for s in range(scale.seeds)
             ),
             on_row,
@@ -222,10 +224,10 @@ def _figure_9(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
         (
             (
                 {"slots": slots},
-                _instance(generate("paper", s, **{**sizes, "horizon": slots, "jobs": 3 * slots})),
+                _instance(scale, s, {"horizon": slots, "jobs": 3 * slots}, **sizes),
                 s,
             )
-            for slots in scale.pick((10, 20, 30, 40, 50), (4, 8))
+            for slots in scale.axis("horizon", (10, 20, 30, 40, 50), (4, 8))
             for s in range(scale.seeds)
         ),
         on_row,
@@ -236,8 +238,8 @@ def _figure_10(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     sizes = {**_size(scale), "data_gb": 700}
     return _compare(
         (
-            ({"jobs": jobs}, _instance(generate("paper", s, **{**sizes, "jobs": jobs})), s)
-            for jobs in scale.pick((29, 58, 87, 116, 145, 174), (6, 18))
+            ({"jobs": jobs}, _instance(scale, s, {"jobs": jobs}, **sizes), s)
+            for jobs in scale.axis("jobs", (29, 58, 87, 116, 145, 174), (6, 18))
             for s in range(scale.seeds)
         ),
         on_row,
@@ -248,7 +250,7 @@ def _section_64(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     """The real experiment, simulated: costs, instance-hours and discount rates."""
     rows = []
     for seed in range(scale.seeds):
-        instance = _instance(generate("section-6.4", seed))
+        instance = _instance(scale, seed, {}, "section-6.4")
         hours = instance.slot_seconds / 3600
         for algorithm in ALGORITHMS:
             result = simulate(instance, algorithm, seed=seed)
@@ -278,7 +280,7 @@ def _ablation(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     sizes = _size(scale)
     return _compare(
         (
-            ({"setting": name}, _instance(generate("paper", s, **{**sizes, **change})), s)
+            ({"setting": name}, _instance(scale, s, change, **sizes), s)
             for name, change in cases.items()
             for s in range(scale.seeds)
         ),

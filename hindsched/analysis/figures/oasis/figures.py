@@ -9,7 +9,6 @@ import pandas as pd
 
 from hindsched.analysis.figures.base import Figure, FigureScale
 from hindsched.analysis.figures.drawing import draw_bars, draw_lines
-from hindsched.instances.oasis.generator import generate
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.online.oasis.algorithms import theorem
 from hindsched.online.simulator import SimulationResult, simulate
@@ -17,6 +16,15 @@ from hindsched.solvers.api import solve
 from hindsched.solvers.options import SolveOptions
 
 OnRow = Callable[[str], None]
+
+
+def _made(
+    scale: FigureScale, seed: int, varied: dict[str, Any], preset: str = "paper", **fixed: Any
+) -> OasisInstance:
+    instance = scale.instance("oasis", preset, seed, varied, **fixed)
+    assert isinstance(instance, OasisInstance)
+    return instance
+
 
 SCHEMES: dict[str, tuple[str, dict[str, Any]]] = {
     "oasis": ("oasis", {}),
@@ -66,11 +74,11 @@ def _timeliness(result: SimulationResult) -> list[dict[str, Any]]:
 
 
 def _figure_3(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    counts = scale.pick((100, 200, 300, 400), (6, 12, 18))
+    counts = scale.axis("jobs", (100, 200, 300, 400), (6, 12, 18))
     settings = scale.pick({"horizon": 300}, {"horizon": 20, "servers": 6, "max_duration": 6})
     return _run_schemes(
         (
-            ({"jobs": jobs}, generate("paper", seed, jobs=jobs, **settings), seed)
+            ({"jobs": jobs}, _made(scale, seed, {"jobs": jobs}, **settings), seed)
             for jobs in counts
             for seed in range(scale.seeds)
         ),
@@ -86,7 +94,7 @@ def _figure_4(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     )
     return _run_schemes(
         (
-            ({}, generate("paper", seed, shares=[0.0, 0.5, 0.5], **settings), seed)
+            ({}, _made(scale, seed, {"shares": [0.0, 0.5, 0.5]}, **settings), seed)
             for seed in range(scale.seeds)
         ),
         _timeliness,
@@ -118,7 +126,7 @@ def _figure_5(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     for case in cases:
         for seed in range(scale.seeds):
             settings = {k: v for k, v in case.items() if k != "lower_floor"}
-            instance = generate("paper", seed, **size, **settings)
+            instance = _made(scale, seed, settings, **size)
             key = instance.sha256()
             if key not in optima:
                 optima[key] = solve(instance, options=options)
@@ -152,12 +160,12 @@ def _figure_6(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
 
     ``relative`` is the utility over that of the exact estimate on the same instance, in per cent.
     """
-    counts = scale.pick((100, 200, 300, 400), (8, 16))
+    counts = scale.axis("jobs", (100, 200, 300, 400), (8, 16))
     settings = scale.pick({"horizon": 300}, {"horizon": 20, "servers": 5, "max_duration": 6})
     rows = []
     for jobs in counts:
         for seed in range(scale.seeds):
-            instance = generate("paper", seed, jobs=jobs, **settings)
+            instance = _made(scale, seed, {"jobs": jobs}, **settings)
             for floor in (0.0, 0.1):
                 utilities = {
                     percent: simulate(
@@ -179,7 +187,7 @@ def _figure_6(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
 
 
 def _testbed(scale: FigureScale) -> Iterable[tuple[dict[str, Any], OasisInstance, int]]:
-    return (({}, generate("testbed", seed), seed) for seed in range(scale.seeds))
+    return (({}, _made(scale, seed, {}, "testbed"), seed) for seed in range(scale.seeds))
 
 
 def _figure_8(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:

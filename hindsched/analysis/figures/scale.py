@@ -1,0 +1,144 @@
+"""How large an experiment is, and which instances it runs on: generated ones, or a trace's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance
+
+if TYPE_CHECKING:
+    from hindsched.instances.traces import TraceTable
+
+QUICK_SEEDS, FULL_SEEDS = 1, 5
+FROM_A_TRACE = ("jobs", "servers", "utility", "minibatch_scale")
+"""Settings of an experiment that also say something about an instance made from a trace."""
+
+
+@dataclass(frozen=True, eq=False)
+class TraceInput:
+    """A trace to make instances from; each seed begins in another part of it.
+
+    Parameters
+    ----------
+    table : TraceTable
+        Its rows.
+    path : str
+        File it was read from, for messages.
+    """
+
+    table: TraceTable
+    path: str
+
+    def start(self, seed: int, seeds: int) -> float:
+        """Second at which a seed's window begins: windows are spread evenly over the trace."""
+        span = float(self.table.rows["submit_seconds"].max())
+        return round(span * (seed + 1) / (seeds + 1))
+
+
+@dataclass(frozen=True)
+class FigureScale:
+    """How large to run an experiment.
+
+    Parameters
+    ----------
+    quick : bool
+        A small version of the same experiment that ends within about 20 seconds.
+    seeds : int
+        Number of seeds; the spread over them is shown.
+    settings : mapping
+        Settings of the generator in place of the experiment's. What the experiment varies takes a
+        list: the values to run.
+    trace : TraceInput, optional
+        Make the instances from this trace.
+    """
+
+    quick: bool = False
+    seeds: int = FULL_SEEDS
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    trace: TraceInput | None = field(default=None, hash=False)
+    axes: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
+    """Filled while the experiment runs: how many values each axis has in full mode."""
+
+    def pick(self, full: Any, quick: Any) -> Any:
+        """Choose between the full and the quick setting."""
+        return quick if self.quick else full
+
+    def axis(self, name: str, full: Iterable[Any], quick: Iterable[Any]) -> list[Any]:
+        """Values of a generator's setting that the experiment varies.
+
+        Raises
+        ------
+        InputError
+            If the settings name an empty list of values.
+        """
+        whole = list(full)
+        self.axes[name] = len(whole)
+        given = self.settings.get(name, self.pick(whole, list(quick)))
+        values = given if isinstance(given, list) else [given]
+        if not values:
+            raise InputError(f"set.{name}", given, "must hold at least one value")
+        return values
+
+    def instance(
+        self,
+        family: str,
+        preset: str,
+        seed: int,
+        varied: Mapping[str, Any] | None = None,
+        **fixed: Any,
+    ) -> Instance:
+        """Make one instance of the experiment.
+
+        Parameters
+        ----------
+        family, preset : str
+            Whose generator, and with which preset.
+        seed : int
+            Of the draws; with a trace also of the window.
+        varied : mapping, optional
+            What the experiment varies: the settings cannot change it.
+        **fixed
+            What it does not: the settings can.
+
+        Raises
+        ------
+        InputError
+            For a setting that the experiment varies otherwise, or that the generator lacks.
+        """
+        from hindsched.instances.generators.registry import generate
+
+        varied = varied or {}
+        given = {name: value for name, value in self.settings.items() if name not in self.axes}
+        for name in given:
+            if name in varied:
+                raise InputError(f"set.{name}", given[name], "is what this figure varies itself")
+        if self.trace is not None:
+            return self._from_trace(self.trace, family, seed, varied, fixed, given)
+        return generate(family, preset, seed, **{**fixed, **given, **varied})
+
+    def _from_trace(
+        self,
+        trace: TraceInput,
+        family: str,
+        seed: int,
+        varied: Mapping[str, Any],
+        fixed: Mapping[str, Any],
+        given: Mapping[str, Any],
+    ) -> Instance:
+        from hindsched.instances.generators.registry import from_trace, trace_settings
+
+        known = trace_settings(family) | {"jobs"}
+        for name in varied:
+            if name not in known:
+                rule = f"an instance from a trace has no {name}, which this figure varies"
+                raise InputError("from-trace", trace.path, rule)
+        kept = {name: fixed[name] for name in FROM_A_TRACE if name in fixed and name in known}
+        settings = {"start": trace.start(seed, self.seeds), **kept, **given, **varied}
+        table, jobs = trace.table, settings.pop("jobs", None)
+        if "start" not in known:
+            begin = float(settings.pop("start"))
+            table = table.window(begin, int((table.rows["submit_seconds"] >= begin).sum()))
+        return from_trace(family, table, jobs=jobs, seed=seed, **settings)

@@ -8,7 +8,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 COUNT ?= 3000
 SEED ?= 1
 
-.PHONY: bench test second-opinion faults mutations code-mutations lint notebooks run-notebooks site wheel solvers clean
+.PHONY: bench test second-opinion faults mutations code-mutations lint claims claims-in-full notebooks run-notebooks site wheel solvers clean
 
 bench: $(VENV)/.installed
 	$(BIN)/hindsched bench small
@@ -32,6 +32,13 @@ code-mutations: $(VENV)/.installed-dev
 FAULTS ?= 300
 faults: $(VENV)/.installed-dev
 	FAULTS=$(FAULTS) $(BIN)/python -m pytest -q tests/analysis/test_faults.py
+
+# The papers' claims measured, and docs/claims.md: goes on where it was stopped. In full: days.
+claims: $(VENV)/.installed-dev
+	$(BIN)/python benchmarks/claims.py
+
+claims-in-full: $(VENV)/.installed-dev
+	$(BIN)/python benchmarks/claims.py --full
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check

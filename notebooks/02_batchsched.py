@@ -14,13 +14,15 @@
 # # batchsched (MobiHoc 2020 and journal version): the figures of its evaluation
 #
 # Each figure is an experiment of `hindsched figure batchsched NUMBER`: a tidy table, and a drawing of
-# nothing but that table. Below stands the paper's claim beside what was measured. In quick mode
+# nothing but that table. Below stand the picture, with the
+# paper's own values in grey where its text states them, and a verdict on each of its claims. In quick mode
 # (`HINDSCHED_QUICK=1`) the experiments are small versions of the same.
 
 # %%
 import os
 
 from hindsched.analysis.figures.base import FULL_SEEDS, QUICK_SEEDS, FigureScale, figures
+from hindsched.analysis.figures.claims import verdicts_on
 
 QUICK = os.environ.get("HINDSCHED_QUICK") == "1"
 SCALE = FigureScale(QUICK, QUICK_SEEDS if QUICK else FULL_SEEDS)
@@ -28,11 +30,13 @@ FIGURES = figures("batchsched")
 
 
 def experiment(number, value="objective", by="algorithm", within=()):
-    """Run a figure's experiment, print the claim, draw it and return the means."""
+    """Run a figure's experiment, draw it, print a verdict on each claim and return the means."""
     figure = FIGURES[number]
-    print(f"Figure {number}: {figure.title}\nThe paper claims: {figure.claim}")
+    print(f"Figure {number}: {figure.title}")
     table = figure.run(SCALE, lambda text: None)
-    figure.draw(table)
+    figure.picture(table)
+    for row in verdicts_on("batchsched", number, table):
+        print(f"{row['claim']}: {row['measured']} ({row['rule']}): {row['verdict']}")
     axes = table.columns[:2] if table.columns[0] == "capacity_fraction" else table.columns[:1]
     return table.pivot_table(index=[*within, *axes], columns=by, values=value, sort=False)
 

@@ -14,7 +14,8 @@
 # # mlBroker (IEEE TPDS): the figures of its evaluation, and why the headline does not reproduce
 #
 # Each figure is an experiment of `hindsched figure mlbroker NUMBER`: a tidy table, and a drawing of
-# nothing but that table. Below stands the paper's claim, the picture and what the table says. In
+# nothing but that table. Below stand the picture, with the
+# paper's own values in grey where its text states them, and a verdict on each of its claims. In
 # quick mode (`HINDSCHED_QUICK=1`) the experiments are small versions of the same.
 #
 # `mlbroker` is the paper's algorithm. `mlbroker-tight` and `mlbroker-prices` are ours. Ratios are to
@@ -24,6 +25,7 @@
 import os
 
 from hindsched.analysis.figures.base import FULL_SEEDS, QUICK_SEEDS, FigureScale, figures
+from hindsched.analysis.figures.claims import verdicts_on
 
 QUICK = os.environ.get("HINDSCHED_QUICK") == "1"
 SCALE = FigureScale(QUICK, QUICK_SEEDS if QUICK else FULL_SEEDS)
@@ -31,11 +33,13 @@ FIGURES = figures("mlbroker")
 
 
 def experiment(number):
-    """Run a figure's experiment, print the claim, draw it and return the table."""
+    """Run a figure's experiment, draw it, print a verdict on each claim and return the table."""
     figure = FIGURES[number]
-    print(f"Figure {number}: {figure.title}\nThe paper claims: {figure.claim}")
+    print(f"Figure {number}: {figure.title}")
     table = figure.run(SCALE, lambda text: None)
-    figure.draw(table)
+    figure.picture(table)
+    for row in verdicts_on("mlbroker", number, table):
+        print(f"{row['claim']}: {row['measured']} ({row['rule']}): {row['verdict']}")
     return table
 
 

@@ -205,6 +205,20 @@ def test_instance_files(capsys, files, command, file, message):
         (["figure", "oasis", "99", "-o", "@new"], "number: 99: oasis has the figures"),
         (["figure", "oasis", "3", "-o", "@below_a_file"], "must be a folder that can be written"),
         (["figure", "oasis", "3", "--seeds", "0", "-o", "@new"], "seeds: 0"),
+        (
+            ["figure", "astraea", "4a", "--set", "jobs", "-o", "@new"],
+            "set: jobs: must be NAME=VALUE",
+        ),
+        (["figure", "astraea", "4a", "--quick", "--set", "nope=1", "-o", "@new"], "set.nope: 1"),
+        (["figure", "astraea", "4a", "--quick", "--set", "jobs=[]", "-o", "@new"], "set.jobs: []"),
+        (
+            ["figure", "astraea", "5", "--from-trace", "x.csv", "-o", "@new"],
+            "from-trace: x.csv: is for astraea's figures 4a",
+        ),
+        (
+            ["figure", "oasis", "3", "--from-trace", "x.csv", "-o", "@new"],
+            "from-trace: x.csv: oasis has no figures from a trace",
+        ),
         (["schema", "nope"], "family: nope: must be one of oasis"),
         (["list", "nope"], "list: nope: must be one of families"),
         (["list", "algorithms", "--family", "nope"], "family: nope"),

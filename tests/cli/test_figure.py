@@ -39,8 +39,26 @@ def test_table_and_drawing(folder, capsys, options, seeds, jobs):
     assert run(["figure", "oasis", "7x", *options, "-o", str(folder), "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
     assert (summary["seeds"], summary["rows"], summary["claim"]) == (seeds, seeds, "grows")
+    assert summary["verdicts"] == []
     frame = pd.read_csv(folder / "oasis-7x.csv")
     assert list(frame["seed"]) == list(range(seeds))
     assert set(frame["jobs"]) == {jobs}
     assert (folder / "oasis-7x.png").read_bytes().startswith(b"\x89PNG")
     assert plt.get_fignums() == []
+
+
+def test_claims_are_shown_with_their_verdicts(tmp_path, capsys):
+    options = ["--quick", "--seeds", "2", "--set", "jobs=[4,6]", "-o", str(tmp_path)]
+    assert run(["figure", "astraea", "4a", *options, "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["settings"] == {"jobs": [4, 6]}
+    first = summary["verdicts"][0]
+    assert (first["key"], first["the paper"]) == ("astraea-4a-batchsche", "1.58")
+    frame = pd.read_csv(tmp_path / "astraea-4a.csv")
+    wide = frame.pivot_table(index=["seed", "jobs"], columns="scheme", values="revenue")
+    lead = (wide["astraea, lambda 1"] / wide["batchsche"]).groupby("seed").mean()
+    (one,) = [case for case in first["cases"] if case["case"] == {"the number of rounds": "one"}]
+    assert one["values"] == pytest.approx(list(lead), rel=1e-5)
+    assert first["verdict"] == "not reproduced"
+    assert run(["figure", "astraea", "4a", *options]) == 0
+    assert "not reproduced" in capsys.readouterr().out

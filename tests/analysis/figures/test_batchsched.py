@@ -66,7 +66,7 @@ def test_left_shift_is_a_scheme_of_its_own():
 
 
 def test_a_sweep_keeps_the_architectures_apart(monkeypatch):
-    def small(seed, architecture, **settings):
+    def small(scale, seed, architecture, settings, **fixed):
         settings = {key: settings[key] for key in settings if key == "fixed_worker_type"}
         return generate("small", seed, architecture=architecture, **settings)
 
@@ -81,7 +81,7 @@ def test_contention_is_an_axis_with_a_panel_a_value(monkeypatch):
     """Figures 2, 3, 5, 6, 9 and 10 run over it and draw a panel for each value."""
     asked = []
 
-    def small(seed, architecture, **settings):
+    def small(scale, seed, architecture, settings, **fixed):
         asked.append(settings["capacity_fraction"])
         return generate("small", seed, architecture=architecture, jobs=5)
 

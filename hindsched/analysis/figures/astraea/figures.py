@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from hindsched.analysis.figures.astraea.claims import MARKS, TRACED
 from hindsched.analysis.figures.astraea.drawing import (
     draw_12,
     draw_13,
@@ -20,7 +21,7 @@ from hindsched.analysis.figures.astraea.drawing import (
     drawn_lines,
 )
 from hindsched.analysis.figures.astraea.properties import PROPERTIES, solution_of
-from hindsched.analysis.figures.base import Figure, FigureScale
+from hindsched.analysis.figures.base import Figure, FigureScale, with_marks
 from hindsched.instances.generators.registry import generate
 from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solvers.api import solve
@@ -232,7 +233,7 @@ CLAIM_4 = (
     "Astraea earns about 1.58x, 1.24x and 1.35x what BatchSche, Gandiva_fair and HiveD earn with "
     "the number of jobs, 1.63x, 1.22x and 1.46x with that of servers."
 )
-FIGURES: dict[str, Figure] = {
+_PLAIN: dict[str, Figure] = {
     **{
         number: Figure(
             number,
@@ -360,3 +361,4 @@ FIGURES: dict[str, Figure] = {
     ),
     **PROPERTIES,
 }
+FIGURES = with_marks(_PLAIN, MARKS, TRACED)

@@ -18,7 +18,8 @@ from typing import Any
 
 import pandas as pd
 
-from hindsched.analysis.figures.base import Figure, FigureScale
+from hindsched.analysis.figures.base import Figure, FigureScale, with_marks
+from hindsched.analysis.figures.batchsched.claims import MARKS
 from hindsched.analysis.figures.drawing import draw_bars, draw_lines
 from hindsched.instances.batchsched.instance import (
     PARAMETER_SERVER,
@@ -240,7 +241,7 @@ def _cost_against(
     )
 
 
-FIGURES: dict[str, Figure] = {
+_PLAIN: dict[str, Figure] = {
     "2": Figure(
         "2",
         "Total weighted completion time against jobs, parameter servers",
@@ -363,3 +364,4 @@ FIGURES: dict[str, Figure] = {
         ),
     ),
 }
+FIGURES = with_marks(_PLAIN, MARKS)

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hindsched.analysis.figures.base import Figure, FigureScale
+from hindsched.analysis.figures.base import Figure, FigureScale, with_marks
 from hindsched.analysis.figures.drawing import draw_lines
+from hindsched.analysis.figures.edgecloud.claims import MARKS, TRACED
 from hindsched.analysis.figures.edgecloud.drawing import draw_utilisation
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.edgecloud.relaxations import build_ilp_4
@@ -257,7 +258,7 @@ def _draw_ratio(x: str, number: str) -> Callable[[pd.DataFrame], Any]:
     return draw
 
 
-FIGURES: dict[str, Figure] = {
+_PLAIN: dict[str, Figure] = {
     "4": Figure(
         "4",
         "JCT rate against the number of jobs on the testbed, simulated",
@@ -341,3 +342,4 @@ FIGURES: dict[str, Figure] = {
         _draw_ratio("servers", "13"),
     ),
 }
+FIGURES = with_marks(_PLAIN, MARKS, TRACED)

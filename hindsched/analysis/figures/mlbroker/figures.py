@@ -12,7 +12,8 @@ from typing import Any
 
 import pandas as pd
 
-from hindsched.analysis.figures.base import Figure, FigureScale
+from hindsched.analysis.figures.base import Figure, FigureScale, with_marks
+from hindsched.analysis.figures.mlbroker.claims import MARKS
 from hindsched.analysis.figures.mlbroker.drawing import (
     draw_excess_bars,
     draw_measures,
@@ -297,7 +298,7 @@ PART_TITLES = {
     "14": ("communication", "C4, communication", "is lower than that of Local and OASiS."),
 }
 
-FIGURES: dict[str, Figure] = {
+_PLAIN: dict[str, Figure] = {
     "5": Figure(
         "5",
         "A_fractional over P_f against centres and eps",
@@ -400,3 +401,4 @@ FIGURES: dict[str, Figure] = {
         draw_excess_bars,
     ),
 }
+FIGURES = with_marks(_PLAIN, MARKS)

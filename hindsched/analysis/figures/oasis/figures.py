@@ -7,8 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from hindsched.analysis.figures.base import Figure, FigureScale
+from hindsched.analysis.figures.base import Figure, FigureScale, with_marks
 from hindsched.analysis.figures.drawing import draw_bars, draw_lines
+from hindsched.analysis.figures.oasis.claims import MARKS
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.online.oasis.algorithms import theorem
 from hindsched.online.simulator import SimulationResult, simulate
@@ -280,7 +281,7 @@ def _draw_8(frame: pd.DataFrame) -> Any:
     )  # fmt: skip
 
 
-FIGURES: dict[str, Figure] = {
+_PLAIN: dict[str, Figure] = {
     "3": Figure(
         "3",
         "Total utility against the number of jobs, T = 300",
@@ -324,3 +325,4 @@ FIGURES: dict[str, Figure] = {
         _draw_timeliness("9"),
     ),
 }
+FIGURES = with_marks(_PLAIN, MARKS)

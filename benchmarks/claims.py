@@ -1,0 +1,229 @@
+"""Measure the papers' claims, and write `docs/claims.md` from what is stored.
+
+``python benchmarks/claims.py`` runs every experiment of `PLAN` that is not stored yet, one after
+the other, and writes the page; stopped at any point it goes on where it was. ``--full`` runs at the
+papers' scale with 5 seeds whatever is stored at less. ``--page`` writes the page only. A stored
+result is one small file in `benchmarks/claims_results`: the quantities of the claims, seed by seed;
+the whole table of an experiment goes to `build/claims`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import time
+from dataclasses import dataclass, field
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from claims_page import PAGE, STORED, page
+
+from hindsched.analysis.figures.base import (
+    FULL_SEEDS,
+    FigureScale,
+    TraceInput,
+    figure,
+    figures,
+)
+from hindsched.analysis.figures.claims import claims, claims_of, measured, to_data
+
+ROOT = Path(__file__).parents[1]
+TABLES = ROOT / "build/claims"
+FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker")
+TRACE = "philly/philly.csv.gz"
+"""Within the folder of the variable HINDSCHED_TRACES."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One experiment: figures that share a table, and the scale that was affordable here."""
+
+    family: str
+    figures: tuple[str, ...]
+    seeds: int = FULL_SEEDS
+    settings: dict[str, Any] = field(default_factory=dict)
+    traced: bool = False
+    quick: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.family}-{self.figures[0]}{'-philly' if self.traced else ''}"
+
+    @property
+    def is_full(self) -> bool:
+        return not self.settings and not self.quick and self.seeds >= FULL_SEEDS
+
+    @property
+    def command(self) -> str:
+        parts = ["hindsched figure", self.family, self.figures[0]]
+        parts += ["--quick"] if self.quick else []
+        parts += ["--seeds", str(self.seeds)]
+        for name, values in self.settings.items():
+            parts += ["--set", f"{name}={json.dumps(values, separators=(',', ':'))}"]
+        parts += ["--from-trace", Path(TRACE).name] if self.traced else []
+        return " ".join(parts)
+
+    def at_full_scale(self) -> Plan:
+        return Plan(self.family, self.figures, traced=self.traced)
+
+
+SHORT = {"horizon": 10, "jobs": 30}
+FEW = {"capacity_fraction": [0.05, 0.2, 0.35]}
+PLAN = (
+    Plan("astraea", ("4a",)),
+    Plan("astraea", ("4b",)),
+    Plan("astraea", ("4c",)),
+    Plan("astraea", ("4d",)),
+    Plan("astraea", ("7",)),
+    Plan("astraea", ("8",)),
+    Plan("astraea", ("9",)),
+    Plan("astraea", ("10",)),
+    Plan("astraea", ("11",)),
+    Plan("astraea", ("12",)),
+    Plan("astraea", ("13",)),
+    Plan("astraea", ("table-2",)),
+    Plan("astraea", ("P1",)),
+    Plan("astraea", ("P2",)),
+    Plan("astraea", ("P3",)),
+    Plan("astraea", ("P4",)),
+    Plan("astraea", ("4a",), traced=True),
+    Plan("astraea", ("4b",), traced=True),
+    Plan("astraea", ("7",), traced=True),
+    Plan("astraea", ("8",), traced=True),
+    Plan("astraea", ("13",), traced=True),
+    Plan("edgecloud", ("4", "5", "6")),
+    Plan("edgecloud", ("7", "9")),
+    Plan("edgecloud", ("8", "10")),
+    Plan("edgecloud", ("11",)),
+    Plan("edgecloud", ("7", "9"), traced=True),
+    Plan("edgecloud", ("8", "10"), traced=True),
+    Plan("edgecloud", ("11",), traced=True),
+    Plan("mlbroker", ("15", "16", "17", "table-4", "table-5")),
+    Plan("oasis", ("8",)),
+    Plan("oasis", ("9",)),
+    Plan("batchsched", ("4",)),
+    Plan("batchsched", ("8",)),
+    Plan("batchsched", ("11",)),
+    Plan("batchsched", ("12",)),
+    Plan("batchsched", ("2",), 1, {"jobs": [50, 100], **FEW}),
+    Plan("batchsched", ("5",), 1, {"jobs": [50, 100], **FEW}),
+    Plan("batchsched", ("3",), 1, {"servers": [50, 100], **FEW}),
+    Plan("batchsched", ("6",), 1, {"servers": [50, 100], **FEW}),
+    Plan("batchsched", ("7",), 1),
+    Plan("batchsched", ("9",), 1, FEW),
+    Plan("batchsched", ("10",), 1, FEW),
+    Plan("mlbroker", ("8", "11", "12", "13", "14"), 1, {"data_gb": [100, 700]}),
+    Plan("mlbroker", ("9",), 1, {"horizon": [10, 20, 30]}),
+    Plan("mlbroker", ("10",), 1, {"jobs": [29, 58, 87]}),
+    Plan("mlbroker", ("7",), 1, {"datacenters": [5, 10], **SHORT}),
+    Plan("mlbroker", ("6",), 1, {"capacity_gb": [16, 66], "data_gb": [100, 700], **SHORT}),
+    Plan("mlbroker", ("5",), 1, {"datacenters": [3, 6], **SHORT}),
+    Plan("edgecloud", ("12",), 1),
+    Plan("edgecloud", ("13",), 1),
+    Plan("astraea", ("5",), 1, {"jobs": [5, 15], "servers": [5, 25]}),
+    Plan("astraea", ("6",), 1, {"jobs": [5, 15], "servers": [5, 25]}),
+    Plan("oasis", ("6",), 1, {"jobs": [100, 200]}),
+    Plan("oasis", ("4",), 1, {"jobs": 60, "horizon": 60}),
+    Plan("oasis", ("3",), 1, {"jobs": [25, 50]}),
+    Plan("oasis", ("5",), 3, quick=True),
+)  # fmt: skip
+
+
+def check_plan() -> None:
+    """Every figure with a claim is in the plan, and figures of one run share it."""
+    planned = {(plan.family, number) for plan in PLAN for number in plan.figures}
+    for family in FAMILIES:
+        known = figures(family)
+        for claim in claims(family):
+            if claim.measure is not None and (family, claim.figure) not in planned:
+                raise SystemExit(f"{claim.key}: no experiment of the plan measures it")
+        for plan in PLAN:
+            if plan.family == family:
+                runs = {id(known[number].run) for number in plan.figures}
+                if len(runs) != 1:
+                    raise SystemExit(f"{plan.name}: its figures do not share a table")
+
+
+def stored(name: str) -> dict[str, Any] | None:
+    path = STORED / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def run(plan: Plan) -> None:
+    """Run an experiment and store the quantities of its claims."""
+    trace = None
+    if plan.traced:
+        from hindsched.instances.traces import load_trace
+
+        path = Path(os.environ["HINDSCHED_TRACES"]) / TRACE
+        trace = TraceInput(load_trace(path, "philly"), path.name)
+    scale = FigureScale(plan.quick, plan.seeds, plan.settings, trace)
+    began = time.process_time()
+    frame = figure(plan.family, plan.figures[0]).run(scale, lambda text: None)
+    seconds = time.process_time() - began
+    TABLES.mkdir(parents=True, exist_ok=True)
+    frame.to_csv(TABLES / f"{plan.name}.csv", index=False)
+    found = {
+        claim.key: to_data(measured(claim, frame))
+        for number in plan.figures
+        for claim in claims_of(plan.family, number)
+    }
+    record = {
+        "family": plan.family,
+        "figures": plan.figures,
+        "trace": "philly" if plan.traced else None,
+        "command": plan.command,
+        "date": date.today().isoformat(),
+        "version": version("hindsched"),
+        "full_scale": plan.is_full,
+        "quick": plan.quick,
+        "seeds": plan.seeds,
+        "settings": plan.settings,
+        "rows": len(frame),
+        "cpu_seconds": round(seconds, 1),
+        "share_of_full": _share_of_full(plan, scale),
+        "claims": found,
+    }
+    STORED.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(record, indent=1, ensure_ascii=False)
+    (STORED / f"{plan.name}.json").write_text(text + "\n")
+    print(f"{plan.name}: {seconds:.0f} s of processor time", flush=True)
+
+
+def _share_of_full(plan: Plan, scale: FigureScale) -> float | None:
+    """Runs made over the runs of the full experiment; None if they are smaller runs."""
+    if plan.quick or any(name not in scale.axes for name in plan.settings):
+        return None
+    part = math.prod(len(plan.settings[name]) / scale.axes[name] for name in plan.settings)
+    return part * min(1.0, plan.seeds / FULL_SEEDS)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--full", action="store_true", help="at the papers' scale with 5 seeds")
+    parser.add_argument("--page", action="store_true", help="write the page only")
+    parser.add_argument("--again", action="store_true", help="run what is stored, too")
+    parser.add_argument("names", nargs="*", help="experiments, as oasis-3; all if none is named")
+    chosen = parser.parse_args()
+    check_plan()
+    for plan in () if chosen.page else PLAN:
+        if chosen.names and plan.name not in chosen.names:
+            continue
+        wanted = plan.at_full_scale() if chosen.full else plan
+        kept = stored(wanted.name)
+        done = kept is not None and (kept["full_scale"] or not chosen.full)
+        if done and not chosen.again:
+            continue
+        if wanted.traced and "HINDSCHED_TRACES" not in os.environ:
+            print(f"{wanted.name}: needs HINDSCHED_TRACES, the folder with {TRACE}")
+            continue
+        run(wanted)
+    PAGE.write_text(page())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""Settings and traces of a figure, and the paper's values in its drawing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+
+from hindsched.analysis.figures.base import FigureScale, TraceInput, figure, figures
+from hindsched.analysis.figures.drawing import draw_bars
+from hindsched.analysis.figures.marks import GroupedBars, Level, Points, RankedBars, draw_marks
+from hindsched.analysis.figures.mlbroker.drawing import draw_ranked
+from hindsched.errors import InputError
+from hindsched.instances.traces import load_trace
+
+TRACES = os.environ.get("HINDSCHED_TRACES")
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def run(family, number, **settings):
+    scale = FigureScale(quick=True, seeds=1, settings=settings)
+    return figure(family, number).run(scale, lambda text: None)
+
+
+def test_a_setting_of_the_axis_gives_its_values():
+    assert set(run("astraea", "4a", jobs=[5, 7])["jobs"]) == {5, 7}
+    assert set(run("astraea", "4a", jobs=5)["jobs"]) == {5}
+
+
+def test_any_other_setting_changes_the_instances():
+    scale = FigureScale(quick=True, settings={"servers": 9})
+    made = scale.instance("astraea", "paper", 0, {"jobs": 4}, servers=10, tenants=3)
+    assert len(made.servers) == 9
+    assert len(made.jobs) == 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"utility": "power"}, "set.utility: power: is what this figure varies itself"),
+        ({"jobs": []}, "set.jobs: \\[\\]: must hold at least one value"),
+        ({"nope": 1}, "set.nope: 1: the generator of astraea has the settings"),
+        ({"jobs": ["a"]}, "set.jobs"),
+    ],
+)
+def test_settings_that_make_no_sense(settings, message):
+    with pytest.raises(InputError, match=message):
+        run("astraea", "4a", **settings)
+
+
+def test_two_scales_share_a_sweep_only_if_their_settings_agree():
+    one, two = FigureScale(settings={"jobs": 5}), FigureScale(settings={"jobs": 6})
+    assert one != two
+    assert hash(one) == hash(two)  # found in the same bucket, told apart there
+    assert one == FigureScale(settings={"jobs": 5})
+
+
+@pytest.fixture
+def trace(tmp_path):
+    """Hourly jobs of two virtual clusters."""
+    rows = ["timestamp,duration,num_gpus,gpu_time,cluster"]
+    for hour in range(96):
+        part = ("6214e9", "7f04ca")[hour % 2]
+        rows.append(f"2017-09-{4 + hour // 24:02} {hour % 24:02}:00:00,7200,2,14400,{part}")
+    path = tmp_path / "philly.csv"
+    path.write_text("\n".join(rows))
+    return TraceInput(load_trace(path, "philly"), str(path))
+
+
+def test_each_seed_begins_in_another_part_of_the_trace(trace):
+    starts = [trace.start(seed, 3) for seed in range(3)]
+    assert starts == sorted(set(starts))
+    assert starts[0] > 0
+    assert starts[-1] < trace.table.rows["submit_seconds"].max()
+
+
+@pytest.mark.parametrize(("family", "number"), [("astraea", "4a"), ("edgecloud", "7")])
+def test_a_figure_from_a_trace(family, number, trace):
+    scale = FigureScale(quick=True, seeds=2, settings={"jobs": [4]}, trace=trace)
+    plain = FigureScale(quick=True, seeds=2, trace=trace)
+    made = [plain.instance(family, "paper", seed, {"jobs": 4}, servers=6) for seed in (0, 1)]
+    assert [len(item.jobs) for item in made] == [4, 4]
+    assert "philly.csv" in str(made[0].provenance)
+    frame = figure(family, number).run(scale, lambda text: None)
+    assert set(frame["seed"]) == {0, 1}
+
+
+def test_what_a_trace_does_not_have_cannot_be_varied(trace):
+    scale = FigureScale(quick=True, trace=trace)
+    with pytest.raises(InputError, match=r"from-trace: .*has no tenants, which this figure varies"):
+        scale.instance("astraea", "paper", 0, {"tenants": 3})
+
+
+@pytest.mark.skipif(TRACES is None, reason="needs HINDSCHED_TRACES: the folder of real traces")
+def test_on_the_philly_trace():
+    path = Path(TRACES) / "philly/philly.csv.gz"
+    source = TraceInput(load_trace(path, "philly"), str(path))
+    scale = FigureScale(quick=True, seeds=1, settings={"jobs": [6]}, trace=source)
+    frame = figure("astraea", "4a").run(scale, lambda text: None)
+    assert len(frame) == 5
+    assert (frame["revenue"] > 0).all()
+
+
+def test_levels_and_points_are_drawn_in_grey():
+    made, axes = plt.subplots()
+    axes.plot([0, 1], [0, 1])
+    draw_marks(made, [Level(0.6), Points(0, ((5, 599.64),))])
+    level, points = axes.lines[1:]
+    assert list(level.get_ydata()) == [0.6, 0.6]
+    assert list(points.get_xdata()) == [5]
+    assert level.get_color() == points.get_color() == "0.55"
+
+
+def test_marks_of_bars_stand_at_their_bars():
+    rows = [
+        {"algorithm": name, "cost": part, "seed": 0, "usd": number, "total": number}
+        for name, number in (("mlbroker", 3.0), ("central", 2.0))
+        for part in ("total", "transfer")
+    ]
+    frame = pd.DataFrame(rows)
+    ranked = draw_ranked(frame, "total", "USD")
+    draw_marks(ranked, [RankedBars((("mlbroker", 1070.1), ("absent", 1.0)))])
+    (mark,) = ranked.axes[0].lines[-1:]
+    assert (list(mark.get_xdata()), list(mark.get_ydata())) == ([1070.1], [0])
+    grouped = draw_bars(frame, "cost", "usd", "algorithm", x_label="", y_label="")
+    draw_marks(grouped, [GroupedBars((("transfer", "central", 3.9),))])
+    (mark,) = grouped.axes[0].lines[-1:]
+    assert list(mark.get_ydata()) == [3.9]
+    bar = next(c for c in grouped.axes[0].containers if c.get_label() == "central")[1]
+    assert bar.get_x() < mark.get_xdata()[0] < bar.get_x() + bar.get_width()
+
+
+def test_the_papers_values_are_in_its_figures():
+    assert figures("astraea")["table-2"].marks[0].values[0] == (5, 599.64)
+    assert dict(figures("mlbroker")["15"].marks[0].values)["mlbroker"] == 1070.1
+    drawn = figure("astraea", "5").picture(
+        pd.DataFrame(
+            {"jobs": [5, 5], "servers": [5, 15], "scheme": ["a", "a"], "seed": [0, 0],
+             "performance_lower": [0.8, 0.9]}
+        )
+    )  # fmt: skip
+    assert any(list(line.get_ydata()) == [0.6, 0.6] for line in drawn.axes[0].lines)

@@ -1,0 +1,1 @@
+"""What datasets, objective and solvers share: instances of the library, and their judgement."""

@@ -1,0 +1,15 @@
+"""The library's small instances."""
+
+from benchmark_utils.library import data_of, names
+from benchopt import BaseDataset
+
+
+class Dataset(BaseDataset):
+    """One instance a parameter: made from its recipe, with the records that are on file."""
+
+    name = "library-small"
+    parameters = {"instance": names("small")}
+    test_parameters = {"instance": names("small")[:1]}
+
+    def get_data(self):
+        return data_of(self.instance)

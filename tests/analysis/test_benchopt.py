@@ -1,0 +1,119 @@
+"""The benchopt benchmark: its pieces without benchopt, and a run of it where benchopt is."""
+
+import math
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import hindsched as hs
+from hindsched.analysis.library.records import Records
+from hindsched.errors import SolveFailed
+from hindsched.instances.recipes import find_recipe
+from hindsched.solutions.base import read_solution
+from hindsched.solvers.certificate_file import read_certificate
+
+BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "benchopt"
+NAME = "oasis/library-small/h3-s2"
+GANG = "gang/library-small/poisson-s10"
+
+
+@pytest.fixture
+def utils(monkeypatch):
+    """The benchmark's shared modules, found as benchopt finds them."""
+    monkeypatch.syspath_prepend(str(BENCHMARK))
+    from benchmark_utils import judge, library, program
+
+    yield judge, library, program
+    for name in [name for name in sys.modules if name.split(".")[0] == "benchmark_utils"]:
+        del sys.modules[name]
+
+
+def test_the_library_is_the_data(utils):
+    _, library, _ = utils
+    names = [name for size in ("small", "medium", "large") for name in library.names(size)]
+    assert len(set(names)) == len(names) >= 200
+    data = library.data_of(NAME)
+    assert data["instance"] == hs.named_instance(NAME)
+    assert data["best_objective"] <= data["best_bound"]
+
+
+def test_records_are_judged_optimal_and_what_is_absent_is_infinitely_far(utils):
+    judge, library, _ = utils
+    data, recipe = library.data_of(NAME), find_recipe(NAME)
+    known = data["instance"], data["best_objective"], data["best_bound"]
+    solution = read_solution(Records().path(recipe, "solution"), data["instance"])
+    certificate = read_certificate(Records().path(recipe, "certificate"), data["instance"])
+    found = judge.judge(known[0], judge.Answer(solution, certificate), *known[1:])
+    assert found["value"] == pytest.approx(0, abs=1e-6)
+    assert found["bound_gap"] == pytest.approx(0, abs=1e-6)
+    assert found["objective"] == pytest.approx(data["best_objective"])
+    nothing = judge.judge(known[0], judge.Answer(claimed_bound=1.0), *known[1:])
+    assert nothing["value"] == nothing["bound_gap"] == math.inf
+    assert math.isnan(nothing["objective"])
+    assert nothing["claimed_bound"] == 1.0
+
+
+def test_what_the_kernel_refuses_has_no_value(utils):
+    judge, library, _ = utils
+    data = library.data_of(GANG)
+    jobs = data["instance"].jobs
+    rows = {
+        job.name: [{"from": job.submit + 1, "to": job.submit + job.duration, "gpus": job.gpus}]
+        for job in jobs
+    }
+    at_once = hs.build_solution(data["instance"], rows)
+    assert not at_once.is_feasible()
+    with pytest.raises(SolveFailed, match="infeasible"):
+        judge.judge(data["instance"], judge.Answer(at_once), 60.0, 60.0)
+
+
+def test_highs_solves_the_program_as_it_is(utils):
+    judge, library, program = utils
+    data = library.data_of(GANG)
+    answer = program.solve_program(data["instance"], "highs", 60.0)
+    found = judge.judge(data["instance"], answer, data["best_objective"], data["best_bound"])
+    assert found["objective"] == found["claimed_bound"] == data["best_objective"]
+
+
+@pytest.mark.skipif(find_spec("ortools") is None, reason="OR-Tools is not installed")
+def test_cp_sat_finds_the_optimum():
+    problem = (
+        '{"gpus": 2, "seconds": 10, "submits": [0, 0, 1], "durations": [3, 1, 2],'
+        ' "widths": [2, 1, 1], "weights": [1.0, 1.0, 1.0]}'
+    )
+    program = BENCHMARK / "benchmark_utils" / "cpsat.py"
+    done = subprocess.run(
+        [sys.executable, str(program)], input=problem, capture_output=True, text=True, check=True
+    )
+    # The two narrow jobs first (1 and 2 to wait), the wide one from second 3 on (6): 9 in all.
+    assert done.stdout == '{"begins": [3, 0, 1], "bound": 9.0}'
+
+
+@pytest.mark.skipif(find_spec("benchopt") is None, reason="benchopt is not installed")
+def test_benchopt_runs_the_benchmark(tmp_path):
+    import pandas as pd
+
+    folder = tmp_path / "benchmark"
+    shutil.copytree(BENCHMARK, folder, ignore=shutil.ignore_patterns("outputs", "*cache__"))
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "benchopt", "run", str(folder),
+            "-d", f"library-small[instance=[{NAME},{GANG}]]", "-s", "hindsched[method=auto]",
+            "-s", "HiGHS", "--no-plot", "--no-html", "--output", "seen",
+        ],
+        cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "error" not in done.stdout.lower(), done.stdout
+    frame = pd.read_parquet(folder / "outputs" / "seen.parquet")
+    assert len(frame) == 4
+    best = {name: Records().standing(find_recipe(name)) for name in (NAME, GANG)}
+    for row in frame.to_dict("records"):
+        standing = best[row["p_dataset_instance"]]
+        assert row["objective_objective"] == pytest.approx(standing.objective)
+        assert row["objective_value"] == pytest.approx(standing.gap, abs=1e-6)

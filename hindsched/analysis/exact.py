@@ -22,6 +22,9 @@ from hindsched.solvers.result import Result
 
 QUICK_SECONDS = 5.0
 """How long `verify` lets the kernel work unless it is told to wait for it."""
+MOST_ITEMS = 2_000_000
+"""Keys and entries that a file may have: certificates of the papers' largest instances have more
+than the kernel allows strangers."""
 VERDICTS = ("infeasible", "contradiction", "refused", "proves optimal", "gap", "bound", "feasible")
 
 
@@ -130,7 +133,7 @@ def exact_check(
         else:
             path = Path(instance)
         command = [sys.executable, "-m", "hindsched.kernel", str(path), *map(str, files)]
-        command += ["--limit", f"steps={10**18}"]
+        command += ["--limit", f"steps={10**18}", "--limit", f"items={MOST_ITEMS}"]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
         except subprocess.TimeoutExpired:

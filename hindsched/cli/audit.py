@@ -100,6 +100,11 @@ def audit(
         _tell(found.to_dict())
         if output is not None:
             say(f"page, tables, schedules and certificate: {output}")
+    if page is not None or report is not None:
+        from hindsched.analysis.plots.style import NO_PICTURES, has_matplotlib
+
+        if not has_matplotlib():
+            say(NO_PICTURES)
     return 0 if found.is_possible else IMPOSSIBLE
 
 

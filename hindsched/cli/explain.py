@@ -29,6 +29,10 @@ def explain(
 
     instance = load(file)
     check_targets([file, solution, prices], output=output)
+    if output is not None:
+        from hindsched.analysis.plots.style import check_matplotlib
+
+        check_matplotlib()
     decided = read_solution(solution, instance)
     certificate = verify_certificate(instance, read_json(prices), prices).certificate
     explanation = explain_gap(decided, certificate)

@@ -36,7 +36,7 @@ def figure(
     from hindsched.analysis.figures.base import FULL_SEEDS, QUICK_SEEDS, FigureScale
     from hindsched.analysis.figures.base import figure as find
     from hindsched.analysis.figures.claims import verdicts_on
-    from hindsched.analysis.plots.style import save
+    from hindsched.analysis.plots.style import check_matplotlib, save
     from hindsched.analysis.spreadsheets import for_spreadsheets
     from hindsched.analysis.store import check_folder
     from hindsched.instances.io import write_text
@@ -46,6 +46,7 @@ def figure(
         raise InputError("seeds", seeds, "must be at least 1")
     chosen = {name: _read(text) for name, text in parse_settings(settings).items()}
     trace = _trace(family, found, from_trace, trace_format, trace_part)
+    check_matplotlib()
     folder: Path = check_folder(output)
     count = seeds or (QUICK_SEEDS if quick else FULL_SEEDS)
     say(f"{family}, figure {number}: {found.title}")

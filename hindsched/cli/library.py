@@ -181,7 +181,7 @@ def export(
     written = [target / "instance.json"]
     write(instance, written[0])
     for path in records.files(recipe):
-        written.append(target / f"{path.name.split('.')[-2]}.json")
+        written.append(target / path.name.removeprefix(f"{recipe.member}."))
         write_bytes(path.read_bytes(), written[-1])
     if as_json:
         emit_json({"name": recipe.name, "files": [str(path) for path in written]})

@@ -1,16 +1,26 @@
 """The benchmark library: its recipes, its records, and what it refuses to take."""
 
+import gzip
+import importlib.util
 import json
 import os
 import shutil
 from copy import deepcopy
+from pathlib import Path
 
 import pytest
 
 import hindsched as hs
 from hindsched.analysis.library.keep import submit
-from hindsched.analysis.library.records import PACKAGED, Records, choose, is_better
-from hindsched.analysis.library.work import improve
+from hindsched.analysis.library.records import (
+    CLAIMS,
+    MOST_PLAIN,
+    PACKAGED,
+    Records,
+    choose,
+    is_better,
+)
+from hindsched.analysis.library.work import check_records, improve
 from hindsched.cli.app import run
 from hindsched.errors import HindschedError, InputError, SolveFailed
 from hindsched.instances.base import families_on
@@ -19,6 +29,7 @@ from hindsched.instances.recipes import Recipe, all_recipes, find_recipe
 
 FAMILIES = families_on("instances", "generator")
 NAME = "oasis/library-small/h3-s2"
+PAGE = Path(__file__).resolve().parents[2] / "benchmarks" / "library_page.py"
 
 
 @pytest.fixture
@@ -52,6 +63,51 @@ def test_a_recipe_makes_the_instance_that_it_says(family):
         assert instance.sha256() == recipe.sha256
         assert (len(instance.jobs), instance.horizon) == (recipe.jobs, recipe.horizon)
         assert hs.named_instance(recipe.name) == hs.named_instance(recipe.instance_name) == instance
+
+
+def test_every_instance_has_a_solution_and_a_bound_on_file_and_they_leave_room():
+    senses = {family: make(choose(family=family)[0]).sense for family in FAMILIES}
+    for recipe in all_recipes():
+        standing = Records().standing(recipe)
+        assert standing.objective is not None, recipe.name
+        assert standing.bound is not None, recipe.name
+        room = standing.bound - standing.objective
+        sign = 1 if senses[recipe.family] == "max" else -1
+        assert sign * room >= -1e-9 * abs(standing.bound), recipe.name
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_kernel_accepts_the_records_of_an_instance(family):
+    def size(recipe):
+        return sum(path.stat().st_size for path in Records().files(recipe))
+
+    smallest = min(choose(family=family, suite="small"), key=size)
+    (row,) = check_records([smallest], Records())
+    assert row["accepted"], row["verdict"]
+    assert row["verdict"] != "no records"
+
+
+def test_the_page_shows_what_is_on_file():
+    spec = importlib.util.spec_from_file_location("library_page", PAGE)
+    page = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(page)
+    assert page.PAGE.read_text().endswith(page.MARK + "\n" + page.board())
+
+
+def test_long_records_are_compressed_and_short_ones_are_not(records):
+    recipe = find_recipe(NAME)
+    short = json.dumps(data_of(records, "solution")).encode()
+    long = short + b" " * MOST_PLAIN
+    packed = records.path(recipe, "solution").with_suffix(".json.gz")
+    records.keep(recipe, "solution", long)
+    assert records.path(recipe, "solution") == packed
+    assert gzip.decompress(packed.read_bytes()) == long
+    (row,) = check_records([recipe], records)
+    assert row["accepted"]
+    assert row["proven"]
+    records.keep(recipe, "solution", short)
+    assert not packed.exists()
+    assert len(records.files(recipe)) == len(CLAIMS)
 
 
 def test_a_generator_that_changed_is_noticed():
@@ -148,7 +204,9 @@ def test_only_better_records_are_kept(records, tmp_path):
     recipe = find_recipe(NAME)
     best = tmp_path / "best.json"
     shutil.move(records.path(recipe, "solution"), best)
-    first = submit(best, records)
+    packed = tmp_path / "best.json.gz"
+    packed.write_bytes(gzip.compress(best.read_bytes()))
+    first = submit(packed, records)
     assert first.kept
     assert first.before is None
     again = submit(best, records)

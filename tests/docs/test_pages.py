@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,16 @@ def test_the_site_lists_only_pages_that_exist():
     for name, kind in listed:
         source = ROOT / ("docs" if kind == "md" else "") / f"{name}.{kind.replace('ipynb', 'py')}"
         assert name in made or source.exists(), source
+
+
+def test_the_page_on_installing_names_every_dependency_and_extra():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    rows = set(
+        re.findall(r"`([\w-]+)`", " ".join(re.findall(r"^\| ([^|]+) \|", page, re.MULTILINE)))
+    )
+    asked = {re.split(r"[\[<>=~! ]", line)[0] for line in project["dependencies"]}
+    assert rows == asked | set(project["optional-dependencies"])
 
 
 def test_the_commands_of_the_first_result_run(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hindsched.analysis.gang.page import render_page
 from hindsched.analysis.gang.pictures import plot_jobs, plot_policies, plot_use
 from hindsched.analysis.jsonable import jsonable
-from hindsched.analysis.plots.style import save
+from hindsched.analysis.plots.style import has_matplotlib, save
 from hindsched.analysis.spreadsheets import for_spreadsheets
 from hindsched.errors import InputError
 from hindsched.instances.io import write, write_json, write_text
@@ -29,7 +29,8 @@ def write_folder(audit: Judgement, folder: str | Path) -> list[Path]:
     Files: ``audit.html`` (the page), ``audit.json`` (what ``--json`` prints), ``instance.json``,
     ``certificate.json``, ``best.json`` (best schedule found), ``logged.json`` (the log's schedule,
     where every run is known), tables ``jobs.csv, schedulers.csv, notes.csv, breaches.csv,
-    gap_jobs.csv, gap_hours.csv`` and pictures ``use.png, schedulers.png, jobs.png``.
+    gap_jobs.csv, gap_hours.csv`` and pictures ``use.png, schedulers.png, jobs.png`` (not without
+    matplotlib).
     """
     place = Path(folder)
     if place.exists() and not place.is_dir():
@@ -54,14 +55,16 @@ def write_folder(audit: Judgement, folder: str | Path) -> list[Path]:
     for name, table in tables.items():
         write_text(for_spreadsheets(table).to_csv(index=False), place / name)
         written.append(place / name)
-    for name, axes in (
-        ("schedulers.png", plot_policies(audit)),
-        ("use.png", plot_use(audit) if audit.schedule.used is not None else None),
-        ("jobs.png", plot_jobs(audit, audit.schedule)),
-    ):
-        if axes is not None:
-            save(axes.figure, place / name)
-            written.append(place / name)
+    if has_matplotlib():
+        pictures = {
+            "schedulers.png": plot_policies(audit),
+            "use.png": plot_use(audit) if audit.schedule.used is not None else None,
+            "jobs.png": plot_jobs(audit, audit.schedule),
+        }
+        for name, axes in pictures.items():
+            if axes is not None:
+                save(axes.figure, place / name)
+                written.append(place / name)
     write_json(jsonable(audit.to_dict()), place / "audit.json")
     write_text(render_page(audit, check_commands(audit, place)), place / "audit.html")
     return [place / "audit.html", place / "audit.json", *written]

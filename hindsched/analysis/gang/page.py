@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hindsched.analysis.gang.pictures import JOBS_DRAWN, plot_jobs, plot_policies, plot_use
 from hindsched.analysis.gang.verdict import seconds
-from hindsched.analysis.plots.style import render
+from hindsched.analysis.plots.style import NO_PICTURES, has_matplotlib, render
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +57,8 @@ def render_page(audit: Judgement, commands: Sequence[str] = ()) -> str:
         capacity=audit.log.need_capacity(),
         columns=COLUMNS,
         rows=audit.rows(),
-        pictures=list(_pictures(audit)),
+        pictures=list(_pictures(audit)) if has_matplotlib() else [],
+        no_pictures=None if has_matplotlib() else NO_PICTURES,
         notes=audit.log.notes.summary(),
         breaches=audit.breaches.listed[:ROWS_SHOWN],
         gap=audit.gap,

@@ -18,7 +18,7 @@ from hindsched.analysis.library.records import (
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.generators.registry import make
-from hindsched.instances.io import read_json, write_bytes
+from hindsched.instances.io import read_json
 from hindsched.instances.recipes import Recipe, find_recipe
 
 
@@ -83,7 +83,8 @@ def submit(path: str | Path, records: Records) -> Submission:
     if not isinstance(data.get("instance"), str):
         raise InputError(f"{path} instance", data.get("instance"), "must name an instance")
     recipe = find_recipe(data["instance"])
-    return offer(recipe, make(recipe), part, Path(path).read_bytes(), records)
+    content = json.dumps(data, separators=(",", ":")).encode() + b"\n"  # it may be compressed
+    return offer(recipe, make(recipe), part, content, records)
 
 
 def offer(
@@ -109,7 +110,7 @@ def offer(
         raise InputError(where, value, found.verdict)
     if found.code:
         raise SolveFailed(f"{where} of {value!r}: {found.verdict}")
-    write_bytes(content, records.path(recipe, part))
+    records.keep(recipe, part, content)
     return Submission(recipe, part, value, before, kept=True)
 
 

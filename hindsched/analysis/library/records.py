@@ -2,11 +2,13 @@
 
 A record is a solution file or a certificate file of one instance, as `solve` writes them. There is
 nothing beside these files that could disagree with them: objective and bound of the board are read
-from them, and `check_records` lets the exact kernel recompute both.
+from them, and `check_records` lets the exact kernel recompute both. Long files are compressed
+(gzip, which the kernel reads).
 """
 
 from __future__ import annotations
 
+import gzip
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from typing import Any, Literal
 
 from hindsched.errors import InputError
 from hindsched.instances.base import check_family
-from hindsched.instances.io import instance_class, read_json
+from hindsched.instances.io import instance_class, read_json, write_bytes
 from hindsched.instances.recipes import Recipe, all_recipes
 from hindsched.solutions.base import SOLUTION_FORMAT
 from hindsched.solvers.certificate import CERTIFICATE_FORMAT
@@ -25,6 +27,9 @@ from hindsched.solvers.result import relative_gap
 Part = Literal["solution", "certificate"]
 FORMATS: dict[str, Part] = {SOLUTION_FORMAT: "solution", CERTIFICATE_FORMAT: "certificate"}
 CLAIMS: dict[Part, str] = {"solution": "objective", "certificate": "bound"}
+MOST_PLAIN = 50_000
+"""Bytes up to which a record is kept as it is; longer ones are compressed."""
+PACKED = ".gz"
 PACKAGED = Path(__file__).parent / "records"
 """Records that come with the package."""
 
@@ -85,7 +90,8 @@ class Records:
     Parameters
     ----------
     folder : Path
-        ``<family>/<suite>/<member>.solution.json`` and ``.certificate.json`` below it.
+        ``<family>/<suite>/<member>.solution.json`` and ``.certificate.json`` below it, or the same
+        with ``.gz``.
 
     Examples
     --------
@@ -97,13 +103,25 @@ class Records:
     folder: Path = PACKAGED
 
     def path(self, recipe: Recipe, part: Part) -> Path:
-        """Where a record stands, or would stand."""
-        return self.folder / recipe.family / recipe.suite / f"{recipe.member}.{part}.json"
+        """Where a record stands, or would stand if it is short."""
+        plain = self.folder / recipe.family / recipe.suite / f"{recipe.member}.{part}.json"
+        packed = plain.with_name(plain.name + PACKED)
+        return packed if packed.exists() else plain
 
     def files(self, recipe: Recipe) -> list[Path]:
         """The records that there are of an instance."""
         paths = (self.path(recipe, part) for part in CLAIMS)
         return [path for path in paths if path.exists()]
+
+    def keep(self, recipe: Recipe, part: Part, content: bytes) -> None:
+        """Put a record's JSON in the place of what stood there."""
+        old = self.path(recipe, part)
+        plain = old.with_name(old.name.removesuffix(PACKED))
+        packed = plain.with_name(plain.name + PACKED)
+        new = plain if len(content) <= MOST_PLAIN else packed
+        write_bytes(content if new == plain else gzip.compress(content, mtime=0), new)
+        if old != new:
+            old.unlink(missing_ok=True)
 
     def claim(self, recipe: Recipe, part: Part) -> float | None:
         """Objective or bound that a record states, or None if there is none."""

@@ -18,7 +18,6 @@ LABELS_SHOWN = 60
 INCHES_PER_JOB = 0.22
 
 
-@common_look
 def plot_gantt(solution: Solution, ax: Axes | None = None, *, interactive: bool = False) -> Any:
     """Draw when each job runs.
 
@@ -46,8 +45,13 @@ def plot_gantt(solution: Solution, ax: Axes | None = None, *, interactive: bool 
     """
     found = job_spans(solution)
     jobs = [(row, found.get(row["job"], [])) for row in solution.job_rows()]
-    if interactive:
-        return _plotly(solution, jobs)
+    return _plotly(solution, jobs) if interactive else _draw(solution, jobs, ax)
+
+
+@common_look
+def _draw(
+    solution: Solution, jobs: list[tuple[dict[str, Any], list[Span]]], ax: Axes | None
+) -> Axes:
     import matplotlib as mpl
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ SEQUENTIAL = "YlGnBu"
 """Light for little, dark for much; reads the same in grey."""
 GREY = "#8A8A8A"
 DOTS_PER_INCH = 150
+INSTALL = "pip install 'hindsched[plots]'"
+NO_PICTURES = f"without pictures, for matplotlib is not installed: {INSTALL}"
 RC = {
     "axes.axisbelow": True,
     "axes.grid": True,
@@ -46,6 +49,23 @@ RC = {
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
 }
+
+
+def has_matplotlib() -> bool:
+    """Whether pictures can be drawn."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def check_matplotlib() -> None:
+    """Say what to install where pictures cannot be drawn.
+
+    Raises
+    ------
+    InputError
+        If matplotlib is not installed.
+    """
+    if not has_matplotlib():
+        raise InputError("pictures", "matplotlib", f"is not installed: {INSTALL}")
 
 
 @contextmanager
@@ -70,6 +90,7 @@ def common_look(draw: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(draw)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        check_matplotlib()
         with look():
             return draw(*args, **kwargs)
 

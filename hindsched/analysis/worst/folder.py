@@ -7,7 +7,7 @@
 ``certificate.json``  prices or a tree that bound the optimum, if there are
 ``witness.json``      the claim: ratio, theorem, how it was found
 ``witness.txt``       what goes wrong, in words
-``schedules.png``     both schedules
+``schedules.png``     both schedules, where matplotlib is installed
 ====================  ==========================================================================
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 
 from hindsched.analysis.exact import exact_check
 from hindsched.analysis.jsonable import jsonable
-from hindsched.analysis.plots.style import save
+from hindsched.analysis.plots.style import has_matplotlib, save
 from hindsched.analysis.verify import verify
 from hindsched.analysis.worst.evaluate import quotient
 from hindsched.analysis.worst.facts import Facts
@@ -54,7 +54,8 @@ def write_witness(witness: Facts, folder: str | Path) -> None:
         write_certificate(witness.certificate, place / CERTIFICATE)
     write_json(jsonable(witness.to_dict()), place / CLAIM)
     write_text(explain(witness) + "\n", place / WORDS)
-    save(plot_both(witness), place / PICTURE)
+    if has_matplotlib():
+        save(plot_both(witness), place / PICTURE)
 
 
 def check_witness(folder: str | Path, *, exact: bool = True) -> dict[str, Any]:

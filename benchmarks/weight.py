@@ -21,7 +21,7 @@ BEGIN, END = "<!-- by benchmarks/weight.py -->\n", "<!-- end -->\n"
 MEGABYTE = 1 << 20
 PURPOSES = {
     "clarabel": "the solver of the convex programs",
-    "cvxpy-base": "convex programs of `mlbroker` and of the fair-share rivals, as one declares them",
+    "cvxpy-base": "convex programs of `mlbroker` and of the fair-share rivals",
     "highspy": "HiGHS: linear and integer programs",
     "jinja2": "the pages of `bench` and `audit`",
     "joblib": "the local processes of `bench`",
@@ -40,7 +40,8 @@ import importlib.metadata, json
 found = {}
 for item in importlib.metadata.distributions():
     files = [item.locate_file(path) for path in item.files or ()]
-    found[item.metadata["Name"].lower()] = sum(f.stat().st_size for f in files if f.is_file())
+    blocks = sum(path.stat().st_blocks for path in files if path.is_file())
+    found[item.metadata["Name"].lower()] = 512 * blocks
 print(json.dumps(found))
 """
 
@@ -52,7 +53,7 @@ def direct() -> list[str]:
 
 
 def weigh() -> tuple[dict[str, int], int, float]:
-    """Bytes of each package, bytes of all, and seconds that ``pip install`` took."""
+    """Bytes on disk of each package and of all, and seconds that ``pip install`` took."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         python = Path(folder, "bin", "python")
@@ -67,19 +68,19 @@ def weigh() -> tuple[dict[str, int], int, float]:
             [python, "-c", WEIGH], check=True, cwd=folder, env=clean, capture_output=True, text=True
         )
         site = Path(folder, "lib")
-        total = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
+        total = 512 * sum(path.stat().st_blocks for path in site.rglob("*") if path.is_file())
     return json.loads(done.stdout), total, seconds
 
 
 def text(sizes: dict[str, int], total: int, seconds: float) -> str:
     """Sentence and table of `docs/install.md`."""
     names = direct()
-    llvm = sizes["llvmlite"]
+    llvm, version = sizes["llvmlite"], ".".join(map(str, sys.version_info[:2]))
     ours = {"pip", "setuptools", "hindsched"}
     others = sorted(set(sizes) - set(names) - ours)
     lines = [
-        f"{len(sizes) - len(ours)} packages and pip, {total / MEGABYTE:.0f} MB, in {seconds:.0f} s "
-        f"on 2 cores ({sys.platform}, Python {sys.version_info[0]}.{sys.version_info[1]}, "
+        f"{len(sizes) - len(ours)} packages and pip, {total / MEGABYTE:.0f} MB on disk, in "
+        f"{seconds:.0f} s on 2 cores ({sys.platform}, Python {version}, "
         "`pip install --no-compile .`).",
         "",
         "| package | MB | for |",

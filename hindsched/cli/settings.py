@@ -25,6 +25,9 @@ TimeLimit = Annotated[float | None, typer.Option(help="Seconds for a solve.")]
 Method = Annotated[str, typer.Option(help="auto, milp, relaxation, bound, ...")]
 Solver = Annotated[str, typer.Option(help="highs, scip, cbc, glpk or gurobi.")]
 Threads = Annotated[int | None, typer.Option(help="Cores of a solve.")]
+WorkLimit = Annotated[
+    int | None, typer.Option(help="Iterations and nodes in place of seconds: same bytes always.")
+]
 Gap = Annotated[float, typer.Option(help="Relative gap at which a solve counts as optimal.")]
 TraceFile = Annotated[str | None, typer.Option(help="Make the instance from this cluster trace.")]
 TraceFormat = Annotated[str | None, typer.Option(help="elasticflow, philly, chronus, ...")]

@@ -15,6 +15,7 @@ from hindsched.cli.settings import (
     Solver,
     Threads,
     TimeLimit,
+    WorkLimit,
     check_targets,
     load,
 )
@@ -29,6 +30,7 @@ def solve(
     time_limit: TimeLimit = None,
     gap: Gap = 1e-6,
     threads: Threads = None,
+    work_limit: WorkLimit = None,
     seed: Annotated[int, typer.Option(help="Seed of the solver.")] = 0,
     workers: Annotated[
         int, typer.Option(help="Local processes that a bound's jobs are divided over; 0 for none.")
@@ -59,6 +61,7 @@ def solve(
         "time_limit": time_limit,
         "gap": gap,
         "threads": threads,
+        "work_limit": work_limit,
         "seed": seed,
         "progress": True,
     }

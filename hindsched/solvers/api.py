@@ -28,6 +28,7 @@ from hindsched.solvers.program import OBJECTIVE_TOLERANCE, within_gap
 from hindsched.solvers.progress import LineProgress, Progress
 from hindsched.solvers.result import Result
 from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.work import UNIT_SECONDS, counting, is_counted
 
 OVERRUN_SHARE, OVERRUN_SECONDS = 1.1, 1.0
 """A method that has not stopped by itself after so many times its time limit, and so many seconds
@@ -118,7 +119,7 @@ def solve(
     compile_solve(instance.family)
     started = time.perf_counter()
     with catch_interrupt():
-        result = _within_limits(known[method], instance, formulation, method, chosen, on_progress)
+        result = _counted(known[method], instance, formulation, method, chosen, on_progress)
     seconds = time.perf_counter() - started
     return check_result(replace(result, seconds=seconds, options=chosen.to_dict()), chosen.gap)
 
@@ -149,6 +150,25 @@ def compile_solve(family: str) -> None:
     compile_first(f"{family} solve", run, family)
 
 
+def _counted(
+    run: Method,
+    instance: Instance,
+    formulation: str,
+    method: str,
+    options: SolveOptions,
+    on_progress: Progress | None,
+) -> Result:
+    """What the method finds: within a work limit where there is one, else within limits of time."""
+    if options.work_limit is None:
+        return _within_limits(run, instance, formulation, method, options, on_progress)
+    with counting():
+        within = replace(options, work_limit=None, threads=1)
+        within = within.with_time(options.work_limit * UNIT_SECONDS)
+        result = _within_limits(run, instance, formulation, method, within, on_progress)
+    late = result.stopped_by is StoppedBy.TIME_LIMIT
+    return replace(result, stopped_by=StoppedBy.ITERATION_LIMIT) if late else result
+
+
 def _within_limits(
     run: Method,
     instance: Instance,
@@ -158,7 +178,7 @@ def _within_limits(
     on_progress: Progress | None,
 ) -> Result:
     """What the method finds, or what is known when it overruns a limit."""
-    limit = options.time_limit
+    limit = None if is_counted() else options.time_limit
     seconds = None if limit is None else OVERRUN_SHARE * limit + OVERRUN_SECONDS
     memory = nullcontext() if options.memory_limit is None else memory_limit(options.memory_limit)
     with keeping() as kept:

@@ -20,7 +20,6 @@ after which the search returns to its best solution and warms up again.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -34,6 +33,7 @@ from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.status import StoppedBy
+from hindsched.solvers.work import now, spend
 
 PRICE_MULTIPLES = (0.05, 0.3, 0.6, 0.9, 1.0, 1.15, 1.3)
 """Multiples of the dual prices at which jobs are put back."""
@@ -165,6 +165,7 @@ class NeighbourhoodSearch:
             Asked after every insertion of all jobs once there are schedules to keep.
         """
         for order, noise, multiple in FIRST_ATTEMPTS:
+            spend()
             self._schedules = [None] * self._blocks
             self._residual = self.oracle.rows.capacity.astype(float).copy()
             blocks = self._ordered(np.arange(self._blocks), order, noise)
@@ -188,6 +189,7 @@ class NeighbourhoodSearch:
         before = self.objective
         while not stop():
             self.iterations += 1
+            spend()
             self._try_neighbourhood()
             if self.iterations - self._cycle_begin >= self._cycle:
                 self._cycle_begin = self.iterations
@@ -400,7 +402,7 @@ def neighbourhood_search(
         ``on_progress(bound, objective, seconds, message)`` about once a second.
     """
     options = options or SolveOptions()
-    begin = time.perf_counter()
+    begin = now()
     if max_iterations is None and options.time_limit is None:
         max_iterations = 0
     stopped_by = StoppedBy.ITERATION_LIMIT
@@ -409,7 +411,7 @@ def neighbourhood_search(
 
         def stop() -> bool:
             nonlocal stopped_by
-            seconds = time.perf_counter() - begin
+            seconds = now() - begin
             if on_progress is not None and search.iterations % 100 == 0:
                 message = f"neighbourhood search, iteration {search.iterations}"
                 on_progress(bound, search.objective, seconds, message)
@@ -429,7 +431,7 @@ def neighbourhood_search(
         if not search.is_complete:
             search.construct(stop if options.time_limit is not None else interrupted.is_set)
         search.improve(stop)
-    seconds = time.perf_counter() - begin
+    seconds = now() - begin
     return SearchResult(search.solution(), stopped_by, search.iterations, seconds)
 
 

@@ -25,6 +25,9 @@ class SolveOptions:
     ----------
     solver : str
         One of `SOLVERS`.
+    work_limit : int, optional
+        Units of work in place of a time limit (`hindsched.solvers.work`): no clock decides, so two
+        runs give the same bytes, on one core and with HiGHS.
     time_limit : float, optional
         Wall-clock seconds for the whole solve, building included; None for no limit.
     memory_limit : int, optional
@@ -45,6 +48,7 @@ class SolveOptions:
     solver: str = "highs"
     time_limit: float | None = None
     memory_limit: int | None = None
+    work_limit: int | None = None
     gap: float = DEFAULT_GAP
     threads: int | None = None
     seed: int = 0
@@ -57,6 +61,7 @@ class SolveOptions:
         limit = self.time_limit
         if limit is not None and not (_is_number(limit) and 0 <= limit < float("inf")):
             raise InputError("time_limit", limit, "must be a number of seconds, at least 0")
+        self._check_work_limit()
         most = self.memory_limit
         if most is not None and not (_is_integer(most) and most >= LEAST_MEMORY):
             raise InputError("memory_limit", most, f"must be an integer of at least {LEAST_MEMORY}")
@@ -71,6 +76,17 @@ class SolveOptions:
             raise InputError("progress", self.progress, "must be true or false")
         if not isinstance(self.solver_options, dict):
             raise InputError("solver_options", self.solver_options, "must be names and values")
+
+    def _check_work_limit(self) -> None:
+        work = self.work_limit
+        if work is None:
+            return
+        if not (_is_integer(work) and work >= 0):
+            raise InputError("work_limit", work, "must be an integer of at least 0")
+        if self.time_limit is not None:
+            raise InputError("work_limit", work, "must be alone: with time_limit the clock decides")
+        if self.solver != "highs":
+            raise InputError("work_limit", work, f"is for highs; {self.solver} looks at the clock")
 
     @classmethod
     def of(cls, given: Self | Mapping[str, Any] | None = None, **options: Any) -> Self:

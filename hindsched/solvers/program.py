@@ -8,7 +8,6 @@ free variables hold no values at all.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,6 +29,7 @@ from hindsched.solvers.backends.standard_form import (
 from hindsched.solvers.duals import ShadowPrices
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.work import now
 
 OBJECTIVE_TOLERANCE = 1e-6
 """Relative difference within which two computations of one objective agree."""
@@ -109,7 +109,7 @@ def solve_program(
         If the model is not a linear program, or the solver breaks down without an answer.
     """
     options = SolveOptions() if options is None else options
-    started = time.perf_counter()
+    started = now()
     try:
         program = compile_program(model)
     except TriviallyInfeasibleError as error:
@@ -122,7 +122,7 @@ def _trivially_infeasible(model: Any, error: Exception, started: float) -> Progr
     return ProgramResult(
         Status.INFEASIBLE,
         StoppedBy.INFEASIBLE,
-        seconds=time.perf_counter() - started,
+        seconds=now() - started,
         backend="checked before the solver",
         details={"constraint": str(error)},
     )
@@ -156,7 +156,7 @@ class Solver:
 
     def solve(self, model: Any, *, start: bool = False, want_duals: bool = False) -> ProgramResult:
         """Solve a model as `solve_program` does."""
-        started = time.perf_counter()
+        started = now()
         if self.options.solver != "highs":
             return solve_program(model, self.options, start=start, want_duals=want_duals)
         try:
@@ -266,7 +266,7 @@ class PersistentProgram:
     ) -> ProgramResult:
         """Solve again; what stands in the model's variables afterwards is as `solve_program`."""
         options = self.options if time_limit is None else self.options.with_time(time_limit)
-        started = time.perf_counter()
+        started = now()
         if self._by_model and self._map is not None and self._map.is_stale():
             self.program.clear()
             details = {"refused": "the model has changed since update"}
@@ -307,7 +307,7 @@ def _solve_compiled(
     else:
         left = options.time_limit
         if left is not None:
-            left = max(0.0, left - (time.perf_counter() - started))
+            left = max(0.0, left - (now() - started))
         answer = _ask_backend(
             program, highs, options.with_time(left), start_index, start_point,
             None if on_progress is None else report,
@@ -315,7 +315,7 @@ def _solve_compiled(
     answer = _believe(program, answer)
     if start and len(start_index) == len(program.columns):
         answer = _keep_start(program, answer, start_index, start_point)
-    return _conclude(program, answer, options, time.perf_counter() - started, want_duals, by_model)
+    return _conclude(program, answer, options, now() - started, want_duals, by_model)
 
 
 def _ask_backend(

@@ -30,6 +30,7 @@ from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.certificate import Certificate
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import within_gap
+from hindsched.solvers.work import is_counted
 
 LISTEN_SECONDS = 0.1
 """How often a member looks for messages."""
@@ -316,10 +317,10 @@ def threads_of(options: SolveOptions) -> int:
     """Cores that the parts of a solve may use.
 
     By default all, or as many as ``HINDSCHED_THREADS`` says; one in a worker process, whose
-    siblings use the others, and where no process can be forked.
+    siblings use the others, where work is counted, and where no process can be forked.
     """
     process = multiprocessing.current_process()
-    if sys.platform != "linux" or process.daemon:
+    if is_counted() or sys.platform != "linux" or process.daemon:
         return 1
     if options.threads is not None:
         return options.threads

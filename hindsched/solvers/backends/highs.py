@@ -22,11 +22,14 @@ from hindsched.solvers.backends.standard_form import LinearProgram
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.work import is_counted, spend, units_of
 
 WAIT_SECONDS = 0.05
 """How often the waiting thread looks for an interrupt, the deadline and news to report."""
 GRACE_SECONDS = 1.0
 """Overrun of the time limit after which HiGHS is interrupted rather than trusted to stop."""
+PIVOTS_A_UNIT = 100
+"""Simplex iterations that count as a unit of work."""
 INLINE_NONZEROS = 20_000
 """Continuous programs below this size run in the caller's thread: they end within milliseconds."""
 
@@ -223,6 +226,17 @@ class HighsProgram:
         return self._read(model_status)
 
     def _run(self, time_limit: float | None, on_progress: Progress | None) -> None:
+        if not is_counted():
+            self._run_for(time_limit, on_progress)
+            return
+        units = highspy.kHighsIInf if time_limit is None else units_of(time_limit)
+        self.highs.setOptionValue("mip_max_nodes", units)
+        self._run_for(None if units or not self.program.is_mixed_integer else 0.0, on_progress)
+        info = self.highs.getInfo()
+        pivots = max(0, int(info.simplex_iteration_count))
+        spend(1 + max(0, int(info.mip_node_count)) + pivots // PIVOTS_A_UNIT)
+
+    def _run_for(self, time_limit: float | None, on_progress: Progress | None) -> None:
         limit = highspy.kHighsInf if time_limit is None else time_limit
         self.highs.setOptionValue("time_limit", limit)
         self._stop.clear()

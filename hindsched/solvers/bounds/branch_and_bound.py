@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -37,6 +36,7 @@ from hindsched.solvers.pricing.decisions import COMPLETES, BranchDecision
 from hindsched.solvers.pricing.restricted import RestrictedOracle
 from hindsched.solvers.program import ABSOLUTE_GAP
 from hindsched.solvers.status import StoppedBy
+from hindsched.solvers.work import now, spend
 
 DIVE_EVERY = 3
 """Every so many nodes the deepest open one is taken instead of the worst: it finds solutions."""
@@ -144,7 +144,7 @@ class BranchAndBound:
         report : callable, optional
             ``report(bound, objective, seconds, message)``.
         """
-        begin = time.perf_counter()
+        begin = now()
         while self._open:
             left = seconds()
             if self._interrupted.is_set() or (left is not None and left <= 0):
@@ -157,7 +157,7 @@ class BranchAndBound:
             self._bound_and_split(node, seconds)
             if report is not None:
                 text = f"{self.nodes} nodes, {len(self._open)} open"
-                report(self.bound, self.objective, time.perf_counter() - begin, text)
+                report(self.bound, self.objective, now() - begin, text)
         self.stopped_by = StoppedBy.GAP if self.is_closed else StoppedBy.CONVERGED
 
     def certificate(self) -> Certificate:
@@ -216,6 +216,7 @@ class BranchAndBound:
 
     def _bound_and_split(self, node: Node, seconds: Callable[[], float | None]) -> None:
         self.nodes += 1
+        spend()
         splits: list[Split] = []
         while not splits:
             shares = self._bound_node(node, seconds)

@@ -41,6 +41,7 @@ from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.status import StoppedBy
+from hindsched.solvers.work import is_counted, now, spend
 
 LpAlgorithm = Literal["dual", "primal", "ipx"]
 LP_ALGORITHMS: tuple[LpAlgorithm, ...] = ("primal", "dual", "ipx")
@@ -195,7 +196,8 @@ class Master:
             return 0.0, np.zeros(self.oracle.rows.size), True  # HiGHS solves no empty program
         self._deadline = math.inf
         limit = highspy.kHighsInf
-        if seconds is not None:
+        spend()
+        if seconds is not None and not is_counted():
             self._deadline = time.perf_counter() + max(seconds, 0.0)
             # HiGHS's clock runs on over the solves of one object.
             limit = self._highs.getRunTime() + max(seconds, 0.0)
@@ -320,7 +322,7 @@ def column_generation_bound(
         raise InputError("smoothing", smoothing, "must be at least 0 and below 1")
     check_certifies(oracle)
     options = options or SolveOptions()
-    begin = time.perf_counter()
+    begin = now()
     with catch_interrupt() as interrupted:
         search = Subgradient(oracle, start_prices)
         run = _Run(oracle, options, begin, target, algorithm, smoothing, interrupted)
@@ -341,7 +343,7 @@ def column_generation_bound(
             else:
                 stopped_by = run.iterate()
                 if on_progress is not None:
-                    seconds = time.perf_counter() - begin
+                    seconds = now() - begin
                     message = f"column generation, iteration {run.iterations}"
                     on_progress(run.best.bound, target, seconds, message)
         return run.result(stopped_by)
@@ -376,12 +378,12 @@ class _Run:
         self.evaluations += 1
         if not self.trace or self.sign * point.bound < self.sign * self.best.bound:
             self.best = point
-            seconds = time.perf_counter() - self.begin
+            seconds = now() - self.begin
             self.trace.append((seconds, self.iterations, point.bound))
 
     def is_late(self) -> bool:
         limit = self.options.time_limit
-        return limit is not None and time.perf_counter() - self.begin >= limit
+        return limit is not None and now() - self.begin >= limit
 
     def iterate(self) -> StoppedBy | None:
         """Solve the master once and price its duals; return why to stop, if so."""
@@ -396,7 +398,7 @@ class _Run:
             self.master = Master(self.oracle, self.algorithm, 100 * size, self.interrupted)
             self._price(self.best.prices)
         limit = self.options.time_limit
-        left = None if limit is None else limit - (time.perf_counter() - self.begin)
+        left = None if limit is None else limit - (now() - self.begin)
         solved = self.master.solve(left)
         self.iterations += 1
         if solved is None:
@@ -425,6 +427,7 @@ class _Run:
     def _price(self, prices: Floats) -> int:
         """Ask all blocks; take the bound and add the columns. Return how many were new."""
         assert self.master is not None
+        spend()
         columns, values = [], []
         for block, response in enumerate(self.oracle.responses(prices)):
             if response is not None:

@@ -17,7 +17,6 @@ Every iterate is a valid bound, so the engine is anytime.
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,6 +28,7 @@ from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.status import StoppedBy
+from hindsched.solvers.work import now, spend
 
 DEFLECTION = 0.7
 """Weight of the new subgradient in the direction; the rest is the previous direction."""
@@ -110,6 +110,7 @@ def evaluate(oracle: BlockOracle, prices: Floats) -> PricePoint:
     An instance without a solution drives a search to prices without end; those beyond
     `LARGEST_PRICE` count as proving nothing, so that what is kept can be added up and rounded.
     """
+    spend()
     nothing = math.inf if oracle.sense == "max" else -math.inf
     if not np.all(np.abs(prices) <= LARGEST_PRICE):  # also where a price is no number
         return PricePoint(prices, nothing, np.zeros(oracle.num_blocks), np.zeros(prices.size))
@@ -281,13 +282,13 @@ def subgradient_bound(
         If a mandatory job has no schedule at all.
     """
     options = options or SolveOptions()
-    begin = time.perf_counter()
+    begin = now()
     trace: list[tuple[float, int, float]] = []
     with catch_interrupt() as interrupted:
         search = Subgradient(oracle, start_prices)
 
         def note() -> None:
-            seconds = time.perf_counter() - begin
+            seconds = now() - begin
             trace.append((seconds, search.iterations, search.best.bound))
             if on_progress is not None:
                 message = f"subgradient, iteration {search.iterations}"
@@ -323,7 +324,7 @@ def bound_result(
         certificate=certificate,
         stopped_by=stopped_by or StoppedBy.CONVERGED,
         iterations=iterations,
-        seconds=time.perf_counter() - begin,
+        seconds=now() - begin,
         trace=tuple(trace),
         details=details,
     )
@@ -342,7 +343,7 @@ def _stop(
         return StoppedBy.GAP
     if search.converged:
         return StoppedBy.CONVERGED
-    if options.time_limit is not None and time.perf_counter() - begin >= options.time_limit:
+    if options.time_limit is not None and now() - begin >= options.time_limit:
         return StoppedBy.TIME_LIMIT
     if max_iterations is not None and search.iterations >= max_iterations:
         return StoppedBy.ITERATION_LIMIT

@@ -7,7 +7,6 @@ neighbourhood search goes on under them, in turn from its best solution and from
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from threading import Event
 
@@ -19,6 +18,7 @@ from hindsched.solvers.bounds.node_program import Share
 from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import COMPLETES
+from hindsched.solvers.work import now
 
 MULTIPLES = (1.0, 0.6, 0.2)
 """Multiples of a node's prices at which jobs are inserted."""
@@ -53,7 +53,7 @@ class NodeSolutions:
         self.oracle, self.servers, self.search = oracle, servers, search
         self._interrupted = interrupted
         self._sign = 1.0 if oracle.sense == "max" else -1.0
-        self._last = time.perf_counter()
+        self._last = now()
         self._calls = 0
         self._random = np.random.Generator(np.random.PCG64(0))
 
@@ -119,16 +119,14 @@ class NodeSolutions:
 
         Every other time from what was inserted, which serves the jobs that the node serves.
         """
-        now = time.perf_counter()
-        deadline = now + SHARE_OF_TIME * (now - self._last)
+        begun = now()
+        deadline = begun + SHARE_OF_TIME * (begun - self._last)
         self._calls += 1
         search = self.search
         if inserted is not None and self._calls % 2:
             search = NeighbourhoodSearch(self.servers, prices, seed=self._calls, start=inserted)
         else:
             search.set_prices(prices)
-        improved = search.improve(
-            lambda: self._interrupted.is_set() or time.perf_counter() >= deadline
-        )
-        self._last = time.perf_counter()
+        improved = search.improve(lambda: self._interrupted.is_set() or now() >= deadline)
+        self._last = now()
         return search.solution() if improved else None

@@ -13,7 +13,6 @@ Without a time limit the method stops after `DEFAULT_SECONDS`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -32,6 +31,7 @@ from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result, status_of
 from hindsched.solvers.status import StoppedBy
 from hindsched.solvers.team import Member, News, Part, Team, threads_of
+from hindsched.solvers.work import now
 
 SMALL_SIZE = 50_000
 """Jobs x linking rows up to which the offline program is solved."""
@@ -179,7 +179,7 @@ def _reporter(duel: Duel, team: Team) -> Progress:
         if on_progress is not None:
             objectives = [value for value in (found, team.objective) if value is not None]
             pick = max if sense == "max" else min
-            seconds = time.perf_counter() - duel.begin
+            seconds = now() - duel.begin
             on_progress(team.bound, pick(objectives, default=None), seconds, text)
 
     return report

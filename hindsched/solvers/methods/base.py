@@ -9,7 +9,6 @@ none; the door says what a solution is worth, and sets time and options. A famil
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -26,6 +25,7 @@ from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.program import ProgramResult, solve_program
 from hindsched.solvers.result import Result, status_of
 from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.work import now
 
 if TYPE_CHECKING:
     from hindsched.solvers.bounds.lagrangian import BoundResult
@@ -152,7 +152,7 @@ def solve_milp(
     **build
         Further settings of the family's ``build_offline``.
     """
-    started = time.perf_counter()
+    started = now()
     keep_solution(incumbent, method)
     declared = offline_program(instance, formulation, incumbent=incumbent, **build)
     if incumbent is not None:
@@ -197,7 +197,7 @@ def relaxation(
     """
     from hindsched.solvers.model.result import solve_declared
 
-    started = time.perf_counter()
+    started = now()
     declared = offline_program(instance, formulation, relax=True)
     left = _time_left(options, started)
     found = solve_declared(declared, options.with_time(left), on_progress=on_progress)
@@ -215,7 +215,7 @@ def relaxation(
         stopped_by=program.stopped_by,
         bound=bound,
         certificate=certificate,
-        seconds=time.perf_counter() - started,
+        seconds=now() - started,
         backend=program.backend,
         options=options.to_dict(),
         details={**program.details, "linear_bound": program.bound},
@@ -293,4 +293,4 @@ def _status_without_solution(program: ProgramResult) -> Status:
 def _time_left(options: SolveOptions, started: float) -> float | None:
     if options.time_limit is None:
         return None
-    return max(0.0, options.time_limit - (time.perf_counter() - started))
+    return max(0.0, options.time_limit - (now() - started))

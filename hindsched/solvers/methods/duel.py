@@ -7,7 +7,6 @@ search all the time; the parent bounds, and searches as well once the bound hard
 
 from __future__ import annotations
 
-import time
 from threading import Event
 
 import numpy as np
@@ -25,6 +24,7 @@ from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result, status_of
 from hindsched.solvers.status import StoppedBy
 from hindsched.solvers.team import Member, Team
+from hindsched.solvers.work import now
 
 DEFAULT_SECONDS = 60.0
 """Time limit when the options give none."""
@@ -70,7 +70,7 @@ class Duel:
         on_progress: Progress | None = None,
         incumbent: Solution | None = None,
     ) -> None:
-        self.begin = time.perf_counter()
+        self.begin = now()
         keep_solution(incumbent, METHOD)
         self.limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
         self.oracle = build_oracle(instance, formulation)
@@ -96,7 +96,7 @@ class Duel:
 
     def seconds_left(self) -> float:
         """What is left of the method's limit."""
-        return max(0.0, self.limit - (time.perf_counter() - self.begin))
+        return max(0.0, self.limit - (now() - self.begin))
 
     def run(self, seconds: float, helpers: int = 0) -> Result:
         """Work for `seconds`, until a closed gap or an interrupt, and say what is known.
@@ -114,12 +114,12 @@ class Duel:
         if self.bounding.is_infeasible:
             return infeasible(self.oracle.instance, self.oracle.formulation, METHOD)
         last = self.begin + self.limit
-        deadline = min(last, time.perf_counter() + seconds)
-        turn = (deadline - time.perf_counter()) / ROUNDS
-        self._bound_until(min(deadline, time.perf_counter() + turn))
+        deadline = min(last, now() + seconds)
+        turn = (deadline - now()) / ROUNDS
+        self._bound_until(min(deadline, now() + turn))
         if self.search is None:
             self._start_search(last)
-        deadline = min(last, time.perf_counter() + seconds)
+        deadline = min(last, now() + seconds)
         if self.search is None or self._stop(deadline):
             helpers = 0
         instance, formulation = self.oracle.instance, self.oracle.formulation
@@ -158,7 +158,7 @@ class Duel:
         while not self._stop(deadline) and not (self.search is None and self.bounding.converged):
             before = self.bounding.best.bound
             if not self.bounding.converged:
-                self._bound_until(min(deadline, time.perf_counter() + 2 * share * turn))
+                self._bound_until(min(deadline, now() + 2 * share * turn))
                 gain = abs(self.bounding.best.bound - before) / max(abs(before), 1e-12)
                 share = most if gain > SLOW_BOUND else 0.1
             else:
@@ -167,7 +167,7 @@ class Duel:
                 continue
             if self.bounding.best.bound != before and share < 1.0:
                 self.search.set_prices(self.oracle.prices_on_servers(self.bounding.best.prices))
-            self._search_until(min(deadline, time.perf_counter() + 2 * (1 - share) * turn))
+            self._search_until(min(deadline, now() + 2 * (1 - share) * turn))
             if not self.search.is_complete and share < 1.0:
                 self.search.construct(lambda: self._stop(deadline))
                 if not self.search.is_complete and self.bounding.converged and most < 1.0:
@@ -249,13 +249,13 @@ class Duel:
         elif within_gap(self.objective, self.bounding.best.bound, self.options.gap):
             self.stopped_by = StoppedBy.GAP
         else:
-            return time.perf_counter() >= deadline
+            return now() >= deadline
         return True
 
     def _report(self, *, force: bool = False) -> None:
         if self.on_progress is None:
             return
-        seconds = time.perf_counter() - self.begin
+        seconds = now() - self.begin
         if force or seconds - self._last_report >= 0.2:
             self._last_report = seconds
             tried = 0 if self.search is None else self.search.iterations

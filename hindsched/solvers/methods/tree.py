@@ -13,7 +13,6 @@ new tree on the next layout goes on from the best solution, and the better certi
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -36,6 +35,7 @@ from hindsched.solvers.program import within_gap
 from hindsched.solvers.progress import LineProgress
 from hindsched.solvers.result import Result, status_of
 from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.work import UNIT_SECONDS, counting, is_counted, now
 
 SHARE_BEFORE_TREE, MOST_BEFORE_TREE = 0.1, 2.0
 """Share of the time, and seconds at most, that prices and search get before the tree."""
@@ -209,6 +209,15 @@ def certify_optimum(result: Result) -> Result:
     'certificate'
     """
     options = SolveOptions.of(result.options)
+    if options.work_limit is None:
+        return _certified(result, options)
+    with counting():
+        units = options.work_limit * UNIT_SECONDS
+        return _certified(result, replace(options, work_limit=None, time_limit=units))
+
+
+def _certified(result: Result, options: SolveOptions) -> Result:
+    """`certify_optimum` by these options."""
     solution, known = result.solution, result.certificate
     if solution is None or result.status is not Status.OPTIMAL:
         return result
@@ -227,13 +236,14 @@ def certify_optimum(result: Result) -> Result:
     if size > SMALL_TREE:
         why = f"not grown: jobs x linking rows = {size}, above {SMALL_TREE}"
         return replace(result, details={**result.details, "tree": why})
-    started = time.perf_counter()
+    started = now()
     limit = DEFAULT_SECONDS
     if options.time_limit is not None:
-        limit = max(0.0, options.time_limit - result.seconds)
+        gone = 0.0 if is_counted() else result.seconds
+        limit = max(0.0, options.time_limit - gone)
 
     def seconds_left() -> float:
-        return max(0.0, limit - (time.perf_counter() - started))
+        return max(0.0, limit - (now() - started))
 
     with catch_interrupt() as interrupted:
         oracle = build_oracle(result.instance, result.formulation)
@@ -251,7 +261,7 @@ def certify_optimum(result: Result) -> Result:
     return replace(
         result,
         certificate=certificate,
-        seconds=result.seconds + time.perf_counter() - started,
+        seconds=result.seconds + now() - started,
         details={**result.details, "certified_bound": certificate.bound, "tree": told},
     )
 

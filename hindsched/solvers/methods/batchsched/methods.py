@@ -6,7 +6,6 @@ incumbent contains them; the prices come from a short subgradient search on real
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -32,6 +31,7 @@ from hindsched.solvers.pricing.batchsched.list_schedule import (
 )
 from hindsched.solvers.pricing.batchsched.oracle import ServerOracle
 from hindsched.solvers.result import Result
+from hindsched.solvers.work import is_counted, now
 
 HIGHS_OPTIONS = {"presolve": "off", "mip_heuristic_effort": 0.0}
 """The program has few columns left and begins from a searched solution: the solver's own presolve
@@ -57,7 +57,7 @@ def find_incumbent(instance: Instance, formulation: str) -> Solution | None:
         return first
     oracle = ServerOracle(instance)
     keep_solution(first, "list schedule")
-    seconds = SEARCH_SHARE * time_left(SEARCH_SECONDS)
+    seconds = SEARCH_SHARE * (SEARCH_SECONDS if is_counted() else time_left(SEARCH_SECONDS))
     options = SolveOptions(time_limit=seconds)
     found = subgradient_bound(oracle, options, target=first.objective(), max_iterations=300)
     shape = (*instance.server_capacity.shape, oracle.slots)
@@ -81,7 +81,7 @@ def reduced_program(
 
     Called like `solve_milp`; the printed form is solved as it is.
     """
-    begin = time.perf_counter()
+    begin = now()
     if incumbent is None:
         incumbent = find_incumbent(instance, formulation)
     printed = PRINTED in (build.get("form"), FORMS[formulation][0])
@@ -92,7 +92,7 @@ def reduced_program(
         options = replace(options, solver_options={**HIGHS_OPTIONS, **options.solver_options})
     left = options.time_limit
     if left is not None:
-        left -= time.perf_counter() - begin
+        left -= now() - begin
     return solve_milp(
         instance,
         formulation,

@@ -8,7 +8,6 @@ priority schedule; ``auto`` does all three.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +35,7 @@ from hindsched.solvers.pricing.edgecloud.oracle import EdgecloudOracle
 from hindsched.solvers.program import solve_program, within_gap
 from hindsched.solvers.result import Result, status_of
 from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.work import now
 
 EXACT_COLUMNS = 60_000
 """Columns of LP (4)+ up to which identical workers are only counted a server, not a type."""
@@ -106,11 +106,11 @@ def lp_4_plus(
     value, columns, built, solved = 0.0, 0, 0.0, 0.0
     unfinished: StoppedBy | None = None
     for kind in kinds:
-        begin = time.perf_counter()
+        begin = now()
         program = build_fractional(instance, layout=layout, worker_type=kind, last=last)
-        middle = time.perf_counter()
+        middle = now()
         result = solve_program(program.model, options, want_duals=True)
-        built, solved = built + middle - begin, solved + time.perf_counter() - middle
+        built, solved = built + middle - begin, solved + now() - middle
         if result.objective is None or result.duals is None:
             if result.stopped_by in (StoppedBy.TIME_LIMIT, StoppedBy.INTERRUPTED):
                 unfinished = result.stopped_by  # prices 0 on the type's rows: a bound all the same
@@ -139,10 +139,10 @@ def relaxation(
 ) -> Result:
     """LP (4)+ with its duals as a certificate; no solution."""
     assert isinstance(instance, EdgecloudInstance)
-    started = time.perf_counter()
+    started = now()
     _, certificate, details = lp_4_plus(instance, formulation, options)
     if on_progress is not None:
-        on_progress(certificate.bound, None, time.perf_counter() - started, "LP (4)+")
+        on_progress(certificate.bound, None, now() - started, "LP (4)+")
     stopped_by = details["unfinished"] or StoppedBy.CONVERGED
     return _bound_result(instance, formulation, "relaxation", certificate, stopped_by, details)
 
@@ -156,13 +156,13 @@ def bound(
 ) -> Result:
     """Prices of LP (4)+, improved by the subgradient method on the exact blocks; no solution."""
     assert isinstance(instance, EdgecloudInstance)
-    started = time.perf_counter()
+    started = now()
     limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
     _, certificate, details = lp_4_plus(instance, formulation, options)
     if target is None:
         known = best_incumbent(instance, formulation)
         target = None if known is None else known.objective()
-    left = limit - (time.perf_counter() - started)
+    left = limit - (now() - started)
     oracle = build_oracle(instance, formulation, rows=details["layout"])
     try:
         found = subgradient_bound(
@@ -200,7 +200,7 @@ def auto(
 ) -> Result:
     """Certified bound and simple schedules for any size; small instances by the offline program."""
     assert isinstance(instance, EdgecloudInstance)
-    started = time.perf_counter()
+    started = now()
     limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
     incumbent = best_incumbent(instance, formulation)
     objective = None if incumbent is None else incumbent.objective()
@@ -218,7 +218,7 @@ def auto(
     closed = within_gap(objective, proven.bound, options.gap)
     if closed or not small or known.stopped_by == StoppedBy.INTERRUPTED:
         return known
-    left = max(0.0, limit - (time.perf_counter() - started))
+    left = max(0.0, limit - (now() - started))
     solved = solve_milp(
         instance, formulation, options.with_time(left), on_progress, incumbent=incumbent
     )

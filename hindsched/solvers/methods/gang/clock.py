@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from threading import Event
+
+from hindsched.solvers.work import now
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,12 @@ class Clock:
 
     seconds: float
     stop: Event = field(default_factory=Event)
-    begin: float = field(default_factory=time.monotonic)
+    begin: float = field(default_factory=now)
 
     @property
     def gone(self) -> float:
         """Seconds since the begin."""
-        return time.monotonic() - self.begin
+        return now() - self.begin
 
     @property
     def seconds_left(self) -> float:

@@ -47,6 +47,7 @@ from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result
 from hindsched.solvers.status import Status, StoppedBy
 from hindsched.solvers.team import Member, News, Part, Team, threads_of
+from hindsched.solvers.work import aside, spend
 
 DEFAULT_SECONDS = 60.0
 """Time limit when the options give none."""
@@ -77,14 +78,15 @@ def load_kernels(formulation: str) -> None:
     What was compiled stays on disk, so only the first process of an installation waits for long.
     """
     tiny = GangInstance.parse(TINY)
-    known = min(incumbents(tiny, formulation), key=lambda solution: solution.exact_objective)
-    end = int(known.completions.max())
-    if split_formulation(formulation)[1] != "makespan":
-        climb_prices(tiny, formulation, end, known.objective(), Clock(0.1))
-    search = Search(tiny, formulation)
-    search.try_starts(known.starts)
-    search.try_expected(known.starts.astype(float))
-    search.exchange(known.starts.copy(), 2, 2, 1.0, 1)
+    with aside():
+        known = min(incumbents(tiny, formulation), key=lambda solution: solution.exact_objective)
+        end = int(known.completions.max())
+        if split_formulation(formulation)[1] != "makespan":
+            climb_prices(tiny, formulation, end, known.objective(), Clock(0.1))
+        search = Search(tiny, formulation)
+        search.try_starts(known.starts)
+        search.try_expected(known.starts.astype(float))
+        search.exchange(known.starts.copy(), 2, 2, 1.0, 1)
 
 
 @dataclass
@@ -247,6 +249,7 @@ class GangSolve:
             place[moved] += generator.normal(scale=max(2.0, 0.05 * jobs), size=int(moved.sum()))
             self.offer(in_order(self.instance, place, self.formulation))
             tries += 1
+            spend()
             if team is not None:
                 self.offer_told(team)
             if member is not None:

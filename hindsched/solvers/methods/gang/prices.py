@@ -26,6 +26,7 @@ from hindsched.solvers.kernels.gang.smoothing import soft_responses
 from hindsched.solvers.methods.gang.clock import Clock
 from hindsched.solvers.pricing.gang.oracle import GangOracle
 from hindsched.solvers.pricing.rows import Vector
+from hindsched.solvers.work import spend
 
 COARSE = 1000
 """Intervals at first."""
@@ -105,6 +106,7 @@ class Climb:
                 oracle.cut, prices * seconds, oracle.blocks, mu
             )
             self.evaluations += 1
+            spend()
             paid = float(prices @ capacity)
             self.expected = expected
             self.note(hard - paid, oracle.cut, prices)
@@ -163,6 +165,7 @@ class Climb:
         while not self.clock.is_over and step > 1e-4:
             value, use = oracle.block_values(prices)
             self.evaluations += 1
+            spend()
             bound = math.fsum(value.tolist()) - float(prices @ oracle.rows.capacity)
             idle = 0 if bound > self.best else idle + 1
             self.note(bound, oracle.cut, prices)

@@ -13,7 +13,6 @@ placement.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -40,6 +39,7 @@ from hindsched.solvers.methods.gang.clock import Clock
 from hindsched.solvers.methods.gang.incumbents import incumbents
 from hindsched.solvers.pricing.gang.oracle import job_blocks
 from hindsched.solvers.pricing.rows import Vector
+from hindsched.solvers.work import now, spend
 
 ALPHAS = (0.0, 0.5, 1.0)
 """Which part of a job counts for its place in the order."""
@@ -133,11 +133,11 @@ class Search:
     def _cycle(self, most: int, reach: int, hot: float, clock: Clock) -> None:
         rounds = ROUNDS
         self.try_order(np.argsort(self.start, kind="stable"))
-        now = self.start.copy()
+        at = self.start.copy()
         while not clock.is_over:
-            since = time.monotonic()
-            self.exchange(now, most, reach, hot * COOLING**clock.share_gone, rounds)
-            spent = time.monotonic() - since
+            since = now()
+            self.exchange(at, most, reach, hot * COOLING**clock.share_gone, rounds)
+            spent = now() - since
             if self.on_look is not None:
                 self.on_look()
             rounds = int(np.clip(rounds * LOOK_SECONDS / max(spent, 1e-6), 100, 4 * rounds))
@@ -145,6 +145,7 @@ class Search:
     def exchange(self, start: Ints, most: int, reach: int, heat: float, rounds: int) -> None:
         """Anneal the schedule `start` in place for some rounds; keep the best one seen."""
         best = self.start.copy()
+        spend(max(1, rounds // ROUNDS))
         exchange(
             start, best, self.jobs, self.instance.total_gpus, rounds, heat, 0.95 * heat,
             self.state, most, reach,

@@ -7,7 +7,6 @@ independent; within a slot the fees are shared among the jobs (`share_fees`).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from hindsched.solvers.certificate import Certificate, certify
 from hindsched.solvers.kernels.mlbroker.fee_sharing import share_fees, shared_bound
 from hindsched.solvers.methods.mlbroker.slot import tight_placement
 from hindsched.solvers.pricing.mlbroker.oracle import MlbrokerOracle
+from hindsched.solvers.work import now, spend
 
 ITERATIONS = 400
 """Most subgradient steps a slot."""
@@ -53,7 +53,7 @@ def lagrangian_certificate(
     iterations : int
         Most subgradient steps a slot.
     deadline : float, optional
-        Value of ``time.perf_counter`` after which slots keep their equal shares.
+        Value of `now` after which slots keep their equal shares.
     on_slot : callable, optional
         Called with (relaxed bound so far, slot).
     """
@@ -71,7 +71,8 @@ def lagrangian_certificate(
         launch = np.repeat(presence[:, None], slot.num_centers, axis=1)
         shares = chord_shares(slot)
         arrays = _arrays(slot, launch, formulation)
-        late = deadline is not None and time.perf_counter() > deadline
+        spend()
+        late = deadline is not None and now() > deadline
         if iterations and not late:
             target = tight_placement(slot, launch, relocation=False).cost
             bound, shares = share_fees(shares, target, iterations, *arrays)

@@ -9,7 +9,6 @@ search, then the program where it is small.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -38,6 +37,7 @@ from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result
 from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.work import aside, is_counted, now, spend
 
 SMALL_JOB_SLOTS = 60
 """Job-slots times data centres up to which ``auto`` also solves the integer program."""
@@ -63,12 +63,13 @@ def find_schedule(
 ) -> MlbrokerSolution:
     """Find a schedule with all data known: slot by slot, all together, and by rolling windows.
 
-    After `deadline`, a value of ``time.perf_counter``, slots are placed by the relaxation and
+    After `deadline`, a value of `now`, slots are placed by the relaxation and
     largest remainder alone (milliseconds), and what has not begun is left out.
     """
 
     def late() -> bool:
-        return deadline is not None and time.perf_counter() > deadline
+        spend()
+        return deadline is not None and now() > deadline
 
     views = [SlotData.at(instance, t) for t in range(1, instance.horizon + 1)]
     ways: list[Callable[[], list[SlotPlacement] | None]] = [
@@ -95,9 +96,10 @@ def load_kernels() -> None:
     What was compiled stays on disk, so only the first process of an installation waits for long.
     """
     tiny = MlbrokerInstance.parse(TINY)
-    find_schedule(tiny, "tight")
-    for iterations in (0, 1):
-        lagrangian_certificate(tiny, iterations=iterations)
+    with aside():
+        find_schedule(tiny, "tight")
+        for iterations in (0, 1):
+            lagrangian_certificate(tiny, iterations=iterations)
 
 
 def _slot_by_slot(
@@ -139,11 +141,11 @@ def milp(
     """Solve (8) by a mixed-integer solver, begun from a heuristic schedule."""
     assert isinstance(instance, MlbrokerInstance)
     load_kernels()
-    started = time.perf_counter()
+    started = now()
     deadline = None if options.time_limit is None else started + 0.3 * options.time_limit
     begin = find_schedule(instance, formulation, deadline)
     if options.time_limit is not None:
-        options = options.with_time(options.time_limit - (time.perf_counter() - started))
+        options = options.with_time(options.time_limit - (now() - started))
     return solve_milp(instance, formulation, options, on_progress, incumbent=begin)
 
 
@@ -153,7 +155,7 @@ def search(
     """Find a schedule; no bound."""
     assert isinstance(instance, MlbrokerInstance)
     load_kernels()
-    started = time.perf_counter()
+    started = now()
     deadline = None if options.time_limit is None else started + options.time_limit
     found = find_schedule(instance, formulation, deadline)
     return Result(
@@ -163,7 +165,7 @@ def search(
         status=Status.FEASIBLE,
         stopped_by=_why(deadline),
         solution=found,
-        seconds=time.perf_counter() - started,
+        seconds=now() - started,
         backend="tier prices, shortest paths, relocation",
         options=options.to_dict(),
     )
@@ -174,8 +176,9 @@ def chord(
 ) -> Result:
     """P_f (9) with the chord of the concave price, one linear program a job; not certified."""
     assert isinstance(instance, MlbrokerInstance)
-    started = time.perf_counter()
-    value = relaxation_bound(instance, "chord", time_limit=options.time_limit)
+    started = now()
+    limit = None if is_counted() else options.time_limit
+    value = relaxation_bound(instance, "chord", time_limit=limit)
     return Result(
         instance=instance,
         formulation=formulation,
@@ -183,7 +186,7 @@ def chord(
         status=Status.NO_SOLUTION,
         stopped_by=StoppedBy.CONVERGED,
         bound=value,
-        seconds=time.perf_counter() - started,
+        seconds=now() - started,
         backend="highs, one program a job",
         options=options.to_dict(),
     )
@@ -213,12 +216,12 @@ def _certified(
 ) -> Result:
     assert isinstance(instance, MlbrokerInstance)
     load_kernels()
-    started = time.perf_counter()
+    started = now()
     deadline = None if options.time_limit is None else started + options.time_limit
 
     def report(value: float, slot: int) -> None:
         if on_progress is not None:
-            on_progress(None, None, time.perf_counter() - started, f"slot {slot}: {value:.6g}")
+            on_progress(None, None, now() - started, f"slot {slot}: {value:.6g}")
 
     certificate = lagrangian_certificate(
         instance, formulation, iterations=iterations, deadline=deadline, on_slot=report
@@ -231,7 +234,7 @@ def _certified(
         stopped_by=_why(deadline),
         bound=certificate.bound,
         certificate=certificate,
-        seconds=time.perf_counter() - started,
+        seconds=now() - started,
         backend="fee sharing, pricing oracle",
         options=options.to_dict(),
         details={"iterations": iterations},
@@ -239,7 +242,7 @@ def _certified(
 
 
 def _why(deadline: float | None) -> StoppedBy:
-    late = deadline is not None and time.perf_counter() > deadline
+    late = deadline is not None and now() > deadline
     return StoppedBy.TIME_LIMIT if late else StoppedBy.CONVERGED
 
 
@@ -249,7 +252,7 @@ def auto(
     """Bound and search; small instances also by the integer program, the better bound counts."""
     assert isinstance(instance, MlbrokerInstance)
     load_kernels()
-    started = time.perf_counter()
+    started = now()
     size = int(instance.alive.sum()) * len(instance.datacenters)
     limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
     bounded = bound(instance, formulation, options.with_time(0.5 * limit), on_progress)
@@ -261,7 +264,7 @@ def auto(
         status=Status.FEASIBLE,
         solution=found,
         stopped_by=_why(deadline),
-        seconds=time.perf_counter() - started,
+        seconds=now() - started,
         backend=f"{bounded.backend}, shortest paths, relocation",
         details={
             **bounded.details,
@@ -271,7 +274,7 @@ def auto(
     )
     if within_gap(known.objective, known.bound, options.gap) or size > SMALL_JOB_SLOTS:
         return known
-    left = max(0.0, limit - known.seconds)
+    left = max(0.0, limit - (now() - started))
     try:
         program = solve_milp(
             instance, formulation, options.with_time(left), on_progress, incumbent=found
@@ -286,7 +289,7 @@ def auto(
         bound=max(bounds, default=None),
         status=program.status,
         stopped_by=program.stopped_by,
-        seconds=time.perf_counter() - started,
+        seconds=now() - started,
         backend=f"{known.backend}, {program.backend}",
         details={**known.details, **{f"program_{k}": v for k, v in program.details.items()}},
     )

@@ -7,7 +7,6 @@ that the plans reach give the next prices.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from hindsched.solvers.kernels.mlbroker.geo_placement import (
     round_largest_remainder,
 )
 from hindsched.solvers.methods.mlbroker.slot import SlotPlacement, relocated, slot_cost
+from hindsched.solvers.work import now, spend
 
 CANDIDATE_NODES = 200
 """Nodes of the best response that makes a candidate."""
@@ -45,7 +45,7 @@ def plan_slots(
     held : mapping
         By job: which centres it used in the slot before the first view, bool (R,).
     deadline : float, optional
-        Value of ``time.perf_counter`` after which no further prices are tried.
+        Value of `now` after which no further prices are tried.
 
     Returns
     -------
@@ -66,7 +66,8 @@ def plan_slots(
             cost = sum(placement.cost for placement in plan)
             if cost < best_cost:
                 best, best_cost = plan, cost
-            if deadline is not None and time.perf_counter() > deadline:
+            spend()
+            if deadline is not None and now() > deadline:
                 return best
             prices = [tier_prices(v, p) for v, p in zip(views, plan, strict=True)]
     return best
@@ -97,12 +98,13 @@ def rolling_plan(
 ) -> list[SlotPlacement] | None:
     """Place slot after slot, each as the first of a plan of `window` slots with true data.
 
-    None if `deadline`, a value of ``time.perf_counter``, passes on the way.
+    None if `deadline`, a value of `now`, passes on the way.
     """
     present: dict[str, Any] = {}
     plan = []
     for at, view in enumerate(views):
-        if deadline is not None and time.perf_counter() > deadline:
+        spend()
+        if deadline is not None and now() > deadline:
             return None
         if not view.jobs:
             nothing = np.zeros(view.data.shape, dtype=np.int64)
@@ -259,15 +261,15 @@ def _shortest(options: Sequence[list[Option]], held: Any, cost: float) -> list[O
         for step in options
     ]
     value = [
-        price + cost * int((now & ~held).sum())
-        for (_, _, price), now in zip(options[0], used[0], strict=True)
+        price + cost * int((after & ~held).sum())
+        for (_, _, price), after in zip(options[0], used[0], strict=True)
     ]
     back: list[list[int]] = []
     for step in range(1, len(options)):
         new, origin = [], []
-        for (_, _, price), now in zip(options[step], used[step], strict=True):
+        for (_, _, price), after in zip(options[step], used[step], strict=True):
             ways = [
-                value[i] + cost * int((now & ~before).sum())
+                value[i] + cost * int((after & ~before).sum())
                 for i, before in enumerate(used[step - 1])
             ]
             best = int(np.argmin(ways))

@@ -9,7 +9,6 @@ the time; the smaller bound stands.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import cast
 
@@ -36,6 +35,7 @@ from hindsched.solvers.pricing.oasis.resources import OasisOracle
 from hindsched.solvers.program import solve_program, within_gap
 from hindsched.solvers.result import Result
 from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.work import now
 
 SHARE_OF_ENDS = 0.7
 """Share of the time left that the program of the ends may use before its promises are tried."""
@@ -54,12 +54,12 @@ def milp(
     incumbent: Solution | None = None,
 ) -> Result:
     """Solve the program of the ends, cutting off what cannot be kept until its best can be."""
-    started = time.perf_counter()
+    started = now()
     instance = cast(OasisInstance, instance)
 
     def left() -> float | None:
         limit = options.time_limit
-        return None if limit is None else max(0.0, limit - (time.perf_counter() - started))
+        return None if limit is None else max(0.0, limit - (now() - started))
 
     def out_of_time() -> bool:
         seconds = left()
@@ -87,10 +87,10 @@ def milp(
             break
         if StoppedBy.INTERRUPTED in (program.stopped_by, leaf.stopped_by):
             break
-        shrink_until = time.perf_counter() + max(LEAST_SHRINKING, program.seconds + leaf.seconds)
+        shrink_until = now() + max(LEAST_SHRINKING, program.seconds + leaf.seconds)
 
         def shrunk_enough(until: float = shrink_until) -> bool:
-            return out_of_time() or time.perf_counter() > until
+            return out_of_time() or now() > until
 
         for conflict in leaves.conflicts(promised, last_ends(ends), shrunk_enough):
             add_cut(ends, conflict)

@@ -1,0 +1,84 @@
+"""``auto`` on one core and on two: seconds to the same gap, in pairs in one run.
+
+Run it with ``python benchmarks/threads.py [FAMILY ...] [--seconds S] [--repeat N]``. Both runs of a
+pair have the same instance, seed and limit. The common gap is the smaller one that both reached, or
+the proof where both proved; a ratio is seconds on one core over seconds on two. CPU seconds count
+all processes: on a loaded machine, where two cores are not free, they tell how much was computed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import time
+from typing import Any
+
+import hindsched as hs
+
+CASES = {
+    "oasis-t10": [("oasis", {"jobs": 10, "horizon": 10, "servers": n}) for n in (5, 10)],
+    "batchsched": [("batchsched", {"jobs": 8})],
+    "oasis-t100": [("oasis", {"jobs": 100, "horizon": 100, "servers": 50})],
+    "gang": [("gang", {"jobs": 250})],
+}
+
+
+def cpu() -> float:
+    """CPU seconds of this process and of those that it waited for."""
+    kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    used = [resource.getrusage(kind) for kind in kinds]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def run(
+    instance: hs.Instance, threads: int, limit: float
+) -> tuple[list[tuple[float, float]], float]:
+    """Falling gaps with their seconds, and the CPU seconds in all."""
+    gaps: list[tuple[float, float]] = []
+    begin, before = time.perf_counter(), cpu()
+
+    def note(bound: float | None, objective: float | None, *_: object) -> None:
+        if bound is not None and objective is not None and bound:
+            gap = abs(bound - objective) / abs(bound)
+            if not gaps or gap < gaps[-1][1]:
+                gaps.append((time.perf_counter() - begin, gap))
+
+    result = hs.solve(instance, time_limit=limit, threads=threads, on_progress=note)
+    note(result.bound, result.objective)
+    return gaps, cpu() - before
+
+
+def reached(gaps: list[tuple[float, float]], gap: float) -> float:
+    """Seconds after which a gap was reached."""
+    return next(seconds for seconds, value in gaps if value <= gap)
+
+
+def main() -> None:
+    """Print a line a pair and the median ratio a case."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cases", nargs="*", help=", ".join(CASES))
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--repeat", type=int, default=3)
+    given = parser.parse_args()
+    for case in given.cases or CASES:
+        ratios = []
+        for seed in range(given.repeat):
+            for family, settings in CASES[case]:
+                instance = hs.generate(family, seed=seed, **settings)
+                one, one_cpu = run(instance, 1, given.seconds)
+                two, two_cpu = run(instance, 2, given.seconds)
+                gap = max(one[-1][1], two[-1][1], 1e-6)
+                first, second = reached(one, gap), reached(two, gap)
+                ratios.append(first / second)
+                print(
+                    f"{instance.name}: gap {gap:.4%}: {first:.1f} s on 1 core ({one_cpu:.1f} CPU in"
+                    f" all), {second:.1f} s on 2 ({two_cpu:.1f}), ratio {first / second:.2f};"
+                    f" gaps at the end {one[-1][1]:.4%}, {two[-1][1]:.4%}",
+                    flush=True,
+                )
+        print(f"{case}: median ratio {statistics.median(ratios):.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""Under a work limit no clock decides: every method says the same, whatever the machine does."""
+
+import json
+import threading
+import time
+
+import pytest
+
+import hindsched as hs
+from hindsched.cli.app import run
+from hindsched.errors import InputError
+from hindsched.solvers import work
+from hindsched.solvers.api import methods
+from hindsched.solvers.methods import auto
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.status import StoppedBy
+
+INSTANCES = [
+    hs.generate("oasis", seed=1, jobs=4, horizon=6),
+    hs.generate("batchsched", seed=1, jobs=3),
+    hs.generate("astraea", seed=1, jobs=4),
+    hs.generate("edgecloud", seed=1, jobs=4),
+    hs.generate("mlbroker", seed=1, jobs=2),
+    hs.generate("gang", seed=1, jobs=40),
+]
+
+
+def told(result):
+    """All of a result that could differ."""
+    solution, certificate = result.solution, result.certificate
+    parts = (
+        None if solution is None else solution.to_dict({}),
+        result.bound,
+        None if certificate is None else certificate.to_dict(),
+        result.stopped_by,
+        {key: value for key, value in result.details.items() if not key.endswith("seconds")},
+    )
+    return json.dumps(parts, sort_keys=True, default=str)
+
+
+def under_load(function):
+    """Call while another thread takes half of the interpreter's time."""
+    over = threading.Event()
+
+    def burn():
+        while not over.is_set():
+            sum(range(1000))
+
+    thread = threading.Thread(target=burn)
+    thread.start()
+    try:
+        return function()
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("instance", INSTANCES, ids=lambda instance: instance.family)
+def test_every_method_says_the_same_whatever_threads_and_load(instance):
+    for method in methods(instance.family):
+        if (instance.family, method) in (("gang", "tree"), ("gang", "milp")):
+            continue  # slow on 40 jobs
+
+        def solve(threads, method=method):
+            return hs.solve(instance, method, work_limit=40, seed=2, threads=threads)
+
+        first, second = solve(1), under_load(lambda: solve(2))
+        assert told(first) == told(second), method
+        assert first.stopped_by is not StoppedBy.TIME_LIMIT
+
+
+def test_more_work_is_no_worse_and_none_gives_an_interval(monkeypatch):
+    monkeypatch.setattr(auto, "SMALL_SIZE", 0)
+    instance = hs.generate("oasis", seed=0, jobs=15, horizon=15)
+    none, some, more = (hs.solve(instance, work_limit=units) for units in (0, 20, 200))
+    assert none.objective <= some.objective <= more.objective
+    assert more.bound <= some.bound <= none.bound
+    assert more.stopped_by is StoppedBy.ITERATION_LIMIT
+
+
+def test_the_seed_counts(monkeypatch):
+    monkeypatch.setattr(auto, "SMALL_SIZE", 0)
+    instance = hs.generate("oasis", seed=0, jobs=15, horizon=15)
+    one, other = (hs.solve(instance, work_limit=150, seed=seed) for seed in (1, 2))
+    assert told(one) != told(other)
+
+
+def test_a_certificate_grown_afterwards_is_the_same():
+    grown = [hs.certify_optimum(hs.solve(INSTANCES[0], "milp", work_limit=500)) for _ in range(2)]
+    assert told(grown[0]) == told(grown[1])
+    assert grown[0].certificate is not None
+
+
+def test_work_is_counted_inside_only():
+    assert not work.is_counted()
+    before = work.now()
+    with work.counting():
+        work.spend(3)
+        with work.aside():
+            work.spend(100)
+        assert work.now() == pytest.approx(3 * work.UNIT_SECONDS)
+        assert work.units_of(work.now()) == 3
+    assert before <= work.now() <= time.perf_counter()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"work_limit": -1}, "at least 0"),
+        ({"work_limit": 1.5}, "integer"),
+        ({"work_limit": True}, "integer"),
+        ({"work_limit": 5, "time_limit": 1}, "must be alone"),
+        ({"work_limit": 5, "solver": "cbc"}, "is for highs"),
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(options, words):
+    with pytest.raises(InputError, match=words):
+        SolveOptions.of(options)
+
+
+def test_the_command_writes_the_same_bytes_twice(tmp_path):
+    written = []
+    for number in range(2):
+        target = tmp_path / f"{number}.json"
+        arguments = ["solve", "oasis/small/t8-j8-h3-d4-s0", "--work-limit", "30", "-o", str(target)]
+        assert run(arguments) == 0
+        written.append(target.read_bytes())
+    assert written[0] == written[1]

@@ -12,7 +12,6 @@ import argparse
 import resource
 import statistics
 import time
-from typing import Any
 
 import hindsched as hs
 

@@ -44,7 +44,8 @@ def transcription(instance, horizon):
     C = instance.server_capacity / unit
     e, z = instance.worker_demand / unit, instance.ps_demand / unit
     b, B = instance.worker_bandwidth, instance.ps_bandwidth
-    low, high = declared_estimates(instance)["density_range"]
+    density = declared_estimates(instance)["density"]
+    low, high = density["lowest"], density["highest"]
     lam = 2 * horizon * H * R * high / low + 1
     beta = np.zeros((H, R, horizon + 1))
     price = np.zeros((H, R, horizon + 1))

@@ -56,7 +56,8 @@ def describe(file: File, as_json: Json = False) -> None:
     from hindsched.instances.library import best_known
 
     instance = load(file)
-    arrivals = [job.arrival for job in instance.jobs]
+    given = getattr(instance, "arrivals", None)  # jobs of gang say when they were submitted
+    arrivals = [job.arrival for job in instance.jobs] if given is None else given
     summary: dict[str, Any] = {
         "family": instance.family,
         "instance": instance.name,

@@ -85,6 +85,14 @@ def test_the_walk_through_one_instance(answer, tmp_path):
     assert (tmp_path / "gap.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_log_of_gang_is_described(answer, tmp_path):
+    file = str(tmp_path / "g.json")
+    answer("generate", "gang", "--jobs", "3", "-o", file)
+    code, summary = answer("describe", file)
+    assert code == 0
+    assert 0 <= summary["first_arrival"] <= summary["last_arrival"]
+
+
 def test_the_same_for_people(text, tmp_path):
     online, prices = str(tmp_path / "on.json"), str(tmp_path / "p.json")
     assert "horizon" in text("describe", NAME)

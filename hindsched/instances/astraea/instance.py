@@ -319,6 +319,11 @@ class AstraeaInstance(Instance):
         origin = job.arrival if self.utility_origin == "arrival" else 0
         return job.utility.value(completion - origin)
 
+    def revenues(self, job: AstraeaJob, completions: Floats) -> Floats:
+        """`revenue` at each of many completion slots."""
+        origin = job.arrival if self.utility_origin == "arrival" else 0
+        return job.utility.values(completions - origin)
+
 
 def _largest_revenue(job: AstraeaJob, horizon: int) -> float:
     """Largest size of a revenue that any completion can bring, inf where it overflows."""

@@ -315,8 +315,7 @@ class OasisInstance(Instance):
     def utilities(self, job: OasisJob) -> NDArray[np.float64]:
         """Tabulate the utility by completion slot, shape (horizon + 1,), NaN before the arrival."""
         values = np.full(self.horizon + 1, math.nan)
-        for slot in range(job.arrival, self.horizon + 1):
-            values[slot] = job.utility.value(slot - job.arrival)
+        values[job.arrival :] = job.utility.values(np.arange(self.horizon + 1.0 - job.arrival))
         return values
 
 

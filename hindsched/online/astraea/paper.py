@@ -95,7 +95,8 @@ class TenantRound:
                     continue
                 free_w, free_p = self.free_workers[:, :, w], self.free_ps[:, :, p]
                 if shared:
-                    quota_w, quota_p = free_w.sum(axis=1), free_p.sum(axis=1)
+                    left = self.ledger.residual[:, [w, num_w + p]].astype(np.int64)
+                    quota_w, quota_p = left[:, 0], left[:, 1]
                 else:
                     quota_w = self.unused_workers[:, tenant, w]
                     quota_p = self.unused_ps[:, tenant, p]
@@ -312,12 +313,12 @@ class Astraea(GeometricBatches):
     def values(self, job: AstraeaJob, slots: int, base: int) -> Floats:
         """Utility by the last slot of a window in the round, shape (slots + 1,)."""
         shift = {"round": 0, "arrival": base - job.arrival, "absolute": base}[self.origin]
+        ends = np.arange(1.0, min(slots, self.cluster.horizon - base) + 1)
+        values = job.utility.values(ends + shift)
+        if self.guard:
+            values[self.cluster.revenues(job, ends + base) <= 0] = -math.inf
         table = np.full(slots + 1, -math.inf)
-        for last in range(1, slots + 1):
-            table[last] = job.utility.value(last + shift)
-            beyond = base + last > self.cluster.horizon
-            if beyond or (self.guard and self.cluster.revenue(job, base + last) <= 0):
-                table[last] = -math.inf
+        table[1 : ends.size + 1] = values
         return table
 
     def run_round(self, jobs: list[AstraeaJob], horizon: int) -> list[Admission]:

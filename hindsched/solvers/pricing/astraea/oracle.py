@@ -86,8 +86,8 @@ class AstraeaOracle(BlockOracle):
     def values_of(self, job: AstraeaJob) -> Floats:
         """Revenue by completion slot, shape (horizon + 1,); -inf before the first."""
         table = np.full(self.slots + 1, -math.inf)
-        for slot in range(job.arrival + 1, self.slots + 1):
-            table[slot] = self.instance.revenue(job, slot)
+        first = job.arrival + 1
+        table[first:] = self.instance.revenues(job, np.arange(float(first), self.slots + 1))
         return table
 
     def row_use(self, row: AstraeaRow) -> tuple[Ints, Floats]:

@@ -31,7 +31,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Build the documentation site.")
     parser.add_argument("--pages-only", action="store_true", help="gather pages, do not build")
     arguments = parser.parse_args()
-    os.environ |= {"NO_COLOR": "1", "TERMINAL_WIDTH": "100", "COLUMNS": "100"}
+    os.environ |= {"NO_COLOR": "1", "NO_MKDOCS_2_WARNING": "1", "TERMINAL_WIDTH": "100", "COLUMNS": "100"}
     shutil.rmtree(PAGES, ignore_errors=True)
     PAGES.mkdir(parents=True)
     gather()
@@ -65,7 +65,8 @@ def gather() -> None:
         write(page.name, relinked(page.read_text(encoding="utf-8"), ""))
     for name, place in OUTSIDE.items():
         write(place, relinked((ROOT / name).read_text(encoding="utf-8"), "docs/"))
-    shutil.copytree(ROOT / "docs" / "pictures", PAGES / "pictures")
+    for folder in ("pictures", "scripts"):
+        shutil.copytree(ROOT / "docs" / folder, PAGES / folder)
     shutil.copy(ROOT / "CITATION.cff", PAGES)
     (PAGES / "notebooks").mkdir()
     for script in sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.py")):

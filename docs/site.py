@@ -31,7 +31,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Build the documentation site.")
     parser.add_argument("--pages-only", action="store_true", help="gather pages, do not build")
     arguments = parser.parse_args()
-    os.environ |= {"NO_COLOR": "1", "NO_MKDOCS_2_WARNING": "1", "TERMINAL_WIDTH": "100", "COLUMNS": "100"}
+    os.environ |= {
+        "NO_COLOR": "1",
+        "NO_MKDOCS_2_WARNING": "1",
+        "TERMINAL_WIDTH": "100",
+        "COLUMNS": "100",
+    }
     shutil.rmtree(PAGES, ignore_errors=True)
     PAGES.mkdir(parents=True)
     gather()

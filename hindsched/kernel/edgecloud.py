@@ -16,9 +16,10 @@ from itertools import groupby, pairwise
 from math import lcm
 from typing import Any
 
-from . import reading
+from . import reading, trees
 from .exact import Interval, ceiling, exactly
 from .reading import Checked, Progress, Violation, note, require, whole
+from .trees import NEVER, Limits
 
 SENSE = "min"
 FORMULATIONS = {"no-migration": "no-migration", "literal": "literal"}
@@ -132,6 +133,8 @@ def charge(parts: Iterable[Stretch], last: int) -> int:
 def cheapest(offers: Iterable[tuple[int, int]], need: int) -> int | None:
     """Cost of the `need` cheapest of offers (cost, number); None if there are fewer."""
     cost = 0
+    if not need:
+        return cost
     for each, count in sorted(offers):
         cost, need = cost + each * min(count, need), need - min(count, need)
         if not need:
@@ -157,30 +160,57 @@ def layers(ranked: Iterable[Stretch], last: int, work: int) -> list[tuple[int, i
     return found
 
 
-def whole_chunks(places: list[Any], sky: list[Stretch], air: Any, chunks: int, work: int) -> Value:
+def parted(offers: Sequence[tuple[int, int]], low: int, high: int) -> list[list[tuple[int, int]]]:
+    """Offers (cost, number) in their order: the first `low`, and the next up to `high`."""
+    found: list[list[tuple[int, int]]] = [[], []]
+    for each, count in offers:
+        first = min(count, low)
+        found[0].append((each, first))
+        found[1].append((each, min(count, high) - first))
+        low, high = low - first, high - min(count, high)
+    return found
+
+
+def whole_chunks(
+    places: list[Any], sky: list[Stretch], air: Any, chunks: int, work: int, clouds: Any
+) -> Value:
     """Chunks that stay, on places (workers, prices, storage), or in windows of the cloud's prices.
 
-    By slot b a cloud of `air` workers (None: no limit) ends at most so many whole windows.
+    By slot b a cloud of `air` workers (None: no limit) ends at most so many whole windows. A place
+    has the slots that it must use, which its first chunks take, and the least and most of its
+    chunks; `clouds` are those of the cloud.
 
     A worker's n chunks take its n x work cheapest slots, so that later ones cost more and the
     cheapest are an optimum. A window's price is linear between the starts tried here.
     """
-    ranked = [(n, sorted(p, key=lambda part: part[2]), kept) for n, p, kept in places]
+    ranked = [
+        (n, [*held, *sorted(p, key=lambda part: part[2])], kept,
+         (max(low, -(-len(held) // work)), high), held[-1][1] if held else 0)
+        for n, p, kept, held, (low, high) in places
+    ]  # fmt: skip
+    forced = sum(low for _, _, _, (low, _), _ in ranked) + clouds[0]
     starts = {start for f, _, _ in sky for start in (f, f - work) if start >= sky[0][0]}
     window = [(s, charge(sky, s + work - 1) - charge(sky, s - 1)) for s in starts]
 
     def value(a: int, b: int) -> int | None:
-        offers = [
-            (cost + charge(kept, a), count * n)
-            for n, parts, kept in ranked
-            for cost, count in layers(parts, b, work)
-        ]
-        latest = b - work + 1
+        must, offers = list[tuple[int, int]](), list[tuple[int, int]]()
+        for n, parts, kept, limits, last in ranked:
+            own = [(cost + charge(kept, a), count * n) for cost, count in layers(parts, b, work)]
+            first, more = parted(own, *limits)
+            must, offers = must + first, offers + more
+            if last > b or limits[0] > limits[1]:
+                return None
+        latest, room = b - work + 1, 0
         if sky and latest >= sky[0][0]:
             prices = [price for start, price in window if start <= latest]
             room = chunks if air is None else air * ((b - sky[0][0] + 1) // work)
-            offers.append((min(*prices, charge(sky, b) - charge(sky, latest - 1)), room))
-        return cheapest(offers, chunks)
+            price = min(*prices, charge(sky, b) - charge(sky, latest - 1))
+            must.append((price, clouds[0]))
+            offers.append((price, min(room, clouds[1]) - clouds[0]))
+        if forced > chunks or not clouds[0] <= min(room, clouds[1]):
+            return None
+        base, rest = cheapest(must, forced), cheapest(offers, chunks - forced)
+        return None if base is None or rest is None else base + rest
 
     return value
 
@@ -201,21 +231,25 @@ def moving_work(places: list[Any], chunks: int, work: int) -> Value:
     )
 
 
-def least(values: Sequence[Value], first: int, last: int, scale: int, size: int) -> int:
-    """Min over completions c in first..last of scale x (c - first + 1) + value(c, c), exactly.
+def least(
+    values: Sequence[Value], first: int, begin: int, last: int, scale: int, size: int
+) -> int | None:
+    """Min over completions c in begin..last of scale x (c - first + 1) + value(c, c), exactly.
 
     What completes in a..b costs at least as if it completed in a and could use all slots up to b.
-    The most promising interval is halved until it is one slot, where that is exact.
+    The most promising interval is halved until it is one slot, where that is exact. None if no
+    completion is within limits, or no work.
     """
     heap: list[tuple[int, int, int, int]] = []
-    spans = [(first, last, which) for which in range(len(values))]
+    spans = [(begin, last, which) for which in range(len(values)) if begin <= last]
     while True:
         for a, b, which in spans:
             reading.spend(size)
             price = values[which](a, b)
             if price is not None:
                 heappush(heap, (price + scale * (a - first + 1), a, b, which))
-        require(heap, "a job has no worker")
+        if not heap:
+            return None
         best, a, b, which = heappop(heap)
         if a == b:
             return best
@@ -227,6 +261,8 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
 
     A block is one job of (2) with whole chunks; that cloud workers, PSs and storage are few is
     left out of it, which errs outward. Slots have no last one: behind all prices they are free.
+    A tree without migration splits the slot up to which a job pays for time (a job that is done
+    before is one that waits), its chunks in a place or in the cloud, and who works in a slot.
     """
     servers, cloud, jobs = instance["servers"], instance["cloud"]["name"], instance["jobs"]
     count, ps = units(instance, "workers"), units(instance, "ps")
@@ -238,60 +274,116 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
         "cloud_capacity": count[cloud],
         "storage": {s["name"]: s["storage_gb"] for s in servers if s.get("storage_gb") is not None},
     }
-    total, end = Fraction(), 0
-    spans: dict[tuple[str, str], tuple[Stretch, ...]] = defaultdict(tuple)
-    prices = {name: rows for name, rows in certificate["prices"].items() if name not in UNUSED}
-    require(prices.keys() <= AXES.keys(), f"prices: unknown row sets in {list(prices)}")
-    for name, rows in list(prices.items()):
-        last = max((whole(row["to"], 1, name) for row in rows), default=0)
-        reading.within("cells", last * len(sets[name]), f"prices.{name}")
-        table = reading.price_rows(prices, name, [(AXES[name], sets[name])], last)
-        for (label,), series in table.items():
-            total -= sum(series) * sets[name][label]
-            runs = [(p, list(slots)) for p, slots in groupby(range(last + 1), series.__getitem__)]
-            spans[name, label] = tuple((slots[0], slots[-1], p) for p, slots in runs if p)
-        end = max(end, last)
     sizes = [job.get("chunk_gb") or 0 for job in jobs]
-    scale = lcm(*(p.denominator for found in spans.values() for *_, p in found))
-    scale *= lcm(*(gb.denominator for gb in sizes))
-    for key, found in spans.items():
-        spans[key] = tuple((f, e, int(p * scale)) for f, e, p in found)
-    places = [
-        (s, k, spans["worker_capacity", f"{s}/{n}"] + spans["group_capacity", f"{s}/{k}"]
-         + spans["type_capacity", k]) for s, n, k in workers
-    ]  # fmt: skip
-    for done, (job, gb) in enumerate(zip(jobs, sizes, strict=True)):
-        tell(done, len(jobs), "jobs")
-        arrival, kind, chunks = (
-            whole(job["arrival"], 1, "arrival"),
-            job["worker_type"],
-            job["chunks"],
-        )
-        edge, alone = chunk_slots(instance, job)
-        ready = {at: arrival + whole(n, 0, "upload") for at, n in job["upload_slots"].items()}
-        stop = max([end, arrival, *ready.values()]) + whole(chunks, 1, "chunks") * edge
-        mine: Counter[Any] = Counter()
-        for server, worker_kind, found in places:
-            if worker_kind == kind:
-                kept = tuple((f, e, int(p * gb)) for f, e, p in spans["storage", server] if gb)
-                mine[ready[server], found, kept] += 1
-        size = 100 + 10 * sum(len(found) + len(kept) for _, found, kept in mine)
-        reading.spend(size + 2 * len(places))
-        limit, sky = count[cloud][kind], []
-        if limit != 0:
-            sky = stretches(spans["cloud_capacity", kind], ready[cloud], stop)
-        if certificate["formulation"] == "literal":
-            air = [(chunks if limit is None else limit, sky)]
-            edges = [(n, stretches(at + kept, f, stop)) for (f, at, kept), n in mine.items()]
-            values = [moving_work(edges + air, chunks, edge), moving_work(air, chunks, alone)]
-        else:
-            homes = [(n, stretches(at, f, stop), stretches(kept, arrival, stop))
-                     for (f, at, kept), n in mine.items()]  # fmt: skip
-            values = [
-                whole_chunks(homes, sky, limit, chunks, edge),
-                whole_chunks([], sky, limit, chunks, alone),
-            ]
-        if not sky or ps[cloud][job["ps_type"]] == 0:
-            values.pop()  # zeta_j = 1 takes a worker and a PS in the cloud
-        total += Fraction(least(values, arrival, stop, scale, size), scale)
-    return exactly(total)
+    literal, tree = certificate["formulation"] == "literal", certificate["kind"] == "tree"
+    axis, features = "worker", dict[str, Sequence[tuple[str, Any]]]()
+    if tree:
+        require(not literal, "kind: jobs whose work moves have no trees")
+        axis = "group" if trees.layout(certificate, ("groups", "workers")) == "groups" else "worker"
+        known = [(axis, sets[f"{axis}_capacity"])]
+        features = {"completion": (), "cloud_chunks": (), "chunks": known}
+        if axis == "worker":
+            features["worker_slots"] = [*known, ("slot", range(1, reading.LIMITS["cells"]))]
+
+    def leaf(given: Any, limits: Mapping[str, Limits]) -> Interval | None:
+        total, end = Fraction(), 0
+        spans: dict[tuple[str, str], tuple[Stretch, ...]] = defaultdict(tuple)
+        prices = {name: rows for name, rows in given.items() if name not in UNUSED}
+        for name, rows in list(prices.items()):
+            fits = not tree or not name.endswith("r_capacity") or name == f"{axis}_capacity"
+            require(name in AXES and fits, f"prices: unknown row set {name}")
+            last = max((whole(row["to"], 1, name) for row in rows), default=0)
+            reading.within("cells", last * len(sets[name]), f"prices.{name}")
+            table = reading.price_rows(prices, name, [(AXES[name], sets[name])], last)
+            for (label,), series in table.items():
+                total -= sum(series) * sets[name][label]
+                runs = [
+                    (p, list(slots)) for p, slots in groupby(range(last + 1), series.__getitem__)
+                ]
+                spans[name, label] = tuple((slots[0], slots[-1], p) for p, slots in runs if p)
+            end = max(end, last)
+        scale = lcm(*(p.denominator for found in spans.values() for *_, p in found))
+        scale *= lcm(*(gb.denominator for gb in sizes))
+        for key, found in spans.items():
+            spans[key] = tuple((f, e, int(p * scale)) for f, e, p in found)
+        places = [
+            (s, k, f"{s}/{n}" if axis == "worker" else f"{s}/{k}",
+             spans["worker_capacity", f"{s}/{n}"] + spans["group_capacity", f"{s}/{k}"]
+             + spans["type_capacity", k]) for s, n, k in workers
+        ]  # fmt: skip
+        for done, (job, gb) in enumerate(zip(jobs, sizes, strict=True)):
+            tell(done, len(jobs), "jobs")
+            arrival, kind, chunks = (
+                whole(job["arrival"], 1, "arrival"),
+                job["worker_type"],
+                job["chunks"],
+            )
+            edge, alone = chunk_slots(instance, job)
+            ready = {at: arrival + whole(n, 0, "upload") for at, n in job["upload_slots"].items()}
+            own = limits.get(job["name"], {})
+            if any(low > high for low, high in own.values()):
+                return None
+            decided: dict[str, dict[int, int]] = defaultdict(dict)  # by worker and slot, 1: works
+            for (of, *labels), (low, high) in own.items():
+                if of == "worker_slots" and (low or high == 0):
+                    decided[labels[0]][labels[1]] = low
+            last = max((slot for each in decided.values() for slot in each), default=0)
+            stop = max([end, last, arrival, *ready.values()]) + whole(chunks, 1, "chunks") * edge
+            mine: Counter[Any] = Counter()
+            for server, worker_kind, label, found in places:
+                if worker_kind == kind:
+                    kept = tuple((f, e, int(p * gb)) for f, e, p in spans["storage", server] if gb)
+                    bounds = own.get(("chunks", label), (0, NEVER))
+                    apart = label if bounds != (0, NEVER) or label in decided else ""
+                    mine[ready[server], found, kept, bounds, apart] += 1
+            size = 100 + 10 * sum(len(found) + len(kept) for _, found, kept, *_ in mine)
+            reading.spend(size + 2 * len(places))
+            limit, sky = count[cloud][kind], []
+            if limit != 0:
+                sky = stretches(spans["cloud_capacity", kind], ready[cloud], stop)
+            if literal:
+                air = [(chunks if limit is None else limit, sky)]
+                edges = [
+                    (n, stretches(at + kept, f, stop)) for (f, at, kept, *_), n in mine.items()
+                ]
+                values = [moving_work(edges + air, chunks, edge), moving_work(air, chunks, alone)]
+            else:
+                homes, used = [], False
+                for (f, at, kept, bounds, label), n in mine.items():
+                    parts, held = taken(stretches(at, f, stop), decided.get(label, {}))
+                    if held is None:
+                        return None
+                    used = used or bool(held or bounds[0])
+                    homes.append((n, parts, stretches(kept, arrival, stop), held, bounds))
+                clouds = own.get(("cloud_chunks",), (0, NEVER))
+                values = [whole_chunks(homes, sky, limit, chunks, edge, clouds)]
+                values += [whole_chunks([], sky, limit, chunks, alone, clouds)] * (not used)
+            if len(values) > 1 and (not sky or ps[cloud][job["ps_type"]] == 0):
+                values.pop()  # zeta_j = 1 takes a worker and a PS in the cloud
+            first, stop_at = own.get(("completion",), (0, NEVER))
+            begin = max(arrival, first)
+            best = least(values, arrival, begin, min(max(stop, begin), stop_at), scale, size)
+            if best is None:
+                return None
+            total += Fraction(best, scale)
+        return exactly(total)
+
+    names = [job["name"] for job in jobs]
+    return trees.prove(certificate, leaf, features, names, tell, step=1)
+
+
+def taken(
+    parts: list[Stretch], slots: Mapping[int, int]
+) -> tuple[list[Stretch], list[Stretch] | None]:
+    """A worker's slots without those that are decided, and those that it works in (1).
+
+    The latter are None where one is before the upload.
+    """
+    left, held = [], []
+    for first, last, price in parts:
+        for slot in sorted(slot for slot in slots if first <= slot <= last):
+            left += [(first, slot - 1, price)] * (first < slot)
+            held += [(slot, slot, price)] * (slots[slot] > 0)
+            first = slot + 1
+        left += [(first, last, price)] * (first <= last)
+    return left, held if len(held) == sum(slots.values()) else None

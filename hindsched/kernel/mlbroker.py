@@ -15,13 +15,15 @@ from heapq import heapify, heappop, heappush
 from math import lcm
 from typing import Any
 
-from . import reading
+from . import reading, trees
 from .exact import Interval, ceiling, exactly
 from .reading import Checked, Progress, Violation, note, require, whole
+from .trees import NEVER, Limits
 
 SENSE = "min"
 FORMULATIONS = {"tight": "tight", "paper": "paper"}
 COSTS = ("transfer", "resource", "deployment", "communication")
+BROKER = "broker"
 CASES = 20_000
 """Cases of one job's slot that are looked at; then the least bound of the open ones stands."""
 Matrix = Sequence[Sequence[Any]]
@@ -153,8 +155,8 @@ def check(instance: Mapping[str, Any], solution: Mapping[str, Any]) -> Checked:
 
 def placement(
     data: list[int], room: int, needed: int, worker: Matrix, ps: list[int], arc: Matrix,
-    launch: list[int],
-) -> int:  # fmt: skip
+    launch: list[int], limits: Sequence[tuple[int, int]], serve: Sequence[bool],
+) -> int | None:  # fmt: skip
     """Least cost of a job's slot x `room`, in integers; less where `CASES` cases are not enough.
 
     That is the min over the PS's place p and whole y of ps[p] + sum of worker[p][r] y_r + launch[r]
@@ -162,21 +164,25 @@ def placement(
     low <= y <= high. Its bound is a transport problem: data, and room that N workers have beside,
     go to rooms that low pays, or to more at the price of a worker and of launch / high. Where y is
     whole and launches are paid, that is exact; else y_r is split, the most promising case first.
+    `limits` are the least and most workers, and the PS may `serve`. None if nothing is left.
     """
     R = range(len(data))
     every = [*zip(data, arc, strict=True), (needed * room - sum(data), [0] * len(data))]
     supply, ways = [x for x, _ in every if x], [way for x, way in every if x]
     stays = [arc[r].count(None) == len(data) - 1 for r in R]
-    least = tuple(-(-x // room) if stay else 0 for x, stay in zip(data, stays, strict=True))
+    least = [-(-x // room) if stay else 0 for x, stay in zip(data, stays, strict=True)]
     cases: list[Any] = []
-    for p in R:
-        each = [worker[p][r] + launch[r] // needed * (r != p) for r in R]
+    floor = tuple(max(x, low) for x, (low, _) in zip(least, limits, strict=True))
+    top = tuple(min(max(needed, x), high) for x, (_, high) in zip(floor, limits, strict=True))
+    for p in (p for p in R if serve[p]):
+        each = [worker[p][r] + launch[r] // max(1, needed) * (r != p) for r in R]
         sent = [min(x + way[r] for r, x in enumerate(each) if way[r] is not None) for way in ways]
         cost = room * ps[p] + sum(x * price for x, price in zip(supply, sent, strict=True))
-        cases.append((cost, p, p, least, (needed,) * len(data), None))
+        if all(low <= high for low, high in zip(floor, top, strict=True)):
+            cases.append((cost, p, p, floor, top, None))
     heapify(cases)
     made = len(data)
-    while True:
+    while cases:
         bound, _, p, low, high, solved = heappop(cases)
         reading.spend(10 * len(R) ** 2)
         if solved is None:
@@ -208,6 +214,7 @@ def placement(
             heappush(cases, (bound, made, p, low, upper, None))
             heappush(cases, (bound, made + 1, p, lower, high, None))
         made += 2
+    return None
 
 
 def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Progress) -> Interval:
@@ -216,54 +223,101 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
     A unit costs min(a, b + lambda). A job's presence in a centre costs mu(t) - mu(t+1): where that
     is negative it is taken, used or not, else whoever uses the centre pays it; a launch is worth
     c - mu(t) where that is negative. In ``paper`` C4 is left out: surplus workers talk for nothing.
+    A tree of ``tight`` splits how many workers a job has in a centre in a slot, whether its PS is
+    there, and, as decisions of a job called `BROKER`, whether the fee of a tier is paid: then it
+    is, or nobody buys there. H is the most that a leaf leaves.
     """
     market, tight = Market(instance), certificate["formulation"] == "tight"
-    jobs, prices, R, K = instance["jobs"], dict(certificate["prices"]), market.R, market.K
-    axes = [("datacenter", market.centers), ("job", reading.names(jobs, "jobs"))]
+    jobs, R, K = instance["jobs"], market.R, market.K
+    names = reading.names(jobs, "jobs")
+    axes = [("datacenter", market.centers), ("job", names)]
+    kinds = [axes[0], ("resource", market.kinds)]
     horizon = whole(instance["horizon"], 1, "horizon")
-    rows = min(len(prices.get("discount", ())), len(jobs) * len(R) * len(K))
-    reading.within("cells", horizon * max(rows, len(R)), "prices.discount")
-    mu = reading.price_rows(prices, "deployment", axes, horizon)
-    axes.insert(1, ("resource", market.kinds))
-    shares = reading.price_rows(prices, "discount", axes, horizon)
-    require(not prices, f"prices: unknown row sets in {list(prices)}")
-    none = [0] * (horizon + 1)
-    earned: dict[tuple[int, int, int], Any] = defaultdict(int)
-    total = Fraction()
-    for done, record in enumerate(jobs):
-        tell(done, len(jobs), "jobs")
-        name, (P, B, c, n, m, arcs, life) = record["name"], market.job(record)
-        moved = [mu.get((center, name), none) for center in market.centers]
-        paid = [
-            [shares.get((x, kind, name), none) for kind in market.kinds] for x in market.centers
-        ]
-        talk = [[B * x if tight else 0 for x in row] for row in market.talk]
-        ways = [[None if x is None else x * P for x in row] for row in arcs]
-        fixed = lcm(*(x.denominator for row in ways + talk for x in row if x is not None))
-        for t, data, needed in life:
-            price = [[min(market.tiers[r][k][0], market.tiers[r][k][1] + paid[r][k][t]) for k in K]
-                     for r in R]  # fmt: skip
-            keep = [moved[r][t] - (moved[r][t + 1] if t < record["departure"] else 0) for r in R]
-            worker = [sum(n[k] * price[r][k] for k in K) for r in R]
-            ps = [sum(m[k] * price[r][k] for k in K) + max(keep[r], 0) for r in R]
-            total += sum(min(keep[r], 0) + min(c - moved[r][t], 0) for r in R)
-            for r, k in ((r, k) for r in R for k in K if paid[r][k][t]):
-                earned[t, r, k] += paid[r][k][t] * (max(needed, 1) * n[k] + m[k])
-            if not needed:
-                total += min(ps)
-                continue
-            unit = lcm(P.denominator, *(x.denominator for x in data))
-            scale = lcm(fixed, *(x.denominator for x in (*worker, *ps, *keep))) << 64
-            total += Fraction(
-                placement(
+    slots = ("slot", range(1, horizon + 1))
+    features: dict[str, Sequence[tuple[str, Any]]] = {
+        "workers": [axes[0], slots], "ps": [axes[0], slots], "tier": [*kinds, slots]
+    }  # fmt: skip
+    if certificate["kind"] == "tree":
+        require(tight, "kind: only tight has trees")
+        require(BROKER not in names, f"kind: no trees where a job is called {BROKER}")
+
+    def leaf(given: Any, limits: Mapping[str, Limits]) -> Interval | None:
+        prices = dict(given)
+        rows = min(len(prices.get("discount", ())), len(jobs) * len(R) * len(K))
+        reading.within("cells", horizon * max(rows, len(R)), "prices.discount")
+        mu = reading.price_rows(prices, "deployment", axes, horizon)
+        shares = reading.price_rows(prices, "discount", [*kinds, axes[1]], horizon)
+        require(not prices, f"prices: unknown row sets in {list(prices)}")
+        none = [0] * (horizon + 1)
+        earned: dict[tuple[int, int, int], Any] = defaultdict(int)
+        total = Fraction()
+        for done, record in enumerate(jobs):
+            tell(done, len(jobs), "jobs")
+            name, (P, B, c, n, m, arcs, life) = record["name"], market.job(record)
+            own = limits.get(name, {})
+            moved = [mu.get((center, name), none) for center in market.centers]
+            paid = [
+                [shares.get((x, kind, name), none) for kind in market.kinds] for x in market.centers
+            ]
+            talk = [[B * x if tight else 0 for x in row] for row in market.talk]
+            ways = [[None if x is None else x * P for x in row] for row in arcs]
+            fixed = lcm(*(x.denominator for row in ways + talk for x in row if x is not None))
+            for t, data, needed in life:
+                price = [[min(market.tiers[r][k][0], market.tiers[r][k][1] + paid[r][k][t])
+                          for k in K] for r in R]  # fmt: skip
+                keep = [
+                    moved[r][t] - (moved[r][t + 1] if t < record["departure"] else 0) for r in R
+                ]
+                crew = max(needed, 1)
+                at = [own.get(("workers", x, t), (0, NEVER)) for x in market.centers]
+                home = [own.get(("ps", x, t), (0, 1)) for x in market.centers]
+                must = [low > 0 for low, _ in home]
+                serve = [
+                    high > 0 and (must[r] or not any(must)) for r, (_, high) in enumerate(home)
+                ]
+                if (
+                    any(low > min(high, crew) for low, high in at)
+                    or any(low > min(high, 1) for low, high in home)
+                    or not sum(must) < 2
+                    or not any(serve)
+                ):
+                    return None
+                total += sum(min(c - moved[r][t], 0) for r in R)
+                for r, (low, high) in enumerate(at):
+                    used = low > 0 or must[r]
+                    total += keep[r] if used else min(keep[r], 0) if high or serve[r] else 0
+                    keep[r] = 0 if used else max(keep[r], 0)
+                worker = [sum(n[k] * price[r][k] for k in K) for r in R]
+                ps = [sum(m[k] * price[r][k] for k in K) + keep[r] for r in R]
+                for r, k in ((r, k) for r in R for k in K if paid[r][k][t]):
+                    earned[t, r, k] += paid[r][k][t] * (
+                        min(crew, at[r][1]) * n[k] + serve[r] * m[k]
+                    )
+                unit = lcm(P.denominator, *(x.denominator for x in data))
+                scale = lcm(fixed, *(x.denominator for x in (*worker, *ps, *keep))) << 64
+                found = placement(
                     [int(x * unit) for x in data], int(P * unit), needed,
                     [[int((worker[r] + talk[r][p]) * scale) for r in R] for p in R],
                     [int(x * scale) for x in ps],
                     [[None if x is None else int(x * scale) for x in row] for row in ways],
-                    [int(max(x, 0) * scale) for x in keep],
-                ),
-                int(P * unit) * scale,
-            )  # fmt: skip
-    for (_, r, k), share in earned.items():
-        total += min(0, market.tiers[r][k][2] - share)
-    return exactly(total)
+                    [int(x * scale) for x in keep], at, serve,
+                )  # fmt: skip
+                if found is None:
+                    return None
+                total += Fraction(found, int(P * unit) * scale)
+        place = {x: r for r, x in enumerate(market.centers)}
+        sort = {kind: k for k, kind in enumerate(market.kinds)}
+        fees = {
+            (t, place[x], sort[kind]): limit
+            for (of, x, kind, t) in (f for f in limits.get(BROKER, ()) if f[0] == "tier")
+            for limit in [limits[BROKER][of, x, kind, t]]
+        }
+        for t, r, k in {*earned, *fees}:
+            low, high = fees.get((t, r, k), (0, 1))
+            if low > min(high, 1):
+                return None
+            worth = market.tiers[r][k][2] - earned[t, r, k]
+            total += worth if low else min(0, worth) if high else 0
+        return exactly(total)
+
+    return trees.prove(certificate, leaf, features, [*names, BROKER], tell)

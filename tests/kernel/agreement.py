@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from hindsched.kernel import astraea, batchsched, oasis, trees
+from hindsched.kernel import astraea, batchsched, edgecloud, gang, mlbroker, oasis, trees
 from hindsched.kernel.exact import Interval
 from hindsched.kernel.reading import Refused
 from hindsched.solvers.pricing.base import build_oracle
@@ -20,7 +20,10 @@ from tests.strategies.astraea import astraea_instances
 from tests.strategies.batchsched import tiny_instances
 from tests.strategies.oasis import oasis_instances
 
-KERNELS: dict[str, Any] = {"oasis": oasis, "batchsched": batchsched, "astraea": astraea}
+KERNELS: dict[str, Any] = {
+    "oasis": oasis, "batchsched": batchsched, "astraea": astraea, "edgecloud": edgecloud,
+    "gang": gang, "mlbroker": mlbroker,
+}  # fmt: skip
 INSTANCES = {
     "oasis": oasis_instances(),
     "batchsched": tiny_instances(),
@@ -80,7 +83,7 @@ def random_decisions(oracle: Any, seed: int) -> list[BranchDecision]:
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(rng.integers(1, 5)):
-        block = int(rng.integers(len(oracle.instance.jobs)))
+        block = int(rng.integers(oracle.num_decided))
         name = str(rng.choice(list(oracle.features)))
         index = tuple(int(rng.integers(len(labels))) for _, labels in oracle.features[name])
         number = int(rng.integers(0, 6 if name in ("completion", "start") else 2))
@@ -101,7 +104,7 @@ def fast_leaf(oracle: Any, decisions: list[BranchDecision], prices: Any) -> floa
 
 def kernel_leaf(oracle: Any, layout: str, decisions: list[BranchDecision], prices: Any) -> Any:
     """The kernel's bound of one leaf of a tree, which alone covers nothing."""
-    names = [job.name for job in oracle.instance.jobs]
+    names = [oracle.block_name(block) for block in range(oracle.num_decided)]
     rows = to_file(decisions, oracle.features, names)
     worst = -1e18 if oracle.sense == "min" else 1e18
     leaf = {"decisions": rows, "bound": worst, "prices": oracle.rows.to_file(prices)}

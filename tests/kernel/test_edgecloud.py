@@ -15,6 +15,7 @@ import hindsched as hs
 from hindsched.kernel.__main__ import main
 from hindsched.kernel.edgecloud import bound, check, moving_work, whole_chunks
 from hindsched.kernel.reading import Refused
+from hindsched.kernel.trees import NEVER
 from hindsched.solvers.pricing.base import build_oracle
 from tests.brute_force.edgecloud import optimum
 from tests.strategies.edgecloud import instance, job, tiny_instances
@@ -35,7 +36,7 @@ def exact(data):
 
 def proven(problem, formulation, prices):
     """The kernel's bound at prices by row set."""
-    data = exact({"formulation": formulation, "prices": prices})
+    data = exact({"formulation": formulation, "kind": "lagrangian", "prices": prices})
     return bound(exact(problem.to_dict()), data, lambda *_: None).low
 
 
@@ -146,10 +147,11 @@ def test_a_block_is_the_best_of_all_its_completions(seed):
         offers += [min(windows)] * room if windows else []
         expected = sum(sorted(offers)[:chunks]) if len(offers) >= chunks else None
         homes = [
-            (n, merged(prices, first), parts(kept, 0))
+            (n, merged(prices, first), parts(kept, 0), [], (0, NEVER))
             for (n, prices, first), kept in zip(places, stored, strict=True)
         ]
-        assert whole_chunks(homes, merged(sky, ready), air, chunks, work)(a, b) == expected
+        free = whole_chunks(homes, merged(sky, ready), air, chunks, work, (0, NEVER))
+        assert free(a, b) == expected
         units = []
         for t in range(b + 1):
             here = [p[t] for n, p, first in places if t >= first for _ in range(n)]
@@ -322,7 +324,7 @@ def test_whole_slots_are_exact(minibatch, slots):
         found = check(data, {"formulation": "literal", "jobs": jobs})
         assert (not found.violations) == feasible
     for formulation in FORMULATIONS:
-        free = {"formulation": formulation, "prices": {}}
+        free = {"formulation": formulation, "kind": "lagrangian", "prices": {}}
         assert bound(data, free, lambda *_: None).low == slots + 2
 
 

@@ -21,14 +21,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Event
+from typing import Any
 
 import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.solutions.base import Solution
 from hindsched.solvers.answer import Progress
-from hindsched.solvers.bounds.branching import Split, candidates, undecided
-from hindsched.solvers.bounds.node_program import NodeProgram, Share
+from hindsched.solvers.bounds.branching import Split
+from hindsched.solvers.bounds.node_program import NodeBound, NodeProgram
 from hindsched.solvers.bounds.tree_certificate import certify_tree
 from hindsched.solvers.certificate import Certificate, certify
 from hindsched.solvers.pricing.base import BlockOracle
@@ -40,8 +41,10 @@ from hindsched.solvers.work import now, spend
 
 DIVE_EVERY = 3
 """Every so many nodes the deepest open one is taken instead of the worst: it finds solutions."""
-FindSolution = Callable[[Floats, Sequence[Share]], Solution | None]
+FindSolution = Callable[[Floats, Sequence[Any]], Solution | None]
 """``find(prices, shares)``: a solution near a node's linear program, checked or None."""
+MakeProgram = Callable[[Any, float, Event], Any]
+"""``make(oracle, size, interrupted)``: a `NodeProgram`, or what a family has in its place."""
 
 
 @dataclass
@@ -88,6 +91,8 @@ class BranchAndBound:
         Set by Ctrl-C.
     on_solution : callable, optional
         Told of every better solution.
+    program : callable
+        Makes what bounds the nodes.
     """
 
     def __init__(
@@ -100,8 +105,10 @@ class BranchAndBound:
         find_solution: FindSolution | None = None,
         interrupted: Event | None = None,
         on_solution: Callable[[Solution], None] | None = None,
+        program: MakeProgram = NodeProgram,
     ) -> None:
         self.oracle, self.gap = oracle, gap
+        self._make_program = program
         self.sign = 1.0 if oracle.sense == "max" else -1.0
         self.incumbent = incumbent
         self.objective = None if incumbent is None else incumbent.objective()
@@ -111,7 +118,7 @@ class BranchAndBound:
         self._interrupted = interrupted or Event()
         self._coarse = oracle.coarser()
         self.root = Node((), prices, oracle.bound(prices), self._coarse is None)
-        self._programs: dict[bool, NodeProgram] = {}
+        self._programs: dict[bool, Any] = {}
         self._number = count()
         self._open: list[tuple[float, int, Node]] = []
         self._unresolved: list[Node] = []
@@ -228,12 +235,14 @@ class BranchAndBound:
                 # A node whose program fails to settle stays a leaf with the bound that it has.
                 (self._push if out_of_time else self._unresolved.append)(node)
                 return
-            splits = candidates(self.oracle, shares)
-            self._look_for_solution(node.prices, shares, whole=not splits)
+            program = self._programs[node.is_fine]
+            splits = program.candidates(shares)
+            whole = program.solution(shares) if not splits else None
+            self._look_for_solution(node.prices, shares, whole)
             if self._is_closed(node.bound):
                 return
             if node.is_fine:
-                splits = splits or undecided(self.oracle, shares, node.decisions)
+                splits = splits or program.undecided(shares, node.decisions)
                 break
             splits = [split for split in splits if split.feature == COMPLETES]
             node.is_fine = not splits
@@ -246,18 +255,18 @@ class BranchAndBound:
             node.children.append(child)
             self._push(child)
 
-    def _bound_node(
-        self, node: Node, seconds: Callable[[], float | None]
-    ) -> Sequence[Share] | None:
+    def _bound_node(self, node: Node, seconds: Callable[[], float | None]) -> Sequence[Any] | None:
         """Find better prices for a node; return its linear program's solution, if it needs one."""
         oracle, prices = self.oracle, node.prices
         if not node.is_fine:
             assert self._coarse is not None
             oracle, prices = self._coarse, prices[: self._coarse.rows.size]
         if node.is_fine not in self._programs:
-            program = NodeProgram(oracle, self.root.bound, self._interrupted)
+            program = self._make_program(oracle, self.root.bound, self._interrupted)
             self._programs[node.is_fine] = program
-        found = self._programs[node.is_fine].bound(node.decisions, prices, self._cutoff, seconds)
+        found: NodeBound = self._programs[node.is_fine].bound(
+            node.decisions, prices, self._cutoff, seconds
+        )
         if math.isinf(found.bound):
             node.bound, node.prices = found.bound, np.zeros(self.oracle.rows.size)
         elif self.sign * found.bound <= self.sign * node.bound:
@@ -266,13 +275,11 @@ class BranchAndBound:
                 node.prices = self.oracle.prices_of(oracle, found.prices)
         return found.shares
 
-    def _look_for_solution(self, prices: Floats, shares: Sequence[Share], *, whole: bool) -> None:
-        """Take a better solution: the node's own if its program is integral, or one near it."""
-        found = []
-        if whole:
-            chosen = {share.block: share.response for share in shares if share.features is not None}
-            blocks = range(self.oracle.num_blocks)
-            found.append(self.oracle.place([chosen.get(block) for block in blocks]))
+    def _look_for_solution(
+        self, prices: Floats, shares: Sequence[Any], whole: Solution | None
+    ) -> None:
+        """Take a better solution: the node's own, or one near it."""
+        found = [whole]
         if self._find is not None:
             found.append(self._find(prices, shares))
         for solution in found:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from hindsched.solvers.bounds.node_program import Share
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.decisions import (
     COMPLETES,
@@ -21,6 +21,9 @@ from hindsched.solvers.pricing.decisions import (
     limits_of,
     window_of,
 )
+
+if TYPE_CHECKING:
+    from hindsched.solvers.bounds.node_program import Share
 
 LEAST_SIDE = 1e-6
 """Share of a job's schedules that each side of a split must hold."""

@@ -11,11 +11,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Event
+from typing import Any
 
 import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
+from hindsched.solutions.base import Solution
+from hindsched.solvers.bounds.branching import Split, candidates, undecided
 from hindsched.solvers.bounds.column_generation import Column, Master
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import BranchDecision, Feature
@@ -63,15 +66,16 @@ class NodeBound:
         The best prices found.
     bound : float
         What they prove there, rounded outward; infinite where a block is empty.
-    shares : list of Share, optional
-        The program's solution; None if the node needs none: it is cut off or out of time.
+    shares : sequence, optional
+        The program's solution, `Share` by `Share` (a family's own program: in its own form); None
+        if the node needs none: it is cut off or out of time.
     rounds : int
         Rounds of pricing.
     """
 
     prices: Floats
     bound: float
-    shares: list[Share] | None
+    shares: Sequence[Any] | None
     rounds: int
 
 
@@ -159,6 +163,21 @@ class NodeProgram:
                     break
                 self._master.raise_penalty()
         return NodeBound(best_prices, best, self._shares() if whole else None, round_)
+
+    def candidates(self, shares: Sequence[Share]) -> list[Split]:
+        """Where a node's program is undecided, the best split first."""
+        return candidates(self.oracle, shares)
+
+    def undecided(
+        self, shares: Sequence[Share], decisions: Sequence[BranchDecision]
+    ) -> list[Split]:
+        """Where an integral node could still be decided otherwise."""
+        return undecided(self.oracle, shares, decisions)
+
+    def solution(self, shares: Sequence[Share]) -> Solution | None:
+        """An integral node's own solution, if servers hold it; not checked."""
+        chosen = {share.block: share.response for share in shares if share.features is not None}
+        return self.oracle.place([chosen.get(block) for block in range(self.oracle.num_blocks)])
 
     def _solve(self, seconds: float | None) -> tuple[float, Floats, bool] | None:
         """Solve the program; where a warm basis leads the solver astray, from a cold one."""

@@ -289,5 +289,5 @@ def _assemble_tree(oracle: BlockOracle, leaves: Sequence[Leaf]) -> TreeCertifica
 
 
 def _block_names(oracle: BlockOracle) -> tuple[str, ...]:
-    """Names of the blocks that decisions may be on: the jobs, which come first."""
-    return tuple(oracle.block_name(block) for block in range(len(oracle.instance.jobs)))
+    """Names of the blocks that decisions may be on, which come first."""
+    return tuple(oracle.block_name(block) for block in range(oracle.num_decided))

@@ -20,11 +20,12 @@ from threading import Event
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance, family_module
+from hindsched.instances.base import Instance, family_module, has_module
 from hindsched.solutions.base import Solution
 from hindsched.solvers.answer import Progress
-from hindsched.solvers.bounds.branch_and_bound import BranchAndBound, FindSolution
+from hindsched.solvers.bounds.branch_and_bound import BranchAndBound, FindSolution, MakeProgram
 from hindsched.solvers.bounds.lagrangian import Subgradient, subgradient_bound
+from hindsched.solvers.bounds.node_program import NodeProgram
 from hindsched.solvers.bounds.node_solutions import NodeSolutions
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.methods.duel import DEFAULT_SECONDS, ENDED, Duel
@@ -57,6 +58,14 @@ def tree_rows(instance: Instance, formulation: str) -> tuple[str, ...]:
         return found
     known: tuple[str, ...] = getattr(module, "TREE_ROWS", ())
     return known
+
+
+def node_program(family: str) -> MakeProgram:
+    """What bounds a family's nodes: ``NODE_PROGRAM`` of its module ``nodes``, if it has one."""
+    if not has_module("solvers.methods", family, "nodes"):
+        return NodeProgram
+    found: MakeProgram = family_module("solvers.methods", family, "nodes").NODE_PROGRAM
+    return found
 
 
 def check_has_tree(instance: Instance, formulation: str) -> None:
@@ -160,6 +169,7 @@ def grow(
             find_solution=None if find is None else find(oracle),
             interrupted=interrupted,
             on_solution=on_solution,
+            program=node_program(instance.family),
         )
         tree.run(seconds_left, on_progress)
         nodes += tree.nodes

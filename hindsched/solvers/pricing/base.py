@@ -96,6 +96,11 @@ class BlockOracle(ABC):
         """Number of blocks, one a job unless the family says otherwise."""
         return len(self.instance.jobs)
 
+    @property
+    def num_decided(self) -> int:
+        """Number of blocks that decisions may be on, the first ones: the jobs."""
+        return len(self.instance.jobs)
+
     def block_name(self, block: int) -> str:
         """Name of a block in reports: the job's name."""
         return str(self.instance.jobs[block].name)
@@ -245,6 +250,10 @@ class BlockOracle(ABC):
     def prices_from(self, layout: str, rows: Rows, prices: Floats) -> Floats | None:
         """A certificate's prices on these rows; None if they are of another layout."""
         return prices if layout == self.layout else None
+
+    def bound_within(self, prices: Floats, limits: Mapping[int, Limits]) -> float | None:
+        """Bound at `prices` on solutions within limits by block, if the family adds up its own."""
+        return None
 
     def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
         """Values of all blocks and their total use at `prices`, full capacity.

@@ -86,6 +86,11 @@ class RestrictedOracle(BlockOracle):
             return self.oracle.block_values(prices)
         return super().block_values(prices)
 
+    def bound(self, prices: Floats) -> float:
+        """Bound at `prices` on the solutions that obey the decisions, rounded outward."""
+        found = self.oracle.bound_within(prices, self.limits)
+        return super().bound(prices) if found is None else found
+
     def price_terms(self, prices: Floats) -> Floats:
         """Terms of the bound that belong to the rows."""
         return self.oracle.price_terms(prices)

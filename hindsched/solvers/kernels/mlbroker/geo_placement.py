@@ -289,13 +289,47 @@ def best_placement(
     ps : int
         Position of the PS; -1 if no placement below `cutoff` was found.
     """
+    least = np.zeros(data.size, dtype=np.int64)
+    return restricted_placement(
+        data, capacity, needed, worker_price, ps_price, exchange, arc, launch, least,
+        np.full(data.size, np.int64(2**31 - 1)), np.ones(data.size, dtype=np.bool_), node_limit,
+        cutoff,
+    )  # fmt: skip
+
+
+@njit(cache=True)
+def restricted_placement(
+    data: Floats,
+    capacity: float,
+    needed: int,
+    worker_price: Floats,
+    ps_price: Floats,
+    exchange: Floats,
+    arc: Floats,
+    launch: Floats,
+    least: Ints,
+    most: Ints,
+    may_serve: Any,
+    node_limit: int,
+    cutoff: float,
+) -> tuple[float, float, Ints, int]:
+    """`best_placement` with `least` to `most` workers by centre, the PS where it `may_serve`.
+
+    Returns the same; infinite where there is none.
+    """
     centers = data.size
     relaxed = np.empty(centers)
     cheapest: Any = np.int64(0)
     for place in range(centers):
-        relaxed[place], _ = relaxed_placement(
-            data, capacity, needed, worker_price, ps_price, exchange, arc, launch, place
-        )
+        relaxed[place] = np.inf
+        if may_serve[place]:
+            relaxed[place], _ = relaxed_placement(
+                data, capacity, needed, worker_price, ps_price, exchange, arc, launch, place
+            )
+            for r in range(centers):
+                if needed == 0 and least[r] > 0:  # workers without data
+                    relaxed[place] += least[r] * (worker_price[r] + exchange[r, place])
+                    relaxed[place] += 0.0 if r == place else launch[r]
         if relaxed[place] < relaxed[cheapest]:
             cheapest = place
     best = cutoff
@@ -304,8 +338,11 @@ def best_placement(
     if needed == 0:
         if relaxed[cheapest] < cutoff:
             best, best_ps = relaxed[cheapest], cheapest
+            best_workers[:] = least
         return best, best, best_workers, best_ps
-    floor = pinned_workers(data, capacity, arc)
+    pinned = pinned_workers(data, capacity, arc)
+    floor = np.zeros(centers, dtype=np.int64)
+    top = np.zeros(centers, dtype=np.int64)
     open_bound = np.inf
     nodes: Any = np.int64(0)  # a literal 0 would be a type of its own, compiled once more
     for _ in range(centers):
@@ -317,11 +354,17 @@ def best_placement(
             open_bound = min(open_bound, relaxed[ps])
             break
         relaxed[ps] = np.inf
-        best, best_workers, best_ps, unproven, nodes = _branch_and_bound(
-            data, capacity, needed, worker_price, ps_price, exchange, arc, launch, floor, ps,
-            best, best_workers, best_ps, nodes, node_limit,
-        )  # fmt: skip
-        open_bound = min(open_bound, unproven)
+        fits = True
+        for r in range(centers):
+            floor[r] = max(pinned[r], least[r])
+            top[r] = min(max(needed, floor[r]), most[r])
+            fits = fits and floor[r] <= top[r]
+        if fits:
+            best, best_workers, best_ps, unproven, nodes = _branch_and_bound(
+                data, capacity, needed, worker_price, ps_price, exchange, arc, launch, floor, top,
+                ps, best, best_workers, best_ps, nodes, node_limit,
+            )  # fmt: skip
+            open_bound = min(open_bound, unproven)
     return best, min(best, open_bound), best_workers, best_ps
 
 
@@ -336,6 +379,7 @@ def _branch_and_bound(
     arc: Floats,
     launch: Floats,
     floor: Ints,
+    top: Ints,
     ps: int,
     best: float,
     best_workers: Ints,
@@ -365,7 +409,7 @@ def _branch_and_bound(
     rounded = np.zeros(centers, dtype=np.int64)
     for r in range(centers):
         lower[0, r] = floor[r]
-        upper[0, r] = max(needed, floor[r])
+        upper[0, r] = top[r]
     size = 1
     open_bound = np.inf
     while size > 0:
@@ -428,6 +472,9 @@ def _branch_and_bound(
         found = placement_cost(
             rounded, ps, data, capacity, worker_price, ps_price, exchange, arc, launch
         )
+        for r in range(centers):
+            if rounded[r] > top[r]:  # rounding went where nothing may be
+                found = np.inf
         if found < best:
             best, best_ps = found, ps
             best_workers = rounded.copy()

@@ -3,7 +3,8 @@
 ``relaxation`` solves LP (4)+, type by type where nothing couples the types, and certifies its duals
 with the exact blocks of problem (2), which proves at least as much. ``bound`` improves those prices
 by the subgradient method. ``milp`` begins from a list schedule or a preemptive
-priority schedule; ``auto`` does all three.
+priority schedule; ``auto`` does all three. ``tree`` goes on from the bound's prices by branch and
+bound on prices (`methods.tree`).
 """
 
 from __future__ import annotations
@@ -27,8 +28,15 @@ from hindsched.solutions.edgecloud.past import read_past
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificate import Certificate, certify
+from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.methods.base import Method, joined, solve_milp
 from hindsched.solvers.methods.edgecloud.incumbents import best_incumbent
+from hindsched.solvers.methods.tree import (
+    MOST_BEFORE_TREE,
+    SHARE_BEFORE_TREE,
+    check_has_tree,
+    grow,
+)
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.pricing.edgecloud.oracle import EdgecloudOracle
@@ -259,8 +267,38 @@ def _bound_result(
     )
 
 
+def tree(
+    instance: Instance,
+    formulation: str,
+    options: SolveOptions,
+    on_progress: Progress | None = None,
+) -> Result:
+    """Prove an optimum without migration by branch and bound on prices."""
+    assert isinstance(instance, EdgecloudInstance)
+    check_has_tree(instance, formulation)
+    started = now()
+    limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
+    incumbent = best_incumbent(instance, formulation)
+    objective = None if incumbent is None else incumbent.objective()
+    share = min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * limit)
+    proven = bound(instance, formulation, options.with_time(share), on_progress, objective)
+    known = replace(proven, method="tree", status=status_of(incumbent), solution=incumbent)
+    certificate = known.certificate
+    assert certificate is not None
+    oracle = build_oracle(instance, formulation)
+    prices = oracle.prices_from(certificate.layout, certificate.rows, certificate.prices)
+    if prices is None:
+        prices = np.zeros(oracle.rows.size)
+    with catch_interrupt() as interrupted:
+        return grow(
+            known, prices, options.gap, lambda: limit - (now() - started),
+            interrupted, on_progress,
+        )  # fmt: skip
+
+
 METHODS: dict[str, Method] = {
     "auto": auto,
+    "tree": tree,
     "milp": milp,
     "relaxation": relaxation,
     "bound": bound,

@@ -2,16 +2,17 @@
 
 ``milp`` solves (8), ``relaxation`` its linear relaxation (``tight``: the disaggregated LP,
 ``paper``: P_f), ``chord`` P_f with the envelope of the concave price, job by job, ``conditioned``
-the same given the place of the PS, in closed form and certified, ``bound`` the Lagrangian bound
+the same given the place of the PS, in closed form and certified, ``tree`` an optimum of ``tight``
+proven by branch and bound on tiers and presence (`nodes`), ``bound`` the Lagrangian bound
 with shared fees, certified, ``search`` a placement of all slots together, and ``auto`` bound and
 search, then the program where it is small.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,10 @@ from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution
 from hindsched.solvers.answer import Progress
+from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.methods.base import Method, better, relaxation, solve_milp
 from hindsched.solvers.methods.mlbroker.bound import ITERATIONS, lagrangian_certificate
+from hindsched.solvers.methods.mlbroker.nodes import NodePoint
 from hindsched.solvers.methods.mlbroker.plan import (
     plan_slots,
     polish,
@@ -33,6 +36,7 @@ from hindsched.solvers.methods.mlbroker.plan import (
 )
 from hindsched.solvers.methods.mlbroker.relaxation import relaxation_bound
 from hindsched.solvers.methods.mlbroker.slot import SlotPlacement, priced_placement, tight_placement
+from hindsched.solvers.methods.tree import SHARE_BEFORE_TREE, check_has_tree, grow
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result
@@ -295,8 +299,53 @@ def auto(
     )
 
 
+def tree(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """Prove an optimum of ``tight`` by branch and bound on tiers and presence."""
+    assert isinstance(instance, MlbrokerInstance)
+    check_has_tree(instance, formulation)
+    load_kernels()
+    started = now()
+    limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
+    bounded = bound(instance, formulation, options.with_time(SHARE_BEFORE_TREE * limit), None)
+    found = find_schedule(instance, formulation, started + 0.5 * limit)
+    known = replace(bounded, method="tree", status=Status.FEASIBLE, solution=found)
+    certificate = known.certificate
+    assert certificate is not None
+    if within_gap(known.objective, known.bound, options.gap):
+        return known
+    views = [SlotData.at(instance, t) for t in range(1, instance.horizon + 1)]
+    with catch_interrupt() as interrupted:
+        return grow(
+            known, certificate.prices, options.gap,
+            lambda: limit - (now() - started), interrupted, on_progress,
+            lambda _: partial(_near_node, instance, views, formulation),
+        )  # fmt: skip
+
+
+def _near_node(
+    instance: MlbrokerInstance,
+    views: list[SlotData],
+    formulation: str,
+    _: Any,
+    shares: Sequence[NodePoint],
+) -> MlbrokerSolution:
+    """The placements with the largest shares in a node's program, relocated."""
+    index = {job.name: j for j, job in enumerate(instance.jobs)}
+    plan = []
+    for t, view in enumerate(views):
+        chosen = [shares[0].chosen[index[name], t] for name in view.jobs]
+        workers = np.array([one.workers for one in chosen]).reshape(view.data.shape)
+        ps = np.array([one.ps for one in chosen], dtype=np.int64)
+        plan.append(SlotPlacement(workers, ps, 0.0))
+    polished = polish(views, {}, with_launches(views, {}, plan))
+    return _solution(instance, views, polished, formulation)
+
+
 METHODS: dict[str, Method] = {
     "auto": auto,
+    "tree": tree,
     "milp": milp,
     "relaxation": relaxation,
     "chord": chord,

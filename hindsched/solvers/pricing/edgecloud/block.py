@@ -54,6 +54,8 @@ class JobView:
         block: int,
         prices: Floats,
         residual: Floats | None,
+        *,
+        restricted: bool = False,
     ) -> None:
         self.priced, self.formulation, self.j = priced, formulation, block
         instance = priced.instance
@@ -67,7 +69,8 @@ class JobView:
         self.ready = int(instance.cloud_upload[block])
         self.may_be_together = self.limit != 0 and instance.cloud_ps(job.ps_type) != 0
         self.few_ps = residual is not None and instance.cloud_ps(job.ps_type) is not None
-        self.length = self._length()
+        self.prices = prices
+        self.length = self._length(restricted)
         self.price = np.zeros((len(self.rows), self.length))
         self.free = np.repeat(self.count[:, None].astype(float), self.length, axis=1)
         for i, row in enumerate(self.rows):
@@ -109,15 +112,16 @@ class JobView:
             for target in targets:
                 target[left < 1 - 1e-9] = np.inf
 
-    def _length(self) -> int:
+    def _length(self, restricted: bool) -> int:
         """Slots from the arrival in which the best response must lie.
 
         Behind the last priced slot everything is free: there the job can run in waves on its
-        workers at the edge, or if it has none on those of a cloud that has few.
+        workers at the edge, or if it has none on those of a cloud that has few; under decisions
+        all on one worker.
         """
-        if self.limit is None and self.may_be_together and not self.few_ps:
+        if self.limit is None and self.may_be_together and not (self.few_ps or restricted):
             return self.ready + self.cloud_work
-        workers = int(self.count.sum()) if len(self.rows) else 0
+        workers = int(self.count.sum()) if len(self.rows) and not restricted else int(restricted)
         alone = max([self.ready, *self.first.tolist()]) + 1
         waves = -(-self.job.chunks // max(1, workers or self.limit or self.job.chunks))
         tail = alone + waves * max(self.work, self.cloud_work)

@@ -1,10 +1,11 @@
 """The edgecloud family's pricing oracle: a job's best response over edge workers and the cloud.
 
-Linking rows are (2d), a worker trains one job at a time, in three layouts: ``groups`` has a row a
+Linking rows are (2d), a worker trains one job at a time, in four layouts: ``groups`` has a row a
 (server, worker type, slot), which loses nothing because such workers are identical; ``types`` adds
 up all workers of a type and takes a job's shortest upload, a relaxation for large instances;
-``servers`` has a row a worker, on which schedules are placed, over the slots 1..horizon. A finite
-cloud and limited storage (7b) add rows of their own (storage not in ``types``).
+``servers`` has a row a worker, on which schedules are placed, over the slots 1..horizon, and
+``workers`` over all slots that ``groups`` prices. A finite cloud and limited storage (7b) add rows
+of their own (storage not in ``types``).
 
 A block is one job of problem (2) itself, not of its linear reformulation: its cost is its own
 completion time and its chunks are whole. Every schedule of a block costs at least what LP (4)+
@@ -16,25 +17,48 @@ A response on what is left (``servers`` with a residual) takes all of them into 
 can be carried out: workers, storage, cloud workers and PSs. It is then the best one, except that in
 a cloud with few workers left the chunks take the earliest windows, and in ``literal`` the first
 workers of a server that stores little.
+
+Jobs without migration can be restricted (`restricted`): a branching on ``groups`` splits when a job
+completes and how many of its chunks are where, one on ``workers`` also who works in which slot.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from types import MappingProxyType
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from hindsched.arrays import Floats
+from hindsched.instances.base import Instance
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.edgecloud.ps import active_spans
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from hindsched.solvers.pricing.base import BlockOracle, Response
+from hindsched.solvers.pricing.decisions import COMPLETES, COMPLETION, Axes, Feature, Limits
 from hindsched.solvers.pricing.edgecloud.block import EdgecloudPlan, JobView
-from hindsched.solvers.pricing.edgecloud.priced_rows import SET_NAMES, PricedRows
+from hindsched.solvers.pricing.edgecloud.priced_rows import AXIS_NAMES, SET_NAMES, PricedRows
+from hindsched.solvers.pricing.edgecloud.restricted import (
+    CHUNKS,
+    CLOUD_CHUNKS,
+    WORKER_SLOTS,
+    RestrictedJob,
+)
+from hindsched.solvers.pricing.rows import slot_labels
 
-ORACLE_ROWS = ("groups", "types", "servers")
+ORACLE_ROWS = ("groups", "types", "servers", "workers")
+TREE_ROWS = ("groups", "workers")
+"""Layouts in which a job without migration can be restricted."""
+
+
+def tree_rows(instance: Instance, formulation: str) -> tuple[str, ...]:
+    """Layouts that a tree can be grown on."""
+    return TREE_ROWS if formulation == "no-migration" else ()
 
 
 class EdgecloudOracle(BlockOracle):
@@ -60,6 +84,13 @@ class EdgecloudOracle(BlockOracle):
         self.priced = PricedRows(instance, layout)
         self.last = self.priced.last
         self.rows = self.priced.rows
+        if formulation == "no-migration" and layout in TREE_ROWS:
+            places = (AXIS_NAMES[layout], self.priced.places.labels)
+            found: dict[str, Axes] = {COMPLETION: (), CLOUD_CHUNKS: (), CHUNKS: (places,)}
+            if layout == "workers":
+                slots = slot_labels(self.last, len(places[1]))
+                found[WORKER_SLOTS] = (places, ("slot", slots))
+            self.features, self.step = MappingProxyType(found), Fraction(1)
 
     def best_response(
         self, block: int, prices: Floats, residual: Floats | None = None
@@ -87,13 +118,59 @@ class EdgecloudOracle(BlockOracle):
         ]
         return self.round_outward([*self.price_terms(prices).tolist(), *values])
 
+    def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
+        """Best schedule of one job within limits; see the base class."""
+        if not limits:
+            return self.best_response(block, prices)
+        return RestrictedJob(self.priced, block, prices, limits).best()
+
+    def features_of(self, block: int, response: Response) -> dict[Feature, int]:
+        """Completion, chunks by place and in the cloud, and who works in which slot."""
+        plan: EdgecloudPlan = response.plan
+        found = {COMPLETES: plan.completion, Feature(CLOUD_CHUNKS): len(plan.cloud)}
+        for row, parts in plan.edge.items():
+            found[Feature(CHUNKS, (row,))] = sum(number for _, number in parts)
+            for slots, _ in parts if self.layout == "workers" else ():
+                found |= {Feature(WORKER_SLOTS, (row, t - 1)): 1 for t in slots if t <= self.last}
+        return found
+
+    def place(self, responses: Sequence[Response | None]) -> Solution | None:
+        """Solution with all schedules at once; chunks of a group go to the first free worker."""
+        if self.layout != "groups":
+            return super().place(responses)
+        parts = [
+            (slots, block, row, number)
+            for block, response in enumerate(responses)
+            if response is not None
+            for row, found in response.plan.edge.items()
+            for slots, number in found
+        ]
+        taken: dict[int, set[int]] = {}
+        edges: list[dict[int, list[tuple[list[int], int]]]] = [{} for _ in responses]
+        for slots, block, row, number in sorted(parts):
+            free = [
+                worker
+                for worker in self.priced.places.members[row]
+                if taken.setdefault(worker, set()).isdisjoint(slots)
+            ]
+            if len(free) < number:
+                return None
+            for worker in free[:number]:
+                taken[worker] |= set(slots)
+                edges[block].setdefault(worker, []).append((slots, 1))
+        placed = [
+            None if response is None else replace(response, plan=replace(response.plan, edge=edge))
+            for response, edge in zip(responses, edges, strict=True)
+        ]
+        return EdgecloudOracle(self.instance, self.formulation, "workers").place(placed)
+
     def assignments(self, block: int, response: Response) -> list[Assignment]:
-        """Rows of the solution file for a response in the layout ``servers``.
+        """Rows of the solution file for a response in a layout with a row a worker.
 
         The PS is in the cloud, where it changes nothing and there is always one unless the
         instance says otherwise.
         """
-        if self.layout != "servers":
+        if self.layout not in ("servers", "workers"):
             return super().assignments(block, response)
         plan: EdgecloudPlan = response.plan
         job = self.instance.jobs[block]
@@ -184,7 +261,15 @@ class EdgecloudOracle(BlockOracle):
         """Prices of a group or type repeated on each of its workers; see the base class."""
         if self.layout == "servers":
             return prices
-        target = EdgecloudOracle(self.instance, self.formulation, "servers")
+        return self._on(EdgecloudOracle(self.instance, self.formulation, "servers"), prices)
+
+    def prices_of(self, other: BlockOracle, prices: Floats) -> Floats:
+        """Prices of another layout on this one's rows, in which each worker is a row."""
+        assert isinstance(other, EdgecloudOracle)
+        return other._on(self, prices)
+
+    def _on(self, target: EdgecloudOracle, prices: Floats) -> Floats:
+        """Prices on the rows of a layout with a row a worker."""
         mine = self.rows.unpack(prices)
         width = min(self.last, target.last)
         on_workers = np.zeros((len(self.instance.worker_list), target.last))

@@ -12,8 +12,11 @@ from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
 from hindsched.solutions.edgecloud.past import read_past
 from hindsched.solvers.pricing.rows import Rows, RowSet, slot_labels
 
-SET_NAMES = {"groups": "group_capacity", "types": "type_capacity", "servers": "worker_capacity"}
-AXIS_NAMES = {"groups": "group", "types": "type", "servers": "worker"}
+SET_NAMES = {
+    "groups": "group_capacity", "types": "type_capacity", "servers": "worker_capacity",
+    "workers": "worker_capacity",
+}  # fmt: skip
+AXIS_NAMES = {"groups": "group", "types": "type", "servers": "worker", "workers": "worker"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Places:
 def places_of(instance: EdgecloudInstance, layout: str) -> Places:
     """The rows of a layout, without slots."""
     names = [server.name for server in instance.servers]
-    if layout == "servers":
+    if layout in ("servers", "workers"):
         found = instance.worker_list
         labels = tuple(f"{names[s]}/{number}" for s, number, _ in found)
         return Places(labels, tuple(k for *_, k in found), tuple((w,) for w in range(len(found))))
@@ -56,7 +59,7 @@ def places_of(instance: EdgecloudInstance, layout: str) -> Places:
 
 
 def last_priced_slot(instance: EdgecloudInstance) -> int:
-    """Last slot of the layouts ``groups`` and ``types``: no good schedule runs later."""
+    """Last slot of all layouts but ``servers``: no good schedule runs later."""
     last = instance.horizon
     unlimited = True
     for j, job in enumerate(instance.jobs):
@@ -79,7 +82,7 @@ class PricedRows:
     instance : EdgecloudInstance
         The instance.
     layout : str
-        ``groups``, ``types`` or ``servers``; see the oracle.
+        ``groups``, ``types``, ``servers`` or ``workers``; see the oracle.
     """
 
     def __init__(self, instance: EdgecloudInstance, layout: str) -> None:

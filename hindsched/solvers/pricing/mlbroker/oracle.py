@@ -14,24 +14,32 @@ Where the oracle is not exact it errs outward: presence that is rewarded (mu ris
 without being used; a branch and bound that meets its node limit gives the bound of its open nodes;
 and for ``paper``, (8) as printed, connections of surplus workers are free, so communication is left
 out altogether.
+
+A branching of ``tight`` splits how many `workers` a job has in a centre in a slot, whether its `ps`
+is there (1 or 0), and, as decisions of the broker, whether a `tier`'s fee is paid. H is then the
+most that the decisions leave. Where all is decided, the sum is exact: every price is one of two,
+and launches follow.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
+from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution
-from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement
+from hindsched.solvers.kernels.mlbroker.geo_placement import restricted_placement
 from hindsched.solvers.pricing.base import BlockOracle, Response
+from hindsched.solvers.pricing.decisions import Axes, Feature, Limits, window_of
 from hindsched.solvers.pricing.rows import Rows, RowSet
 
 ORACLE_ROWS = ("servers",)
@@ -40,6 +48,14 @@ CANCELLED = 1e-2
 NODE_LIMIT = 2_000
 """Nodes of one job's slot; beyond it the bound of the open nodes is used."""
 BROKER = "broker"
+WORKERS, PS, TIER = "workers", "ps", "tier"
+TREE_ROWS = ORACLE_ROWS
+
+
+def tree_rows(instance: Instance, formulation: str) -> tuple[str, ...]:
+    """Layouts that a tree can be grown on: of ``tight``, where no job has the broker's name."""
+    named = any(job.name == BROKER for job in instance.jobs)
+    return TREE_ROWS if formulation == "tight" and not named else ()
 
 
 @dataclass(frozen=True)
@@ -90,6 +106,10 @@ class MlbrokerOracle(BlockOracle):
         self._gain = weights[1] * (instance.unit_price - instance.discounted_price)
         self._fee = weights[1] * instance.tier_fee
         self._launch = weights[2] * instance.deployment
+        if formulation == "tight":
+            local: Axes = (place, ("slot", slots))
+            found: dict[str, Axes] = {TIER: (place, kind, local[1]), WORKERS: local, PS: local}
+            self.features = MappingProxyType(found)
         self._distance = weights[3] * instance.transfer_price * (formulation != "paper")
         self._arcs = [
             SlotData.of(instance, [job], [job.data_gb[0]]).arc[0] for job in instance.jobs
@@ -104,6 +124,11 @@ class MlbrokerOracle(BlockOracle):
         """One block a job, and the broker's."""
         return len(self.instance.jobs) + 1
 
+    @property
+    def num_decided(self) -> int:
+        """The broker's block has decisions too."""
+        return self.num_blocks
+
     def block_name(self, block: int) -> str:
         """Name of the job, or ``broker``."""
         jobs = self.instance.jobs
@@ -113,22 +138,128 @@ class MlbrokerOracle(BlockOracle):
         self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
         """Best response of a job or of the broker; there is no capacity to leave a residual of."""
+        return self.restricted_response(block, prices, {})
+
+    def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
+        """Best response of a job within its presences, or of the broker within its tiers."""
         arrays = self.rows.unpack(prices)
         if block == len(self.instance.jobs):
-            return self._broker(arrays["discount"])
-        return self._job(block, arrays["discount"], arrays["deployment"])
+            return self._broker(arrays["discount"], {block: limits})
+        return self._job(block, arrays["discount"], arrays["deployment"], limits)
 
-    def _job(self, job: int, discount: Floats, deployment: Floats) -> Response:
+    def place(self, responses: Sequence[Response | None]) -> Solution | None:
+        """None: what solves a node also says how its jobs are placed."""
+        return None
+
+    def bound_within(self, prices: Floats, limits: Mapping[int, Limits]) -> float | None:
+        """Bound at `prices` on the solutions within limits, rounded outward."""
+        arrays = self.rows.unpack(prices)
+        discount, deployment = arrays["discount"], arrays["deployment"]
+        jobs = range(len(self.instance.jobs))
+        priced = [self._priced(j, discount, deployment, limits.get(j, {}))[:2] for j in jobs]
+        if any(math.isinf(value) for value, _ in priced):
+            return math.inf
+        earned, worth, _ = self._tiers(discount, limits)
+        if np.isinf(worth).any():
+            return math.inf
+        terms = worth[worth != 0]
+        fees = (self._unit + self._discounted) * self.instance.threshold
+        size = np.abs(terms).sum() + CANCELLED * (earned + fees * (earned > 0)).sum()
+        return self.round_outward(
+            [*terms.tolist(), *(value for value, _ in priced)],
+            float(size) + math.fsum(size_ for _, size_ in priced),
+        )
+
+    def _tiers(self, discount: Floats, limits: Mapping[int, Limits]) -> tuple[Floats, Floats, Any]:
+        """What tiers earn, what they cost within limits (infinite: nothing is), who pays the fee.
+
+        All of shape (T, R, K).
+        """
+        earned = np.einsum("rkjt,rkjt->trk", discount, self.most_use(limits))
+        bought = earned > self._fee
+        empty = np.zeros(bought.shape, dtype=bool)
+        for feature, (low, high) in limits.get(len(self.instance.jobs), {}).items():
+            if feature.name == TIER:
+                r, k, t = feature.index
+                bought[t, r, k] = low > 0 or (bought[t, r, k] and high > 0)
+                empty[t, r, k] = low > min(high, 1)
+        return earned, np.where(empty, np.inf, np.where(bought, self._fee - earned, 0.0)), bought
+
+    def _job(
+        self, job: int, discount: Floats, deployment: Floats, limits: Limits
+    ) -> Response | None:
         record = self.instance.jobs[job]
         first, last = record.arrival - 1, record.departure
-        value, _, workers, ps = self._priced(job, discount, deployment)
+        value, _, workers, ps = self._priced(job, discount, deployment, limits)
+        if math.isinf(value):
+            return None
         bought = discount[:, :, job, first:last] < self._gain[:, :, None]  # (R, K, life)
         launched = deployment[:, job, first:last] > float(self._launch[job])
         objective, rows, amounts = self._cost_of(job, workers, ps, bought, launched)
         return Response(value, objective, rows, amounts, Plan(workers, ps))
 
+    @property
+    def unit_prices(self) -> Floats:
+        """Weighted a, shape (R, K)."""
+        return self._unit
+
+    @property
+    def launches(self) -> Floats:
+        """Weighted c, shape (J,)."""
+        return self._launch
+
+    def tier_terms(self) -> tuple[Floats, Floats, Floats]:
+        """Weighted a - b and e, shape (R, K), and H, shape (J, T, K)."""
+        return self._gain, self._fee, self._most
+
+    def slot_prices(
+        self, job: int, t: int, discount: Floats, deployment: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """Prices of a worker and of a PS, and of presence, by centre: what a slot is placed at."""
+        price = np.minimum(self._unit, self._discounted + discount[:, :, job, t])
+        mu = deployment[:, job]
+        later = mu[:, t + 1] if t + 1 < self.instance.jobs[job].departure else 0.0
+        presence = mu[:, t] - later
+        return (
+            price @ self.instance.worker_demand[job],
+            price @ self.instance.ps_demand[job],
+            presence,
+        )
+
+    def within(self, job: int, t: int, limits: Limits) -> tuple[Ints, Ints, Any, Any, bool]:
+        """Least and most workers by centre, where the PS may and must be, if nothing can."""
+        centers = range(len(self.instance.datacenters))
+        workers = np.array([window_of(limits, Feature(WORKERS, (r, t))) for r in centers])
+        serves = np.array([window_of(limits, Feature(PS, (r, t))) for r in centers])
+        must = serves[:, 0] > 0
+        may = (serves[:, 1] > 0) & (must if must.any() else True)
+        empty = (workers[:, 0] > np.minimum(workers[:, 1], self.crew(job, t))).any()
+        empty |= (serves[:, 0] > np.minimum(serves[:, 1], 1)).any() or must.sum() > 1
+        return workers[:, 0], workers[:, 1], may, must, bool(empty or not may.any())
+
+    def crew(self, job: int, t: int) -> int:
+        """Most workers of a job in one centre in a slot: max(N, 1)."""
+        return max(int(self.instance.workers_needed[job, t]), 1)
+
+    def most_use(self, limits: Mapping[int, Limits]) -> Floats:
+        """H within limits by job, shape (R, K, J, T): most that a job rents in a centre."""
+        instance = self.instance
+        found = np.repeat(self._most.transpose(2, 0, 1)[None], len(instance.datacenters), axis=0)
+        for job in (job for job in limits if job < len(instance.jobs)):
+            record = instance.jobs[job]
+            for t in range(record.arrival - 1, record.departure):
+                _, most, may, _, _ = self.within(job, t, limits[job])
+                crew = np.minimum(most, self.crew(job, t))[:, None]
+                use = crew * instance.worker_demand[job] + may[:, None] * instance.ps_demand[job]
+                found[:, :, job, t] = use
+        return found
+
+    def slot_arrays(self, job: int) -> tuple[Floats, Floats]:
+        """Price of an exchange by worker's and PS's centre, and of a GB moved, of a job."""
+        return self.instance.exchange[job] * self._distance, self._arcs[job]
+
     def _priced(
-        self, job: int, discount: Floats, deployment: Floats
+        self, job: int, discount: Floats, deployment: Floats, limits: Limits
     ) -> tuple[float, float, Ints, Ints]:
         """Least cost of a job at prices, the size of what was summed for it, workers and PSs.
 
@@ -137,29 +268,33 @@ class MlbrokerOracle(BlockOracle):
         """
         instance, record = self.instance, self.instance.jobs[job]
         first, last = record.arrival - 1, record.departure
-        worker, server = instance.worker_demand[job], instance.ps_demand[job]
         capacity = float(instance.capacity[job])
-        talk = instance.exchange[job] * self._distance
+        talk, arcs = self.slot_arrays(job)
         launch = float(self._launch[job])
-        arcs = self._arcs[job]
         far = float(arcs[np.isfinite(arcs)].max()) + float(talk.max()) / capacity
         terms, size = [], 0.0
         workers = np.zeros((last - first, len(instance.datacenters)), dtype=np.int64)
         ps = np.zeros(last - first, dtype=np.int64)
         mu = deployment[:, job]
         for t in range(first, last):
-            price = np.minimum(self._unit, self._discounted + discount[:, :, job, t])
-            later = mu[:, t + 1] if t + 1 < last else 0.0
-            presence = mu[:, t] - later
-            terms += np.minimum(presence, 0.0).tolist()
+            each, ps_price, presence = self.slot_prices(job, t, discount, deployment)
+            least, most, may, must, empty = self.within(job, t, limits)
+            if empty:
+                return math.inf, 0.0, workers, ps
+            used, barred = must | (least > 0), ~may & (most == 0)
+            taken = np.where(used, presence, np.where(barred, 0.0, np.minimum(presence, 0.0)))
+            terms += taken.tolist()
             terms += np.minimum(launch - mu[:, t], 0.0).tolist()
-            each, used = price @ worker, np.maximum(presence, 0.0)
-            _, bound, workers[t - first], ps[t - first] = best_placement(
+            more = np.where(used, 0.0, np.maximum(presence, 0.0))
+            _, bound, workers[t - first], ps[t - first] = restricted_placement(
                 instance.data[job, t], capacity, instance.workers_needed[job, t], each,
-                price @ server, talk, arcs, used, NODE_LIMIT, np.inf,
+                ps_price, talk, arcs, more, least, most, may, NODE_LIMIT, np.inf,
             )  # fmt: skip
+            if math.isinf(bound):
+                return math.inf, 0.0, workers, ps
             terms.append(bound)
-            dearest = far + float(each.max() + used.max()) / capacity
+            dearest = far + float(each.max() + more.max()) / capacity
+            later = mu[:, t + 1] if t + 1 < last else np.zeros(len(mu))
             size += bound + CANCELLED * float((mu[:, t] + later).sum() + launch)
             size += CANCELLED * dearest * float(instance.data[job, t].sum() + capacity)
         return math.fsum(terms), size + math.fsum(map(abs, terms)), workers, ps
@@ -215,11 +350,11 @@ class MlbrokerOracle(BlockOracle):
             amounts.append(values[tuple(at.T)])
         return float(objective), np.concatenate(rows).astype(np.int64), np.concatenate(amounts)
 
-    def _broker(self, discount: Floats) -> Response:
-        earned = np.einsum("rkjt,jtk->trk", discount, self._most)
-        bought = earned > self._fee
-        value = float(np.minimum(0.0, self._fee - earned).sum())
-        return self._broker_response(bought, value, float((self._fee * bought).sum()))
+    def _broker(self, discount: Floats, limits: Mapping[int, Limits]) -> Response | None:
+        _, worth, bought = self._tiers(discount, limits)
+        if np.isinf(worth).any():
+            return None
+        return self._broker_response(bought, float(worth.sum()), float((self._fee * bought).sum()))
 
     def _broker_response(self, bought: Any, value: float, objective: float) -> Response:
         """Use -H u of the broker's block at tiers `bought`, shape (T, R, K)."""
@@ -268,18 +403,9 @@ class MlbrokerOracle(BlockOracle):
 
     def bound(self, prices: Floats) -> float:
         """Bound at `prices`, rounded outward by the size of all that was summed or cancelled."""
-        arrays = self.rows.unpack(prices)
-        discount, deployment = arrays["discount"], arrays["deployment"]
-        jobs = range(len(self.instance.jobs))
-        priced = [self._priced(job, discount, deployment)[:2] for job in jobs]
-        earned = np.einsum("rkjt,jtk->trk", discount, self._most)
-        terms = np.minimum(0.0, self._fee - earned)[earned > 0]
-        fees = (self._unit + self._discounted) * self.instance.threshold
-        size = np.abs(terms).sum() + CANCELLED * (earned + fees * (earned > 0)).sum()
-        return self.round_outward(
-            [*terms.tolist(), *(value for value, _ in priced)],
-            float(size) + math.fsum(size_ for _, size_ in priced),
-        )
+        found = self.bound_within(prices, {})
+        assert found is not None
+        return found
 
     def responses(self, prices: Floats) -> Sequence[Response | None]:
         """Best responses of all blocks."""

@@ -109,6 +109,9 @@ class Verdict:
         gaps = [item.gap for item in self.optima if not item.is_proven]
         if not gaps:
             return f"{text}."
+        if count == 1:
+            lies = "it has no bound" if gaps[0] is None else f"it lies within {gaps[0]:.2%}"
+            return f"The optimum is not proven; {lies}."
         others = "the others" if proofs else "them" if None in gaps else "they"
         if None in gaps:
             return f"{text}; {gaps.count(None)} of {others} have no bound."

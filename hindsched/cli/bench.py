@@ -35,6 +35,7 @@ from hindsched.cli.settings import (
     TraceFile,
     TraceFormat,
     TracePart,
+    WorkLimit,
     load,
     parse_settings,
     trace_instance,
@@ -95,6 +96,7 @@ def bench(
     ] = DEFAULT_TIME_LIMIT,
     gap: Gap = 1e-6,
     threads: Threads = 1,
+    work_limit: WorkLimit = None,
     workers: Annotated[int, typer.Option(help="Local processes; 0 for none.")] = 2,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
     out_: Annotated[
@@ -114,6 +116,7 @@ def bench(
     from hindsched.analysis.report.html import write_report
     from hindsched.analysis.sweep import check_workers, run_tasks
     from hindsched.solvers.interrupt import Terminated
+    from hindsched.solvers.options import SolveOptions
 
     given = _given(context)
     check_workers(workers)
@@ -126,11 +129,12 @@ def bench(
             jobs=jobs, start=start, seed=seed, servers=servers, slot_seconds=slot_seconds,
             settings=values, algorithm=algorithm,
         )  # fmt: skip
-        offline: dict[str, Any] = {
-            "method": method, "solver": solver, "time_limit": time_limit, "gap": gap,
-        }  # fmt: skip
-        if threads != 1:
-            offline["threads"] = threads
+        offline: dict[str, Any] = {"method": method, "solver": solver, "gap": gap}
+        if work_limit is None or "time_limit" in given:
+            offline["time_limit"] = time_limit
+        offline |= {} if work_limit is None else {"work_limit": work_limit}
+        offline |= {} if threads == 1 else {"threads": threads}
+        SolveOptions.of({name: value for name, value in offline.items() if name != "method"})
         folder = Path(out_) if out_ is not None else _new_folder(_title(suite, from_trace))
         store = _create(folder, chosen, algorithm, seed, seeds, own, offline, given)
     damages = _damages(store, everything=verify)[1] if resume else []

@@ -126,3 +126,16 @@ def test_the_command_writes_the_same_bytes_twice(tmp_path):
         assert run(arguments) == 0
         written.append(target.read_bytes())
     assert written[0] == written[1]
+
+
+def test_bench_takes_a_work_limit_and_refuses_two_limits(tmp_path, capsys):
+    arguments = ["bench", "mlbroker-r3-t2-s51", "--work-limit", "20", "--workers", "0"]
+    assert run([*arguments, "--time-limit", "3"]) == 2
+    assert "work_limit: 20: must be alone" in capsys.readouterr().err
+    optima = []
+    for folder in ("one", "two"):
+        chosen = ["--algorithm", "mlbroker-prices", "--seeds", "1", "--out", str(tmp_path / folder)]
+        assert run([*arguments, *chosen]) == 0
+        [file] = (tmp_path / folder / "solutions").glob("*offline*")
+        optima.append(file.read_bytes())
+    assert optima[0] == optima[1]

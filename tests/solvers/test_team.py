@@ -15,6 +15,7 @@ from hindsched.solvers import api
 from hindsched.solvers.interrupt import catch_interrupt, stoppable
 from hindsched.solvers.methods import auto
 from hindsched.solvers.methods.auto import solve_auto
+from hindsched.solvers.methods.duel import Duel
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.status import Status, StoppedBy
 from hindsched.solvers.team import News, Team, threads_of
@@ -167,3 +168,17 @@ def test_workers_use_one_core_unless_told_otherwise(monkeypatch):
     assert threads_of(SolveOptions(threads=3)) == 3
     monkeypatch.setattr(multiprocessing, "parent_process", lambda: True)
     assert threads_of(SolveOptions()) == 1
+
+
+def test_what_a_searching_member_finds_reaches_the_parent():
+    instance = hs.read(LARGE)
+    options = SolveOptions(time_limit=60, threads=1)
+    with catch_interrupt() as interrupted:
+        duel = Duel(instance, instance.check_formulation(None), options, interrupted)
+        duel.run(0.0)
+        first = duel.search.objective
+        with team_of(duel.search_along, instance=instance) as team:
+            until = time.perf_counter() + 60
+            while team.objective is None and time.perf_counter() < until:
+                time.sleep(0.05)
+            assert team.solution().objective() > first

@@ -134,14 +134,16 @@ class Duel:
         """Search with other draws until killed: what a member does."""
         search = self.search
         assert search is not None
+        told = search.objective
         search.random = np.random.Generator(np.random.PCG64([self.options.seed, member.number]))
         while True:
             if search.is_complete:
                 search.improve(member.time_to_listen)
             else:
                 search.construct()
-            found = None if search.objective == self.objective else search.solution()
+            found = None if search.objective == told else search.solution()
             if found is not None:
+                told = search.objective
                 member.tell(found)
             for prices, rows in member.heard():
                 search.set_prices(self.oracle.prices_on_servers(prices))

@@ -59,6 +59,8 @@ SHARE_BEFORE_PROGRAM, MOST_BEFORE_PROGRAM = 0.1, 0.5
 """Share of the time, and seconds at most, that prices and search get before the program."""
 LEAST_TEAM_SECONDS = 1.0
 """A search that is shorter needs no others beside it."""
+MUCH_BETTER = 0.005
+"""A schedule from elsewhere that is so much better, relatively, begins a new cycle."""
 SEED_STEP = 1_000_003
 """Between the seeds of those who search side by side."""
 SWAPS = 0.05
@@ -216,8 +218,8 @@ class GangSolve:
     def _anneal(self, search: Search, team: Team) -> None:
         """Exchange jobs until the time is over or the gap is closed."""
 
-        def look() -> None:
-            told = self.offer_told(team)
+        def look() -> bool:
+            before, told = search.cost, self.offer_told(team)
             if told is not None:
                 search.try_starts(told.starts)
             elif search.cost < self.objective:
@@ -226,10 +228,11 @@ class GangSolve:
             team.exchange(None)
             if self.is_closed:
                 self.stop.set()
+            return search.cost < (1 - MUCH_BETTER) * before
 
         if not self.is_closed:
             search.on_look = look if team.size > 1 else None
-            search.anneal(self.clock, lambda cost: look())
+            search.anneal(self.clock, look)
 
     def _perturb_along(self, member: Member) -> None:
         """Perturb the best schedule with other draws until killed."""
@@ -371,16 +374,18 @@ def _anneal_along(search: Search, member: Member, seconds: float) -> None:
     search.reseed(search.seed + SEED_STEP * member.number)
     told = search.cost
 
-    def look() -> None:
+    def look() -> bool:
         nonlocal told
         if search.cost < told:
             told = search.cost
             member.say(News(search.solution().objective(), search.start))
+        before = search.cost
         for expected, start in member.heard():
             if expected is not None:
                 search.try_expected(expected)
             if start is not None:
                 search.try_starts(start)
+        return search.cost < (1 - MUCH_BETTER) * before
 
     search.on_look = look
     while True:

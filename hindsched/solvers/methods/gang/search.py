@@ -71,7 +71,7 @@ class Search:
     seed : int
         Of the draws.
     on_look : callable, optional
-        Called at every look at the clock.
+        Called at every look at the clock; says whether to begin a new cycle from the best.
     """
 
     instance: GangInstance
@@ -81,7 +81,7 @@ class Search:
     start: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     orders: int = 0
     exchanges: int = 0
-    on_look: Callable[[], None] | None = None
+    on_look: Callable[[], bool] | None = None
 
     def __post_init__(self) -> None:
         blocks = job_blocks(self.instance, self.formulation)
@@ -116,8 +116,8 @@ class Search:
         for alpha in ALPHAS:
             self.try_order(np.argsort(expected + alpha * self.jobs.duration, kind="stable"))
 
-    def anneal(self, clock: Clock, on_cycle: Callable[[float], None] | None = None) -> None:
-        """Exchange neighbouring jobs until the clock stops; `on_cycle` gets the best cost."""
+    def anneal(self, clock: Clock, on_cycle: Callable[[], object] | None = None) -> None:
+        """Exchange neighbouring jobs until the clock stops; call `on_cycle` after each cycle."""
         if self.start.size < 2:
             return
         number = 0
@@ -128,7 +128,7 @@ class Search:
             self._cycle(most, reach, heat * self.scale, clock.first(seconds))
             number += 1
             if on_cycle is not None:
-                on_cycle(self.cost)
+                on_cycle()
 
     def _cycle(self, most: int, reach: int, hot: float, clock: Clock) -> None:
         rounds = ROUNDS
@@ -138,8 +138,8 @@ class Search:
             since = now()
             self.exchange(at, most, reach, hot * COOLING**clock.share_gone, rounds)
             spent = now() - since
-            if self.on_look is not None:
-                self.on_look()
+            if self.on_look is not None and self.on_look():
+                return
             rounds = int(np.clip(rounds * LOOK_SECONDS / max(spent, 1e-6), 100, 4 * rounds))
 
     def exchange(self, start: Ints, most: int, reach: int, heat: float, rounds: int) -> None:

@@ -59,8 +59,6 @@ SHARE_BEFORE_PROGRAM, MOST_BEFORE_PROGRAM = 0.1, 0.5
 """Share of the time, and seconds at most, that prices and search get before the program."""
 LEAST_TEAM_SECONDS = 1.0
 """A search that is shorter needs no others beside it."""
-MUCH_BETTER = 0.005
-"""A schedule from elsewhere that is so much better, relatively, begins a new cycle."""
 SEED_STEP = 1_000_003
 """Between the seeds of those who search side by side."""
 SWAPS = 0.05
@@ -147,8 +145,8 @@ class GangSolve:
                 break
         keep(self.result("replayed policies"))
 
-    def prove(self, clock: Clock, search: Search | None = None, team: Team | None = None) -> None:
-        """Find prices; their expected starts go to the search, and to the members that search."""
+    def prove(self, clock: Clock, search: Search | None = None) -> None:
+        """Find prices; their expected starts go to the search."""
         oracle = GangOracle(self.instance, self.formulation)
         if self.goal == "makespan":
             self.certificate = certify(oracle, np.zeros(0))
@@ -159,8 +157,6 @@ class GangSolve:
         def suggest(_: float, expected: Vector) -> None:
             if search is not None:
                 search.try_expected(expected)
-            if team is not None:
-                team.exchange(expected)
 
         climb = climb_prices(
             self.instance, self.formulation, end, self.objective, clock, on_better=suggest
@@ -172,7 +168,7 @@ class GangSolve:
         keep(self.result("prices"))
 
     def search(self) -> None:
-        """Improve the schedule for the rest of the time; others search from the first moment."""
+        """Improve the schedule for the rest of the time, others beside it with other draws."""
         helpers = threads_of(self.options) - 1
         in_one_piece = self.kind == "non-preemptive" and self.goal != "makespan"
         if not in_one_piece or self.instance.is_consolidated:
@@ -189,9 +185,9 @@ class GangSolve:
         def anneal_along(member: Member) -> None:
             _anneal_along(search, member, self.clock.seconds)
 
+        self.prove(self.clock.first(BOUND_SHARE * self.clock.seconds_left), search)
+        self.offer(search.solution())
         with self._team([anneal_along] * helpers, search.solution) as team:
-            self.prove(self.clock.first(BOUND_SHARE * self.clock.seconds_left), search, team)
-            self.offer(search.solution())
             self._anneal(search, team)
             self.offer_told(team)
         self.offer(search.solution())
@@ -218,8 +214,8 @@ class GangSolve:
     def _anneal(self, search: Search, team: Team) -> None:
         """Exchange jobs until the time is over or the gap is closed."""
 
-        def look() -> bool:
-            before, told = search.cost, self.offer_told(team)
+        def look() -> None:
+            told = self.offer_told(team)
             if told is not None:
                 search.try_starts(told.starts)
             elif search.cost < self.objective:
@@ -228,7 +224,6 @@ class GangSolve:
             team.exchange(None)
             if self.is_closed:
                 self.stop.set()
-            return search.cost < (1 - MUCH_BETTER) * before
 
         if not self.is_closed:
             search.on_look = look if team.size > 1 else None
@@ -374,18 +369,14 @@ def _anneal_along(search: Search, member: Member, seconds: float) -> None:
     search.reseed(search.seed + SEED_STEP * member.number)
     told = search.cost
 
-    def look() -> bool:
+    def look() -> None:
         nonlocal told
         if search.cost < told:
             told = search.cost
             member.say(News(search.solution().objective(), search.start))
-        before = search.cost
-        for expected, start in member.heard():
-            if expected is not None:
-                search.try_expected(expected)
+        for _, start in member.heard():
             if start is not None:
                 search.try_starts(start)
-        return search.cost < (1 - MUCH_BETTER) * before
 
     search.on_look = look
     while True:

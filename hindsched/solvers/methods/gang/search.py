@@ -71,7 +71,7 @@ class Search:
     seed : int
         Of the draws.
     on_look : callable, optional
-        Called at every look at the clock; says whether to begin a new cycle from the best.
+        Called at every look at the clock.
     """
 
     instance: GangInstance
@@ -81,7 +81,7 @@ class Search:
     start: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     orders: int = 0
     exchanges: int = 0
-    on_look: Callable[[], bool] | None = None
+    on_look: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
         blocks = job_blocks(self.instance, self.formulation)
@@ -138,8 +138,8 @@ class Search:
             since = now()
             self.exchange(at, most, reach, hot * COOLING**clock.share_gone, rounds)
             spent = now() - since
-            if self.on_look is not None and self.on_look():
-                return
+            if self.on_look is not None:
+                self.on_look()
             rounds = int(np.clip(rounds * LOOK_SECONDS / max(spent, 1e-6), 100, 4 * rounds))
 
     def exchange(self, start: Ints, most: int, reach: int, heat: float, rounds: int) -> None:

@@ -28,6 +28,7 @@ from hindsched.solvers.bounds.lagrangian import Subgradient, subgradient_bound
 from hindsched.solvers.bounds.node_program import NodeProgram
 from hindsched.solvers.bounds.node_solutions import NodeSolutions
 from hindsched.solvers.interrupt import catch_interrupt
+from hindsched.solvers.methods.base import Method
 from hindsched.solvers.methods.duel import DEFAULT_SECONDS, ENDED, Duel
 from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
 from hindsched.solvers.options import SolveOptions
@@ -42,6 +43,8 @@ SHARE_BEFORE_TREE, MOST_BEFORE_TREE = 0.1, 2.0
 """Share of the time, and seconds at most, that prices and search get before the tree."""
 ROOT_ITERATIONS = 60
 """Subgradient iterations that adapt the prices to the layout that is branched on."""
+MOST_CERTIFYING = 5.0
+"""Seconds in which ``auto`` tries to certify what a solver proved."""
 SMALL_TREE = 50_000
 """Jobs x linking rows up to which a tree is grown to certify an optimum that a solver proved."""
 
@@ -274,6 +277,31 @@ def _certified(result: Result, options: SolveOptions) -> Result:
         seconds=result.seconds + now() - started,
         details={**result.details, "certified_bound": certificate.bound, "tree": told},
     )
+
+
+def certifying(method: Method) -> Method:
+    """A method that gives an optimum which a solver proved a tree, in `MOST_CERTIFYING` seconds."""
+
+    def run(
+        instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+    ) -> Result:
+        started = now()
+        result = method(instance, formulation, options, on_progress)
+        solution, gone = result.solution, now() - started
+        proven = solution is not None and within_gap(
+            solution.objective(), result.bound, options.gap
+        )
+        if not proven or result.stopped_by is StoppedBy.INTERRUPTED:
+            return result
+        limit = gone + MOST_CERTIFYING
+        if options.time_limit is not None:
+            limit = min(limit, options.time_limit)
+        short = options.with_time(limit).to_dict()
+        known = replace(result, status=Status.OPTIMAL, seconds=gone, options=short)
+        found = certify_optimum(known)
+        return replace(found, options=result.options, seconds=result.seconds)
+
+    return run
 
 
 def _adapted(

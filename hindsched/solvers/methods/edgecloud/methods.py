@@ -34,6 +34,7 @@ from hindsched.solvers.methods.edgecloud.incumbents import best_incumbent
 from hindsched.solvers.methods.tree import (
     MOST_BEFORE_TREE,
     SHARE_BEFORE_TREE,
+    certifying,
     check_has_tree,
     grow,
 )
@@ -297,7 +298,7 @@ def tree(
 
 
 METHODS: dict[str, Method] = {
-    "auto": auto,
+    "auto": certifying(auto),
     "tree": tree,
     "milp": milp,
     "relaxation": relaxation,

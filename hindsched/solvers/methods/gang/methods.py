@@ -38,7 +38,7 @@ from hindsched.solvers.methods.gang.incumbents import in_order, incumbents
 from hindsched.solvers.methods.gang.orders import orders
 from hindsched.solvers.methods.gang.prices import climb_prices
 from hindsched.solvers.methods.gang.search import Search
-from hindsched.solvers.methods.tree import check_has_tree, grow
+from hindsched.solvers.methods.tree import certifying, check_has_tree, grow
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.decisions import COMPLETES, NEVER
 from hindsched.solvers.pricing.gang.oracle import GangOracle
@@ -384,7 +384,7 @@ def _anneal_along(search: Search, member: Member, seconds: float) -> None:
 
 
 METHODS: dict[str, Method] = {
-    "auto": auto,
+    "auto": certifying(auto),
     "tree": tree,
     "bound": bound,
     "milp": milp,

@@ -36,7 +36,7 @@ from hindsched.solvers.methods.mlbroker.plan import (
 )
 from hindsched.solvers.methods.mlbroker.relaxation import relaxation_bound
 from hindsched.solvers.methods.mlbroker.slot import SlotPlacement, priced_placement, tight_placement
-from hindsched.solvers.methods.tree import SHARE_BEFORE_TREE, check_has_tree, grow
+from hindsched.solvers.methods.tree import SHARE_BEFORE_TREE, certifying, check_has_tree, grow
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result
@@ -344,7 +344,7 @@ def _near_node(
 
 
 METHODS: dict[str, Method] = {
-    "auto": auto,
+    "auto": certifying(auto),
     "tree": tree,
     "milp": milp,
     "relaxation": relaxation,

@@ -2,7 +2,8 @@
 
 ``python benchmarks/claims.py`` runs every experiment of `PLAN` that is not stored yet, one after
 the other, and writes the page; stopped at any point it goes on where it was. ``--full`` runs at the
-papers' scale with 5 seeds whatever is stored at less. ``--page`` writes the page only. A stored
+papers' scale with 5 seeds whatever is stored at less, ``--quick`` small versions where nothing is
+stored. ``--page`` writes the page only. A stored
 result is one small file in `benchmarks/claims_results`: the quantities of the claims, seed by seed;
 the whole table of an experiment goes to `build/claims`.
 """
@@ -14,6 +15,7 @@ import json
 import math
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from importlib.metadata import version
@@ -67,17 +69,26 @@ class Plan:
         parts += ["--from-trace", Path(TRACE).name] if self.traced else []
         return " ".join(parts)
 
+    @property
+    def size(self) -> int:
+        """0 for small instances, 1 for a part of the full scale, 2 for all of it."""
+        return 0 if self.quick else 1 + self.is_full
+
+    def quickly(self) -> Plan:
+        return Plan(self.family, self.figures, QUICK_SEEDS, traced=self.traced, quick=True)
+
     def at_full_scale(self) -> Plan:
         return Plan(self.family, self.figures, traced=self.traced)
 
 
+QUICK_SEEDS = 3
 SHORT = {"horizon": 10, "jobs": 30}
 FEW = {"capacity_fraction": [0.05, 0.2, 0.35]}
 PLAN = (
     Plan("astraea", ("4a",)),
-    Plan("astraea", ("4b",)),
-    Plan("astraea", ("4c",)),
-    Plan("astraea", ("4d",)),
+    Plan("astraea", ("4b",), 2, {"servers": [20, 100]}),
+    Plan("astraea", ("4c",), 2, {"jobs": [40, 100]}),
+    Plan("astraea", ("4d",), 2, {"servers": [20, 100]}),
     Plan("astraea", ("7",)),
     Plan("astraea", ("8",)),
     Plan("astraea", ("9",)),
@@ -90,18 +101,18 @@ PLAN = (
     Plan("astraea", ("P2",)),
     Plan("astraea", ("P3",)),
     Plan("astraea", ("P4",)),
-    Plan("astraea", ("4a",), traced=True),
-    Plan("astraea", ("4b",), traced=True),
+    Plan("astraea", ("4a",), 2, {"jobs": [40, 100]}, traced=True),
+    Plan("astraea", ("4b",), 2, {"servers": [20, 100]}, traced=True),
     Plan("astraea", ("7",), traced=True),
     Plan("astraea", ("8",), traced=True),
     Plan("astraea", ("13",), traced=True),
     Plan("edgecloud", ("4", "5", "6")),
     Plan("edgecloud", ("7", "9")),
     Plan("edgecloud", ("8", "10")),
-    Plan("edgecloud", ("11",)),
-    Plan("edgecloud", ("7", "9"), traced=True),
-    Plan("edgecloud", ("8", "10"), traced=True),
-    Plan("edgecloud", ("11",), traced=True),
+    Plan("edgecloud", ("11",), 2),
+    Plan("edgecloud", ("7", "9"), 1, {"jobs": [100, 300]}, traced=True),
+    Plan("edgecloud", ("8", "10"), 1, {"servers": [60, 140]}, traced=True),
+    Plan("edgecloud", ("11",), 1, traced=True),
     Plan("mlbroker", ("15", "16", "17", "table-4", "table-5")),
     Plan("oasis", ("8",)),
     Plan("oasis", ("9",)),
@@ -129,7 +140,7 @@ PLAN = (
     Plan("oasis", ("6",), 1, {"jobs": [100, 200]}),
     Plan("oasis", ("4",), 1, {"jobs": 60, "horizon": 60}),
     Plan("oasis", ("3",), 1, {"jobs": [25, 50]}),
-    Plan("oasis", ("5",), 3, quick=True),
+    Plan("oasis", ("5",), QUICK_SEEDS, quick=True),
 )  # fmt: skip
 
 
@@ -148,20 +159,27 @@ def check_plan() -> None:
                     raise SystemExit(f"{plan.name}: its figures do not share a table")
 
 
+def size_of(record: dict[str, Any]) -> int:
+    return 0 if record["quick"] else 1 + record["full_scale"]
+
+
 def stored(name: str) -> dict[str, Any] | None:
     path = STORED / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else None
 
 
+def _trace(plan: Plan) -> TraceInput | None:
+    if not plan.traced:
+        return None
+    from hindsched.instances.traces import load_trace
+
+    path = Path(os.environ["HINDSCHED_TRACES"]) / TRACE
+    return TraceInput(load_trace(path, "philly"), path.name)
+
+
 def run(plan: Plan) -> None:
     """Run an experiment and store the quantities of its claims."""
-    trace = None
-    if plan.traced:
-        from hindsched.instances.traces import load_trace
-
-        path = Path(os.environ["HINDSCHED_TRACES"]) / TRACE
-        trace = TraceInput(load_trace(path, "philly"), path.name)
-    scale = FigureScale(plan.quick, plan.seeds, plan.settings, trace)
+    scale = FigureScale(plan.quick, plan.seeds, plan.settings, _trace(plan))
     began = time.process_time()
     frame = figure(plan.family, plan.figures[0]).run(scale, lambda text: None)
     seconds = time.process_time() - began
@@ -186,25 +204,66 @@ def run(plan: Plan) -> None:
         "rows": len(frame),
         "cpu_seconds": round(seconds, 1),
         "share_of_full": _share_of_full(plan, scale),
+        "probe": None,
         "claims": found,
     }
+    store(plan, record)
+    print(f"{plan.name}: {seconds:.0f} s of processor time", flush=True)
+
+
+def store(plan: Plan, record: dict[str, Any]) -> None:
     STORED.mkdir(parents=True, exist_ok=True)
     text = json.dumps(record, indent=1, ensure_ascii=False)
     (STORED / f"{plan.name}.json").write_text(text + "\n")
-    print(f"{plan.name}: {seconds:.0f} s of processor time", flush=True)
 
 
 def _share_of_full(plan: Plan, scale: FigureScale) -> float | None:
     """Runs made over the runs of the full experiment; None if they are smaller runs."""
     if plan.quick or any(name not in scale.axes for name in plan.settings):
         return None
-    part = math.prod(len(plan.settings[name]) / scale.axes[name] for name in plan.settings)
-    return part * min(1.0, plan.seeds / FULL_SEEDS)
+    return _part(scale)
+
+
+def _part(scale: FigureScale) -> float:
+    """Runs of an experiment over those of the full one."""
+    part = math.prod(now / full for full, now in scale.axes.values())
+    return part * min(1.0, scale.seeds / FULL_SEEDS)
+
+
+class Enough(Exception):
+    """The time for a probe is over."""
+
+
+def probe(plan: Plan, seconds: float) -> dict[str, Any] | None:
+    """Begin the full experiment and stop: how long a run takes there, and how many it has.
+
+    The number of runs follows from a quick experiment and the lengths of the axes. The first runs
+    of an experiment are its smallest, so that the time found is the least.
+    """
+    known = figure(plan.family, plan.figures[0])
+    made: list[str] = []
+    small = FigureScale(quick=True, seeds=1, trace=_trace(plan))
+    known.run(small, made.append)
+    needed = len(made) / _part(small)
+    made.clear()
+    began = time.process_time()
+
+    def on_row(text: str) -> None:
+        made.append(text)
+        if time.process_time() - began > seconds:
+            raise Enough
+
+    with suppress(Enough):
+        known.run(FigureScale(seeds=1, trace=small.trace), on_row)
+    spent = time.process_time() - began
+    return {"runs": len(made), "cpu_seconds": round(spent, 1), "runs_needed": round(needed)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--full", action="store_true", help="at the papers' scale with 5 seeds")
+    parser.add_argument("--quick", action="store_true", help="small instances, 3 seeds")
+    parser.add_argument("--probe", type=float, help="seconds to measure what the full scale needs")
     parser.add_argument("--page", action="store_true", help="write the page only")
     parser.add_argument("--again", action="store_true", help="run what is stored, too")
     parser.add_argument("names", nargs="*", help="experiments, as oasis-3; all if none is named")
@@ -214,9 +273,13 @@ def main() -> None:
         if chosen.names and plan.name not in chosen.names:
             continue
         wanted = plan.at_full_scale() if chosen.full else plan
+        wanted = plan.quickly() if chosen.quick else wanted
         kept = stored(wanted.name)
-        done = kept is not None and (kept["full_scale"] or not chosen.full)
-        if done and not chosen.again:
+        if chosen.probe:
+            if kept is not None and kept["share_of_full"] is None:
+                store(plan, {**kept, "probe": probe(plan, chosen.probe)})
+            continue
+        if kept is not None and size_of(kept) >= wanted.size and not chosen.again:
             continue
         if wanted.traced and "HINDSCHED_TRACES" not in os.environ:
             print(f"{wanted.name}: needs HINDSCHED_TRACES, the folder with {TRACE}")

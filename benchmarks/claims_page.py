@@ -47,7 +47,12 @@ def page() -> str:
     rows = {family: _rows(family, kept) for family in FAMILIES}
     parts = [HEAD.read_text(), _summary(rows)]
     for family, name in FAMILIES.items():
-        parts += [f"## {family}: {name}\n", _claims_table(rows[family]), _runs(family, kept)]
+        parts += [
+            f"## {family}\n",
+            f"{name}; [the problem and the algorithms]({family}.md).\n",
+            _claims_table(rows[family]),
+            _runs(family, kept),
+        ]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -161,8 +166,17 @@ def _need(record: dict[str, Any]) -> str:
         return "this"
     share = record["share_of_full"]
     if share is None:
-        return "not known: the instances that were run are smaller"
+        return _probed(record.get("probe"))
     return f"about {_time(record['cpu_seconds'] / share)}, more if the cells left out are larger"
+
+
+def _probed(probe: dict[str, Any] | None) -> str:
+    """What the beginning of the full experiment says of all of it."""
+    if probe is None:
+        return "not measured"
+    begun = f"its first {probe['runs']} of about {probe['runs_needed']} runs took "
+    least = probe["cpu_seconds"] / max(1, probe["runs"]) * probe["runs_needed"]
+    return f"at least {_time(least)}: {begun}{_time(probe['cpu_seconds'])}"
 
 
 def _time(seconds: float) -> str:

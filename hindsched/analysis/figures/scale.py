@@ -59,8 +59,8 @@ class FigureScale:
     seeds: int = FULL_SEEDS
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
     trace: TraceInput | None = field(default=None, hash=False)
-    axes: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
-    """Filled while the experiment runs: how many values each axis has in full mode."""
+    axes: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
+    """Filled while the experiment runs: how many values each axis has in full mode, and now."""
 
     def pick(self, full: Any, quick: Any) -> Any:
         """Choose between the full and the quick setting."""
@@ -75,11 +75,11 @@ class FigureScale:
             If the settings name an empty list of values.
         """
         whole = list(full)
-        self.axes[name] = len(whole)
         given = self.settings.get(name, self.pick(whole, list(quick)))
         values = given if isinstance(given, list) else [given]
         if not values:
             raise InputError(f"set.{name}", given, "must hold at least one value")
+        self.axes[name] = len(whole), len(values)
         return values
 
     def instance(

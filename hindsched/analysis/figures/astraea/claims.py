@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 
 from hindsched.analysis.figures.claims import (
@@ -111,6 +113,10 @@ def _fair_tenants(frame: pd.DataFrame) -> Values:
     counts = frame.assign(fair=frame["fairness"] >= 1).groupby("scheme")["fair"].sum()
     rival = counts.reindex(SHARING).max()
     return {((ROUNDS, word),): float(counts[name] - rival) for word, name in OURS.items()}
+
+
+def _of_scheme(scheme: str, frame: pd.DataFrame) -> pd.DataFrame:
+    return frame[frame["scheme"] == scheme]
 
 
 def _makespan(rival: str) -> Measure:
@@ -304,13 +310,9 @@ CLAIMS = [
             f"{RIVALS[rival]} rarely reaches 100 %",
             "-",
             "share of the slots with all workers in use",
-            share(
-                lambda frame, rival=rival: (
-                    frame.loc[  # type: ignore[misc]
-                        frame["scheme"] == rival, "utilisation"
-                    ].reindex(frame.index)
-                    >= NEARLY_ALL
-                )
+            derived(
+                partial(_of_scheme, rival),
+                share(lambda frame: frame["utilisation"] >= NEARLY_ALL),
             ),
             at_most(0.05),
         )

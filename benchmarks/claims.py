@@ -83,9 +83,9 @@ class Plan:
 
 QUICK_SEEDS = 3
 SHORT = {"horizon": 10, "jobs": 30}
-FEW = {"capacity_fraction": [0.05, 0.2, 0.35]}
+FEW = {"capacity_fraction": [0.1, 0.35]}
 PLAN = (
-    Plan("astraea", ("4a",)),
+    Plan("astraea", ("4a",), 2, {"jobs": [40, 100]}),
     Plan("astraea", ("4b",), 2, {"servers": [20, 100]}),
     Plan("astraea", ("4c",), 2, {"jobs": [40, 100]}),
     Plan("astraea", ("4d",), 2, {"servers": [20, 100]}),
@@ -108,8 +108,8 @@ PLAN = (
     Plan("astraea", ("13",), traced=True),
     Plan("edgecloud", ("4", "5", "6")),
     Plan("edgecloud", ("7", "9")),
-    Plan("edgecloud", ("8", "10")),
-    Plan("edgecloud", ("11",), 2),
+    Plan("edgecloud", ("8", "10"), 2, {"servers": [60, 140]}),
+    Plan("edgecloud", ("11",), 1),
     Plan("edgecloud", ("7", "9"), 1, {"jobs": [100, 300]}, traced=True),
     Plan("edgecloud", ("8", "10"), 1, {"servers": [60, 140]}, traced=True),
     Plan("edgecloud", ("11",), 1, traced=True),

@@ -74,8 +74,8 @@ class Plan:
         """0 for small instances, 1 for a part of the full scale, 2 for all of it."""
         return 0 if self.quick else 1 + self.is_full
 
-    def quickly(self) -> Plan:
-        return Plan(self.family, self.figures, QUICK_SEEDS, traced=self.traced, quick=True)
+    def quickly(self, seeds: int) -> Plan:
+        return Plan(self.family, self.figures, seeds, traced=self.traced, quick=True)
 
     def at_full_scale(self) -> Plan:
         return Plan(self.family, self.figures, traced=self.traced)
@@ -83,7 +83,7 @@ class Plan:
 
 QUICK_SEEDS = 3
 SHORT = {"horizon": 10, "jobs": 30}
-FEW = {"capacity_fraction": [0.1, 0.35]}
+FEW = {"capacity_fraction": [0.35]}
 PLAN = (
     Plan("astraea", ("4a",), 2, {"jobs": [40, 100]}),
     Plan("astraea", ("4b",), 2, {"servers": [20, 100]}),
@@ -262,7 +262,8 @@ def probe(plan: Plan, seconds: float) -> dict[str, Any] | None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--full", action="store_true", help="at the papers' scale with 5 seeds")
-    parser.add_argument("--quick", action="store_true", help="small instances, 3 seeds")
+    parser.add_argument("--quick", action="store_true", help="small instances")
+    parser.add_argument("--seeds", type=int, default=QUICK_SEEDS, help="of --quick")
     parser.add_argument("--probe", type=float, help="seconds to measure what the full scale needs")
     parser.add_argument("--page", action="store_true", help="write the page only")
     parser.add_argument("--again", action="store_true", help="run what is stored, too")
@@ -273,7 +274,7 @@ def main() -> None:
         if chosen.names and plan.name not in chosen.names:
             continue
         wanted = plan.at_full_scale() if chosen.full else plan
-        wanted = plan.quickly() if chosen.quick else wanted
+        wanted = plan.quickly(chosen.seeds) if chosen.quick else wanted
         kept = stored(wanted.name)
         if chosen.probe:
             if kept is not None and kept["share_of_full"] is None:

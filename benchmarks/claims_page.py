@@ -64,6 +64,7 @@ def _rows(family: str, kept: dict[str, dict[str, Any]]) -> list[Row]:
     found: list[Row] = []
     for claim in claims(family):
         own = [record for record in kept.values() if claim.key in record["claims"]]
+        own.sort(key=lambda record: record["trace"] or "")
         for record in own:
             results = of_data(record["claims"][claim.key])
             found.append((claim, record, results, judge(claim, results)))
@@ -100,8 +101,7 @@ def _claims_table(rows: list[Row]) -> str:
         where = f"{claim.place}" + (" — on the Philly trace" if record and record["trace"] else "")
         quantity = claim.quantity + (f" ({claim.note})" if claim.note else "")
         lines.append(
-            f'| <span id="{claim.key}{"-philly" if record and record["trace"] else ""}"></span>'
-            f"{where} | {claim.words} | {claim.paper} | {quantity} | {_measured(results)} | "
+            f"| {where} | {claim.words} | {claim.paper} | {quantity} | {_measured(results)} | "
             f"{claim.rule} | {_scale(record)} | {_verdict(verdict)} |"
         )
     return "\n".join(lines) + "\n"

@@ -215,6 +215,7 @@ def test_stored_results_are_of_their_experiments(pages):
         ("edgecloud-6-edgecloud-tiresias-l", False),
         ("edgecloud-7-all-cloud", False),
         ("mlbroker-15-central", None),
+        *((f"batchsched-2-{rival}", False) for rival in ("fifo", "drf", "antman", "tiresias")),
     ],
 )
 def test_words_of_the_family_pages_agree_with_what_is_stored(pages, key, holds):
@@ -226,3 +227,11 @@ def test_words_of_the_family_pages_agree_with_what_is_stored(pages, key, holds):
     )
     word = judge(asked, of_data(record["claims"][key])).word
     assert word == {False: "not reproduced", None: "reproduced if"}[holds]
+
+
+def test_nothing_queues_in_batchsched_at_the_usual_contention(pages):
+    """Its page says so: all four rivals have the same total there."""
+    page, _ = pages
+    found = page.records()["batchsched-2"]["claims"]
+    rivals = [found[f"batchsched-2-{name}"] for name in ("fifo", "drf", "antman", "tiresias")]
+    assert all(cases == rivals[0] for cases in rivals)

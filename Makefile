@@ -8,13 +8,17 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 COUNT ?= 3000
 SEED ?= 1
 
-.PHONY: bench test second-opinion faults mutations code-mutations lint claims claims-in-full notebooks run-notebooks site wheel solvers clean
+.PHONY: bench benchmarks test second-opinion faults mutations code-mutations lint claims claims-in-full notebooks run-notebooks site wheel solvers clean
 
 bench: $(VENV)/.installed
 	$(BIN)/hindsched bench small
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
+
+# docs/performance.md: each row a ratio against a named rival in the same run.
+benchmarks: $(VENV)/.installed-dev
+	$(BIN)/python benchmarks/performance.py
 
 # The package against a second statement of every family's problem, on COUNT random instances each.
 second-opinion: $(VENV)/.installed-dev

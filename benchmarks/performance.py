@@ -1,0 +1,268 @@
+"""``docs/performance.md``: each row a ratio against a named rival in the same run.
+
+    make benchmarks
+
+Rivals are the papers' algorithms transcribed as printed, the same programs handed to HiGHS as they
+are, CVXPY compiled anew, Pyomo's own interface, CP-SAT (extra ``cpsat``) and the figures that
+public simulators give for a list of jobs. Both sides get the same instance, and either the time
+that each needs for the same answer or the gap that each has after the same time is compared. A
+rival that cannot run here is named with the reason. The whole run takes some minutes on 2 cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import batchsched
+import edgecloud
+import hot_resolve
+import mlbroker
+import numpy as np
+
+import hindsched as hs
+from hindsched.analysis.figures.batchsched.figures import accepted_weight
+from hindsched.instances.gang.instance import GangInstance
+from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.models.oasis.offline import build_offline
+from hindsched.online.batchsched.algorithms import BatchschedOnline
+from hindsched.solvers.methods.mlbroker.slot import tight_placement
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.program import solve_program
+
+PAGE = Path("docs/performance.md")
+BEGIN, END = "<!-- made by benchmarks/performance.py -->", "<!-- end -->"
+CLOSED = 1e-6
+"""Relative gap at which an optimum counts as proven."""
+LIMIT = 20.0
+"""Seconds of a solve on either side."""
+PUBLISHED = {"simulator A": 240_177.8, "simulator B": 258_936.8, "simulator C": 308_889.8}
+"""Mean completion times under strict FIFO that three public simulators give for 3,629 jobs."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A comparison; `ratio` above 1 is in favour of this package."""
+
+    what: str
+    rival: str
+    ours: str
+    theirs: str
+    ratio: float | None
+    mark: str = ""
+    """Before the ratio, where one side was stopped by the limit."""
+
+
+def seconds(function: Callable[[], Any]) -> tuple[Any, float]:
+    """A result and the processor time that it took."""
+    began = time.process_time()
+    found = function()
+    return found, time.process_time() - began
+
+
+def timed(what: str, rival: str, ours: float, theirs: float) -> Row:
+    """The same answer, in how many seconds."""
+    return Row(what, rival, f"{ours:.3g} s", f"{theirs:.3g} s", theirs / ours)
+
+
+def raced(
+    what: str,
+    rival: str,
+    ours: tuple[float | None, float],
+    theirs: tuple[float | None, float],
+) -> Row:
+    """Gap and seconds of both: the time to the proof where one has it, else the gaps at the end."""
+    shown = [
+        "no interval" if gap is None
+        else f"proven in {spent:.3g} s" if gap <= CLOSED
+        else f"gap {gap:.2%} after {spent:.3g} s"
+        for gap, spent in (ours, theirs)
+    ]  # fmt: skip
+    (gap, spent), (other, needed) = ours, theirs
+    proven = [each is not None and each <= CLOSED for each in (gap, other)]
+    if any(proven):
+        ratio, mark = needed / spent, "" if all(proven) else ">= " if proven[0] else "<= "
+    else:
+        ratio, mark = (None, "") if gap is None or other is None else (other / gap, "")
+    return Row(what, rival, *shown, ratio, mark)
+
+
+def transcribed() -> Iterator[Row]:
+    """The papers' online algorithms as printed."""
+    rival = "Algorithms 3-5 transcribed"
+    instance = batchsched.generate("small", 0, jobs=5, servers=3)
+    accepted_weight(instance, BatchschedOnline(), 12)  # compile
+    ours, spent = seconds(lambda: accepted_weight(instance, BatchschedOnline(), 12))
+    theirs, needed = seconds(lambda: batchsched.transcription(instance, 12))
+    assert abs(ours - theirs) <= 1e-9 * theirs
+    yield timed("batchsched: Algorithm 3, 5 jobs, 3 servers", rival, spent, needed)
+    instance = hs.generate("astraea", "paper", 0, jobs=20)
+    runs = []
+    for name in ("astraea", "astraea-literal"):
+        hs.simulate(hs.generate("astraea", "small", 0), name)
+        runs.append(hs.simulate(instance, name, settings={"rounds": 1}).seconds)
+    yield timed("astraea: all decisions, 20 jobs, 100 servers", rival, *runs)
+    instance = edgecloud.generate("paper", 0, jobs=40, servers=30)
+    hs.simulate(instance, "edgecloud")
+    _, spent = seconds(lambda: hs.simulate(instance, "edgecloud"))
+    _, needed = seconds(lambda: edgecloud.Transcription(instance).run())
+    what = "edgecloud: the whole run, 40 jobs, 30 servers"
+    yield timed(what, "Algorithms 1-5 transcribed", spent, needed)
+    instance = hs.generate("oasis", "paper", 0, jobs=6, servers=20, horizon=40)
+    hs.simulate(instance, "oasis")
+    spent, needed = (
+        median(hs.simulate(instance, "oasis", settings={"engine": engine}).decision_ms) / 1000
+        for engine in ("oracle", "model")
+    )
+    what = "oasis: a decision, 40 slots, 20 + 20 servers"
+    yield timed(what, "its subproblem as a MILP in HiGHS", spent, needed)
+
+
+def direct() -> Iterator[Row]:
+    """The printed programs handed to HiGHS as they are."""
+    for jobs, servers in ((8, 5), (10, 10)):
+        size = {"jobs": jobs, "horizon": 10, "servers": servers, "max_duration": 4}
+        instance = hs.generate("oasis", "paper", 1, **size)
+        program = build_offline(instance, form="printed").pyomo
+        theirs = solve_program(program, SolveOptions(time_limit=LIMIT))
+        gap = None if theirs.objective is None else relative(theirs.objective, theirs.bound)
+        what = f"oasis: optimum, {jobs} jobs, {servers} + {servers} servers, {LIMIT:g} s"
+        ours = hs.solve(instance, time_limit=LIMIT)
+        both = (ours.gap, ours.seconds), (gap, theirs.seconds)
+        yield raced(what, "the printed program in HiGHS", *both)
+    for family, settings in (
+        ("batchsched", {"jobs": 8, "servers": 3}),
+        ("astraea", {"jobs": 10, "tenants": 2, "servers": 8, "horizon": 20, "arrival_span": 6}),
+        ("edgecloud", {"jobs": 20, "servers": 10}),
+    ):
+        instance = hs.generate(family, "small", 0, **settings)
+        theirs = hs.solve(instance, "milp", time_limit=LIMIT)
+        ours = hs.solve(instance, time_limit=LIMIT)
+        what = f"{family}: optimum, {settings['jobs']} jobs, {LIMIT:g} s"
+        both = (ours.gap, ours.seconds), (theirs.gap, theirs.seconds)
+        yield raced(what, "this package's integer program in HiGHS alone", *both)
+
+
+def relative(objective: float, bound: float | None) -> float | None:
+    return None if bound is None else abs(bound - objective) / abs(bound)
+
+
+def rebuilt() -> Iterator[Row]:
+    """Programs compiled anew, by CVXPY and by Pyomo."""
+    instance = mlbroker.generate("paper", 0)
+    slots = [SlotData.at(instance, t) for t in (10, 25, 40)]
+    tight_placement(slots[0], np.zeros(slots[0].data.shape))
+    spent = [
+        median(seconds(lambda s=slot, w=way: w(s))[1] for slot in slots)
+        for way in (lambda s: tight_placement(s, np.zeros(s.data.shape)), mlbroker.rebuilt)
+    ]
+    yield timed("mlbroker: a slot, 15 centres", "the paper's program, CVXPY rebuilt a slot", *spent)
+    found = hot_resolve.measure(400, 100, 4)
+    hot = found["hot, Params"]
+    what = "solving again at new prices, 400 columns"
+    yield timed(what, "Pyomo's interface to HiGHS", hot, found["Pyomo's highs"])
+
+
+def rigid() -> Iterator[Row]:
+    """Rigid jobs: CP-SAT, and what public simulators say."""
+    instance = hs.generate("gang", "paper", 0, jobs=60, gpus=16)
+    assert isinstance(instance, GangInstance)
+    what = f"gang: 60 rigid jobs, 16 GPUs, {LIMIT:g} s"
+    ours = hs.solve(instance, time_limit=LIMIT)
+    try:
+        objective, bound = cp_sat(instance)
+    except ImportError:
+        yield Row(what, "CP-SAT", f"gap {ours.gap:.2%}", "not installed: extra `cpsat`", None)
+    else:
+        gap = None if objective is None else relative(objective, bound)
+        both = (ours.gap, ours.seconds), (gap, LIMIT)
+        yield raced(what, "CP-SAT, one cumulative constraint", *both)
+    traces = os.environ.get("HINDSCHED_TRACES")
+    what = "gang: mean completion time under strict FIFO, 3,629 jobs, 16 GPUs"
+    if traces is None:
+        yield Row(what, "three public simulators", "-", "needs HINDSCHED_TRACES", None)
+        return
+    import gang
+
+    from hindsched.online.gang.replay import replay
+
+    jobs = gang.jobs_of("3629")
+    exact = replay(jobs, "fifo").objective() / len(jobs.jobs)
+    for name, figure in PUBLISHED.items():
+        both = f"{exact:,.1f} s", f"{figure:,.1f} s"
+        yield Row(what, f"{name}, as published", *both, figure / exact)
+
+
+def cp_sat(instance: GangInstance) -> tuple[float | None, float]:
+    """Objective, if any, and bound of the summed completion time, by CP-SAT with one worker."""
+    if importlib.util.find_spec("ortools") is None:
+        raise ImportError("ortools")
+    assert set(instance.weights.tolist()) == {1.0}
+    given = {
+        "submits": instance.submits.tolist(),
+        "durations": instance.durations.tolist(),
+        "gpus": instance.job_gpus.tolist(),
+        "total": instance.total_gpus,
+        "end": instance.serial_end,
+        "seconds": LIMIT,
+    }
+    command = [sys.executable, str(Path(__file__).with_name("cp_sat.py"))]
+    text = json.dumps(given)
+    run = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+    objective, bound = json.loads(run.stdout)
+    waited = float(instance.submits.sum())
+    return None if objective is None else objective - waited, bound - waited
+
+
+PARTS = {"transcribed": transcribed, "direct": direct, "rebuilt": rebuilt, "rigid": rigid}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--folder", default="build/performance", help="of the parts' rows")
+    given = parser.parse_args()
+    folder = Path(given.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in given.parts or PARTS:
+        rows = []
+        for row in PARTS[part]():
+            rows.append(asdict(row))
+            print(row, flush=True)
+        (folder / f"{part}.json").write_text(json.dumps(rows))
+    files = [folder / f"{part}.json" for part in PARTS]
+    known = [Row(**row) for file in files if file.exists() for row in json.loads(file.read_text())]
+    head, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+    PAGE.write_text(head + table(known) + rest.split(END)[1], encoding="utf-8")
+
+
+def table(rows: list[Row]) -> str:
+    version = hs.versions()
+    names = ("hindsched", "highspy", "cvxpy", "pyomo")
+    used = ", ".join(f"{name} {version[name]}" for name in names if name in version)
+    lines = [
+        BEGIN,
+        f"Measured on {datetime.now(UTC).date().isoformat()}, {os.cpu_count()} cores: {used}.",
+        "",
+        "| what | rival | hindsched | rival's | ratio |",
+        "|---|---|---|---|---|",
+    ]
+    for row in rows:
+        ratio = "-" if row.ratio is None else f"{row.mark}{row.ratio:,.3g}"
+        lines.append(f"| {row.what} | {row.rival} | {row.ours} | {row.theirs} | {ratio} |")
+    return "\n".join([*lines, END])
+
+
+if __name__ == "__main__":
+    main()

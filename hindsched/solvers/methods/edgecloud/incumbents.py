@@ -22,7 +22,7 @@ def list_schedule(instance: EdgecloudInstance, formulation: str) -> Solution | N
     schedule = GreedySchedule(instance, read_past(instance, None))
     if schedule.completion is None:
         return None
-    return _checked(instance, Runs.of(schedule.rows), formulation)
+    return checked(instance, Runs.of(schedule.rows), formulation)
 
 
 def priority_schedule(instance: EdgecloudInstance, formulation: str) -> Solution | None:
@@ -71,7 +71,7 @@ def priority_schedule(instance: EdgecloudInstance, formulation: str) -> Solution
         entry, span = serve(table[:, 0].astype(np.int64), table[:, 1], table[:, 2], table[:, 3])
         found = np.column_stack((table[entry][:, [4, 5, 0]], span[:, 0], span[:, 1] - 1))
         rows += [ChunkRun(*row) for row in found.astype(np.int64).tolist()]
-    return _checked(instance, Runs.of(rows), formulation)
+    return checked(instance, Runs.of(rows), formulation)
 
 
 def best_incumbent(instance: EdgecloudInstance, formulation: str) -> Solution | None:
@@ -79,7 +79,8 @@ def best_incumbent(instance: EdgecloudInstance, formulation: str) -> Solution | 
     return better(list_schedule(instance, formulation), priority_schedule(instance, formulation))
 
 
-def _checked(instance: EdgecloudInstance, runs: Runs, formulation: str) -> Solution | None:
+def checked(instance: EdgecloudInstance, runs: Runs, formulation: str) -> Solution | None:
+    """A solution of these runs with PSs found for them; None if there are none or storage lacks."""
     holds = place_parameter_servers(instance, runs)
     solution = EdgecloudSolution(instance, runs, holds, formulation)
     return solution if solution.is_feasible() else None

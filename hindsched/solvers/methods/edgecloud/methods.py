@@ -2,13 +2,15 @@
 
 ``relaxation`` solves LP (4)+, type by type where nothing couples the types, and certifies its duals
 with the exact blocks of problem (2), which proves at least as much. ``bound`` improves those prices
-by the subgradient method. ``milp`` begins from a list schedule or a preemptive
-priority schedule; ``auto`` does all three. ``tree`` goes on from the bound's prices by branch and
-bound on prices (`methods.tree`).
+by the subgradient method. ``search`` anneals over orders of the jobs. ``milp`` begins from a list
+schedule or a preemptive priority schedule; ``auto`` does all of them, the search beside the bound
+where there is a second core. ``tree`` goes on from the bound's prices by branch and bound on prices
+(`methods.tree`).
 """
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -29,8 +31,9 @@ from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificate import Certificate, certify
 from hindsched.solvers.interrupt import catch_interrupt
-from hindsched.solvers.methods.base import Method, joined, solve_milp
+from hindsched.solvers.methods.base import Method, better, joined, solve_milp
 from hindsched.solvers.methods.edgecloud.incumbents import best_incumbent
+from hindsched.solvers.methods.edgecloud.search import search
 from hindsched.solvers.methods.tree import (
     MOST_BEFORE_TREE,
     SHARE_BEFORE_TREE,
@@ -52,6 +55,9 @@ PROGRAM_COLUMNS = 40_000
 """Chunk-slot variables of the offline program up to which ``auto`` solves it."""
 DEFAULT_SECONDS = 60.0
 """Time limit of ``auto`` and ``bound`` when the options give none."""
+SHARE_OF_FIRST_SEARCH, SHARE_OF_SEARCH = 0.05, 0.4
+"""Shares of the time that ``auto`` gives to the search before anything else: where it goes on
+beside the bound or the program follows, and where neither does."""
 SHARE_OF_BOUND = 0.3
 """Share of the time that ``auto`` gives to better prices before the offline program."""
 
@@ -207,19 +213,36 @@ def auto(
     options: SolveOptions,
     on_progress: Progress | None = None,
 ) -> Result:
-    """Certified bound and simple schedules for any size; small instances by the offline program."""
+    """Certified bound and searched schedules for any size; small ones by the offline program."""
+    with catch_interrupt():  # one event for all steps
+        return _auto(instance, formulation, options, on_progress)
+
+
+def _auto(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
     assert isinstance(instance, EdgecloudInstance)
     started = now()
     limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
-    incumbent = best_incumbent(instance, formulation)
-    objective = None if incumbent is None else incumbent.objective()
     columns = _program_columns(instance, formulation)
     small = columns <= PROGRAM_COLUMNS
-    share = SHARE_OF_BOUND * min(limit, DEFAULT_SECONDS) if small else limit
-    proven = bound(instance, formulation, options.with_time(share), on_progress, objective)
+    before = SHARE_OF_FIRST_SEARCH if small or options.threads > 1 else SHARE_OF_SEARCH
+    found = search(instance, formulation, options.with_time(before * limit), on_progress)
+    incumbent = found.solution
+    objective = None if incumbent is None else incumbent.objective()
+    left = max(0.0, limit - (now() - started))
+    options = options.with_time(SHARE_OF_BOUND * min(left, DEFAULT_SECONDS) if small else left)
+    if small or options.threads == 1 or found.stopped_by is not StoppedBy.TIME_LIMIT:
+        proven = bound(instance, formulation, options, on_progress, objective)
+    else:
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            beside = pool.submit(search, instance, formulation, options)
+            proven = bound(instance, formulation, options, on_progress, objective)
+        incumbent = better(incumbent, beside.result().solution)
+        objective = None if incumbent is None else incumbent.objective()
     known = replace(
         proven,
-        method="lp+schedules",
+        method="lp+search",
         status=status_of(incumbent),
         solution=incumbent,
         details={**proven.details, "program_columns": columns, "certified_bound": proven.bound},
@@ -232,7 +255,7 @@ def auto(
         instance, formulation, options.with_time(left), on_progress, incumbent=incumbent
     )
     details = {**known.details, **{f"program_{k}": v for k, v in solved.details.items()}}
-    return replace(joined(known, solved), method="lp+schedules+milp", details=details)
+    return replace(joined(known, solved), method="lp+search+milp", details=details)
 
 
 def _program_columns(instance: EdgecloudInstance, formulation: str) -> int:
@@ -303,6 +326,7 @@ METHODS: dict[str, Method] = {
     "milp": milp,
     "relaxation": relaxation,
     "bound": bound,
+    "search": search,
 }
 RIVALS_BOUND = ("bound", "literal")
 """Method and formulation of the bound for rivals that may do what the offline problem forbids."""

@@ -1,0 +1,220 @@
+"""Jobs placed one after another by priority, and the order improved by annealing: compiled.
+
+A *pool* is the workers of one type that its jobs share. Job after job, in order of priority, takes
+the slots that end its last chunk earliest, around those taken before; a chunk stays on its worker
+and may be interrupted at the edge. A job goes where it ends first: to the edge and a limited cloud
+together, wholly to the limited cloud, where its chunks are shorter, or wholly to an unlimited one,
+where all run at once. So a schedule is an order, and for each job whether the edge is closed to it.
+
+==================  ==========================================================================
+``order``           positions of the pool's jobs, the first placed first, shape (J,)
+``in_cloud``        whether a job must go to the cloud if it can, shape (J,)
+``edge``            columns of edge workers; the others are workers of a limited cloud
+``ready``           first slot that a job can use on a worker, shape (J, W)
+``work``, ``chunks``  slots of one chunk; number of chunks, shape (J,)
+``cloud_work``      slots of one chunk of a job that is wholly in a limited cloud, shape (J,)
+``cloud_end``       slot after a job's last in an unlimited cloud, `NEVER` if there is none
+``busy``            whether a worker's slot is taken, shape (slots, W); slots beyond are free
+``counts``          slots, then chunks, that a job takes on each worker, shape (W,)
+==================  ==========================================================================
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from hindsched.arrays import Bools, Ints
+
+NEVER = 1 << 40
+"""End of a job where it cannot run."""
+MIXED, LIMITED_CLOUD, UNLIMITED_CLOUD = 0, 1, 2
+"""Where a job runs: on columns of any kind, or wholly in the cloud."""
+NEAR = 6
+"""Most places that most moves shift a job."""
+SHARE_NEAR, SHARE_CLOUD = 0.7, 0.15
+"""Share of the moves that shift a job by little, and of those that send it to the cloud or back."""
+
+
+@njit(cache=True, nogil=True)
+def earliest_end(
+    busy: Bools, edge: int, ready: Ints, work: int, chunks: int, counts: Ints, limit: int
+) -> int:  # pragma: no cover
+    """First slot after a job's chunks on these workers, or `limit` if it is not earlier.
+
+    Fills `counts` with the slots that are free on each worker until then.
+    """
+    counts[:] = 0
+    if ready.size == 0:
+        return limit
+    done = 0
+    slot = ready.min()
+    while done < chunks:
+        if slot >= limit:
+            return limit
+        for w in range(ready.size):
+            if slot < ready[w]:
+                continue
+            if not busy[slot, w]:
+                counts[w] += 1
+                if counts[w] % work == 0:
+                    done += 1
+            elif w >= edge:  # nothing is interrupted in the cloud
+                counts[w] -= counts[w] % work
+        slot += 1
+    return slot
+
+
+@njit(cache=True, nogil=True)
+def occupy(
+    busy: Bools, edge: int, ready: Ints, work: int, chunks: int, counts: Ints
+) -> None:  # pragma: no cover
+    """Take the first free slots for as many chunks as `counts` allows, `chunks` in all.
+
+    Leaves in `counts` the chunks on each worker.
+    """
+    counts //= work
+    spare = counts.sum() - chunks
+    for w in range(ready.size - 1, -1, -1):
+        if spare > 0 and counts[w] > 0:  # at most one a worker is more than needed
+            counts[w] -= 1
+            spare -= 1
+    for w in range(ready.size):
+        left, slot = counts[w] * work, ready[w]
+        while left > 0:
+            if w >= edge and left % work == 0 and busy[slot : slot + work, w].any():
+                slot += 1
+                continue
+            if not busy[slot, w]:
+                busy[slot, w] = True
+                left -= 1
+            slot += 1
+
+
+@njit(cache=True, nogil=True)
+def place_job(
+    in_cloud: bool,
+    edge: int,
+    ready: Ints,
+    work: int,
+    chunks: int,
+    cloud_work: int,
+    cloud_end: int,
+    busy: Bools,
+    counts: Ints,
+) -> tuple[int, int]:  # pragma: no cover
+    """Place one job where it ends first.
+
+    Returns
+    -------
+    end : int
+        Slot after its last.
+    place : int
+        `MIXED`, `LIMITED_CLOUD` or `UNLIMITED_CLOUD`; but for the last, `counts` says how many
+        chunks are on each worker.
+    """
+    end, place = cloud_end, UNLIMITED_CLOUD
+    if edge < ready.size and cloud_work < work:
+        found = earliest_end(
+            busy[:, edge:], 0, ready[edge:], cloud_work, chunks, counts[edge:], end
+        )
+        if found < end:
+            end, place = found, LIMITED_CLOUD
+    if not in_cloud or end == NEVER:
+        found = earliest_end(busy, edge, ready, work, chunks, counts, end)
+        if found < end:
+            occupy(busy, edge, ready, work, chunks, counts)
+            return found, MIXED
+    if place == LIMITED_CLOUD:
+        counts[:edge] = 0
+        earliest_end(busy[:, edge:], 0, ready[edge:], cloud_work, chunks, counts[edge:], end)
+        occupy(busy[:, edge:], 0, ready[edge:], cloud_work, chunks, counts[edge:])
+    return end, place
+
+
+@njit(cache=True, nogil=True)
+def place_in_order(
+    order: Ints,
+    in_cloud: Bools,
+    edge: int,
+    ready: Ints,
+    work: Ints,
+    chunks: Ints,
+    cloud_work: Ints,
+    cloud_end: Ints,
+    busy: Bools,
+    counts: Ints,
+    ends: Ints,
+) -> int:  # pragma: no cover
+    """Place all jobs on free workers; fill `ends` and return their sum."""
+    busy[:] = False
+    total = 0
+    for j in order:
+        ends[j], _ = place_job(
+            in_cloud[j], edge, ready[j], work[j], chunks[j], cloud_work[j], cloud_end[j],
+            busy, counts,
+        )  # fmt: skip
+        total += ends[j]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def anneal(
+    draws: np.random.Generator,
+    moves: int,
+    hot: float,
+    cold: float,
+    current: int,
+    order: Ints,
+    in_cloud: Bools,
+    edge: int,
+    ready: Ints,
+    work: Ints,
+    chunks: Ints,
+    cloud_work: Ints,
+    cloud_end: Ints,
+    busy: Bools,
+    best_order: Ints,
+    best_in_cloud: Bools,
+    best: int,
+) -> tuple[int, int]:  # pragma: no cover
+    """Try `moves` changes of the order while the temperature falls from `hot` to `cold`.
+
+    Changes `order` and `in_cloud` in place, and the best ones where they are beaten; returns the
+    present and the best sum of ends.
+    """
+    jobs = order.size
+    has_cloud = cloud_end.min() < NEVER or edge < ready.shape[1]
+    counts, ends = np.zeros(ready.shape[1], np.int64), np.zeros(jobs, np.int64)
+    new_order, new_in_cloud = order.copy(), in_cloud.copy()
+    for move in range(moves):
+        temperature = hot + (cold - hot) * move / moves
+        new_order[:] = order
+        new_in_cloud[:] = in_cloud
+        job = int(draws.random() * jobs)
+        if has_cloud and draws.random() < SHARE_CLOUD:
+            new_in_cloud[job] = not in_cloud[job]
+        else:
+            place = int(draws.random() * jobs)
+            if draws.random() < SHARE_NEAR:
+                place = job + int(draws.random() * (2 * NEAR + 1)) - NEAR
+                place = max(0, min(jobs - 1, place))
+            if job < place:
+                new_order[job:place] = order[job + 1 : place + 1]
+            else:
+                new_order[place + 1 : job + 1] = order[place:job]
+            new_order[place] = order[job]
+        found = place_in_order(
+            new_order, new_in_cloud, edge, ready, work, chunks, cloud_work, cloud_end,
+            busy, counts, ends,
+        )  # fmt: skip
+        if found > current and draws.random() >= np.exp((current - found) / temperature):
+            continue
+        current = found
+        order[:] = new_order
+        in_cloud[:] = new_in_cloud
+        if found < best:
+            best = found
+            best_order[:] = order
+            best_in_cloud[:] = in_cloud
+    return current, best

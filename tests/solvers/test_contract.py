@@ -278,3 +278,10 @@ def test_a_missing_solver_is_named(name, monkeypatch):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError, match="is not installed"):
         solve_program(production(pyo.maximize), options(name))
+
+
+def test_one_process_may_change_the_number_of_threads():
+    for threads in (1, 2, 1):
+        model = production(pyo.maximize, whole=False, flip=False)
+        result = solve_program(model, options("highs", threads=threads), want_duals=True)
+        assert result.status is Status.OPTIMAL

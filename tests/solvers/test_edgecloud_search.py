@@ -50,9 +50,7 @@ def test_most_tiny_instances_end_at_the_optimum():
     assert sum(closed) >= 0.95 * len(closed)
 
 
-@pytest.mark.parametrize(
-    "settings", [{"cloud_workers": 0}, {"cloud_workers": 4}]
-)
+@pytest.mark.parametrize("settings", [{"cloud_workers": 0}, {"cloud_workers": 4}])
 def test_it_beats_the_simple_schedules(settings):
     instance = generate("paper", 1, jobs=60, servers=20, minibatch_scale=0.05, **settings)
     found = PrioritySearch(instance, "no-migration")

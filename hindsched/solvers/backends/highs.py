@@ -37,6 +37,7 @@ UNSOUND_PRESOLVE_RULES = (1 << 12) | (1 << 13)
 """Parallel rows and columns, and sparsify: together they cut off the optimum of small integer
 programs in HiGHS 1.15.1, which then calls a worse point optimal (5 of 200 tiny oasis instances)."""
 
+_scheduler = threading.local()
 _MODEL = highspy.HighsModelStatus
 _STATUS = {
     _MODEL.kOptimal: (Status.OPTIMAL, StoppedBy.GAP),
@@ -244,7 +245,7 @@ class HighsProgram:
         lp = self.program
         patient = time_limit is None or time_limit >= GRACE_SECONDS
         if not lp.is_mixed_integer and lp.matrix.nnz < INLINE_NONZEROS and patient:
-            self.highs.run()
+            self._run_here()
             return
         self._news = None
         improving = self.highs.cbMipImprovingSolution
@@ -258,6 +259,14 @@ class HighsProgram:
             if on_progress is not None:
                 improving.unsubscribe(self._on_news)
                 logging.unsubscribe(self._on_news)
+
+    def _run_here(self) -> None:
+        """Run in this thread, whose scheduler of HiGHS refuses another number of threads."""
+        threads = self.highs.getOptionValue("threads")[1]
+        if getattr(_scheduler, "threads", threads) != threads:
+            highspy.Highs.resetGlobalScheduler(True)
+        _scheduler.threads = threads
+        self.highs.run()
 
     def _run_in_thread(self, time_limit: float | None, on_progress: Progress | None) -> None:
         failures: list[BaseException] = []

@@ -47,6 +47,7 @@ from hindsched.solvers.pricing.edgecloud.oracle import EdgecloudOracle
 from hindsched.solvers.program import solve_program, within_gap
 from hindsched.solvers.result import Result, status_of
 from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.team import threads_of
 from hindsched.solvers.work import now
 
 EXACT_COLUMNS = 60_000
@@ -226,13 +227,14 @@ def _auto(
     limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
     columns = _program_columns(instance, formulation)
     small = columns <= PROGRAM_COLUMNS
-    before = SHARE_OF_FIRST_SEARCH if small or options.threads > 1 else SHARE_OF_SEARCH
+    alone = small or threads_of(options) == 1
+    before = SHARE_OF_FIRST_SEARCH if small or not alone else SHARE_OF_SEARCH
     found = search(instance, formulation, options.with_time(before * limit), on_progress)
     incumbent = found.solution
     objective = None if incumbent is None else incumbent.objective()
     left = max(0.0, limit - (now() - started))
     options = options.with_time(SHARE_OF_BOUND * min(left, DEFAULT_SECONDS) if small else left)
-    if small or options.threads == 1 or found.stopped_by is not StoppedBy.TIME_LIMIT:
+    if alone or found.stopped_by is not StoppedBy.TIME_LIMIT:
         proven = bound(instance, formulation, options, on_progress, objective)
     else:
         with ThreadPoolExecutor(max_workers=1) as pool:

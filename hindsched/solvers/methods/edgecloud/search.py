@@ -249,7 +249,8 @@ def _pool(instance: EdgecloudInstance, kind: str) -> Pool | None:
     jobs = np.array([j for j, job in enumerate(instance.jobs) if job.worker_type == kind])
     arrivals, work = instance.arrivals[jobs], instance.edge_slots[jobs]
     workers = list(instance.workers_by_type.get(kind, ()))
-    upload = instance.upload[np.ix_(jobs, [instance.worker_list[w][0] for w in workers])]
+    homes = np.array([instance.worker_list[w][0] for w in workers], dtype=np.int64)
+    upload = instance.upload[np.ix_(jobs, homes)]
     in_cloud = instance.cloud_upload[jobs]
     limited = instance.cloud_workers(kind)
     limited_ps = any(instance.cloud_ps(instance.jobs[j].ps_type) is not None for j in jobs)

@@ -49,10 +49,10 @@ def figure(
     check_matplotlib()
     folder: Path = check_folder(output)
     count = seeds or (QUICK_SEEDS if quick else FULL_SEEDS)
-    say(f"{family}, figure {number}: {found.title}")
-    with errors.console.status("starting") as status:
+    with errors.console.status(f"{family}, figure {number}") as status:
         scale = FigureScale(quick=quick, seeds=count, settings=chosen, trace=trace)
         frame = found.run(scale, lambda text: status.update(text))
+    say(f"{family}, figure {number}: {found.title}")
     stem = folder / f"{family}-{number}"
     csv, png = stem.with_suffix(".csv"), stem.with_suffix(".png")
     write_text(for_spreadsheets(frame).to_csv(index=False), csv)

@@ -152,6 +152,7 @@ def test_summary_over_instances():
             "without_ratio": 0,
             "starred": False,
             "rival": False,
+            "foresight": False,
         }
     ]
     optima = comparison.optima_frame()

@@ -149,11 +149,21 @@ class Case:
         numbers = [v for job in self.data["jobs"] for v in job.get("utility", {}).values()]
         return max((abs(v) for v in numbers if not isinstance(v, str)), default=Fraction(0))
 
+    def has_placements(self, formulation: str) -> bool:
+        """Whether prices of each server make sense: consolidated gangs in one piece."""
+        in_pieces = not formulation.startswith("non-preemptive") or "makespan" in formulation
+        return self.instance.is_consolidated and not in_pieces
+
     # 2 ------------------------------------------------------------------------------------------
 
     def random_prices(self, formulation: str, optimum: Optimum) -> None:
         """Bounds from random prices lie on the right side of the optimum."""
-        layout = self.random.choice(row_layouts(self.family))
+        layouts = [
+            layout
+            for layout in row_layouts(self.family)
+            if layout != "placements" or self.has_placements(formulation)
+        ]
+        layout = self.random.choice(layouts)
         oracle = build_oracle(self.instance, formulation, rows=layout)
         for _ in range(PRICES):
             prices = self.prices(oracle, optimum)

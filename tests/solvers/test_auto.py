@@ -28,13 +28,19 @@ def _toy(monkeypatch):
     install(monkeypatch)
 
 
+@pytest.fixture
+def no_tree(monkeypatch):
+    """A route to the program: a tree would prove these instances before."""
+    monkeypatch.setattr(auto, "tree_rows", lambda *_: ())
+
+
 def no_program(instance, formulation, options, on_progress, *, incumbent=None):
     """A program that finds nothing and bounds nothing."""
     return Result(instance, formulation, "milp", Status.NO_SOLUTION, StoppedBy.TIME_LIMIT)
 
 
 @pytest.mark.parametrize(("family", "formulation"), PROBLEMS)
-def test_ends_with_an_interval_that_holds_the_optimum(family, formulation):
+def test_ends_with_an_interval_that_holds_the_optimum(family, formulation, no_tree):
     jobs = [(1, 2, 1, 9), (1, 1, 2, 5), (2, 1, 1, 7), (1, 1, 1, 3)]
     instance = make(family, jobs, [2, 1], 7)
     seen = []
@@ -58,13 +64,27 @@ def test_ends_with_an_interval_that_holds_the_optimum(family, formulation):
     assert seconds == sorted(seconds)
 
 
-def test_small_instances_are_proven_by_the_program():
+def test_small_instances_are_proven_by_the_program(no_tree):
     result = solve(read("tests/data/instances/oasis-t10-i10-h25-s0.json"), time_limit=60.0)
     assert result.method == "prices+search+milp"
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(182.359, abs=1e-3)
     assert "at most" in result.details["why"]
     assert result.details["certified_bound"] == result.certificate.bound >= result.bound
+
+
+def test_a_tree_comes_before_the_program():
+    def fails(*arguments, **keywords):
+        raise AssertionError("the tree is enough")
+
+    # One and a half jobs fit in a slot: prices alone cannot close the gap.
+    instance = make("toymax", [(1, 1, 2, 6), (1, 1, 2, 6), (1, 1, 2, 6)], [3], 2)
+    result = solve_auto(instance, "optional", SolveOptions(time_limit=10.0), program=fails)
+    assert (result.method, result.stopped_by) == ("prices+search+tree", StoppedBy.GAP)
+    assert result.objective == brute_force(instance, "optional")
+    certificate = verify_certificate(instance, result.certificate.to_dict())
+    assert certificate.bound == result.bound
+    assert result.certificate.num_leaves > 1
 
 
 def test_large_instances_alternate_and_are_certified():
@@ -129,7 +149,7 @@ def test_infeasible_instance_is_said_to_be_infeasible():
     assert (result.status, result.solution, result.bound) == (Status.INFEASIBLE, None, None)
 
 
-def test_a_failing_program_is_recorded_not_hidden():
+def test_a_failing_program_is_recorded_not_hidden(no_tree):
     def fails(*arguments, **keywords):
         raise SolveFailed("out of memory")
 
@@ -141,7 +161,7 @@ def test_a_failing_program_is_recorded_not_hidden():
     assert result.objective <= result.bound
 
 
-def test_better_bound_of_the_program_counts_and_the_certificate_stays():
+def test_better_bound_of_the_program_counts_and_the_certificate_stays(no_tree):
     instance = make("toymax", [(1, 1, 2, 6), (1, 1, 2, 6), (1, 1, 2, 6)], [3], 2)
     optimum = brute_force(instance, "optional")
 

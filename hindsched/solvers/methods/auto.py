@@ -4,9 +4,11 @@ The route, which the result names:
 
 - ``prices+search``: the subgradient method and the neighbourhood search (`Duel`). Both are anytime,
   so the answer is always an interval.
-- ``prices+search+milp``: small instances spend most of the time on the offline program, begun from
-  the search's solution; the better of the two bounds counts, and the certificate stays. With more
-  than one core prices, search and, where the family has one, a tree go on meanwhile.
+- ``prices+search+tree``: small instances of a family that can be branched on try a tree first, for
+  `SHARE_OF_TREE`: where it closes it is the quickest proof, and one that needs no trust.
+- ``prices+search+milp``: else small instances spend most of the time on the offline program, begun
+  from the best solution; the better of the two bounds counts, and the certificate stays. With more
+  than one core prices, search and tree go on meanwhile instead of before.
 
 Without a time limit the method stops after `DEFAULT_SECONDS`.
 """
@@ -38,6 +40,8 @@ SMALL_SIZE = 50_000
 SHARE_ALONE, SHARE_BESIDE = (0.1, 2.0), (0.02, 0.3)
 """Share of the time, and seconds at most, that prices and search get before the program, and where
 they go on beside it."""
+SHARE_OF_TREE, MOST_OF_TREE = 0.15, 3.0
+"""Share of the time, and seconds at most, that a tree gets before the program on one core."""
 SHARE_OF_MEMBER = 0.95
 """Share of the time left after which a member tells what it has."""
 
@@ -76,13 +80,36 @@ def solve_auto(
         if not small:
             result = duel.run(duel.limit, helpers=threads - 1)
         else:
-            share, most = SHARE_ALONE if threads == 1 else SHARE_BESIDE
+            has_tree = bool(tree_rows(instance, formulation))
+            share, most = SHARE_BESIDE if has_tree or threads > 1 else SHARE_ALONE
             result = keep(duel.run(min(most, share * duel.limit)))
+            if has_tree and threads == 1 and result.stopped_by not in ENDED:
+                seconds = min(MOST_OF_TREE, SHARE_OF_TREE * duel.limit)
+                result = keep(_with_tree(result, duel, seconds))
             if result.stopped_by not in ENDED:
                 result = _with_program(result, duel, options, program, threads)
         relation = "at most" if small else "above"
         why = f"jobs x linking rows = {size}, {relation} {SMALL_SIZE}"
         return replace(result, details={"why": why, **result.details})
+
+
+def _with_tree(known: Result, duel: Duel, seconds: float) -> Result:
+    """Try to close the gap by a tree in a short time."""
+    search = duel.search if duel.search is not None and duel.search.is_complete else None
+    end = now() + min(seconds, duel.seconds_left())
+    with catch_interrupt() as interrupted:
+        grown = grow(
+            known,
+            duel.bounding.best.prices,
+            duel.options.gap,
+            lambda: max(0.0, end - now()),
+            interrupted,
+            duel.on_progress,
+            None if search is None else partial(near_nodes, search, interrupted),
+        )
+    if within_gap(grown.objective, grown.bound, duel.options.gap):
+        return replace(grown, method=f"{METHOD}+tree", stopped_by=StoppedBy.GAP)
+    return replace(grown, stopped_by=known.stopped_by) if not interrupted.is_set() else grown
 
 
 def _with_program(

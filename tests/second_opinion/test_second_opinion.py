@@ -149,21 +149,19 @@ class Case:
         numbers = [v for job in self.data["jobs"] for v in job.get("utility", {}).values()]
         return max((abs(v) for v in numbers if not isinstance(v, str)), default=Fraction(0))
 
-    def has_placements(self, formulation: str) -> bool:
-        """Whether prices of each server make sense: consolidated gangs in one piece."""
+    def layouts(self, formulation: str) -> list[str]:
+        """Layouts of the rows that the problem has."""
+        known = list(row_layouts(self.family))
         in_pieces = not formulation.startswith("non-preemptive") or "makespan" in formulation
-        return self.instance.is_consolidated and not in_pieces
+        if "placements" in known and (in_pieces or not self.instance.is_consolidated):
+            known.remove("placements")  # each server's GPUs: of consolidated gangs in one piece
+        return known
 
     # 2 ------------------------------------------------------------------------------------------
 
     def random_prices(self, formulation: str, optimum: Optimum) -> None:
         """Bounds from random prices lie on the right side of the optimum."""
-        layouts = [
-            layout
-            for layout in row_layouts(self.family)
-            if layout != "placements" or self.has_placements(formulation)
-        ]
-        layout = self.random.choice(layouts)
+        layout = self.random.choice(self.layouts(formulation))
         oracle = build_oracle(self.instance, formulation, rows=layout)
         for _ in range(PRICES):
             prices = self.prices(oracle, optimum)
@@ -179,7 +177,7 @@ class Case:
         """A tree of random splits with random prices at its leaves is a bound, too."""
         layouts = [
             oracle
-            for name in row_layouts(self.family)
+            for name in self.layouts(formulation)
             if (oracle := build_oracle(self.instance, formulation, rows=name)).features
         ]
         if not layouts:
@@ -204,8 +202,8 @@ class Case:
             leaves.append((decisions, self.prices(oracle, optimum)))
             return
         block = self.random.randrange(len(self.instance.jobs))
-        name = self.random.choice(list(oracle.features))
-        labels = [labels for _, labels in oracle.features[name]]
+        axes = {name: [labels for _, labels in axes] for name, axes in oracle.features.items()}
+        name, labels = self.random.choice([kept for kept in axes.items() if all(kept[1])])
         feature = Feature(name, tuple(self.random.randrange(len(known)) for known in labels))
         most = self.random.randint(0, self.instance.horizon if name == "completion" else 2)
         if name == "completion" and self.instance.sense == "max" and self.random.random() < 0.5:

@@ -37,7 +37,6 @@ UNSOUND_PRESOLVE_RULES = (1 << 12) | (1 << 13)
 """Parallel rows and columns, and sparsify: together they cut off the optimum of small integer
 programs in HiGHS 1.15.1, which then calls a worse point optimal (5 of 200 tiny oasis instances)."""
 
-_scheduler = threading.local()
 _MODEL = highspy.HighsModelStatus
 _STATUS = {
     _MODEL.kOptimal: (Status.OPTIMAL, StoppedBy.GAP),
@@ -261,12 +260,11 @@ class HighsProgram:
                 logging.unsubscribe(self._on_news)
 
     def _run_here(self) -> None:
-        """Run in this thread, whose scheduler of HiGHS refuses another number of threads."""
+        """Run in this thread, on one core: its scheduler of HiGHS refuses another number later."""
         threads = self.highs.getOptionValue("threads")[1]
-        if getattr(_scheduler, "threads", threads) != threads:
-            highspy.Highs.resetGlobalScheduler(True)
-        _scheduler.threads = threads
+        self.highs.setOptionValue("threads", 1)
         self.highs.run()
+        self.highs.setOptionValue("threads", threads)
 
     def _run_in_thread(self, time_limit: float | None, on_progress: Progress | None) -> None:
         failures: list[BaseException] = []

@@ -19,7 +19,7 @@ from typing import Any
 from . import reading, trees
 from .exact import Interval, ceiling, exactly
 from .reading import Checked, Progress, Violation, note, require, whole
-from .trees import NEVER, Limits
+from .trees import Limits, between
 
 SENSE = "min"
 FORMULATIONS = {"no-migration": "no-migration", "literal": "literal"}
@@ -333,8 +333,8 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
             for server, worker_kind, label, found in places:
                 if worker_kind == kind:
                     kept = tuple((f, e, int(p * gb)) for f, e, p in spans["storage", server] if gb)
-                    bounds = own.get(("chunks", label), (0, NEVER))
-                    apart = label if bounds != (0, NEVER) or label in decided else ""
+                    bounds = between(own, ("chunks", label), chunks)
+                    apart = label if ("chunks", label) in own or label in decided else ""
                     mine[ready[server], found, kept, bounds, apart] += 1
             size = 100 + 10 * sum(len(found) + len(kept) for _, found, kept, *_ in mine)
             reading.spend(size + 2 * len(places))
@@ -355,14 +355,14 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
                         return None
                     used = used or bool(held or bounds[0])
                     homes.append((n, parts, stretches(kept, arrival, stop), held, bounds))
-                clouds = own.get(("cloud_chunks",), (0, NEVER))
+                clouds = between(own, ("cloud_chunks",), chunks)
                 values = [whole_chunks(homes, sky, limit, chunks, edge, clouds)]
                 values += [whole_chunks([], sky, limit, chunks, alone, clouds)] * (not used)
             if len(values) > 1 and (not sky or ps[cloud][job["ps_type"]] == 0):
                 values.pop()  # zeta_j = 1 takes a worker and a PS in the cloud
-            first, stop_at = own.get(("completion",), (0, NEVER))
-            begin = max(arrival, first)
-            best = least(values, arrival, begin, min(max(stop, begin), stop_at), scale, size)
+            begin = max(arrival, own.get(("completion",), (0, 0))[0])
+            latest = between(own, ("completion",), max(stop, begin))[1]
+            best = least(values, arrival, begin, min(max(stop, begin), latest), scale, size)
             if best is None:
                 return None
             total += Fraction(best, scale)

@@ -20,7 +20,7 @@ from typing import Any
 from . import reading, trees
 from .exact import Interval, ceiling, exactly
 from .reading import Checked, Progress, Violation, note, require, whole
-from .trees import NEVER, Limits
+from .trees import NEVER, Limits, between
 
 SENSE = "min"
 GOALS = ("completion", "makespan", "deadlines")
@@ -244,7 +244,7 @@ def placed(job: Job, price: Sequence[int], places: Mapping[str, int], limits: Li
     narrow = job.g <= max(places.values())
     states: dict[tuple[int, int], int] = {(0, 0): 0}  # GPUs so far, servers held in part
     for (place, size), each in zip(places.items(), price, strict=True):
-        low, high = limits.get(("server_gpus", place), (0, NEVER))
+        low, high = between(limits, ("server_gpus", place), size)
         held = (0, job.g) if narrow else range(min(size, job.g) + 1)
         reading.spend(len(states) * len(held))
         after: dict[tuple[int, int], int] = {}

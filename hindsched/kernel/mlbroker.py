@@ -18,7 +18,7 @@ from typing import Any
 from . import reading, trees
 from .exact import Interval, ceiling, exactly
 from .reading import Checked, Progress, Violation, note, require, whole
-from .trees import NEVER, Limits
+from .trees import Limits, between
 
 SENSE = "min"
 FORMULATIONS = {"tight": "tight", "paper": "paper"}
@@ -269,7 +269,7 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
                     moved[r][t] - (moved[r][t + 1] if t < record["departure"] else 0) for r in R
                 ]
                 crew = max(needed, 1)
-                at = [own.get(("workers", x, t), (0, NEVER)) for x in market.centers]
+                at = [between(own, ("workers", x, t), crew) for x in market.centers]
                 home = [own.get(("ps", x, t), (0, 1)) for x in market.centers]
                 must = [low > 0 for low, _ in home]
                 serve = [

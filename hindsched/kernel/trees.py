@@ -37,7 +37,7 @@ def prove(
         require(found is not None, "a job has no schedule at all: the problem is infeasible")
         assert found is not None
         return found
-    known, leaves, bounds = set(jobs), data["prices"], []
+    known, leaves, bounds = set(jobs), _leaves(data), []
     within("leaves", len(leaves), "prices")
     read: dict[Any, Any] = {}  # leaves repeat the decisions of those beside them
     decided: list[list[Any]] = []
@@ -110,13 +110,23 @@ def _check_cover(leaves: list[list[tuple[str, Feature, int, int]]]) -> None:
 
 def layout(data: Mapping[str, Any], known: Sequence[str]) -> str:
     """Row layout of a certificate: an older file's is ``servers`` where a row names a server."""
-    leaves = data["prices"] if data["kind"] == "tree" else [{"prices": data["prices"]}]
-    require(isinstance(leaves, list), "prices: must be the list of leaves of a tree")
+    leaves = _leaves(data) if data["kind"] == "tree" else [{"prices": data["prices"]}]
     parts = ([*leaf["prices"].values(), leaf.get("decisions", [])] for leaf in leaves)
     by_server = any("server" in row for rows in chain.from_iterable(parts) for row in rows)
     found = data.get("layout", "servers" if by_server else known[0])
     require(found in known, f"layout: must be one of {', '.join(known)}")
     return str(found)
+
+
+def _leaves(data: Mapping[str, Any]) -> list[Any]:
+    require(isinstance(data["prices"], list), "prices: must be the list of leaves of a tree")
+    return list(data["prices"])
+
+
+def between(limits: Limits, feature: Feature, most: int) -> tuple[int, int]:
+    """Least and most of a feature, which is at most `most` anyway: that may be above `NEVER`."""
+    low, high = limits.get(feature, (0, NEVER))
+    return low, most if high == NEVER else high
 
 
 def keeps_outside(limits: Limits) -> bool:

@@ -138,6 +138,10 @@ def changed(**changes):
     return lambda data: data | changes
 
 
+def without(key):
+    return lambda data: {name: value for name, value in data.items() if name != key}
+
+
 def deep(data, path, value):
     *parents, last = path
     for key in parents:
@@ -170,7 +174,8 @@ def deep(data, path, value):
         ("certificate", changed(prices={"x": []}), "row sets"),
         ("certificate", changed(prices={"worker_capacity": [{"from": 1, "to": 2}]}), "keys"),
         ("certificate", changed(prices=[]), "malformed"),
-        ("certificate", changed(kind="tree"), "malformed"),
+        ("certificate", changed(kind="tree"), "prices: must be the list of leaves of a tree"),
+        ("certificate", without("kind"), "keys must be"),
     ],
 )
 def test_tampered_files_are_exit_2_in_one_line(run, which, change, says):

@@ -15,7 +15,6 @@ import hindsched as hs
 from hindsched.kernel.__main__ import main
 from hindsched.kernel.edgecloud import bound, check, moving_work, whole_chunks
 from hindsched.kernel.reading import Refused
-from hindsched.kernel.trees import NEVER
 from hindsched.solvers.pricing.base import build_oracle
 from tests.brute_force.edgecloud import optimum
 from tests.strategies.edgecloud import instance, job, tiny_instances
@@ -147,10 +146,10 @@ def test_a_block_is_the_best_of_all_its_completions(seed):
         offers += [min(windows)] * room if windows else []
         expected = sum(sorted(offers)[:chunks]) if len(offers) >= chunks else None
         homes = [
-            (n, merged(prices, first), parts(kept, 0), [], (0, NEVER))
+            (n, merged(prices, first), parts(kept, 0), [], (0, chunks))
             for (n, prices, first), kept in zip(places, stored, strict=True)
         ]
-        free = whole_chunks(homes, merged(sky, ready), air, chunks, work, (0, NEVER))
+        free = whole_chunks(homes, merged(sky, ready), air, chunks, work, (0, chunks))
         assert free(a, b) == expected
         units = []
         for t in range(b + 1):

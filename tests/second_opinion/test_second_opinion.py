@@ -201,7 +201,7 @@ class Case:
         if len(decisions) == 3 or (decisions and self.random.random() < 0.3):
             leaves.append((decisions, self.prices(oracle, optimum)))
             return
-        block = self.random.randrange(len(self.instance.jobs))
+        block = self.random.randrange(oracle.num_decided)
         axes = {name: [labels for _, labels in axes] for name, axes in oracle.features.items()}
         name, labels = self.random.choice([kept for kept in axes.items() if all(kept[1])])
         feature = Feature(name, tuple(self.random.randrange(len(known)) for known in labels))

@@ -43,7 +43,7 @@ SHARE_BEFORE_TREE, MOST_BEFORE_TREE = 0.1, 2.0
 """Share of the time, and seconds at most, that prices and search get before the tree."""
 ROOT_ITERATIONS = 60
 """Subgradient iterations that adapt the prices to the layout that is branched on."""
-MOST_CERTIFYING = 5.0
+MOST_CERTIFYING = 3.0
 """Seconds in which ``auto`` tries to certify what a solver proved."""
 SMALL_TREE = 50_000
 """Jobs x linking rows up to which a tree is grown to certify an optimum that a solver proved."""

@@ -350,3 +350,15 @@ def test_a_million_chunks_are_no_work():
     )
     for formulation in FORMULATIONS:
         assert proven(problem, formulation, {}) == 1 + 3 * 333334 - 2 * (formulation == "literal")
+
+
+def test_jobs_may_have_more_chunks_than_decisions_can_name():
+    """The cloud has a worker for each: slot 1 is enough, however dear the edge's only one is."""
+    job_given = job("a", 1, 1, 1, 1, {"s": 0, "cloud": 0})
+    data = exact(instance([{"name": "s", "workers": ["t1"]}], [job_given]).to_dict())
+    data["jobs"][0]["chunks"] = 2**31 + 5
+    row = {"worker": "s/1", "from": 1, "to": 10, "price": 1}
+    for formulation in FORMULATIONS:
+        dear = {"formulation": formulation, "kind": "lagrangian"}
+        dear["prices"] = {"worker_capacity": [row]}
+        assert bound(data, dear, lambda *_: None).low == 1 - 10

@@ -229,3 +229,16 @@ def test_verify_and_the_kernels_command_line_know_the_family(tmp_path, capsys):
     assert "exact kernel: gap" in capsys.readouterr().out
     assert main(files) == 0
     assert "feasible\nobjective " in capsys.readouterr().out
+
+
+def test_a_server_may_have_more_gpus_than_decisions_can_name():
+    many = 2**31 + 5
+    job = {"name": "a", "submit": 0, "duration": 3, "gpus": many}
+    data = {
+        "slot_seconds": 1, "placement": "consolidated", "jobs": [job],
+        "servers": [{"name": "s", "gpus": many}],
+    }  # fmt: skip
+    low = {"server": "s", "from": 1, "to": 10, "price": Fraction(1, 10**12)}
+    file = {"kind": "lagrangian", "layout": "placements", "prices": {"gpus": [low]}}
+    found = gang.bound(data, {**file, "formulation": "non-preemptive"}, silent).low
+    assert found == 3 - (10 - 3) * many * low["price"]  # it pays for 3 of 10 slots

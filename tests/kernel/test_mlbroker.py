@@ -287,6 +287,6 @@ def test_a_slot_without_a_ps_is_named():
 def test_needed_workers_are_exact():
     """N = 2 where data passes the room of one worker by 1e-12; the bound pays both."""
     free = {"formulation": "tight", "kind": "lagrangian", "prices": {}}
-    for data, workers in ((1, 1), (1.000000000001, 2), (0.3, 1)):
+    for data, workers in ((1, 1), (1.000000000001, 2), (0.3, 1), (2**31 + 5, 2**31 + 5)):
         found = bound(one_job([[data, 0]]), free, lambda *_: None)
         assert found.low == 1 + workers

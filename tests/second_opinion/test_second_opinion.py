@@ -32,6 +32,7 @@ import hindsched as hs
 from hindsched.kernel import reading
 from hindsched.solvers.bounds.tree_certificate import certify_tree
 from hindsched.solvers.certificate import certify, row_layouts
+from hindsched.solvers.methods.tree import tree_rows
 from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.pricing.decisions import NEVER, BranchDecision, Feature
 from tests.second_opinion import instances
@@ -46,7 +47,6 @@ PROBLEMS = 2
 """Of a family with more problems than so many, this number is drawn for each instance."""
 PRICES = 2
 """Random price vectors a problem."""
-TREES = ("oasis", "batchsched", "astraea")
 ROUNDING = Fraction(1, 10**9)
 """Relative rounding of a float that the package reports without proving it."""
 UTILITIES = Fraction(1, 10**40)
@@ -250,7 +250,7 @@ class Case:
         """What `solve` says is right, and so are its certificates."""
         assert optimum.value is not None
         methods = ["auto"]
-        if self.family in TREES and formulation.split(",")[-1] != "literal":
+        if tree_rows(self.instance, formulation) and not formulation.endswith("literal"):
             methods.append("tree")
         for method in methods:
             result = hs.solve(

@@ -59,7 +59,9 @@ def draw_marks(figure: Any, marks: Sequence[Mark]) -> None:
 
 def _mark_ranked(axes: Any, values: dict[str, float]) -> None:
     """Bars are named by the ticks; what follows a name in brackets is a note."""
-    for place, label in zip(axes.get_yticks(), axes.get_yticklabels(), strict=True):
+    panels = axes.get_shared_y_axes().get_siblings(axes)  # of which one only shows the names
+    labels = max((panel.get_yticklabels() for panel in panels), key=len)
+    for place, label in zip(axes.get_yticks(), labels, strict=True):
         name = label.get_text().split(" (")[0]
         if name in values:
             axes.plot([values[name]], [place], "D", color=GREY, markersize=4, zorder=5)

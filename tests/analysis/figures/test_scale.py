@@ -151,11 +151,10 @@ def test_the_papers_values_are_in_its_figures():
 
 
 def test_marks_find_the_names_that_another_panel_shows():
-    pictures = pytest.importorskip("matplotlib.pyplot")
-    picture, panels = pictures.subplots(1, 2, sharey=True)
+    picture, panels = plt.subplots(1, 2, sharey=True)
     for axes in panels:
         axes.barh(["one (ours)", "two"], [1.0, 2.0])
     draw_marks(picture, [RankedBars((("two", 3.0), ("absent", 4.0)), panel=1)])
     (mark,) = panels[1].lines
     assert (mark.get_xdata(), mark.get_ydata()) == ([3.0], [1])
-    pictures.close(picture)
+    plt.close(picture)

@@ -19,7 +19,7 @@ from hindsched.kernel.reading import Refused
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.certificate import certify
 from hindsched.solvers.methods.gang.incumbents import incumbents
-from hindsched.solvers.pricing.gang.oracle import GangOracle
+from hindsched.solvers.pricing.gang.pool import GangOracle
 from tests.kernel.agreement import exact, silent, slack
 
 FORMULATIONS = GangInstance.formulations

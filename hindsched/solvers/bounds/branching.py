@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from hindsched.solvers.pricing.base import BlockOracle
+from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import (
     COMPLETES,
     NEVER,
@@ -22,11 +21,30 @@ from hindsched.solvers.pricing.decisions import (
     window_of,
 )
 
-if TYPE_CHECKING:
-    from hindsched.solvers.bounds.node_program import Share
-
 LEAST_SIDE = 1e-6
 """Share of a job's schedules that each side of a split must hold."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A schedule in a node's linear program and how much of it is taken.
+
+    Parameters
+    ----------
+    block : int
+        Position of the block.
+    response : Response
+        The schedule.
+    features : mapping or None
+        Its features; None for the outside option.
+    share : float
+        Value of its column.
+    """
+
+    block: int
+    response: Response
+    features: Mapping[Feature, int] | None
+    share: float
 
 
 @dataclass(frozen=True)

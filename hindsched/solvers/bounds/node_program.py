@@ -18,7 +18,7 @@ import numpy as np
 from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.solutions.base import Solution
-from hindsched.solvers.bounds.branching import Split, candidates, undecided
+from hindsched.solvers.bounds.branching import Share, Split, candidates, undecided
 from hindsched.solvers.bounds.column_generation import Column, Master
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import BranchDecision, Feature
@@ -32,28 +32,6 @@ HIGHEST_PENALTY = 1e4
 """Times the first penalty: a node that still buys off then has no solution worth its bound."""
 MOST_ROUNDS = 200
 """Rounds of pricing at one node."""
-
-
-@dataclass(frozen=True)
-class Share:
-    """A schedule in a node's linear program and how much of it is taken.
-
-    Parameters
-    ----------
-    block : int
-        Position of the block.
-    response : Response
-        The schedule.
-    features : mapping or None
-        Its features; None for the outside option.
-    share : float
-        Value of its column.
-    """
-
-    block: int
-    response: Response
-    features: Mapping[Feature, int] | None
-    share: float
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.solutions.base import Solution, build_solution
-from hindsched.solvers.bounds.node_program import Share
+from hindsched.solvers.bounds.branching import Share
 from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import COMPLETES

@@ -28,7 +28,7 @@ from hindsched.instances.gang.instance import GangInstance, gang_data, split_for
 from hindsched.models.gang.offline import columns_needed
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.answer import Progress
-from hindsched.solvers.bounds.node_program import Share
+from hindsched.solvers.bounds.branching import Share
 from hindsched.solvers.certificate import Certificate, certify
 from hindsched.solvers.interrupt import catch_interrupt, stoppable
 from hindsched.solvers.kept import keep
@@ -41,7 +41,7 @@ from hindsched.solvers.methods.gang.search import Search
 from hindsched.solvers.methods.tree import certifying, check_has_tree, grow
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.decisions import COMPLETES, NEVER
-from hindsched.solvers.pricing.gang.oracle import GangOracle
+from hindsched.solvers.pricing.gang.pool import GangOracle
 from hindsched.solvers.pricing.rows import Vector
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result

@@ -20,7 +20,7 @@ from hindsched.solvers.kernels.gang.responses import FOREVER
 from hindsched.solvers.kernels.gang.small_orders import best_small_order
 from hindsched.solvers.methods.gang.incumbents import incumbents
 from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.gang.oracle import GangOracle, job_blocks
+from hindsched.solvers.pricing.gang.pool import GangOracle, job_blocks
 from hindsched.solvers.result import Result
 from hindsched.solvers.status import Status, StoppedBy
 

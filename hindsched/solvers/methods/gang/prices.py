@@ -24,7 +24,7 @@ from hindsched.instances.gang.instance import GangInstance, Ints
 from hindsched.solvers.kernels.gang.fluid import fluid_prices
 from hindsched.solvers.kernels.gang.smoothing import soft_responses
 from hindsched.solvers.methods.gang.clock import Clock
-from hindsched.solvers.pricing.gang.oracle import GangOracle
+from hindsched.solvers.pricing.gang.pool import GangOracle
 from hindsched.solvers.pricing.rows import Vector
 from hindsched.solvers.work import spend
 

@@ -37,7 +37,7 @@ from hindsched.solvers.kernels.gang.orders import (
 from hindsched.solvers.kernels.gang.responses import FOREVER
 from hindsched.solvers.methods.gang.clock import Clock
 from hindsched.solvers.methods.gang.incumbents import incumbents
-from hindsched.solvers.pricing.gang.oracle import job_blocks
+from hindsched.solvers.pricing.gang.pool import job_blocks
 from hindsched.solvers.pricing.rows import Vector
 from hindsched.solvers.work import now, spend
 

@@ -24,7 +24,7 @@ from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import COMPLETES, COMPLETION, Feature, Limits, window_of
 from hindsched.solvers.pricing.gang.intervals import ROW_SET, IntervalRows
-from hindsched.solvers.pricing.gang.oracle import GangOracle, job_costs
+from hindsched.solvers.pricing.gang.pool import GangOracle, job_costs
 from hindsched.solvers.pricing.rows import Rows, RowSet, slot_labels
 
 SERVER_GPUS = "server_gpus"

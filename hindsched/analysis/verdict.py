@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any, Protocol
 
 from hindsched.analysis.ratio import Optimum, Sense
@@ -120,8 +121,11 @@ class Verdict:
 
     def _distance(self, lower: float | None, upper: float | None) -> str:
         """How far a ratio is from 1, in the objective's own terms."""
+        if lower is None:
+            return "has no ratio"
         if upper is None:
-            return f"is no nearer than a ratio of {lower:.4g} (no bound says how far it may be)"
+            least = _or_more(lower)
+            return f"is no nearer than a ratio of {least} (no bound says how far it may be)"
         if lower == math.inf:
             return "earns nothing"
         shown = f"ratio [{lower:.4g}, {upper:.4g}]"
@@ -130,8 +134,10 @@ class Verdict:
         if upper <= 1 + DEFAULT_GAP:
             return f"is optimal ({shown})"
         if self.sense == "max":
-            return f"earns at least {_percent(1 / upper)} of what hindsight could ({shown})"
-        return f"costs at most {_percent(upper - 1)} more than hindsight would ({shown})"
+            share = _percent(1 / upper, ROUND_FLOOR)
+            return f"earns at least {share} of what hindsight could ({shown})"
+        share = _percent(upper - 1, ROUND_CEILING)
+        return f"costs at most {share} more than hindsight would ({shown})"
 
     def _informed(self) -> str:
         """How far who knows more than an online algorithm is from the optimum; empty if nobody."""
@@ -150,7 +156,7 @@ class Verdict:
         name, lower = follower["label"], follower["median_lower"]
         if upper is None or lower <= upper:
             return f" {name} cannot be told apart from it at the median."
-        return f" Next is {name}, at a median ratio of {lower:.4g} or more."
+        return f" Next is {name}, at a median ratio of {_or_more(lower)} or more."
 
 
 def verdicts(comparison: Compared) -> list[Verdict]:
@@ -175,10 +181,26 @@ def _rank(row: Mapping[str, Any]) -> tuple[float, float]:
     return (math.inf if upper is None else upper, row["median_lower"])
 
 
-def _percent(share: float) -> str:
-    """A share between 0 and 1 with one decimal, or as many as tell it from none and from all."""
+def _percent(share: float, rounding: str) -> str:
+    """A share in percent, rounded so that what is said of it still holds.
+
+    With one decimal, or as many as tell it from none and from all.
+    """
     for decimals in range(1, 5):
-        text = f"{share:.{decimals}%}"
-        if float(text[:-1]) not in (0.0, 100.0):
+        step = Decimal(1).scaleb(-decimals)
+        text = f"{(_plain(share) * 100).quantize(step, rounding)}%"
+        if not {float(text[:-1]), float(f"{share * 100:.{decimals}f}")} & {0.0, 100.0}:
             return text
     return text
+
+
+def _or_more(ratio: float) -> str:
+    """A ratio of which "or more" holds: four digits, rounded down."""
+    if math.isinf(ratio):
+        return "inf"
+    return f"{float(Context(prec=4, rounding=ROUND_FLOOR).create_decimal(_plain(ratio))):.4g}"
+
+
+def _plain(value: float) -> Decimal:
+    """A quotient without the last bits of its division, which would tip 10% over to 10.1%."""
+    return Context(prec=12).create_decimal_from_float(value)

@@ -162,6 +162,27 @@ def test_verdict_of_a_minimum_and_of_what_cannot_be_told_apart():
     assert found.proof() == "The optimum is not proven; it lies within 10.00%."
 
 
+def test_what_the_verdict_states_is_never_rounded_to_what_does_not_hold():
+    cost = verdict(
+        offline("a", 134.0, 134.0, sense="min", status="optimal"),
+        online("a", "x", 135.0, sense="min"),  # 0.746 % more
+        online("a", "y", 150.0, sense="min"),  # a ratio of 1.11940
+    ).sentence()
+    assert "costs at most 0.8% more" in cost
+    assert "Next is y, at a median ratio of 1.119 or more." in cost
+    gain = verdict(
+        offline("a", 10_000.0, 10_000.0, status="optimal"), online("a", "x", 8479.0),
+        online("a", "y", 6000.0),  # a ratio of 1.66667
+    ).sentence()  # fmt: skip
+    assert "earns at least 84.7% of" in gain
+    assert "at a median ratio of 1.666 or more." in gain
+    ten = verdict(
+        offline("a", 100.0, 100.0, sense="min", status="optimal"),
+        online("a", "x", 110.0, sense="min"),
+    ).sentence()
+    assert "costs at most 10.0% more" in ten
+
+
 def test_the_verdict_is_of_online_algorithms_and_names_who_knows_more_behind_them():
     found = verdict(
         offline("a", 100.0, 100.0, sense="min", status="optimal"),

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import time
 
 import pytest
 
@@ -51,6 +52,20 @@ def click(browser, selector):
     element.click()
 
 
+def eventually(holds, seconds=20.0):
+    """Whether a page comes to be so: it answers clicks and a new address a little later."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def says(browser, selector, words):
+    return eventually(lambda: words in find(browser, selector)[0].text)
+
+
 def cells(browser, table, column):
     return browser.execute_script(
         "return [...document.querySelectorAll(arguments[0] + ' tbody tr')]"
@@ -65,12 +80,10 @@ def test_nothing_is_cut_off_and_nothing_fails(browser, page, width):
     show(browser, page, width)
     for element in find(browser, "[data-plot]"):
         browser.execute_script("arguments[0].scrollIntoView()", element)
-    browser.execute_async_script("setTimeout(arguments[0], 300)")
-    assert len(find(browser, "[data-plot] svg")) == 2
+    assert eventually(lambda: len(find(browser, "[data-plot] svg")) == 2)
     assert too_wide(browser) == []
     browser.execute_script("location.hash = 'run-0'")
-    browser.execute_async_script("setTimeout(arguments[0], 200)")
-    assert len(find(browser, "dialog[open] svg")) == 2
+    assert eventually(lambda: len(find(browser, "dialog[open] svg")) == 2)
     assert too_wide(browser) == []
     assert complaints(browser) == []
 
@@ -85,17 +98,18 @@ def test_tables_sort_and_filter(browser, page):
         values = [float(text) for text in cells(browser, table, 4)]
         assert values == sorted(values, reverse=order == "descending")
     find(browser, "#find")[0].send_keys("fifo")
-    assert set(cells(browser, table, 1)) == {"fifo"}
-    assert "2 of 10 shown" in find(browser, "#count")[0].text
+    assert eventually(lambda: set(cells(browser, table, 1)) == {"fifo"})
+    assert says(browser, "#count", "2 of 10 shown")
     assert len(cells(browser, "#algorithms", 1)) == len(OWN)
     click(browser, "#algorithms a[data-algorithm='drf']")
-    assert set(cells(browser, table, 1)) == {"drf"}
+    assert eventually(lambda: set(cells(browser, table, 1)) == {"drf"})
     assert find(browser, "#family")[0].get_attribute("value") == "oasis"
 
 
 def test_a_number_leads_to_its_instance_certificate_and_command(browser, page, store):
     show(browser, page, 1280)
     click(browser, "#runs-table tr[data-run='0'] td:nth-child(3)")
+    assert says(browser, "#detail-body", "Run it again")
     text = find(browser, "#detail-body")[0].text
     record = next(item for item in store.records() if item["kind"] == "online")
     name = record["instance"]
@@ -105,9 +119,9 @@ def test_a_number_leads_to_its_instance_certificate_and_command(browser, page, s
     links = [link.get_attribute("href") for link in find(browser, "#detail-body a")]
     assert f"{store.folder.as_uri()}/solutions/{record['task']}.json" in links
     find(browser, "body")[0].send_keys("\ue00c")  # Escape
-    assert find(browser, "dialog[open]") == []
+    assert eventually(lambda: find(browser, "dialog[open]") == [])
     click(browser, "#instances tr[data-instance='1'] a")
-    assert "Solve it again" in find(browser, "#detail-body")[0].text
+    assert says(browser, "#detail-body", "Solve it again")
 
 
 def test_pictures_answer_to_the_keyboard(browser, page):
@@ -117,12 +131,12 @@ def test_pictures_answer_to_the_keyboard(browser, page):
     before = len(find(browser, "#profiles svg path"))
     assert before == len(OWN) - 1
     picture.send_keys("\ue014")  # to the right
-    assert "of the best: " in find(browser, "#said")[0].text
+    assert says(browser, "#said", "of the best: ")
     ratios = find(browser, "#ratios svg")[0]
     ratios.send_keys("\ue014")
-    assert "ratio [" in find(browser, "#tip")[0].text
+    assert says(browser, "#tip", "ratio [")
     ratios.send_keys("\ue007")  # Enter opens the run
-    assert "oasis on " in find(browser, "#detail-title")[0].text
+    assert says(browser, "#detail-title", "oasis on ")
 
 
 def test_sections_fold_and_the_theme_turns(browser, page):

@@ -145,7 +145,8 @@ def bench(
     store.leave_out(damages)
     instances, missing = store.instances(), store.missing()
     total = len(store.tasks)
-    say(f"{len(instances)} instances, {total} tasks, {total - len(missing)} done: {store.folder}")
+    count = f"{len(instances)} instance{'s' if len(instances) != 1 else ''}"
+    say(f"{count}, {total} tasks, {total - len(missing)} done: {store.folder}")
     try:
         if dask is None:
             compile_first(not_compiled(work_of(missing, instances)), workers)

@@ -58,6 +58,8 @@ RATIO_LEGEND = """\
 on: number of instances; [at least, at most] of a ratio, 1 is perfect; median, worst: over the
 instances; of sums: all OPT against all ALG; inf: earns nothing; proof: who vouches for the bound"""
 SHOWN = ("median", "worst", "sums")
+MOST_COLUMNS = 100
+"""Of a table; a wider one is folded, also in a pipe."""
 Verify = Annotated[
     bool, typer.Option("--verify", help="Recompute every objective and bound that is there.")
 ]
@@ -248,7 +250,8 @@ def _show(comparison: Comparison, store: ResultStore, path: Path, *, as_json: bo
             for item in comparison.instances
             if item.family == family
         ]
-        out.print(table(f"{family}: optima", OPTIMA_COLUMNS, optima))
+        width = min(out.console.width, MOST_COLUMNS)
+        out.print(table(f"{family}: optima", OPTIMA_COLUMNS, optima), width=width)
         ratios = [
             (
                 row["label"],
@@ -259,7 +262,7 @@ def _show(comparison: Comparison, store: ResultStore, path: Path, *, as_json: bo
             for row in summary
             if row["family"] == family
         ]
-        out.print(table(f"{family}: competitive ratios", RATIO_COLUMNS, ratios))
+        out.print(table(f"{family}: competitive ratios", RATIO_COLUMNS, ratios), width=width)
     out.print(RATIO_LEGEND, markup=False)
     if any(row["starred"] for row in summary):
         say(STAR_NOTE)

@@ -12,6 +12,8 @@ import pytest
 
 from hindsched.analysis.store import ResultStore
 from hindsched.cli.app import run
+from hindsched.instances.generators.registry import generate
+from hindsched.instances.io import write
 
 COMMAND = [sys.executable, "-m", "hindsched"]
 FEW = ["--algorithm", "oasis", "--algorithm", "fifo", "--seeds", "2"]
@@ -206,3 +208,15 @@ def test_ctrl_c_during_a_solve_gives_the_interval():
     assert result["stopped_by"] == "interrupted"
     # No feasible schedule can exceed the bound; 1253.7 is the value of one.
     assert result["bound"] >= 1253.7
+
+
+def test_tables_fit_a_hundred_columns_in_a_pipe(tmp_path, capsys):
+    path = tmp_path / "x.json"
+    write(generate("oasis", jobs=3), path)
+    names = ("fifo", "drf", "shortest-remaining")
+    chosen = [part for name in names for part in ("--algorithm", name)]
+    command = ["bench", str(path), *chosen, "--time-limit", "5", "--workers", "0"]
+    assert run([*command, "--out", str(tmp_path / "out")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    end = next(n for n, line in enumerate(lines) if line.startswith("report: "))
+    assert max(map(len, lines[:end])) <= 100  # drf's ratios are long, those of fifo infinite

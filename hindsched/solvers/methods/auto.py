@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from threading import Event
 
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
@@ -27,7 +28,7 @@ from hindsched.solvers.interrupt import catch_interrupt, stoppable
 from hindsched.solvers.kept import keep
 from hindsched.solvers.methods.base import closer, joined, solve_milp
 from hindsched.solvers.methods.duel import ENDED, METHOD, Duel
-from hindsched.solvers.methods.tree import grow, near_nodes, tree_rows
+from hindsched.solvers.methods.tree import grow_from, tree_rows
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result, status_of
@@ -85,7 +86,7 @@ def solve_auto(
             result = keep(duel.run(min(most, share * duel.limit)))
             if has_tree and threads == 1 and result.stopped_by not in ENDED:
                 seconds = min(MOST_OF_TREE, SHARE_OF_TREE * duel.limit)
-                result = keep(_with_tree(result, duel, seconds))
+                result = keep(_with_tree(result, duel, seconds, interrupted))
             if result.stopped_by not in ENDED:
                 result = _with_program(result, duel, options, program, threads)
         relation = "at most" if small else "above"
@@ -93,23 +94,13 @@ def solve_auto(
         return replace(result, details={"why": why, **result.details})
 
 
-def _with_tree(known: Result, duel: Duel, seconds: float) -> Result:
+def _with_tree(known: Result, duel: Duel, seconds: float, interrupted: Event) -> Result:
     """Try to close the gap by a tree in a short time."""
-    search = duel.search if duel.search is not None and duel.search.is_complete else None
     end = now() + min(seconds, duel.seconds_left())
-    with catch_interrupt() as interrupted:
-        grown = grow(
-            known,
-            duel.bounding.best.prices,
-            duel.options.gap,
-            lambda: max(0.0, end - now()),
-            interrupted,
-            duel.on_progress,
-            None if search is None else partial(near_nodes, search, interrupted),
-        )
+    grown = grow_from(duel, known, lambda: max(0.0, end - now()), interrupted)
     if within_gap(grown.objective, grown.bound, duel.options.gap):
         return replace(grown, method=f"{METHOD}+tree", stopped_by=StoppedBy.GAP)
-    return replace(grown, stopped_by=known.stopped_by) if not interrupted.is_set() else grown
+    return grown if interrupted.is_set() else replace(grown, stopped_by=known.stopped_by)
 
 
 def _with_program(
@@ -179,17 +170,13 @@ def _prove(duel: Duel, known: Result, member: Member) -> None:
     if found.stopped_by in ENDED:
         return
     if tree_rows(known.instance, known.formulation):
-        search = duel.search if duel.search is not None and duel.search.is_complete else None
         with catch_interrupt() as interrupted:
-            grown = grow(
+            grown = grow_from(
+                duel,
                 found,
-                duel.bounding.best.prices,
-                duel.options.gap,
                 lambda: duel.seconds_left() - (1 - SHARE_OF_MEMBER) * duel.limit,
                 interrupted,
-                None,
-                None if search is None else partial(near_nodes, search, interrupted),
-                on_solution=member.tell,
+                member.tell,
             )
         told = {key: grown.details[key] for key in ("nodes", "leaves")}
         member.say(News(certificate=grown.certificate, details=told))

@@ -114,16 +114,41 @@ def solve_tree(
         )
         if known.stopped_by in ENDED:
             return known
-        search = duel.search if duel.search is not None and duel.search.is_complete else None
-        prices = duel.bounding.best.prices
-        find = None
-        if search is not None:
-            find = partial(near_nodes, search, interrupted)
-        return grow(known, prices, options.gap, duel.seconds_left, interrupted, duel.on_progress,
-                    find)  # fmt: skip
+        return grow_from(duel, known, duel.seconds_left, interrupted)
 
 
-def near_nodes(
+def grow_from(
+    duel: Duel,
+    known: Result,
+    seconds_left: Callable[[], float],
+    interrupted: Event,
+    on_solution: Callable[[Solution], None] | None = None,
+) -> Result:
+    """Grow a tree from the prices of a duel, with its search near the nodes once that is complete.
+
+    Parameters
+    ----------
+    duel : Duel
+        Prices, search, gap and listener.
+    known, seconds_left, interrupted, on_solution
+        As for `grow`.
+    """
+    find = None
+    if duel.search is not None and duel.search.is_complete:
+        find = partial(_near_nodes, duel.search, interrupted)
+    return grow(
+        known,
+        duel.bounding.best.prices,
+        duel.options.gap,
+        seconds_left,
+        interrupted,
+        duel.on_progress,
+        find,
+        on_solution,
+    )
+
+
+def _near_nodes(
     search: NeighbourhoodSearch, interrupted: Event, oracle: BlockOracle
 ) -> FindSolution:
     """What looks for solutions near the nodes of a tree on an oracle, by a search that goes on."""

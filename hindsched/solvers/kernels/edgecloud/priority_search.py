@@ -39,7 +39,7 @@ SHARE_NEAR, SHARE_CLOUD = 0.7, 0.15
 @njit(cache=True, nogil=True)
 def earliest_end(
     busy: Bools, edge: int, ready: Ints, work: int, chunks: int, counts: Ints, limit: int
-) -> int:  # pragma: no cover
+) -> int:
     """First slot after a job's chunks on these workers, or `limit` if it is not earlier.
 
     Fills `counts` with the slots that are free on each worker until then.
@@ -66,9 +66,7 @@ def earliest_end(
 
 
 @njit(cache=True, nogil=True)
-def occupy(
-    busy: Bools, edge: int, ready: Ints, work: int, chunks: int, counts: Ints
-) -> None:  # pragma: no cover
+def occupy(busy: Bools, edge: int, ready: Ints, work: int, chunks: int, counts: Ints) -> None:
     """Take the first free slots for as many chunks as `counts` allows, `chunks` in all.
 
     Leaves in `counts` the chunks on each worker.
@@ -102,7 +100,7 @@ def place_job(
     cloud_end: int,
     busy: Bools,
     counts: Ints,
-) -> tuple[int, int]:  # pragma: no cover
+) -> tuple[int, int]:
     """Place one job where it ends first.
 
     Returns
@@ -145,7 +143,7 @@ def place_in_order(
     busy: Bools,
     counts: Ints,
     ends: Ints,
-) -> int:  # pragma: no cover
+) -> int:
     """Place all jobs on free workers; fill `ends` and return their sum."""
     busy[:] = False
     total = 0
@@ -177,7 +175,7 @@ def anneal(
     best_order: Ints,
     best_in_cloud: Bools,
     best: int,
-) -> tuple[int, int]:  # pragma: no cover
+) -> tuple[int, int]:
     """Try `moves` changes of the order while the temperature falls from `hot` to `cold`.
 
     Changes `order` and `in_cloud` in place, and the best ones where they are beaten; returns the

@@ -33,7 +33,7 @@ from hindsched.solvers.certificate import Certificate, certify
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.methods.base import Method, better, joined, solve_milp
 from hindsched.solvers.methods.edgecloud.incumbents import best_incumbent
-from hindsched.solvers.methods.edgecloud.search import search
+from hindsched.solvers.methods.edgecloud.search import DEFAULT_SECONDS, search
 from hindsched.solvers.methods.tree import (
     MOST_BEFORE_TREE,
     SHARE_BEFORE_TREE,
@@ -54,8 +54,6 @@ EXACT_COLUMNS = 60_000
 """Columns of LP (4)+ up to which identical workers are only counted a server, not a type."""
 PROGRAM_COLUMNS = 40_000
 """Chunk-slot variables of the offline program up to which ``auto`` solves it."""
-DEFAULT_SECONDS = 60.0
-"""Time limit of ``auto`` and ``bound`` when the options give none."""
 SHARE_OF_FIRST_SEARCH, SHARE_OF_SEARCH = 0.05, 0.4
 """Shares of the time that ``auto`` gives to the search before anything else: where it goes on
 beside the bound or the program follows, and where neither does."""

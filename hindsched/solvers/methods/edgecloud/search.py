@@ -85,12 +85,11 @@ class Pool:
 
     def __post_init__(self) -> None:
         self.busy = np.zeros((self.slots, self.places.size), dtype=np.bool_)
-        self.order: Ints = np.empty(0, dtype=np.int64)
         self.in_cloud: Bools = np.zeros(self.jobs.size, dtype=np.bool_)
         load = self.work * self.chunks / max(1, self.places.size)
         first = np.minimum(self.ready.min(axis=1, initial=NEVER), self.cloud_end)
         starts = [np.argsort(first + factor * load, kind="stable") for factor in (0.0, 1.5, 6.0)]
-        self.order = min(starts, key=lambda order: self.place(order, self.in_cloud)[0])
+        self.order: Ints = min(starts, key=lambda order: self.place(order, self.in_cloud)[0])
         self.total, self.ends = self.place(self.order, self.in_cloud)
         self.moves = FIRST_ROUND
 

@@ -32,7 +32,11 @@ from hindsched.solvers.status import Status, StoppedBy
 from hindsched.solvers.work import now
 
 OBJECTIVE_TOLERANCE = 1e-6
-"""Relative difference within which two computations of one objective agree."""
+"""Relative difference within which two computations of one objective agree.
+
+It excuses a solver's word only, where 1 is the size of its own absolute tolerances; a bound that a
+certificate proves may be passed by rounding alone.
+"""
 ABSOLUTE_GAP = 1e-8
 """Distance of bound and objective that counts as no gap at all, for optima near 0."""
 

@@ -201,3 +201,13 @@ def test_the_last_run_counts_where_storage_is_limited():
     servers = [{"name": "a", "workers": ["t1", "t1"], "ps": ["p"], "storage_gb": 9}]
     tiny = instance(servers, [job("j", 1, 2, 3, 3, {"a": 1, "cloud": 9}, chunk_gb=1)])
     assert runs_well(tiny, "dual-price").objective == 4
+
+
+@pytest.mark.parametrize("name", algorithms("edgecloud"))
+@pytest.mark.parametrize(("storage", "fit"), [(0.3, 3), (0.2999999999999, 2)])
+def test_storage_is_counted_in_decimals(name, storage, fit):
+    """Three tenths fit into 0.3 and not into a hair less, though floats know neither."""
+    servers = [{"name": "a", "workers": ["t1"] * 3, "ps": ["p"] * 3, "storage_gb": storage}]
+    jobs = [job(f"j{i}", 1 + i, 1, 9, 9, {"a": 0, "cloud": 30}, chunk_gb=0.1) for i in range(3)]
+    result = runs_well(instance(servers, jobs), name)
+    assert sum(result.solution.stored_chunks().values()) == (0 if name == "all-cloud" else fit)

@@ -47,14 +47,6 @@ from hindsched.instances.base import (
 from hindsched.instances.decimals import exactly
 
 
-def chunks_that_fit(room: Any, chunk_gb: float) -> Any:
-    """Whole chunks in a room of so many GB, a float or an array.
-
-    A relative 1e-12 makes up for rounding; what overbooks by more is no rounding.
-    """
-    return np.floor(room / chunk_gb * (1 + 1e-12))
-
-
 class EdgecloudServer(Record):
     """An edge server.
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from typing import Any
 
-from hindsched.instances.decimals import exactly
+from hindsched.instances.decimals import common_step, exactly
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models import algebra as pyo
 from hindsched.solutions.edgecloud.past import Past
 
 Parts = Mapping[int, list[tuple[Any, float]]]
 """Per slot: expressions that are positive if a job runs then, each with its upper bound."""
+MOST_STEPS = 10_000
+"""Largest coefficient of a row of whole numbers: solvers' tolerances are far below 1 there."""
 
 
 def jobs_with_finite_ps(
@@ -140,17 +143,19 @@ def add_storage(
     locked_gb = _locked_storage(instance, past, last)
 
     def fits(m: pyo.ConcreteModel, s: int, t: int) -> Any:
-        sizes = {j: float(instance.chunk_gb[j]) for j in by_server[s, t]}
-        unit = max(sizes.values())  # in chunks: solvers' tolerances are absolute
-        used = pyo.quicksum(gb / unit * m.S[j, s, t] for j, gb in sizes.items())
-        return used <= (float(instance.storage_gb[s]) - locked_gb.get((s, t), 0.0)) / unit
+        sizes = {j: exactly(float(instance.chunk_gb[j])) for j in by_server[s, t]}
+        room = exactly(float(instance.storage_gb[s])) - locked_gb.get((s, t), 0)
+        step = common_step(sizes.values())  # what is stored is a whole multiple of it: no hair fits
+        unit = max(sizes.values()) if max(sizes.values()) > MOST_STEPS * step else step
+        used = pyo.quicksum(float(gb / unit) * m.S[j, s, t] for j, gb in sizes.items())
+        return used <= float(room // step * step / unit)
 
     m.eq_7b = pyo.Constraint(sorted(by_server), rule=fits, doc="(7b) what a server stores fits")
 
 
 def _locked_storage(
     instance: EdgecloudInstance, past: Past, last: Mapping[int, int]
-) -> dict[tuple[int, int], float]:
+) -> dict[tuple[int, int], Fraction]:
     """GB that locked jobs hold, by (server, slot)."""
     homes: dict[int, set[tuple[int, int]]] = {}
     ends: dict[int, int] = {}
@@ -158,9 +163,10 @@ def _locked_storage(
         if j not in last and place < len(instance.worker_list):
             homes.setdefault(j, set()).add((chunk, instance.worker_list[place][0]))
             ends[j] = max(ends.get(j, 0), end)
-    stored: dict[tuple[int, int], float] = {}
+    stored: dict[tuple[int, int], Fraction] = {}
     for j, chunks in homes.items():
+        gb = exactly(float(instance.chunk_gb[j]))
         for _, s in chunks:
             for t in range(int(instance.arrivals[j]), ends[j] + 1):
-                stored[s, t] = stored.get((s, t), 0.0) + float(instance.chunk_gb[j])
+                stored[s, t] = stored.get((s, t), Fraction()) + gb
     return stored

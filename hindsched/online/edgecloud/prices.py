@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from hindsched.errors import Refused, SolveFailed
-from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob, chunks_that_fit
+from hindsched.instances.decimals import loosened
+from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.edgecloud.ps import place_name
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.protocol import Environment
@@ -64,7 +65,8 @@ class EdgecloudDualPrice(DualPrice):
         for s, _ in cluster.places(job):
             if s not in limited or left is None:
                 return True
-            room += chunks_that_fit(left[limited.index(s), job.arrival - 1], job.chunk_gb)
+            free = loosened(left[limited.index(s), job.arrival - 1], cluster.storage_gb[s])
+            room += float(free // job.chunk_gb)
         return room >= job.chunks
 
     def _with_ps(

@@ -13,8 +13,10 @@ where there is room for fewer workers.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
-from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob, chunks_that_fit
+from hindsched.instances.decimals import exactly
+from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 
 
 class StorageLedger:
@@ -30,7 +32,7 @@ class StorageLedger:
         self.cluster = cluster
         self._limits = cluster.storage_gb.tolist()
         self.limited = any(math.isfinite(limit) for limit in self._limits)
-        self._held: list[dict[str, tuple[int, float]]] = [{} for _ in self._limits]
+        self._held: list[dict[str, tuple[int, Fraction]]] = [{} for _ in self._limits]
         self._ends: dict[str, int] = {}
 
     def room(self, job: EdgecloudJob, slot: int) -> list[float]:
@@ -41,24 +43,26 @@ class StorageLedger:
         return [
             limit
             if math.isinf(limit)
-            else int(chunks_that_fit(limit - self._peak(s, job, slot), gb))
+            else (exactly(limit) - self._peak(s, job, slot)) // exactly(gb)
             for s, limit in enumerate(self._limits)
         ]
 
-    def _peak(self, server: int, job: EdgecloudJob, slot: int) -> float:
+    def _peak(self, server: int, job: EdgecloudJob, slot: int) -> Fraction:
         """Most GB stored at once on a server from a job's arrival to `slot`."""
         held = [
             (arrival, self._ends.get(name, math.inf), gb)
             for name, (arrival, gb) in self._held[server].items()
         ]
         rises = {job.arrival} | {arrival for arrival, _, _ in held if job.arrival < arrival <= slot}
-        return max(sum(gb for begin, end, gb in held if begin <= t <= end) for t in rises)
+        stored = [[gb for begin, end, gb in held if begin <= t <= end] for t in rises]
+        return max(sum(sizes, Fraction()) for sizes in stored)
 
     def store(self, job: EdgecloudJob, server: int, chunks: int = 1) -> None:
         """Put chunks of a job on a server."""
         if job.chunk_gb and math.isfinite(self._limits[server]):
-            _, before = self._held[server].get(job.name, (job.arrival, 0.0))
-            self._held[server][job.name] = (job.arrival, before + chunks * job.chunk_gb)
+            _, before = self._held[server].get(job.name, (job.arrival, Fraction()))
+            more = chunks * exactly(job.chunk_gb)
+            self._held[server][job.name] = (job.arrival, before + more)
 
     def reserve(self, job: EdgecloudJob, slot: int, workers: int) -> tuple[int, dict[int, int]]:
         """Reserve room for a job's workers: how many that leaves, and those by limited server."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import heapq
+import math
+from fractions import Fraction
 
-from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob, chunks_that_fit
+from hindsched.instances.decimals import exactly
+from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.solutions.edgecloud.past import Past
 from hindsched.solutions.edgecloud.runs import ChunkRun
 
@@ -22,6 +25,7 @@ class GreedySchedule:
 
     def __init__(self, instance: EdgecloudInstance, past: Past) -> None:
         self.instance = instance
+        self.gb = [exactly(gb) for gb in instance.chunk_gb.tolist()]
         self.past = past
         now = past.now
         self.free = [
@@ -38,7 +42,7 @@ class GreedySchedule:
         self.rows: list[ChunkRun] = []
         self.completion: dict[int, int] | None = self._run()
 
-    def _stored_by_locked(self) -> list[tuple[int, int, float]]:
+    def _stored_by_locked(self) -> list[tuple[int, int, Fraction]]:
         """(Server, completion, GB) of the chunks of jobs that are planned for good."""
         rows = [row for row in self.past.rows if row[0] not in set(self.past.open_jobs)]
         ends: dict[int, int] = {}
@@ -46,8 +50,7 @@ class GreedySchedule:
             ends[j] = max(ends.get(j, 0), last)
         workers = self.instance.worker_list
         homes = {(j, chunk, place) for j, chunk, place, *_ in rows if place < len(workers)}
-        gb = self.instance.chunk_gb
-        return [(workers[place][0], ends[j], float(gb[j])) for j, _, place in sorted(homes)]
+        return [(workers[place][0], ends[j], self.gb[j]) for j, _, place in sorted(homes)]
 
     def _run(self) -> dict[int, int] | None:
         cloud = len(self.instance.worker_list)
@@ -114,12 +117,11 @@ class GreedySchedule:
         if len(planned) < todo:
             return False
         self.rows += rows
-        gb = float(instance.chunk_gb[j])
         for w, end in planned:
             self.free[w] = max(self.free[w], end)
             self._end(j, end - 1)
         for w, _ in planned:
-            self.stored.append((instance.worker_list[w][0], self.ends[j], gb))
+            self.stored.append((instance.worker_list[w][0], self.ends[j], self.gb[j]))
         return True
 
     def _cloud_spans(self, j: int, job: EdgecloudJob, todo: int) -> list[tuple[int, int]] | None:
@@ -144,14 +146,15 @@ class GreedySchedule:
     def _room(self, j: int) -> list[float]:
         """How many chunks of a job each server can still store when it arrives."""
         instance = self.instance
-        gb = float(instance.chunk_gb[j])
+        gb = self.gb[j]
         if gb == 0:
-            return [float("inf")] * len(instance.servers)
-        left = instance.storage_gb.tolist()
+            return [math.inf] * len(instance.servers)
+        limits = instance.storage_gb.tolist()
+        left = [limit if math.isinf(limit) else exactly(limit) for limit in limits]
         for s, completion, taken in self.stored:
             if completion >= instance.arrivals[j]:
                 left[s] -= taken
         for (i, _), (place, _) in self.past.started.items():
             if place < len(instance.worker_list):
-                left[instance.worker_list[place][0]] -= float(instance.chunk_gb[i])
-        return [float(chunks_that_fit(amount, gb)) for amount in left]
+                left[instance.worker_list[place][0]] -= self.gb[i]
+        return [math.inf if math.isinf(amount) else amount // gb for amount in left]

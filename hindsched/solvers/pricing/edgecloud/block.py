@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.instances.edgecloud.instance import chunks_that_fit
+from hindsched.instances.decimals import loosened
 from hindsched.models.edgecloud.windows import lone_time
 from hindsched.solvers.kernels.edgecloud.cheapest_chunks import (
     cheapest_by_completion,
@@ -79,7 +79,7 @@ class JobView:
             if residual is not None:
                 self.free[i] = 0.0
                 self._fill(self.free[i], residual, base)
-                self.price[i][self.free[i] < 1 - 1e-9] = np.inf
+                self.price[i][self.free[i] < 1] = np.inf
         self.extra = np.zeros_like(self.price)
         self.owner = np.array([self._server(row) for row in self.rows], dtype=np.int64)
         self.room = np.zeros((0, self.length))
@@ -110,7 +110,7 @@ class JobView:
             base = self.priced.ps_row(name, self.job.ps_type)
             self._fill(left, residual, base)
             for target in targets:
-                target[left < 1 - 1e-9] = np.inf
+                target[left < 1] = np.inf
 
     def _length(self, restricted: bool) -> int:
         """Slots from the arrival in which the best response must lie.
@@ -152,7 +152,9 @@ class JobView:
             if residual is not None:
                 left = np.full(self.length, np.inf)
                 self._fill(left, residual, base)
-                self.room[server] = chunks_that_fit(np.minimum.accumulate(left), gb)
+                least = np.minimum.accumulate(left)
+                storage = self.priced.instance.storage_gb[server]
+                self.room[server] = np.floor(loosened(least, storage) / gb)
 
     def no_migration(self) -> Response | None:
         """Chunks stay on their workers."""
@@ -210,7 +212,7 @@ class JobView:
         while len(found) < chunks and first + work <= self.length:
             window = slice(first, first + work)
             cost = float(price[window].sum())
-            if room[window].min() < 1 - 1e-9 or cost == np.inf:
+            if room[window].min() < 1 or cost == np.inf:
                 first += 1
                 continue
             room[window] -= 1
@@ -277,7 +279,7 @@ class JobView:
             first = np.append(first, self.ready)
             room = np.full(self.length, float(D if self.limit is None else min(D, self.limit)))
             if self.cloud_room is not None:
-                room = np.minimum(room, np.floor(self.cloud_room + 1e-9))
+                room = np.minimum(room, self.cloud_room)
             free = np.vstack((free, room))
             price = np.vstack((price, self.cloud_price))
         best, c, together = np.inf, -1, False

@@ -13,8 +13,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import multiprocessing
 import os
+import resource
+import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
@@ -177,11 +181,11 @@ def _trace(plan: Plan) -> TraceInput | None:
     return TraceInput(load_trace(path, "philly"), path.name)
 
 
-def run(plan: Plan) -> None:
+def run(plan: Plan, on_row: Callable[[str], None] = lambda text: None) -> None:
     """Run an experiment and store the quantities of its claims."""
     scale = FigureScale(plan.quick, plan.seeds, plan.settings, _trace(plan))
     began = time.process_time()
-    frame = figure(plan.family, plan.figures[0]).run(scale, lambda text: None)
+    frame = figure(plan.family, plan.figures[0]).run(scale, on_row)
     seconds = time.process_time() - began
     TABLES.mkdir(parents=True, exist_ok=True)
     frame.to_csv(TABLES / f"{plan.name}.csv", index=False)
@@ -230,6 +234,40 @@ def _part(scale: FigureScale) -> float:
     return part * min(1.0, scale.seeds / FULL_SEEDS)
 
 
+def run_at_most(plan: Plan, seconds: int) -> None:
+    """Run an experiment in a process that ends after some seconds of processor time.
+
+    What it had done by then is stored beside the result that is kept: so much the full scale takes
+    at least. The system ends the process, because a solver may be deep within one solution.
+    """
+    made = multiprocessing.Value("i", 0)
+
+    def count(text: str) -> None:
+        made.value += 1
+
+    def work() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+        run(plan, count)
+
+    worker = multiprocessing.get_context("fork").Process(target=work)
+    worker.start()
+    worker.join()
+    if worker.exitcode in (-signal.SIGXCPU, -signal.SIGKILL):
+        print(f"{plan.name}: stopped after {seconds} s and {made.value} runs", flush=True)
+        kept = stored(plan.name)
+        if kept is not None and plan.is_full:
+            begun = {"runs": made.value, "cpu_seconds": seconds, "runs_needed": runs_needed(plan)}
+            store(plan, {**kept, "probe": begun})
+
+
+def runs_needed(plan: Plan) -> int:
+    """Runs of the full experiment, from those of a quick one and the lengths of the axes."""
+    made: list[str] = []
+    small = FigureScale(quick=True, seeds=1, trace=_trace(plan))
+    figure(plan.family, plan.figures[0]).run(small, made.append)
+    return round(len(made) / _part(small))
+
+
 class Enough(Exception):
     """The time for a probe is over."""
 
@@ -240,12 +278,8 @@ def probe(plan: Plan, seconds: float) -> dict[str, Any] | None:
     The number of runs follows from a quick experiment and the lengths of the axes. The first runs
     of an experiment are its smallest, so that the time found is the least.
     """
-    known = figure(plan.family, plan.figures[0])
     made: list[str] = []
-    small = FigureScale(quick=True, seeds=1, trace=_trace(plan))
-    known.run(small, made.append)
-    needed = len(made) / _part(small)
-    made.clear()
+    needed = runs_needed(plan)
     began = time.process_time()
 
     def on_row(text: str) -> None:
@@ -254,9 +288,16 @@ def probe(plan: Plan, seconds: float) -> dict[str, Any] | None:
             raise Enough
 
     with suppress(Enough):
-        known.run(FigureScale(seeds=1, trace=small.trace), on_row)
+        whole = FigureScale(seeds=1, trace=_trace(plan))
+        figure(plan.family, plan.figures[0]).run(whole, on_row)
     spent = time.process_time() - began
-    return {"runs": len(made), "cpu_seconds": round(spent, 1), "runs_needed": round(needed)}
+    return {"runs": len(made), "cpu_seconds": round(spent, 1), "runs_needed": needed}
+
+
+def expected_seconds(plan: Plan) -> float:
+    """What a run of the experiment took so far, by which the cheap ones come first."""
+    kept = stored(plan.name)
+    return 0.0 if kept is None else kept["cpu_seconds"] / kept["seeds"]
 
 
 def main() -> None:
@@ -268,9 +309,10 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="write the page only")
     parser.add_argument("--again", action="store_true", help="run what is stored, too")
     parser.add_argument("names", nargs="*", help="experiments, as oasis-3; all if none is named")
+    parser.add_argument("--at-most", type=int, help="seconds of an experiment; longer ones stop")
     chosen = parser.parse_args()
     check_plan()
-    for plan in () if chosen.page else PLAN:
+    for plan in () if chosen.page else sorted(PLAN, key=expected_seconds):
         if chosen.names and plan.name not in chosen.names:
             continue
         wanted = plan.at_full_scale() if chosen.full else plan
@@ -285,7 +327,10 @@ def main() -> None:
         if wanted.traced and "HINDSCHED_TRACES" not in os.environ:
             print(f"{wanted.name}: needs HINDSCHED_TRACES, the folder with {TRACE}")
             continue
-        run(wanted)
+        if chosen.at_most:
+            run_at_most(wanted, chosen.at_most)
+        else:
+            run(wanted)
     PAGE.write_text(page())
 
 

@@ -2,8 +2,9 @@
 
 ``python benchmarks/claims.py`` runs every experiment of `PLAN` that is not stored yet, one after
 the other, and writes the page; stopped at any point it goes on where it was. ``--full`` runs at the
-papers' scale with 5 seeds whatever is stored at less, ``--quick`` small versions where nothing is
-stored. ``--page`` writes the page only. A stored
+papers' scale with 5 seeds whatever is stored at less, cheap experiments first; with ``--at-most``
+it measures what each takes, stores that, and leaves what takes longer. ``--probe`` only measures.
+``--quick`` runs small versions where nothing is stored, ``--page`` writes the page only. A stored
 result is one small file in `benchmarks/claims_results`: the quantities of the claims, seed by seed;
 the whole table of an experiment goes to `build/claims`.
 """
@@ -12,21 +13,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
-import multiprocessing
 import os
-import resource
-import signal
 import time
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from claims_page import PAGE, STORED, page
+from claims_page import PAGE, STORED, page, probed, seconds_needed
+from claims_probe import part, probe
 
 from hindsched.analysis.figures.base import (
     FULL_SEEDS,
@@ -86,6 +82,8 @@ class Plan:
 
 
 QUICK_SEEDS = 3
+PROBE = 60.0
+"""Seconds to measure how long an experiment takes, before it is run."""
 SHORT = {"horizon": 10, "jobs": 30}
 FEW = {"capacity_fraction": [0.35]}
 PLAN = (
@@ -181,11 +179,11 @@ def _trace(plan: Plan) -> TraceInput | None:
     return TraceInput(load_trace(path, "philly"), path.name)
 
 
-def run(plan: Plan, on_row: Callable[[str], None] = lambda text: None) -> None:
+def run(plan: Plan) -> None:
     """Run an experiment and store the quantities of its claims."""
     scale = FigureScale(plan.quick, plan.seeds, plan.settings, _trace(plan))
     began = time.process_time()
-    frame = figure(plan.family, plan.figures[0]).run(scale, on_row)
+    frame = figure(plan.family, plan.figures[0]).run(scale, lambda text: None)
     seconds = time.process_time() - began
     TABLES.mkdir(parents=True, exist_ok=True)
     frame.to_csv(TABLES / f"{plan.name}.csv", index=False)
@@ -225,73 +223,17 @@ def _share_of_full(plan: Plan, scale: FigureScale) -> float | None:
     """Runs made over the runs of the full experiment; None if they are smaller runs."""
     if plan.quick or any(name not in scale.axes for name in plan.settings):
         return None
-    return _part(scale)
+    return part(scale)
 
 
-def _part(scale: FigureScale) -> float:
-    """Runs of an experiment over those of the full one."""
-    part = math.prod(now / full for full, now in scale.axes.values())
-    return part * min(1.0, scale.seeds / FULL_SEEDS)
-
-
-def run_at_most(plan: Plan, seconds: int) -> None:
-    """Run an experiment in a process that ends after some seconds of processor time.
-
-    What it had done by then is stored beside the result that is kept: so much the full scale takes
-    at least. The system ends the process, because a solver may be deep within one solution.
-    """
-    made = multiprocessing.Value("i", 0)
-
-    def count(text: str) -> None:
-        made.value += 1
-
-    def work() -> None:
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-        run(plan, count)
-
-    worker = multiprocessing.get_context("fork").Process(target=work)
-    worker.start()
-    worker.join()
-    if worker.exitcode in (-signal.SIGXCPU, -signal.SIGKILL):
-        print(f"{plan.name}: stopped after {seconds} s and {made.value} runs", flush=True)
-        kept = stored(plan.name)
-        if kept is not None and plan.is_full:
-            begun = {"runs": made.value, "cpu_seconds": seconds, "runs_needed": runs_needed(plan)}
-            store(plan, {**kept, "probe": begun})
-
-
-def runs_needed(plan: Plan) -> int:
-    """Runs of the full experiment, from those of a quick one and the lengths of the axes."""
-    made: list[str] = []
-    small = FigureScale(quick=True, seeds=1, trace=_trace(plan))
-    figure(plan.family, plan.figures[0]).run(small, made.append)
-    return round(len(made) / _part(small))
-
-
-class Enough(Exception):
-    """The time for a probe is over."""
-
-
-def probe(plan: Plan, seconds: float) -> dict[str, Any] | None:
-    """Begin the full experiment and stop: how long a run takes there, and how many it has.
-
-    The number of runs follows from a quick experiment and the lengths of the axes. The first runs
-    of an experiment are its smallest, so that the time found is the least.
-    """
-    made: list[str] = []
-    needed = runs_needed(plan)
-    began = time.process_time()
-
-    def on_row(text: str) -> None:
-        made.append(text)
-        if time.process_time() - began > seconds:
-            raise Enough
-
-    with suppress(Enough):
-        whole = FigureScale(seeds=1, trace=_trace(plan))
-        figure(plan.family, plan.figures[0]).run(whole, on_row)
-    spent = time.process_time() - began
-    return {"runs": len(made), "cpu_seconds": round(spent, 1), "runs_needed": needed}
+def probe_full(plan: Plan, seconds: float) -> dict[str, Any]:
+    """What the experiment takes at full scale, kept beside what is stored of it."""
+    found = probe(figure(plan.family, plan.figures[0]).run, seconds, _trace(plan))
+    kept = stored(plan.name)
+    if kept is not None:
+        store(plan, {**kept, "probe": found})
+    print(f"{plan.name}: {probed(found)}", flush=True)
+    return found
 
 
 def expected_seconds(plan: Plan) -> float:
@@ -306,30 +248,27 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small instances")
     parser.add_argument("--seeds", type=int, default=QUICK_SEEDS, help="of --quick")
     parser.add_argument("--probe", type=float, help="seconds to measure what the full scale needs")
+    parser.add_argument("--at-most", type=float, help="with --full: leave what needs more seconds")
     parser.add_argument("--page", action="store_true", help="write the page only")
     parser.add_argument("--again", action="store_true", help="run what is stored, too")
     parser.add_argument("names", nargs="*", help="experiments, as oasis-3; all if none is named")
-    parser.add_argument("--at-most", type=int, help="seconds of an experiment; longer ones stop")
     chosen = parser.parse_args()
     check_plan()
     for plan in () if chosen.page else sorted(PLAN, key=expected_seconds):
         if chosen.names and plan.name not in chosen.names:
             continue
-        wanted = plan.at_full_scale() if chosen.full else plan
+        wanted = plan.at_full_scale() if chosen.full or chosen.probe else plan
         wanted = plan.quickly(chosen.seeds) if chosen.quick else wanted
         kept = stored(wanted.name)
-        if chosen.probe:
-            if kept is not None and kept["share_of_full"] is None:
-                store(plan, {**kept, "probe": probe(plan, chosen.probe)})
-            continue
-        if kept is not None and size_of(kept) >= wanted.size and not chosen.again:
+        is_kept = kept is not None and size_of(kept) >= wanted.size
+        if is_kept and not chosen.again:
             continue
         if wanted.traced and "HINDSCHED_TRACES" not in os.environ:
             print(f"{wanted.name}: needs HINDSCHED_TRACES, the folder with {TRACE}")
             continue
-        if chosen.at_most:
-            run_at_most(wanted, chosen.at_most)
-        else:
+        if chosen.probe:
+            probe_full(plan, chosen.probe)
+        elif not chosen.at_most or seconds_needed(probe_full(plan, PROBE)) <= chosen.at_most:
             run(wanted)
     PAGE.write_text(page())
 

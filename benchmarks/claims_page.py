@@ -161,22 +161,31 @@ def _runs(family: str, kept: dict[str, dict[str, Any]]) -> str:
 
 
 def _need(record: dict[str, Any]) -> str:
-    """The time that the full scale needs, from what the part that was run took."""
+    """The time that the full scale needs, from what a part of it took."""
     if record["full_scale"]:
         return "this"
+    if record["probe"] is not None:
+        return probed(record["probe"])
     share = record["share_of_full"]
     if share is None:
-        return _probed(record.get("probe"))
+        return "not measured"
     return f"about {_time(record['cpu_seconds'] / share)}, more if the cells left out are larger"
 
 
-def _probed(probe: dict[str, Any] | None) -> str:
-    """What the beginning of the full experiment says of all of it."""
-    if probe is None:
-        return "not measured"
-    begun = f"its first {probe['runs']} of about {probe['runs_needed']} runs took "
-    least = probe["cpu_seconds"] / max(1, probe["runs"]) * probe["runs_needed"]
-    return f"at least {_time(least)}: {begun}{_time(probe['cpu_seconds'])}"
+def seconds_needed(probe: dict[str, Any]) -> float:
+    """Processor time of all runs of the full experiment, from those of a probe."""
+    return float(probe["cpu_seconds"] / max(1, probe["runs"]) * probe["runs_needed"])
+
+
+def probed(probe: dict[str, Any]) -> str:
+    """What one setting and seed of the full experiment say of all of it."""
+    needed, spent = _time(seconds_needed(probe)), _time(probe["cpu_seconds"])
+    every = probe["runs_needed"]
+    if probe["ended"]:
+        return f"about {needed}: {probe['runs']} of its {every} runs, in the middle, took {spent}"
+    if probe["runs"]:
+        return f"about {needed}: {probe['runs']} of about {every} runs, in the middle, took {spent}"
+    return f"more than {needed}: in the middle none of about {every} runs ended within {spent}"
 
 
 def _time(seconds: float) -> str:

@@ -61,6 +61,8 @@ class FigureScale:
     trace: TraceInput | None = field(default=None, hash=False)
     axes: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
     """Filled while the experiment runs: how many values each axis has in full mode, and now."""
+    middles: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """Filled likewise: the middle one of the values that each axis has in full mode."""
 
     def pick(self, full: Any, quick: Any) -> Any:
         """Choose between the full and the quick setting."""
@@ -80,6 +82,7 @@ class FigureScale:
         if not values:
             raise InputError(f"set.{name}", given, "must hold at least one value")
         self.axes[name] = len(whole), len(values)
+        self.middles[name] = whole[len(whole) // 2]
         return values
 
     def instance(

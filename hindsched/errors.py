@@ -46,7 +46,7 @@ class InputError(HindschedError, ValueError):
         self.where = where
         self.value = value
         self.rule = rule
-        super().__init__(f"{where}: {_short(value)}: {rule}{_hint(value, rule)}")
+        super().__init__(f"{where}: {_short(value)}: {rule}{_hint(where, value, rule)}")
 
     def __reduce__(self) -> tuple[type[InputError], tuple[str, object, str]]:
         """Pickle by the three parts, so that the error crosses process borders."""
@@ -100,14 +100,15 @@ class Refused(HindschedError, ValueError):
         return type(self), (self.constraint, self.where, self.detail)
 
 
-def _hint(value: object, rule: str) -> str:
+def _hint(where: str, value: object, rule: str) -> str:
     """The closest of the words that a rule allows, if one is close."""
-    _, listed, words = rule.partition("must be one of ")
-    if not listed or not isinstance(value, str):
+    listed = re.search(r"must be one of |has the \w+:? ", rule)
+    word = where.removeprefix("set.") if where.startswith("set.") else value
+    if listed is None or not isinstance(word, str):
         return ""
-    known = re.split(r", | or ", words)
-    close = difflib.get_close_matches(value, known, n=1)
-    return f"; did you mean {close[0]}?" if close and len(known) > 1 else ""
+    known = re.split(r", | or ", rule[listed.end() :])
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean {close[0]}?" if close and word not in known and len(known) > 1 else ""
 
 
 def _short(value: object, limit: int = 80) -> str:

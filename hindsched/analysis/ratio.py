@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from hindsched.analysis.rounding import rounded_down, rounded_up
 from hindsched.errors import SolveFailed
 from hindsched.solvers.options import DEFAULT_GAP
 from hindsched.solvers.result import relative_gap
@@ -50,7 +51,9 @@ class Interval:
             return "unknown"
         if self.lower == math.inf:
             return "inf"
-        return f"[{_show(self.lower)}, {_show(self.upper)}]"
+        lower = "?" if self.lower is None else rounded_down(self.lower)
+        upper = "?" if self.upper is None else rounded_up(self.upper)
+        return f"[{lower}, {upper}]"
 
 
 @dataclass(frozen=True)
@@ -275,7 +278,3 @@ def _word(end: float | None) -> float | str | None:
 
 def _divide(value: float | None, by: float) -> float | None:
     return None if value is None else value / by
-
-
-def _show(end: float | None) -> str:
-    return "?" if end is None else f"{end:.4g}"

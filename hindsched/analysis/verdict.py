@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Any, Protocol
 
-from hindsched.analysis.ratio import Optimum, Sense
+from hindsched.analysis.ratio import Interval, Optimum, Sense
+from hindsched.analysis.rounding import percent_rounded, rounded_down
 from hindsched.solvers.options import DEFAULT_GAP
 
 
@@ -111,32 +112,32 @@ class Verdict:
         if not gaps:
             return f"{text}."
         if count == 1:
-            lies = "it has no bound" if gaps[0] is None else f"it lies within {gaps[0]:.2%}"
+            lies = "it has no bound" if gaps[0] is None else f"it lies within {_gap(gaps[0])}"
             return f"The optimum is not proven; {lies}."
         others = "the others" if proofs else "them" if None in gaps else "they"
         if None in gaps:
             return f"{text}; {gaps.count(None)} of {others} have no bound."
         widest = max(gap for gap in gaps if gap is not None)
-        return f"{text}; {others} lie in intervals, the widest of {widest:.2%}."
+        return f"{text}; {others} lie in intervals, the widest of {_gap(widest)}."
 
     def _distance(self, lower: float | None, upper: float | None) -> str:
         """How far a ratio is from 1, in the objective's own terms."""
         if lower is None:
             return "has no ratio"
         if upper is None:
-            least = _or_more(lower)
+            least = rounded_down(lower)
             return f"is no nearer than a ratio of {least} (no bound says how far it may be)"
         if lower == math.inf:
             return "earns nothing"
-        shown = f"ratio [{lower:.4g}, {upper:.4g}]"
+        shown = f"ratio {Interval(lower, upper)}"
         if upper == math.inf:
             return f"may earn nothing ({shown})"
         if upper <= 1 + DEFAULT_GAP:
             return f"is optimal ({shown})"
         if self.sense == "max":
-            share = _percent(1 / upper, ROUND_FLOOR)
+            share = percent_rounded(1 / upper, ROUND_FLOOR)
             return f"earns at least {share} of what hindsight could ({shown})"
-        share = _percent(upper - 1, ROUND_CEILING)
+        share = percent_rounded(upper - 1, ROUND_CEILING)
         return f"costs at most {share} more than hindsight would ({shown})"
 
     def _informed(self) -> str:
@@ -156,7 +157,7 @@ class Verdict:
         name, lower = follower["label"], follower["median_lower"]
         if upper is None or lower <= upper:
             return f" {name} cannot be told apart from it at the median."
-        return f" Next is {name}, at a median ratio of {_or_more(lower)} or more."
+        return f" Next is {name}, at a median ratio of {rounded_down(lower)} or more."
 
 
 def verdicts(comparison: Compared) -> list[Verdict]:
@@ -176,31 +177,10 @@ def verdicts(comparison: Compared) -> list[Verdict]:
     return found
 
 
+def _gap(gap: float) -> str:
+    return percent_rounded(gap, ROUND_CEILING, decimals=2)
+
+
 def _rank(row: Mapping[str, Any]) -> tuple[float, float]:
     upper = row["median_upper"]
     return (math.inf if upper is None else upper, row["median_lower"])
-
-
-def _percent(share: float, rounding: str) -> str:
-    """A share in percent, rounded so that what is said of it still holds.
-
-    With one decimal, or as many as tell it from none and from all.
-    """
-    for decimals in range(1, 5):
-        step = Decimal(1).scaleb(-decimals)
-        text = f"{(_plain(share) * 100).quantize(step, rounding)}%"
-        if not {float(text[:-1]), float(f"{share * 100:.{decimals}f}")} & {0.0, 100.0}:
-            return text
-    return text
-
-
-def _or_more(ratio: float) -> str:
-    """A ratio of which "or more" holds: four digits, rounded down."""
-    if math.isinf(ratio):
-        return "inf"
-    return f"{float(Context(prec=4, rounding=ROUND_FLOOR).create_decimal(_plain(ratio))):.4g}"
-
-
-def _plain(value: float) -> Decimal:
-    """A quotient without the last bits of its division, which would tip 10% over to 10.1%."""
-    return Context(prec=12).create_decimal_from_float(value)

@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -115,12 +115,23 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         # Typer's own errors come from its copy of click or from click itself, by version.
         if hasattr(error, "format_message"):
-            return _fail(error.format_message(), BAD_INPUT)
+            return _fail(_said_by_typer(error), BAD_INPUT)
         if os.environ.get("HINDSCHED_TRACEBACK"):
             raise
         note = "a bug; HINDSCHED_TRACEBACK=1 shows where"
         return _fail(f"{type(error).__name__}: {error} ({note})", FAILED)
     return code if isinstance(code, int) else 0
+
+
+def _said_by_typer(error: Any) -> str:
+    """A complaint of the parser; of what is missing, what it may be."""
+    message: str = error.format_message()
+    parameter = getattr(error, "param", None)
+    if not message.startswith("Missing") or parameter is None:
+        return message
+    words = [str(item.value) for item in parameter.shell_complete(error.ctx, "")]
+    meant = f"one of {', '.join(words)}" if words else parameter.help
+    return f"{message.rstrip('.')}: {meant}" if meant else message
 
 
 def _open_missing_streams() -> None:

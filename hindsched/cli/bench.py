@@ -22,10 +22,12 @@ from hindsched.cli.output import (
     table,
 )
 from hindsched.cli.settings import (
+    Algorithms,
     Engine,
     Gap,
     Jobs,
     Method,
+    OneFamily,
     Servers,
     Settings,
     SlotSeconds,
@@ -73,13 +75,11 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="SUITE|FILE|DIR...",
-            help="Suites (small if absent), instance files, folders of them, names.",
+            help="Suites (small if absent; oasis/small for one family), files, folders, names.",
         ),
     ] = None,
-    family: Annotated[str | None, typer.Option(help="Only this family.")] = None,
-    algorithm: Annotated[
-        list[str] | None, typer.Option(help="May be repeated; all of the family if absent.")
-    ] = None,
+    family: OneFamily = None,
+    algorithm: Algorithms = None,
     seed: Annotated[int, typer.Option(help="First seed.")] = 0,
     seeds: Annotated[int, typer.Option(help="Seeds of each randomised algorithm.")] = 5,
     settings: Settings = None,
@@ -350,6 +350,11 @@ def _named(name: str, family: str | None) -> list[Instance]:
     if words:
         return [item for word in words for item in suites(word)[name]()]
     path = Path(name)
+    word, slash, of_family = name.partition("/")
+    if slash and not path.exists() and word in families_or_all(None):
+        make_all = suites(word).get(of_family)
+        if make_all is not None:
+            return [item for item in make_all() if family in (None, word)]
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if ".json" in file.suffixes)
         if not files:

@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from hindsched.cli.output import Json, emit_json, errors, say
+from hindsched.cli.settings import OneFamily
 
 Workers = Annotated[int, typer.Option(min=1, help="Families compiled at once.")]
 
 
 def compile_(
-    family: Annotated[str | None, typer.Option(help="Only this family.")] = None,
+    family: OneFamily = None,
     workers: Workers = 2,
     as_json: Json = False,
 ) -> None:

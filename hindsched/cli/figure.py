@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hindsched.cli import completing
 from hindsched.cli.output import Json, emit_json, errors, facts, out, say, table
-from hindsched.cli.settings import Settings, TraceFormat, TracePart, parse_settings
+from hindsched.cli.settings import Family, Settings, TraceFormat, TracePart, parse_settings
 from hindsched.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,8 +18,14 @@ if TYPE_CHECKING:
 
 
 def figure(
-    family: Annotated[str, typer.Argument(help="The family's word.")],
-    number: Annotated[str, typer.Argument(help="The paper's number of the figure.")],
+    family: Family,
+    number: Annotated[
+        str,
+        typer.Argument(
+            help="The paper's number of the figure, as in 4a or table-2.",
+            autocompletion=completing.figures,
+        ),
+    ],
     quick: Annotated[
         bool, typer.Option("--quick", help="A small version, within seconds.")
     ] = False,

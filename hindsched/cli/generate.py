@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
-from hindsched.cli.output import Json, emit_json, facts, out
+from hindsched.cli import completing
+from hindsched.cli.output import STDOUT, Json, emit_json, errors, facts, out
 from hindsched.cli.settings import (
+    Family,
     Jobs,
     Servers,
     Settings,
@@ -25,9 +27,14 @@ from hindsched.errors import InputError
 
 
 def generate(
-    family: Annotated[str, typer.Argument(help="The family's word.")],
-    output: Annotated[str, typer.Option("-o", "--output", help="Instance file to write.")],
-    preset: Annotated[str | None, typer.Option(help="Preset of the generator; small.")] = None,
+    family: Family,
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="Instance file to write; - for standard output.")
+    ],
+    preset: Annotated[
+        str | None,
+        typer.Option(help="Preset of the generator; small.", autocompletion=completing.presets),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
     settings: Settings = None,
     from_trace: TraceFile = None,
@@ -45,6 +52,8 @@ def generate(
     from hindsched.instances.io import write
 
     check_family(family)
+    if output == "-":
+        output = STDOUT
     check_targets([from_trace], output=output)
     values = parse_settings(settings)
     refuse_options(values, "family", "preset", "seed")
@@ -82,4 +91,4 @@ def generate(
         origin.pop("trace_rows", None)  # a row a job: it stands in the file
         emit_json({**summary, "provenance": origin})
     else:
-        out.print(facts(summary))
+        (errors if output == STDOUT else out).print(facts(summary))

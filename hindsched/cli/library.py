@@ -10,6 +10,7 @@ import typer
 
 from hindsched.cli.limits import limited
 from hindsched.cli.output import Json, digits, emit_json, errors, out, percent, say, table
+from hindsched.cli.settings import OneFamily
 from hindsched.errors import HindschedError, InputError
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ library = typer.Typer(
 CORES = os.cpu_count() or 1
 BOARD = ("instance", "jobs", "objective", "bound", "gap", "proven")
 Names = Annotated[list[str] | None, typer.Argument(help="Instances; all by default.")]
-Family = Annotated[str | None, typer.Option(help="Only this family.")]
 Size = Annotated[str | None, typer.Option(help="Only `small`, `medium` or `large`.")]
 Folder = Annotated[
     str | None, typer.Option(help="Folder of the records; by default those of the package.")
@@ -36,7 +36,7 @@ Workers = Annotated[int, typer.Option(min=1, help="Kernels that run at once.")]
 @limited
 def list_(
     names: Names = None,
-    family: Family = None,
+    family: OneFamily = None,
     size: Size = None,
     folder: Folder = None,
     as_json: Json = False,
@@ -66,7 +66,7 @@ def list_(
 @limited
 def check(
     names: Names = None,
-    family: Family = None,
+    family: OneFamily = None,
     size: Size = None,
     folder: Folder = None,
     workers: Workers = CORES,
@@ -100,7 +100,7 @@ def check(
 @limited
 def improve(
     names: Names = None,
-    family: Family = None,
+    family: OneFamily = None,
     size: Size = None,
     folder: Folder = None,
     time_limit: Annotated[float, typer.Option(min=0.0, help="Seconds an instance.")] = 60.0,
@@ -146,19 +146,30 @@ def submit(
     folder: Folder = None,
     as_json: Json = False,
 ) -> None:
-    """Offer records: each is kept if the exact kernel accepts it and it is better."""
+    """Offer records: each is kept if the exact kernel accepts it and it is better.
+
+    Ends with 1 or 2 if one is refused; the others are dealt with all the same.
+    """
     from hindsched.analysis.library.keep import submit as submit_one
 
     records = _records(folder)
     _check_writable(records.folder)
-    found = [submit_one(file, records) for file in files]
+    rows, refused = [], []
+    for file in files:
+        try:
+            one = submit_one(file, records)
+        except HindschedError as error:
+            refused.append(error)
+            errors.print(f"error: {error}", markup=False, soft_wrap=True)
+            continue
+        rows.append({"name": one.recipe.name, "part": one.part, "value": one.value,
+                     "before": one.before, "kept": one.kept})  # fmt: skip
+        if not as_json:
+            out.print(str(one), markup=False, soft_wrap=True)
     if as_json:
-        rows = [{"name": one.recipe.name, "part": one.part, "value": one.value,
-                 "before": one.before, "kept": one.kept} for one in found]  # fmt: skip
-        emit_json({"submitted": rows})
-        return
-    for one in found:
-        out.print(str(one), markup=False, soft_wrap=True)
+        emit_json({"submitted": rows, "refused": [str(error) for error in refused]})
+    if refused:
+        raise typer.Exit(max(error.exit_code for error in refused))
 
 
 @library.command()

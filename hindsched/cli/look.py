@@ -7,17 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
-from hindsched.cli.output import Json, cell, emit_json, facts, out, table
-from hindsched.cli.settings import File, load
+from hindsched.cli import completing
+from hindsched.cli.output import Json, cell, emit_json, facts, out, say, table
+from hindsched.cli.settings import Family, File, OneFamily, load
 from hindsched.errors import InputError
 
 Rows = list[dict[str, Any]]
+WIDE = {"settings": "their settings: hindsched list algorithms --family FAMILY, or --json"}
+"""Columns that a list of all families leaves out, and where they are."""
 MOST_ENTRIES = 20
 """Entries of an object in an instance's provenance that `describe` spells out."""
 
 
 def schema(
-    family: Annotated[str, typer.Argument(help="The family's word.")],
+    family: Family,
     as_json: Json = False,
 ) -> None:
     """Print the JSON Schema of a family's instance files."""
@@ -34,9 +37,13 @@ def schema(
 
 def list_(
     what: Annotated[
-        str, typer.Argument(help="families, algorithms, suites, instances or solvers.")
+        str,
+        typer.Argument(
+            help="families, algorithms, suites, instances or solvers.",
+            autocompletion=completing.of(completing.LISTS),
+        ),
     ],
-    family: Annotated[str | None, typer.Option(help="Only of this family.")] = None,
+    family: OneFamily = None,
     as_json: Json = False,
 ) -> None:
     """List what there is."""
@@ -47,8 +54,12 @@ def list_(
         emit_json({what: rows})
         return
     columns = list(dict.fromkeys(key for row in rows for key in row))
+    left_out = WIDE if family is None else {}
+    columns = [column for column in columns if column not in left_out]
     cells = [[row.get(column) for column in columns] for row in rows]
     out.print(table(what, [column.replace("_", " ") for column in columns], cells))
+    if left_out.keys() & rows[0].keys():
+        say(left_out["settings"])
 
 
 def describe(file: File, as_json: Json = False) -> None:

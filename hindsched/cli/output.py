@@ -16,6 +16,8 @@ from rich.text import Text
 
 from hindsched.analysis.jsonable import jsonable
 
+STDOUT = "/dev/stdout"
+"""What a file named - means where one is written."""
 MISLEADING = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode categories that are spelled out: control, format, surrogate, line separators."""
 Json = Annotated[

@@ -9,21 +9,69 @@ from typing import Annotated, Any
 
 import typer
 
+from hindsched.cli import completing
 from hindsched.cli.output import say
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.io import is_replaceable
+from hindsched.solvers.options import SOLVERS
 
+Family = Annotated[
+    str,
+    typer.Argument(
+        help="The family's word, as in `hindsched list families`.",
+        autocompletion=completing.families,
+    ),
+]
+OneFamily = Annotated[
+    str | None, typer.Option(help="Only this family.", autocompletion=completing.families)
+]
 File = Annotated[
-    str, typer.Argument(help="Instance file, or a name of `hindsched list instances`.")
+    str,
+    typer.Argument(
+        help="Instance file, - for standard input, or a name of `hindsched list instances`.",
+        autocompletion=completing.instances,
+    ),
+]
+Algorithm = Annotated[
+    str,
+    typer.Option(
+        help="Name of `hindsched list algorithms`, FILE.py:CLASS or exec:COMMAND.",
+        autocompletion=completing.algorithms,
+    ),
 ]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", help="A setting as NAME=VALUE; may be repeated.")
 ]
-Engine = Annotated[str | None, typer.Option(help="Who computes best responses: oracle or model.")]
+Algorithms = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="As of `simulate`; may be repeated; all of the family if absent.",
+        autocompletion=completing.algorithms,
+    ),
+]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        help="Who computes best responses: oracle or model.",
+        autocompletion=completing.of(["oracle", "model"]),
+    ),
+]
 TimeLimit = Annotated[float | None, typer.Option(help="Seconds for a solve.")]
-Method = Annotated[str, typer.Option(help="auto, milp, relaxation, bound, ...")]
-Solver = Annotated[str, typer.Option(help="highs, scip, cbc, glpk or gurobi.")]
+Method = Annotated[
+    str,
+    typer.Option(
+        help="auto, milp, relaxation, bound, ...",
+        autocompletion=completing.of(completing.METHODS),
+    ),
+]
+Solver = Annotated[
+    str,
+    typer.Option(
+        help="highs, scip, cbc, glpk or gurobi.",
+        autocompletion=completing.of(SOLVERS),
+    ),
+]
 Threads = Annotated[int | None, typer.Option(help="Cores of a solve.")]
 WorkLimit = Annotated[
     int | None, typer.Option(help="Iterations and nodes in place of seconds: same bytes always.")
@@ -62,11 +110,11 @@ def parse_settings(pairs: Sequence[str] | None, engine: str | None = None) -> di
 
 
 def load(source: str) -> Instance:
-    """Read an instance file, or find an instance of the library by name."""
+    """Read an instance file or standard input, or find an instance of the library by name."""
     from hindsched.instances.io import read
     from hindsched.instances.library import is_library_name, named_instance
 
-    path = Path(source)
+    path = Path("/dev/stdin" if source == "-" else source)
     if is_library_name(source) and path.suffix != ".json" and not path.exists():
         return named_instance(source)
     return read(path)

@@ -8,6 +8,8 @@ import typer
 
 from hindsched.cli.output import Json, cell, emit_json, errors, facts, out, say, table
 from hindsched.cli.settings import (
+    Algorithm,
+    Algorithms,
     Engine,
     File,
     Gap,
@@ -24,7 +26,7 @@ from hindsched.cli.settings import (
 
 def simulate(
     file: File,
-    algorithm: Annotated[str, typer.Option(help="Name of `hindsched list algorithms`.")],
+    algorithm: Algorithm,
     seed: Annotated[int, typer.Option(help="Seed of a randomised algorithm.")] = 0,
     settings: Settings = None,
     engine: Engine = None,
@@ -68,9 +70,7 @@ def simulate(
 
 def ratio(
     file: File,
-    algorithm: Annotated[
-        list[str] | None, typer.Option(help="May be repeated; all of the family if absent.")
-    ] = None,
+    algorithm: Algorithms = None,
     seed: Annotated[int, typer.Option(help="First seed of randomised algorithms.")] = 0,
     seeds: Annotated[int, typer.Option(help="Seeds of each randomised algorithm.")] = 5,
     settings: Settings = None,

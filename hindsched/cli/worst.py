@@ -10,7 +10,7 @@ import typer
 
 from hindsched.analysis.sweep import DEFAULT_WORKERS
 from hindsched.cli.output import Json, emit_json, errors, out, say
-from hindsched.cli.settings import parse_settings
+from hindsched.cli.settings import Algorithm, Family, parse_settings
 from hindsched.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,10 +21,8 @@ INTERRUPTED = 130
 
 
 def worst(
-    family: Annotated[str, typer.Argument(help="The family's word.")],
-    algorithm: Annotated[
-        str, typer.Option(help="A name, FILE.py:CLASS or exec:COMMAND.", show_default=False)
-    ],
+    family: Family,
+    algorithm: Algorithm,
     against: Annotated[
         str | None, typer.Option(help="Another algorithm in place of the optimum.")
     ] = None,

@@ -113,6 +113,8 @@ def named_instance(name: str) -> Instance:
         if found is None:
             raise InputError("instance", name, f"must be one of {', '.join(members)}")
         return found
+    if parts[0] in FAMILIES:
+        raise InputError("instance", name, "must be FAMILY/SUITE/NAME, as in `list instances`")
     for word in FAMILIES:
         if name.startswith(f"{word}-") and name not in KNOWN:
             for make_all in generated_suites(word).values():
@@ -130,7 +132,7 @@ def short_name(instance: Instance, suite_name: str) -> str:
 def is_library_name(name: str) -> bool:
     """Whether a text looks like a name of the library and not like a file."""
     is_own = name in KNOWN or any(name.startswith(f"{word}-") for word in FAMILIES)
-    return is_own or (name.count("/") == 2 and name.split("/")[0] in FAMILIES)
+    return is_own or ("/" in name and name.split("/")[0] in FAMILIES)
 
 
 def list_suites(family: str | None = None) -> list[dict[str, Any]]:

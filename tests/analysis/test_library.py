@@ -200,6 +200,26 @@ def test_a_false_record_is_refused_and_changes_nothing(case, records, tmp_path):
     assert {path: path.read_bytes() for path in records.files(find_recipe(NAME))} == before
 
 
+def test_a_false_record_is_refused_though_it_is_no_better(records, tmp_path):
+    data = deepcopy(data_of(records, "solution"))
+    data["objective"] /= 2  # not what its schedule earns
+    path = tmp_path / "offered.json"
+    path.write_text(json.dumps(data))
+    with pytest.raises(HindschedError, match="objective"):
+        submit(path, records)
+
+
+def test_the_command_deals_with_every_file_that_is_offered(records, tmp_path, capsys):
+    good = records.path(find_recipe(NAME), "solution")
+    bad = tmp_path / "bad.json"
+    bad.write_text("{}")
+    folder = ["--folder", str(records.folder)]
+    assert run(["library", "submit", str(bad), str(good), *folder, "--json"]) == 2
+    printed = json.loads(capsys.readouterr().out)
+    assert [row["kept"] for row in printed["submitted"]] == [False]
+    assert len(printed["refused"]) == 1
+
+
 def test_only_better_records_are_kept(records, tmp_path):
     recipe = find_recipe(NAME)
     best = tmp_path / "best.json"

@@ -69,3 +69,15 @@ def test_a_reader_that_leaves_is_no_traceback():
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False, text=True)
     os.close(writer)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_an_instance_goes_through_a_pipe():
+    hindsched = [sys.executable, "-m", "hindsched"]
+    made = subprocess.run([*hindsched, "generate", "oasis", "-o", "-"], capture_output=True)
+    assert made.returncode == 0
+    assert b"sha256" in made.stderr  # the words for people do not mix with the file
+    told = subprocess.run(
+        [*hindsched, "describe", "-", "--json"], input=made.stdout, capture_output=True
+    )
+    assert told.returncode == 0, told.stderr
+    assert b'"family": "oasis"' in told.stdout

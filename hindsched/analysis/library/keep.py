@@ -90,7 +90,10 @@ def submit(path: str | Path, records: Records) -> Submission:
 def offer(
     recipe: Recipe, instance: Instance, part: Part, content: bytes, records: Records
 ) -> Submission:
-    """Keep a record's bytes if they are true, as the kernel says, and better; see `submit`."""
+    """Keep a record's bytes if they are true, as the kernel says, and better; see `submit`.
+
+    What is false is refused whether or not it would have been better.
+    """
     where = f"{recipe.name} {part}"
     data = json.loads(content)
     if data.get("formulation") != instance.formulations[0]:
@@ -98,8 +101,6 @@ def offer(
         raise InputError(f"{where} formulation", data.get("formulation"), rule)
     value = stated(data, part, where)
     before = records.claim(recipe, part)
-    if not is_better(recipe, part, value, before):
-        return Submission(recipe, part, value, before, kept=False)
     other = [path for path in records.files(recipe) if path != records.path(recipe, part)]
     with tempfile.TemporaryDirectory() as folder:
         offered = Path(folder) / f"{part}.json"
@@ -110,8 +111,10 @@ def offer(
         raise InputError(where, value, found.verdict)
     if found.code:
         raise SolveFailed(f"{where} of {value!r}: {found.verdict}")
-    records.keep(recipe, part, content)
-    return Submission(recipe, part, value, before, kept=True)
+    better = is_better(recipe, part, value, before)
+    if better:
+        records.keep(recipe, part, content)
+    return Submission(recipe, part, value, before, kept=better)
 
 
 def _format(data: object) -> object:

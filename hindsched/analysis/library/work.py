@@ -10,7 +10,7 @@ from typing import Any
 
 from hindsched.analysis.exact import exact_check
 from hindsched.analysis.library.keep import Submission, offer
-from hindsched.analysis.library.records import Part, Records
+from hindsched.analysis.library.records import Part, Records, is_better, stated
 from hindsched.errors import SolveFailed
 from hindsched.instances.generators.registry import make
 from hindsched.instances.recipes import Recipe
@@ -103,6 +103,9 @@ def improve(
         found.append(("solution", result.solution.to_dict(method)))
     kept = []
     for part, data in found:
+        where = f"{recipe.name} {part}"
+        if not is_better(recipe, part, stated(data, part, where), records.claim(recipe, part)):
+            continue  # before the kernel spends its time on it
         content = json.dumps(data, separators=(",", ":")).encode() + b"\n"
         kept.append(offer(recipe, instance, part, content, records))
     return kept

@@ -13,6 +13,7 @@ from hindsched.analysis.comparison import Comparison
 from hindsched.analysis.jsonable import jsonable
 from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE
 from hindsched.analysis.report.data import page_data
+from hindsched.analysis.rounding import rounded_down, rounded_up
 from hindsched.analysis.store import REPORT, ResultStore
 from hindsched.analysis.verdict import verdicts
 from hindsched.instances.io import write_text
@@ -40,7 +41,7 @@ def render_report(store: ResultStore) -> str:
     environment = Environment(
         loader=PackageLoader("hindsched.analysis.report", "."), autoescape=True, trim_blocks=True
     )
-    environment.filters |= {"number": show_number, "percent": show_percent}
+    environment.filters |= {"number": show_number, "percent": show_percent, "end": show_end}
     comparison = Comparison(store.records())
     data = page_data(store, comparison)
     script = "\n".join(_file(name) for name in SCRIPTS)
@@ -73,6 +74,13 @@ def show_number(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return str(value)
+
+
+def show_end(value: float | None, side: str) -> str:
+    """Write an interval's ``lower`` or ``upper`` end, rounded outward; absent is a dash."""
+    if not isinstance(value, float | int):
+        return show_number(value)
+    return rounded_down(value) if side == "lower" else rounded_up(value)
 
 
 def show_percent(share: float | None) -> str:

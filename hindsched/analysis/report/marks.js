@@ -21,7 +21,18 @@ function percent(share) {
 }
 
 function interval(ends) {
-  return ends.lower === null && ends.upper === null ? "no ratio" : `[${shown(ends.lower)}, ${shown(ends.upper)}]`;
+  if (ends.lower === null && ends.upper === null) return "no ratio";
+  return `[${outward(ends.lower, Math.floor)}, ${outward(ends.upper, Math.ceil)}]`;
+}
+
+// An end with four digits, just above 1 as many as tell it from 1, rounded outward: what is said of it stays true.
+function outward(end, round) {
+  if (typeof end !== "number" || end === 0) return shown(end);
+  const above = Number((end - 1).toPrecision(12));
+  const small = above > 0 && above < 1 ? -Math.floor(Math.log10(above)) : -Infinity;
+  const places = Math.max(3 - Math.floor(Math.log10(Math.abs(end))), small);
+  const scaled = Number((end * 10 ** places).toPrecision(12));
+  return String(Number(`${round(scaled)}e${-places}`));
 }
 
 // A mark of an SVG picture: `say` is what it tells, `open` the part of the page that it leads to.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 from hindsched.errors import InputError
@@ -132,9 +131,7 @@ def resolve_settings(form: Format, said: Mapping[str, Any]) -> dict[str, str]:
     """Values of a format's settings."""
     for name in said:
         if name not in form.settings:
-            close = get_close_matches(name, form.settings, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
             known = ", ".join(form.settings) or "(none)"
-            raise InputError("set", name, f"{form.name} has the settings {known}{hint}")
+            raise InputError("set", name, f"{form.name} has the settings {known}")
     defaults = {name: default for name, (default, _) in form.settings.items()}
     return {**defaults, **{name: str(value) for name, value in said.items()}}

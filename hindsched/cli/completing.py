@@ -81,14 +81,16 @@ def instances(context: typer.Context, incomplete: str) -> list[str]:
 
 def _families(context: typer.Context) -> tuple[str, ...]:
     """The family that the line names by its word, by an instance's name or in a file; or all."""
-    known, given = _all_families(), context.params.get("family")
-    file = str(context.params.get("file") or "")
-    if given is None and os.path.isfile(file):
-        head = Path(file).read_bytes()[:HEAD].decode("utf-8", "replace")
-        given = next(iter(re.findall(r'"family": *"(\w+)"', head)), None)
-    elif given is None:
-        given = re.split("[/-]", file)[0]
-    return (given,) if given in known else known
+    known = _all_families()
+    said = [context.params.get("family"), context.params.get("file"), *context.args]
+    for text in map(str, filter(None, said)):  # before an option's value, arguments are in args
+        family = re.split("[/-]", text)[0]
+        if os.path.isfile(text):
+            head = Path(text).read_bytes()[:HEAD].decode("utf-8", "replace")
+            family = next(iter(re.findall(r'"family": *"(\w+)"', head)), "")
+        if family in known:
+            return (family,)
+    return known
 
 
 def _all_families() -> tuple[str, ...]:

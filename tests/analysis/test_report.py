@@ -195,8 +195,8 @@ def test_the_verdict_is_of_online_algorithms_and_names_who_knows_more_behind_the
     assert found.sentence() == (
         "oasis: of the online algorithms, x comes closest to the optimum. On the one instance it "
         "costs at most 0.04% more than hindsight would (ratio [1.0004, 1.0004]). Next is y, at a "
-        "median ratio of 1.32 or more. Knowing more than an online algorithm does, h (sees all jobs) is "
-        "optimal (ratio [1, 1])."
+        "median ratio of 1.32 or more. Knowing more than an online algorithm does, h (sees all "
+        "jobs) is optimal (ratio [1, 1])."
     )
     assert found.left_out == ["z"]
     alone = verdict(

@@ -37,7 +37,7 @@ def completed(monkeypatch, capsys):
         ("hindsched generate oasis --preset te", ["testbed"]),
         ("hindsched solve x.json --method col", ["column-generation"]),
         ("hindsched solve x.json --solver g", ["glpk", "gurobi"]),
-        ("hindsched worst astraea --algorithm hiv", ["hived"]),
+        ("hindsched worst astraea --algorithm hi", ["hived"]),
         ("hindsched solve oasis-t10-i10-h2", ["oasis-t10-i10-h25-s0"]),
         ("hindsched solve x", []),
         ("hindsched bench small --family ga", ["gang"]),

@@ -108,7 +108,7 @@ class time_limit:  # noqa: N801 - used like contextlib's managers
 
     def _finish(self, error: BaseException | None) -> None:
         """Let no alarm of this block come later; raise `OutOfTime` if one came."""
-        stopped, other = isinstance(error, self._alarm), None
+        stopped, other = self._ended(error), None
         ended = False
         while not ended:
             try:
@@ -126,6 +126,12 @@ class time_limit:  # noqa: N801 - used like contextlib's managers
             raise other
         if stopped:
             raise OutOfTime(f"{self._seconds:g} s") from None
+
+    def _ended(self, error: BaseException | None) -> bool:
+        """Whether the alarm ended the block; compiled code passes it on as another's cause."""
+        while error is not None and not isinstance(error, self._alarm):
+            error = error.__cause__
+        return error is not None
 
     def _watch(self) -> None:
         while (left := self._deadline + _compiler.seconds() - time.monotonic()) > 0:

@@ -58,6 +58,17 @@ def test_a_loop_is_stopped():
         run_for_ever()
 
 
+def test_an_alarm_that_compiled_code_wraps_in_its_own_error_is_the_limit():
+    def compiled():
+        try:
+            run_for_ever()
+        except BaseException as alarm:
+            raise SystemError("returned a result with an exception set") from alarm
+
+    with pytest.raises(OutOfTime, match=r"^0\.02 s$"), time_limit(0.02):
+        compiled()
+
+
 def test_the_limit_ends_with_its_block():
     """Stopped or not, nothing arrives later: many short blocks, some over, some not."""
     stopped = 0

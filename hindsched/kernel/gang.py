@@ -148,7 +148,7 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
         found = -sum(n * part.sums[-1] for n, part in zip(places.values(), paid, strict=True))
         for number, job in enumerate(jobs):
             tell(number, len(jobs), "job")
-            reading.spend(10 * len(cuts) * len(places))
+            reading.spend(10 * len(places))
             own = limits.get(job.name, {})
             first, last = own.get(("completion",), (0, NEVER))
             start = max(job.s, first - job.p)
@@ -223,12 +223,13 @@ def one_piece(
     is least at one of these.
     """
     s, p = job.s, job.p
-    begins, ends = bisect_right(cuts, first), bisect_right(cuts, first + p)
-    for starts in ((first, last - p), cuts[begins:], [cut - p for cut in cuts[ends:]]):
+    begins, ends = (range(bisect_right(cuts, at), len(cuts)) for at in (first, first + p))
+    for starts in ((first, last - p), (cuts[k] for k in begins), (cuts[k] - p for k in ends)):
         for start in starts:
             own = slope * (start + p - s)
             if (best is not None and own >= best) or not first <= start <= last - p:
                 break
+            reading.spend(10 * len(paid))
             price = [part.paid(start + p) - part.paid(start) for part in paid]
             cost: Any = job.g * price[0] if "" in places else placed(job, price, places, limits)
             if cost is not None and (best is None or own + cost < best):

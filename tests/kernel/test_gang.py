@@ -13,7 +13,7 @@ import pytest
 from hindsched.cli.app import run
 from hindsched.instances.gang.generator import generate
 from hindsched.instances.gang.instance import GangInstance, split_formulation
-from hindsched.kernel import gang
+from hindsched.kernel import gang, reading
 from hindsched.kernel.__main__ import main
 from hindsched.kernel.reading import Refused
 from hindsched.solutions.gang.solution import GangSolution
@@ -242,3 +242,14 @@ def test_a_server_may_have_more_gpus_than_decisions_can_name():
     file = {"kind": "lagrangian", "layout": "placements", "prices": {"gpus": [low]}}
     found = gang.bound(data, {**file, "formulation": "non-preemptive"}, silent).low
     assert found == 3 - (10 - 3) * many * low["price"]  # it pays for 3 of 10 slots
+
+
+def test_many_intervals_cost_a_job_only_those_that_it_looks_at():
+    rng = np.random.default_rng(5)
+    instance = generate("paper", 5, jobs=300)
+    cut = np.arange(0, 20_001 * 300, 300, dtype=np.int64)
+    oracle = GangOracle(instance, "non-preemptive", cut)
+    data = certificate(oracle, np.round(1e-4 * rng.random(oracle.rows.size), 7))
+    steps = reading.BUDGET["steps"]
+    kernel_bound(instance, data)
+    assert steps - reading.BUDGET["steps"] < 10 * cut.size * len(instance.jobs) / 20

@@ -77,6 +77,8 @@ class Verdict:
             return f"{text}; {between}: you are within {factor(high, 1)} of optimal."
         if self.lower >= self.value * (1 - SAME):
             return f"{text}: that is optimal (no schedule can be below {least} s)."
+        if self.upper - self.lower <= SAME * self.upper:
+            return f"{text}; the best possible is {least} s: you take {factor(high, 1)} times that."
         return (
             f"{text}; the best possible lies between {least} and {seconds(self.upper, 1)} s: "
             f"you are within [{factor(low, -1)}, {factor(high, 1)}] of optimal."

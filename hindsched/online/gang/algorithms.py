@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hindsched.instances.base import Instance
-from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.gang.hindsight import Hindsight
+from hindsched.online.gang.planning import DualPrice, Reoptimise
 from hindsched.online.gang.policies import (
     Conservative,
     Easy,
@@ -27,7 +27,7 @@ ALGORITHMS: dict[str, Factory] = {
         Fifo, FifoSkip, Sjf, SmallestFirst, Wspt, Easy, Conservative, Srtf, Las,
     )
 }  # fmt: skip
-ALGORITHMS |= {"reoptimise": Reoptimise, "hindsight": Hindsight}
+ALGORITHMS |= {"dual-price": DualPrice, "reoptimise": Reoptimise, "hindsight": Hindsight}
 THEOREM_ALGORITHMS = THEOREMS
 
 

@@ -1,0 +1,142 @@
+"""``reoptimise`` and ``dual-price`` of gang: plans over the known jobs, made again at arrivals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hindsched.errors import InputError
+from hindsched.instances.gang.instance import GangInstance, Vector
+from hindsched.models.base import Commitments
+from hindsched.models.gang.offline import columns_needed
+from hindsched.models.gang.tasks import Outlook, outlook
+from hindsched.online.engines import reoptimise
+from hindsched.online.protocol import Environment
+from hindsched.solvers.methods.gang.planning import (
+    OpenJobs,
+    best_plan,
+    expected_starts,
+    open_jobs,
+    plan_in_order,
+)
+
+MOST_SLOTS, MOST_COLUMNS = 1_000, 30_000
+"""Size up to which the program is solved; beyond, plans are orders of the open jobs."""
+
+
+class Reoptimise(reoptimise.Reoptimise):
+    """Solve the program over the known jobs at each arrival; where it is too large, search.
+
+    Parameters
+    ----------
+    nodes, gap
+        Of the program; see the engine.
+    exchanges : int
+        Exchanges of jobs that a search tries, the same on every machine.
+    """
+
+    def __init__(self, nodes: int = 200, gap: float = 1e-4, exchanges: int = 2_000) -> None:
+        super().__init__(nodes, gap)
+        if exchanges < 0:
+            raise InputError("set.exchanges", exchanges, "must be at least 0")
+        self.exchanges = exchanges
+
+    def start(self, environment: Environment) -> None:
+        """Begin with no jobs and no plan."""
+        super().start(environment)
+        self._counts["searches"] = 0
+
+    def _plan_again(self, slot: int) -> None:
+        """Solve, or search from the present plan and from orders that policies take."""
+        known, formulation = self._rolling.instance, self._environment.formulation
+        assert isinstance(known, GangInstance)
+        small = (
+            known.serial_end <= MOST_SLOTS and columns_needed(known, formulation) <= MOST_COLUMNS
+        )
+        if small or known.is_consolidated:
+            super()._plan_again(slot)
+            return
+        view, left = self._left(slot)
+        begun = {name: rows[-1]["from"] for name, rows in self._plan.items()}
+        names = [self._rolling.instance.jobs[task.job].name for task in view.tasks]
+        area = np.array([task.work * task.gpus for task in view.tasks], dtype=float)
+        own = slice(left.fixed, None)
+        worth = np.where(left.jobs.slope > 0, left.jobs.slope, left.jobs.penalty)[own]
+        keys = [
+            np.array([begun.get(name, np.inf) for name in names]),
+            np.divide(area, worth, out=np.full(area.size, np.inf), where=worth > 0),
+            left.jobs.duration[own].astype(float),
+        ]
+        self._follow(view, left, best_plan(left, [plan_in_order(left, key) for key in keys],
+                                           self.exchanges))  # fmt: skip
+        self._counts["searches"] += 1
+
+    def _left(self, slot: int) -> tuple[Outlook, OpenJobs]:
+        """Open jobs, and what is fixed."""
+        rolling, formulation = self._rolling, self._environment.formulation
+        rolling.advance(slot)
+        known = rolling.instance
+        assert isinstance(known, GangInstance)
+        commitments: Commitments = rolling.commitments()
+        view = outlook(known, formulation, commitments, None)
+        return view, open_jobs(known, formulation, view)
+
+    def _follow(self, view: Outlook, left: OpenJobs, starts: Vector) -> None:
+        """Make a plan of starts."""
+        jobs = self._rolling.instance.jobs
+        ends = starts + left.jobs.duration[left.fixed :]
+        self._plan = {
+            jobs[task.job].name: [{"from": start + 1, "to": end, "gpus": jobs[task.job].gpus}]
+            for task, start, end in zip(view.tasks, starts.tolist(), ends.tolist(), strict=True)
+        }
+
+
+class DualPrice(Reoptimise):
+    """Prices of the bound over the known jobs; who expects to start first at them is placed first.
+
+    Parameters
+    ----------
+    iterations : int
+        Steps of each climb of the prices, the same on every machine.
+    """
+
+    def __init__(self, iterations: int = 15) -> None:
+        super().__init__()
+        if iterations < 1:
+            raise InputError("set.iterations", iterations, "must be at least 1")
+        self.iterations = iterations
+
+    def start(self, environment: Environment) -> None:
+        """Begin without prices; servers have none."""
+        if getattr(environment.cluster, "is_consolidated", False):
+            raise InputError(
+                "algorithm", "dual-price", "needs a pool: it places no jobs on servers"
+            )
+        super().start(environment)
+        self._counts = {"climbs": 0}
+        self._posted: dict[int, float] = {}
+
+    def _plan_again(self, slot: int) -> None:
+        """Climb prices over the open jobs and place these by the starts that they expect."""
+        view, left = self._left(slot)
+        known = self._rolling.instance
+        instance = known.with_jobs(tuple(known.jobs[task.job] for task in view.tasks))
+        assert isinstance(instance, GangInstance)
+        climb = expected_starts(instance, left, self.iterations)
+        self._posted = dict(zip((climb.oracle.cut[:-1] + 1).tolist(), climb.prices.tolist(),
+                                strict=True))  # fmt: skip
+        self._follow(view, left, plan_in_order(left, climb.expected))
+        self._counts["climbs"] += 1
+
+    def price_path(self) -> Sequence[Mapping[str, Any]]:
+        """Last posted prices, by the first slot of their intervals."""
+        return [
+            {"slot": slot, "resource": "gpus", "price": price}
+            for slot, price in self._posted.items()
+        ]
+
+    def report(self) -> dict[str, Any]:
+        """Count the climbs."""
+        return {**self._counts, "iterations_a_climb": self.iterations}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hindsched.errors import InputError
-from hindsched.instances.gang.instance import GangInstance, Vector
+from hindsched.instances.gang.instance import GangInstance, Ints
 from hindsched.models.base import Commitments
 from hindsched.models.gang.offline import columns_needed
 from hindsched.models.gang.tasks import Outlook, outlook
@@ -83,7 +83,7 @@ class Reoptimise(reoptimise.Reoptimise):
         view = outlook(known, formulation, commitments, None)
         return view, open_jobs(known, formulation, view)
 
-    def _follow(self, view: Outlook, left: OpenJobs, starts: Vector) -> None:
+    def _follow(self, view: Outlook, left: OpenJobs, starts: Ints) -> None:
         """Make a plan of starts."""
         jobs = self._rolling.instance.jobs
         ends = starts + left.jobs.duration[left.fixed :]

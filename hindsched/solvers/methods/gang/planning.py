@@ -76,16 +76,16 @@ def open_jobs(instance: GangInstance, formulation: str, view: Outlook) -> OpenJo
         (rows.end[still], np.where(blocks.latest == FOREVER, FAR, blocks.latest)[own]),
         (none + NEVER_LATE, np.where(np.isfinite(blocks.skip), blocks.skip, 0.0)[own]),
     )
-    return OpenJobs(Jobs(*map(np.concatenate, columns)), none.size, instance.total_gpus)
+    return OpenJobs(Jobs._make(map(np.concatenate, columns)), none.size, instance.total_gpus)
 
 
-def plan_in_order(left: OpenJobs, key: Vector) -> Vector:
+def plan_in_order(left: OpenJobs, key: Vector) -> Ints:
     """Starts of the open jobs, those of smaller keys first."""
     order = np.concatenate([np.arange(left.fixed), left.fixed + np.argsort(key, kind="stable")])
     return starts_in_order(order, left.jobs, left.room)[left.fixed :]
 
 
-def best_plan(left: OpenJobs, plans: list[Vector], rounds: int) -> Vector:
+def best_plan(left: OpenJobs, plans: list[Ints], rounds: int) -> Ints:
     """The cheapest of some plans, improved by so many exchanges of jobs."""
     jobs, fixed = left.jobs, left.fixed
     known = [np.concatenate([jobs.submit[:fixed], plan]) for plan in plans]
@@ -115,7 +115,7 @@ class LeftOracle(GangOracle):
 
     def __init__(self, instance: GangInstance, left: OpenJobs, cut: Ints) -> None:
         jobs, fixed = left.jobs, left.fixed
-        own = Jobs(*(column[fixed:] for column in jobs))
+        own = Jobs._make(column[fixed:] for column in jobs)
         counts_ends = bool(own.slope.any())
         super().__init__(instance, KINDS[0] if counts_ends else f"{KINDS[0]},{OBJECTIVES[2]}", cut)
         latest = np.where(own.due == FAR, FOREVER, own.due)

@@ -74,7 +74,10 @@ def milp(
         ends.load(cast(OasisSolution, best))
         limit = _share(left(), SHARE_OF_ENDS)
         program = solve_program(
-            ends.model, options.with_time(limit), start=True, on_progress=on_progress
+            ends.model,
+            options.with_time(limit),
+            start=True,
+            on_progress=_of_schedules(on_progress, best),
         )
         bound = closer("max", bound, program.bound)
         if not program.has_point or within_gap(best.objective(), bound, options.gap):
@@ -95,21 +98,29 @@ def milp(
         for conflict in leaves.conflicts(promised, last_ends(ends), shrunk_enough):
             add_cut(ends, conflict)
             cuts += 1
+    closed = within_gap(best.objective(), bound, options.gap)
+    ended = closed or program.stopped_by != StoppedBy.GAP  # the program's gap is not the problem's
     result = Result(
         instance=instance,
         formulation=formulation,
         method="milp",
         status=Status.FEASIBLE,
-        stopped_by=program.stopped_by,
+        stopped_by=program.stopped_by if ended else StoppedBy.TIME_LIMIT,
         solution=best,
         bound=bound,
         backend=program.backend,
         details={**program.details, "conflict_cuts": cuts, "leaves": leaves.count},
     )
-    closed = within_gap(best.objective(), bound, options.gap)
     if closed or program.stopped_by == StoppedBy.INTERRUPTED or out_of_time():
         return result
     return _printed(result, options.with_time(left()), on_progress)
+
+
+def _of_schedules(on_progress: Progress | None, best: Solution) -> Progress | None:
+    """A listener that hears of schedules only: the ends' points may fit on no real servers."""
+    if on_progress is None:
+        return None
+    return lambda bound, _, seconds, text: on_progress(bound, best.objective(), seconds, text)
 
 
 def _printed(first: Result, options: SolveOptions, on_progress: Progress | None) -> Result:

@@ -17,7 +17,8 @@ import time
 from types import SimpleNamespace
 
 import hindsched as hs
-from hindsched.solvers import api, work
+from hindsched import limits
+from hindsched.solvers import work
 
 CASES = {
     "oasis-t10": [("oasis", {"jobs": 10, "horizon": 10, "servers": n}) for n in (5, 10)],
@@ -67,7 +68,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.cpu_clock:
         work.time = SimpleNamespace(perf_counter=time.process_time)
-        api.OVERRUN_SECONDS = 1e6
+        limits.OVERRUN_SECONDS = 1e6
     for case in given.cases or CASES:
         ratios = []
         for seed in range(given.repeat):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import math
 import re
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -33,6 +34,11 @@ ROOM_FOR_A_THREAD = 32 << 20
 """Bytes of a thread's stack and of its first steps, generously."""
 ROUNDS_TO_DELIVER = 3
 SECONDS_BETWEEN_ALARMS = 1.0
+OVERRUN_SHARE, OVERRUN_SECONDS = 1.1, 1.0
+"""Work that has not stopped by itself after so many times its time limit, and so many seconds more,
+is stopped."""
+KILL_SHARE, KILL_SECONDS = 1.2, 2.0
+"""The same for what does not stop either: its process is killed, where it is a worker's."""
 
 
 class OutOfTime(BaseException):
@@ -52,11 +58,17 @@ def time_left(otherwise: float) -> float:
     return max(0.0, min(otherwise, _ends.get() - time.monotonic()))
 
 
+def overrun(limit: float | None) -> float | None:
+    """When work that was given a time limit is stopped from outside."""
+    return None if limit is None else OVERRUN_SHARE * limit + OVERRUN_SECONDS
+
+
 class time_limit:  # noqa: N801 - used like contextlib's managers
     """Raise `OutOfTime` in the code inside once the time is over, whatever it does.
 
     It arrives between two steps of Python code, so a single long call into compiled code ends
-    first. Time in which numba compiles kernels, once in an installation, does not count.
+    first; one that only waits for the system, as ``time.sleep`` does, is woken in the main thread.
+    Time in which numba compiles kernels, once in an installation, does not count.
 
     Parameters
     ----------
@@ -90,6 +102,7 @@ class time_limit:  # noqa: N801 - used like contextlib's managers
             _watch_compiler()
             _ends.set(min(time.monotonic() + self._seconds, self._outer))
             self._thread = threading.get_ident()
+            self._waker = _listen()
             self._deadline = time.monotonic() + self._seconds - _compiler.seconds()
             threading.Thread(target=self._watch, name="time limit", daemon=True).start()
         except BaseException as error:
@@ -117,6 +130,8 @@ class time_limit:  # noqa: N801 - used like contextlib's managers
                 for _ in range(ROUNDS_TO_DELIVER):  # one that is on its way comes here
                     time.sleep(0)
                 _ends.set(self._outer)
+                if getattr(self, "_waker", False):
+                    signal.signal(signal.SIGURG, signal.SIG_DFL)
                 ended = True
             except self._alarm:
                 stopped = True
@@ -142,7 +157,25 @@ class time_limit:  # noqa: N801 - used like contextlib's managers
                 if self._over.is_set():
                     return
                 _raise_in(self._thread, self._alarm)
+                if self._thread == threading.main_thread().ident and hasattr(signal, "SIGURG"):
+                    signal.pthread_kill(self._thread, signal.SIGURG)
             self._over.wait(SECONDS_BETWEEN_ALARMS)
+
+
+@contextmanager
+def killed_after(seconds: float | None) -> Iterator[None]:
+    """Let the system kill this process where nothing else stops what runs inside.
+
+    For processes that are there for nothing else, of which another one waits for the answer.
+    """
+    if seconds is None or not hasattr(signal, "setitimer"):
+        yield
+        return
+    signal.setitimer(signal.ITIMER_REAL, seconds)  # SIGALRM, which kills if nobody listens
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 @contextmanager
@@ -312,6 +345,17 @@ def _watch_compiler() -> None:
             _compiler(event)
 
     event.register("numba:compile", Listener())
+
+
+def _listen() -> bool:
+    """Let SIGURG, which nobody hears otherwise, end what only waits; whether that was new."""
+    here = threading.current_thread() is threading.main_thread()
+    if not here or getattr(signal, "SIGURG", None) is None:
+        return False
+    if signal.getsignal(signal.SIGURG) is not signal.SIG_DFL:
+        return False
+    signal.signal(signal.SIGURG, lambda number, frame: None)
+    return True
 
 
 def _raise_in(thread: int, error: type[BaseException]) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import hindsched as hs
+from hindsched import limits
 from hindsched.cli.app import run
 from hindsched.errors import InputError
 from hindsched.instances.io import parse_instance, write
@@ -129,7 +130,7 @@ def test_sizes_that_are_none(text):
 @pytest.mark.parametrize("family", EXAMPLES)
 def test_the_certain_bound_contains_the_optimum(family):
     instance = hs.named_instance(EXAMPLES[family])
-    best = hs.solve(instance, time_limit=0.5)
+    best = hs.solve(instance, work_limit=0.5)
     bound = instance.certain_bound()
     assert best.objective is not None
     assert best.objective <= bound if instance.sense == "max" else best.objective >= bound
@@ -141,7 +142,7 @@ def test_the_certain_bound_contains_the_optimum(family):
 @pytest.mark.parametrize("family", ["oasis", "batchsched", "astraea", "edgecloud"])
 def test_a_method_stopped_in_the_middle_says_what_is_certain(family, monkeypatch):
     instance = hostile(family)
-    monkeypatch.setattr(api, "OVERRUN_SECONDS", 0.05)
+    monkeypatch.setattr(limits, "OVERRUN_SECONDS", 0.05)
     result = hs.solve(instance, "milp", time_limit=0.05)
     assert result.stopped_by == StoppedBy.TIME_LIMIT
     assert result.bound is not None
@@ -159,7 +160,7 @@ def test_what_a_method_kept_survives_the_limit(monkeypatch):
             pass
 
     monkeypatch.setattr(api, "methods", lambda family: {"auto": method})
-    monkeypatch.setattr(api, "OVERRUN_SECONDS", 0.05)
+    monkeypatch.setattr(limits, "OVERRUN_SECONDS", 0.05)
     result = hs.solve(instance, time_limit=0)
     assert (result.objective, result.bound) == (found.objective, found.bound)
     assert result.certificate == found.certificate

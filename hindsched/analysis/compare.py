@@ -22,6 +22,7 @@ def compare(
     method: str = "auto",
     workers: int = 0,
     progress: bool = True,
+    run_limit: float | None = None,
     **options: Any,
 ) -> Comparison:
     """Solve or bound each instance, run the algorithms and compare.
@@ -45,6 +46,8 @@ def compare(
         Local processes; 0 for this one.
     progress : bool
         Whether to show a bar on standard error.
+    run_limit : float, optional
+        Seconds of each run of an algorithm. One that overruns it has failed; the others count.
     **options
         Options of the offline solves, for example ``time_limit=60``.
 
@@ -73,7 +76,9 @@ def compare(
     )
     stop = len(chosen) > 1
     if not progress:
-        records = run_tasks(tasks, chosen, workers=workers, stop_when_interrupted=stop)
+        records = run_tasks(
+            tasks, chosen, workers=workers, stop_when_interrupted=stop, run_limit=run_limit
+        )
         return Comparison(records)
     from hindsched.analysis.progress import progress_bar
 
@@ -84,6 +89,7 @@ def compare(
             workers=workers,
             on_record=lambda item: advance(item["task"]),
             stop_when_interrupted=stop,
+            run_limit=run_limit,
         )
     return Comparison(records)
 

@@ -21,6 +21,7 @@ from itertools import islice
 from multiprocessing import resource_tracker
 from typing import Any
 
+from hindsched.analysis import tasks as in_tasks
 from hindsched.analysis.tasks import Record, Task, failed_record
 from hindsched.instances.base import Instance
 from hindsched.solvers.interrupt import catch_interrupt, interruption
@@ -33,6 +34,7 @@ ONE_THREAD = {
     "MKL_NUM_THREADS": "1",
     "NUMBA_NUM_THREADS": "1",
 }
+OVERDUE = "time limit: neither finished nor stopped"
 QUIET = "ignore:resource_tracker:UserWarning"
 """A killed worker cannot give back Pyomo's semaphore; Python cleans up, but would say so."""
 PARENT_CHECK_SECONDS = 1.0
@@ -63,18 +65,18 @@ def run_locally(
     """
     suspects: list[Task] = []
     for task, record in _in_pools(tasks, instances, workers, run):
-        if record is None:
+        if isinstance(record, str):
             suspects.append(task)
         else:
             yield task, record
     for task, record in _in_pools(suspects, instances, 1, run):
-        yield task, record or failed_record(task, "the worker process died")
+        yield task, record if isinstance(record, dict) else failed_record(task, record)
 
 
 def _in_pools(
     tasks: Sequence[Task], instances: Instances, workers: int, run: RunTask
-) -> Generator[tuple[Task, Record | None]]:
-    """Run tasks in pools, a new one whenever one breaks; None for tasks that ran when one did."""
+) -> Generator[tuple[Task, Record | str]]:
+    """Run tasks in pools, a new one whenever one breaks; why, for tasks that ran when one did."""
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
     left = {task.key: task for task in tasks}
@@ -86,12 +88,13 @@ def _in_pools(
                 del left[task.key]
                 deaths = 0
                 yield task, record
-        except BrokenProcessPool:
+        except BrokenProcessPool as error:
             deaths += 1
+            why = OVERDUE if "SIGALRM" in str(error) else "the worker process died"
             lost = list(running.values()) if deaths < DEATHS_IN_A_ROW else list(left.values())
             for task in lost:
                 del left[task.key]
-                yield task, None
+                yield task, why
 
 
 def _in_pool(
@@ -184,6 +187,7 @@ def prepare_worker(instances: Instances, parent: int) -> None:
     """Keep the instances, leave Ctrl-C to the parent, and do not outlive it."""
     global _instances_of_worker
     _instances_of_worker = instances
+    in_tasks.expendable.set()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "setpgrp"):
         os.setpgrp()

@@ -128,6 +128,15 @@ class ResultStore:
         """Everything there is to do."""
         return [Task.of(data) for data in self.manifest["tasks"]]
 
+    @property
+    def run_limit(self) -> float | None:
+        """Seconds of each run of an algorithm, where the comparison was given a limit."""
+        limit = self.manifest["settings"].get("run_limit")
+        if limit is not None and type(limit) not in (int, float):
+            where = f"{self.folder / MANIFEST}: settings.run_limit"
+            raise InputError(where, limit, "must be a number of seconds")
+        return limit
+
     def instances(self) -> list[Instance]:
         """The instances, checked against the hashes of the manifest."""
         found: list[Instance] = []

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 
 from hindsched.analysis.cluster import run_on_cluster
-from hindsched.analysis.local_pool import run_locally
+from hindsched.analysis.local_pool import RunTask, run_locally
 from hindsched.analysis.tasks import Record, Task, run_task
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
@@ -22,6 +23,7 @@ def run_tasks(
     dask: str | None = None,
     on_record: Callable[[Record], None] | None = None,
     stop_when_interrupted: bool = True,
+    run_limit: float | None = None,
 ) -> list[Record]:
     """Run tasks and return their records in the order of the tasks.
 
@@ -40,6 +42,8 @@ def run_tasks(
     stop_when_interrupted : bool
         Whether Ctrl-C during a solve in this process, which ends with the interval it has, stops
         everything; otherwise its record is kept and the next task runs.
+    run_limit : float, optional
+        Seconds of each run of an algorithm: one that overruns it fails.
 
     Raises
     ------
@@ -54,12 +58,13 @@ def run_tasks(
     """
     check_workers(workers)
     named = {instance.name: instance for instance in instances}
+    run = run_task if run_limit is None else partial(run_task, run_limit=run_limit)
     if dask is not None:
-        finished = run_on_cluster(tasks, named, dask, run_task)
+        finished = run_on_cluster(tasks, named, dask, run)
     elif workers == 0:
-        finished = _here(tasks, named)
+        finished = _here(tasks, named, run)
     else:
-        finished = run_locally(tasks, named, workers, run_task)
+        finished = run_locally(tasks, named, workers, run)
     records: dict[str, Record] = {}
     with closing(finished):
         for task, record in finished:
@@ -78,7 +83,7 @@ def check_workers(workers: int) -> None:
 
 
 def _here(
-    tasks: Sequence[Task], instances: Mapping[str, Instance]
+    tasks: Sequence[Task], instances: Mapping[str, Instance], run: RunTask
 ) -> Generator[tuple[Task, Record]]:
     for task in tasks:
-        yield task, run_task(instances[task.instance], task)
+        yield task, run(instances[task.instance], task)

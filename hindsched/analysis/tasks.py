@@ -8,25 +8,40 @@ from __future__ import annotations
 
 import copy
 import re
+import threading
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from hindsched.analysis.jsonable import jsonable
 from hindsched.analysis.spans import job_spans
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance, family_module, has_module
+from hindsched.limits import (
+    KILL_SECONDS,
+    KILL_SHARE,
+    OutOfTime,
+    killed_after,
+    overrun,
+    time_limit,
+)
 from hindsched.online.protocol import OnlineAlgorithm
-from hindsched.online.registry import build_from
+from hindsched.online.registry import algorithms, build_from
 from hindsched.solutions.base import Solution
+
+if TYPE_CHECKING:
+    from hindsched.online.simulator import SimulationResult
 
 Record = dict[str, Any]
 """What a finished task leaves behind: JSON data with at least ``task, kind, instance, status``."""
 
 OFFLINE, ONLINE = "offline", "online"
+expendable = threading.Event()
+"""Set in a process that is a pool's worker: it may be killed, its pool makes another."""
 LONGEST_NAME = 60
 """Characters of an algorithm's name that a file name keeps."""
 LONGEST_INSTANCE_NAME = 120
@@ -97,13 +112,20 @@ class Task:
         return cls(**data)
 
 
-def run_task(instance: Instance, task: Task) -> Record:
-    """Run a task and return its record; an error of the run is part of the record."""
+def run_task(instance: Instance, task: Task, run_limit: float | None = None) -> Record:
+    """Run a task and return its record; an error of the run is part of the record.
+
+    A run of an algorithm that overruns `run_limit` seconds is stopped, and its record says so.
+    """
     record: Record = {"task": task.key, **task.to_dict(), "status": "failed", "error": None}
     try:
         record |= {"family": instance.family, "sha256": instance.sha256()}
-        work = _offline if task.kind == OFFLINE else _online
-        record |= {**work(instance, task), "status": "ok"}
+        found = (
+            _offline(instance, task) if task.kind == OFFLINE else _online(instance, task, run_limit)
+        )
+        record |= {**found, "status": "ok"}
+    except OutOfTime:
+        record["error"] = late(run_limit)
     except HindschedError as error:
         record |= {"error": f"{type(error).__name__}: {error}", "exit_code": error.exit_code}
     except Exception as error:
@@ -144,6 +166,11 @@ def check_record(record: Any, task: Task, where: str) -> Record:
     if record.get("sense") not in ("max", "min") or not isinstance(record.get("family"), str):
         raise InputError(where, f"sense: {record.get('sense', '(absent)')!r}", rule)
     return record
+
+
+def late(run_limit: float | None) -> str:
+    """Why a run that was stopped has failed."""
+    return f"time limit: not finished after {run_limit:g} s"
 
 
 def failed_record(task: Task, reason: str) -> Record:
@@ -232,8 +259,8 @@ def _bound_for_rivals(instance: Instance, options: Mapping[str, Any]) -> Record 
     }
 
 
-def _online(instance: Instance, task: Task) -> Record:
-    from hindsched.online.simulator import simulate
+def _online(instance: Instance, task: Task, run_limit: float | None) -> Record:
+    from hindsched.online.simulator import compile_simulation, simulate
 
     assert task.algorithm is not None
     if isinstance(task.own, OnlineAlgorithm):
@@ -242,7 +269,23 @@ def _online(instance: Instance, task: Task) -> Record:
         algorithm = build_from(task.own, task.algorithm, task.settings)
     else:
         algorithm = task.algorithm
-    run = simulate(instance, algorithm, seed=task.seed, settings=task.settings)
+    if algorithm in algorithms(instance.family):
+        compile_simulation(instance.family, task.algorithm)
+    with _stopped_after(run_limit):
+        run = simulate(instance, algorithm, seed=task.seed, settings=task.settings)
+        return _online_record(instance, task, run)
+
+
+@contextmanager
+def _stopped_after(limit: float | None) -> Iterator[None]:
+    """Stop what runs inside at its limit; a worker process is killed if that does not help."""
+    kill = KILL_SHARE * limit + KILL_SECONDS if limit is not None and expendable.is_set() else None
+    with killed_after(kill), time_limit(overrun(limit)):
+        yield
+
+
+def _online_record(instance: Instance, task: Task, run: SimulationResult) -> Record:
+    assert task.algorithm is not None
     produced_by = {"algorithm": task.algorithm, "options": dict(task.settings), "seed": task.seed}
     return {
         "sense": instance.sense,

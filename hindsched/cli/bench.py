@@ -94,7 +94,7 @@ def bench(
     method: Method = "auto",
     solver: Solver = "highs",
     time_limit: Annotated[
-        float, typer.Option(help="Seconds for each offline solve.")
+        float, typer.Option(help="Seconds for each offline solve; if given, for each run too.")
     ] = DEFAULT_TIME_LIMIT,
     gap: Gap = 1e-6,
     threads: Threads = 1,
@@ -138,7 +138,8 @@ def bench(
         offline |= {} if threads == 1 else {"threads": threads}
         SolveOptions.of({name: value for name, value in offline.items() if name != "method"})
         folder = Path(out_) if out_ is not None else _new_folder(_title(suite, from_trace))
-        store = _create(folder, chosen, algorithm, seed, seeds, own, offline, given)
+        limits = {"run_limit": time_limit} if "time_limit" in given else {}
+        store = _create(folder, chosen, algorithm, seed, seeds, own, offline, {**given, **limits})
     damages = _damages(store, everything=verify)[1] if resume else []
     for damage in damages:
         say(f"damaged, made again: {damage}")
@@ -158,7 +159,14 @@ def bench(
                 store.add(record)
                 bar(record["task"])
 
-            run_tasks(missing, instances, workers=workers, dask=dask, on_record=keep)
+            run_tasks(
+                missing,
+                instances,
+                workers=workers,
+                dask=dask,
+                on_record=keep,
+                run_limit=store.run_limit,
+            )
     except KeyboardInterrupt as reason:
         terminated = isinstance(reason, Terminated)
         _say_kept(store, "terminated" if terminated else "interrupted")

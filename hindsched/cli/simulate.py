@@ -17,7 +17,6 @@ from hindsched.cli.settings import (
     Settings,
     Solver,
     Threads,
-    TimeLimit,
     check_targets,
     load,
     parse_settings,
@@ -77,7 +76,9 @@ def ratio(
     engine: Engine = None,
     method: Method = "auto",
     solver: Solver = "highs",
-    time_limit: TimeLimit = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds for the offline solve, and for each run.")
+    ] = None,
     gap: Gap = 1e-6,
     threads: Threads = 1,
     as_json: Json = False,
@@ -97,6 +98,7 @@ def ratio(
         progress=errors.console.is_terminal,
         solver=solver,
         time_limit=time_limit,
+        run_limit=time_limit,
         gap=gap,
         threads=threads,
     )

@@ -19,6 +19,7 @@ from contextlib import suppress
 from typing import IO, Any
 
 from hindsched.errors import InputError, SolveFailed
+from hindsched.limits import time_left
 from hindsched.online.protocol import Decision, Environment, NameCard, OnlineAlgorithm
 
 PROTOCOL = 1
@@ -28,6 +29,8 @@ LONGEST_ANSWER = 64_000_000
 """Characters of one answer; a longer line is refused."""
 KEPT_LINES = 20
 SECONDS_TO_END = 2.0
+SECONDS_TO_BE_STOPPED = 0.1
+"""Waited for longer, so that a time limit around the run ends it by its own name."""
 ANSWER_KEYS = {"type", "slot", "assignments", "admitted", "rejected", "wake"}
 
 
@@ -205,7 +208,7 @@ class _Conversation:
         """Send a message and return the answer of the kind that must follow."""
         self._send(message, when)
         try:
-            line = self._answers.get(timeout=self.timeout)
+            line = self._answers.get(timeout=time_left(self.timeout) + SECONDS_TO_BE_STOPPED)
         except queue.Empty:
             raise self.failed(when, f"gave no answer within {self.timeout:g} s") from None
         if line is None:
@@ -237,7 +240,7 @@ class _Conversation:
 
         writer = threading.Thread(target=write, args=(self._process.stdin,), daemon=True)
         writer.start()
-        writer.join(self.timeout)
+        writer.join(time_left(self.timeout) + SECONDS_TO_BE_STOPPED)
         if writer.is_alive():
             raise self.failed(when, f"did not read the message within {self.timeout:g} s")
         if broken:

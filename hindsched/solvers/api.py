@@ -15,7 +15,7 @@ from typing import Any
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, check_family, family_module, has_module
-from hindsched.limits import OutOfTime, memory_limit, time_limit
+from hindsched.limits import OutOfTime, memory_limit, overrun, time_limit
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.compiling import SHORT, compile_first
 from hindsched.solvers.interrupt import catch_interrupt
@@ -30,9 +30,6 @@ from hindsched.solvers.result import Result
 from hindsched.solvers.status import Status, StoppedBy
 from hindsched.solvers.work import UNIT_SECONDS, counting, is_counted
 
-OVERRUN_SHARE, OVERRUN_SECONDS = 1.1, 1.0
-"""A method that has not stopped by itself after so many times its time limit, and so many seconds
-more, is stopped."""
 ROUNDING = 1e-9
 """Relative rounding of an objective's sum, which is all that may beat a certificate's bound."""
 
@@ -179,11 +176,10 @@ def _within_limits(
 ) -> Result:
     """What the method finds, or what is known when it overruns a limit."""
     limit = None if is_counted() else options.time_limit
-    seconds = None if limit is None else OVERRUN_SHARE * limit + OVERRUN_SECONDS
     memory = nullcontext() if options.memory_limit is None else memory_limit(options.memory_limit)
     with keeping() as kept:
         try:
-            with time_limit(seconds), memory:
+            with time_limit(overrun(limit)), memory:
                 return run(instance, formulation, options, on_progress)
         except OutOfTime:
             stopped_by = StoppedBy.TIME_LIMIT

@@ -73,6 +73,10 @@ def test_types_may_not_change():
     assert "(2n)" in numbers(PS, overlap)
 
 
+def test_a_row_without_workers():
+    assert numbers(PS, [row(2, 3, {}, {"s0": 1})]) == ["(2b)", "(2f)"]
+
+
 def test_ring_allreduce_capacity():
     assert numbers(RAR, [row(2, 9, {"s0": 2}, worker_type="w1")]) == ["(15b)"] * 8
 

@@ -175,7 +175,7 @@ def test_objective_and_metrics_by_hand():
     assert solution.objective() == 5
     row = solution.job_rows()[0]
     assert (row["start"], row["completion"], row["preemptions"]) == (3, 6, 1)
-    assert (row["upload_slots"], row["cloud_chunks"]) == (2, 0)
+    assert (row["upload_slots"], row["cloud_chunks"], row["value"]) == (2, 0, 5)
     assert row["communication_slots"] == pytest.approx(2 * (3 - 2))
     busy = {row["slot"]: row["used"] for row in solution.usage_rows()}
     assert busy == {3: 2, 4: 2, 5: 1, 6: 1}
@@ -200,9 +200,12 @@ def test_all_cloud_needs_the_cloud_ps():
     rows = [{"chunk": c, "server": "cloud", "from": 8, "to": 9} for c in (1, 2)]
     good = build_solution(pair(), {"j": [*rows, {"ps": "cloud", "from": 8, "to": 9}]})
     assert good.violations() == []
+    assert [good.job_rows()[0][key] for key in ("cloud_chunks", "upload_slots")] == [2, 12]
     assert good.objective() == 8
     bad = build_solution(pair(), {"j": [*rows, {"ps": "a", "from": 8, "to": 9}]})
     assert [v.constraint for v in bad.violations()] == ["(2b)"]
+    [row] = bad.job_rows()
+    assert (row["start"], row["completion"], row["value"]) == (8, None, None)
     assert bad.completion("j") is None
 
 

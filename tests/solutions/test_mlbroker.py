@@ -10,7 +10,12 @@ from hindsched.errors import InputError
 from hindsched.instances.library import known_instance
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.solutions.base import build_solution, read_solution, write_solution
-from hindsched.solutions.mlbroker.solution import MlbrokerSolution, realised_costs
+from hindsched.solutions.mlbroker.solution import (
+    MlbrokerSolution,
+    arc_prices,
+    realised_costs,
+    undelivered,
+)
 from hindsched.solutions.mlbroker.transport import ship
 from hindsched.solvers.methods.mlbroker.methods import find_schedule
 from tests.strategies.mlbroker import flicker, instances, make, surplus, two_jobs
@@ -65,6 +70,22 @@ def test_hand_worked_costs():
     assert costs.by_slot.sum() == pytest.approx(solution.objective())
     assert not solution.violations()
     assert solution.completion("j1") == 2
+
+
+def test_data_that_find_no_worker():
+    """Pinned data wait where they are although others have room; free data take what is left."""
+    job = {"n": 1, "m": 1, "P": 4, "B": 5, "c": 1, "D": [[9, 2]]}
+    instance = make(2, 1, 0.5, [(4, 3, 5), (6, 2, 100)], [job])
+    data = instance.to_dict()
+    data["jobs"][0]["pinned_datacenters"] = ["r1"]
+    pinned = type(instance).parse(data)
+    for workers, free, bound in [((1, 1), 3, 5), ((1, 2), 0, 5), ((3, 0), 0, 0), ((2, 0), 3, 3)]:
+        placed = np.array(workers)
+        assert undelivered(instance, 0, 0, placed) == free
+        assert undelivered(pinned, 0, 0, placed) == bound
+    assert arc_prices(instance, 0, 2.0).tolist() == (2.0 * instance.transfer_price).tolist()
+    assert arc_prices(pinned, 0)[0].tolist() == [0, np.inf]
+    assert arc_prices(pinned, 0)[1].tolist() == instance.transfer_price[1].tolist()
 
 
 def test_launches_count_again_after_a_break_but_not_as_printed():

@@ -13,8 +13,9 @@ import importlib.util
 import json
 import math
 from collections.abc import Iterable, Mapping
+from functools import cache, cached_property
 from types import ModuleType
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from pydantic import (
@@ -32,6 +33,8 @@ from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.decimals import exactly
 from hindsched.notebook_card import ROWS_SHOWN, card
+
+Derived = TypeVar("Derived")
 
 FORMAT: Literal["hindsched/1"] = "hindsched/1"
 FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker", "gang")
@@ -122,10 +125,23 @@ Demand = dict[str, NonNegative]
 """Amount by resource; a missing resource is 0."""
 
 
+class cluster_property(cached_property[Derived]):  # noqa: N801
+    """A cached property that depends on no job: instances of the same cluster share its value."""
+
+
+@cache
+def cluster_properties(kind: type) -> frozenset[str]:
+    """Names of an instance class's cluster properties."""
+    own = (vars(base).items() for base in kind.__mro__)
+    return frozenset(
+        name for items in own for name, value in items if isinstance(value, cluster_property)
+    )
+
+
 class Record(BaseModel):
     """A frozen record that refuses unknown fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=())
+    model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cluster_property,))
 
     def __eq__(self, other: object) -> bool:
         """Equal fields; cached arrays do not count."""
@@ -329,8 +345,14 @@ class Instance(Record):
         raise InputError("jobs", name, "must name a job of the instance")
 
     def with_jobs(self, jobs: tuple[Any, ...]) -> Self:
-        """Return the same cluster and horizon with other jobs (not validated again)."""
-        return self.with_fields(jobs=tuple(jobs))
+        """Return the same cluster and horizon with other jobs (not validated again).
+
+        What has been derived of the cluster alone (`cluster_property`) goes with it.
+        """
+        made = self.with_fields(jobs=tuple(jobs))
+        for name in cluster_properties(type(self)) & vars(self).keys():
+            vars(made)[name] = vars(self)[name]
+        return made
 
     def with_fields(self, **changed: Any) -> Self:
         """Return a copy with fields changed, without its cached arrays (not validated again)."""

@@ -15,7 +15,7 @@ many fit, PSs needed, whether a server is overbooked) is meant in exact rational
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -41,6 +41,7 @@ Whole = NDArray[Any]
 """Whole numbers: 64-bit integers, or Python's integers where those are too short."""
 
 
+@lru_cache(maxsize=65_536)
 def exactly(number: float) -> Fraction:
     """Return the decimal that a file shows for a number, exactly.
 
@@ -50,15 +51,15 @@ def exactly(number: float) -> Fraction:
     return Fraction(repr(float(number))) if number % 1 else Fraction(int(number))
 
 
-def common_step(numbers: Iterable[Fraction]) -> Fraction:
-    """Largest number of which all these, above 0, are whole multiples.
+@lru_cache(maxsize=65_536)
+def exact_step(own: float, gradient_mb: float, mbps: float, slot_seconds: float) -> Fraction:
+    """Slots of a step of `own` slots that sends a gradient and receives the parameters, exactly.
 
-    >>> common_step([Fraction(3, 10), Fraction(1, 2)])
-    Fraction(1, 10)
+    >>> exact_step(0.1, 5, 100, 8)
+    Fraction(1, 5)
     """
-    listed = list(numbers)
-    below = math.lcm(*(number.denominator for number in listed))
-    return Fraction(math.gcd(*(int(number * below) for number in listed)), below)
+    sent = 16 * exactly(gradient_mb) / exactly(mbps) / exactly(slot_seconds) if gradient_mb else 0
+    return exactly(own) + sent
 
 
 def ceil_exactly(
@@ -88,6 +89,7 @@ def near_whole(amounts: Floats) -> NDArray[np.bool_]:
     return near
 
 
+@lru_cache(maxsize=65_536)
 def same_ceilings(top: float, bottom: float, most: int) -> float:
     """Quotient q with ``ceil(n q - 1e-9) = ceil(n top / bottom)``, n in 0..most, in floats too.
 
@@ -123,20 +125,17 @@ def how_many_fit(capacity: Floats, demand: Floats, most: int) -> Ints:
     -------
     ndarray of int, shape (...)
     """
-    needed = np.flatnonzero(demand > 0)
-    if not needed.size:
-        return np.full(capacity.shape[:-1], most, dtype=np.int64)
-    have, unit = capacity[..., needed], demand[needed]
-    fits = have / unit
-    whole = np.floor(fits)
-    near = near_whole(fits) & (fits <= most + 1)
-    if near.any():  # a quotient of whole numbers below 2^53 is right
-        near &= (unit % 1 != 0) | (have % 1 != 0)
-        for r in np.flatnonzero(near.any(axis=tuple(range(near.ndim - 1)))).tolist():
-            column = have[..., r]
-            for value in set(column[near[..., r]].tolist()):
-                whole[column == value, r] = _units_in(value, float(unit[r]))
-    found: Ints = np.clip(whole.min(axis=-1), 0, most).astype(np.int64)
+    found = np.full(capacity.shape[:-1], most, dtype=np.int64)
+    for r in np.flatnonzero(demand > 0):
+        have, unit = capacity[..., r], demand[r]
+        fits = have / unit
+        near = near_whole(fits) & (fits <= most + 1)
+        if unit % 1 == 0:
+            near &= have % 1 != 0  # a quotient of whole numbers below 2^53 is right
+        whole = np.floor(fits)
+        for value in np.unique(have[near]) if near.any() else ():
+            whole[have == value] = _units_in(float(value), float(unit))
+        found = np.minimum(found, np.clip(whole, 0, most).astype(np.int64))
     return found
 
 
@@ -155,7 +154,7 @@ def how_many_left(free: Floats, demand: Floats, most: int) -> Ints:
     return np.clip(fits, 0, most).astype(np.int64)
 
 
-def loosened(free: Floats, capacity: Floats | float) -> Floats:
+def loosened(free: Floats, capacity: Floats) -> Floats:
     """What is left of capacities, larger by what floating point may have lost of them.
 
     Searches compare demands with it and need no tolerance of their own.

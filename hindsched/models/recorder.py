@@ -14,7 +14,6 @@ Only linear expressions can be recorded; anything else is a `TypeError`.
 from __future__ import annotations
 
 import itertools
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
@@ -30,19 +29,20 @@ _WHOLE = (pyo.NonNegativeIntegers, pyo.Binary)
 _UNIT = (pyo.UnitInterval, pyo.Binary)
 
 
-class _Algebra(ABC):
+class _Algebra:
     """Arithmetic of columns and linear expressions."""
 
     __slots__ = ()
     __hash__ = object.__hash__
 
-    @abstractmethod
     def linear(self) -> Linear:
         """The same as a linear expression."""
+        raise NotImplementedError
 
     def __add__(self, other: Any) -> Linear:
         one, two = self.linear(), _linear(other)
-        return Linear(one.terms + two.terms, one.constant + two.constant)
+        constant = one.constant + two.constant
+        return Linear(one.columns + two.columns, one.factors + two.factors, constant)
 
     __radd__ = __add__
 
@@ -52,16 +52,17 @@ class _Algebra(ABC):
     def __rsub__(self, other: Any) -> Linear:
         return -1.0 * self + other
 
-    def __neg__(self) -> Linear:
+    def __neg__(self) -> Any:
         return -1.0 * self
 
-    def __mul__(self, factor: Any) -> Linear:
+    def __mul__(self, factor: Any) -> Any:
         own = self.linear()
-        return Linear([(c, factor * a) for c, a in own.terms], factor * own.constant)
+        return Linear(own.columns, [factor * a for a in own.factors], factor * own.constant)
 
-    __rmul__ = __mul__
+    def __rmul__(self, factor: Any) -> Any:
+        return self * factor
 
-    def __truediv__(self, divisor: Any) -> Linear:
+    def __truediv__(self, divisor: Any) -> Any:
         return self * (1.0 / divisor)
 
     def __le__(self, other: Any) -> Relation:
@@ -86,9 +87,10 @@ class Column(_Algebra):
     __slots__ = ("fixed", "index", "integer", "lb", "local_name", "position", "ub", "value")
     __hash__ = object.__hash__
 
-    def __init__(self, integer: bool, lb: float | None, ub: float | None, index: Any) -> None:
-        self.integer, self.lb, self.ub, self.index = integer, lb, ub, index
-        self.value: Any = None
+    def __init__(
+        self, integer: bool, lb: float | None, ub: float | None, index: Any, value: Any = None
+    ) -> None:
+        self.integer, self.lb, self.ub, self.index, self.value = integer, lb, ub, index, value
         self.fixed = False
         self.local_name = ""
         self.position = -1
@@ -100,12 +102,10 @@ class Column(_Algebra):
 
     def linear(self) -> Linear:
         """The column as an expression."""
-        return Linear([(self, 1.0)], 0.0)
+        return Linear([self], [1.0], 0.0)
 
-    def __mul__(self, factor: Any) -> Linear:
-        return Linear([(self, factor)], 0.0)
-
-    __rmul__ = __mul__
+    def __mul__(self, factor: Any) -> Term:
+        return Term(self, factor)
 
     def fix(self, value: Any) -> None:
         """Give it a value for good."""
@@ -136,14 +136,31 @@ class Column(_Algebra):
         return self.value
 
 
+class Term(_Algebra):
+    """A coefficient times a column."""
+
+    __slots__ = ("column", "factor")
+    __hash__ = object.__hash__
+
+    def __init__(self, column: Column, factor: float) -> None:
+        self.column, self.factor = column, factor
+
+    def linear(self) -> Linear:
+        """The term as an expression."""
+        return Linear([self.column], [self.factor], 0.0)
+
+    def __mul__(self, factor: Any) -> Term:
+        return Term(self.column, factor * self.factor)
+
+
 class Linear(_Algebra):
     """Sum of coefficients times columns, and a constant."""
 
-    __slots__ = ("constant", "terms")
+    __slots__ = ("columns", "constant", "factors")
     __hash__ = object.__hash__
 
-    def __init__(self, terms: list[tuple[Column, float]], constant: float) -> None:
-        self.terms, self.constant = terms, constant
+    def __init__(self, columns: list[Column], factors: list[float], constant: float) -> None:
+        self.columns, self.factors, self.constant = columns, factors, constant
 
     def linear(self) -> Linear:
         """Itself."""
@@ -151,9 +168,18 @@ class Linear(_Algebra):
 
     def evaluate(self) -> float | None:
         """Value at the columns' values; None if one of them has none."""
-        if any(column.value is None for column, _ in self.terms):
+        values = [column.value for column in self.columns]
+        if None in values:
             return None
-        return self.constant + sum(a * column.value for column, a in self.terms)
+        parts = (a * value for a, value in zip(self.factors, values, strict=True))
+        return self.constant + sum(parts)
+
+    def free(self) -> Linear:
+        """The columns that are not fixed, and the constant with those that are."""
+        pairs = list(zip(self.columns, self.factors, strict=True))
+        fixed = sum(a * column.value for column, a in pairs if column.fixed)
+        left = [(column, a) for column, a in pairs if not column.fixed]
+        return Linear([c for c, _ in left], [a for _, a in left], self.constant + fixed)
 
 
 class Relation:
@@ -184,28 +210,32 @@ def _linear(value: Any) -> Linear:
         return value.linear()
     if isinstance(value, Relation):
         raise TypeError("a comparison is no linear expression")
-    return Linear([], float(value))
+    return Linear([], [], float(value))
 
 
 def _difference(one: _Algebra, other: Any) -> Linear:
     left, right = one.linear(), _linear(other)
-    taken = [(column, -a) for column, a in right.terms]
-    return Linear(left.terms + taken, left.constant - right.constant)
+    factors = left.factors + [-a for a in right.factors]
+    return Linear(left.columns + right.columns, factors, left.constant - right.constant)
 
 
 def quicksum(items: Iterable[Any]) -> Any:
     """Sum of columns, expressions and numbers."""
-    terms: list[tuple[Column, float]] = []
+    items = list(items)
+    if set(map(type, items)) == {Term}:  # most sums, and the longest
+        return Linear([term.column for term in items], [term.factor for term in items], 0.0)
+    columns: list[Column] = []
+    factors: list[float] = []
     constant = 0.0
     for item in items:
-        if type(item) is Linear:
-            terms += item.terms
-            constant += item.constant
-        elif type(item) is Column:
-            terms.append((item, 1.0))
+        if isinstance(item, _Algebra):
+            own = item.linear()
+            columns += own.columns
+            factors += own.factors
+            constant += own.constant
         else:
             constant += item
-    return Linear(terms, constant)
+    return Linear(columns, factors, constant)
 
 
 def _keys(sets: tuple[Any, ...]) -> list[Any]:
@@ -228,13 +258,24 @@ class Var:
 
     def __new__(cls, *sets: Any, **settings: Any) -> Any:
         """Make the columns at once."""
+        domain = settings.get("domain", settings.get("within", pyo.Reals))
+        integer = any(domain is one for one in _WHOLE)
+        lower: float | None = None if domain is pyo.Reals else 0.0
+        upper: float | None = 1.0 if any(domain is one for one in _UNIT) else None
+        bounds, value = settings.get("bounds"), settings.get("initialize")
+
+        def column(key: Any) -> Column:
+            if bounds is None:
+                return Column(integer, lower, upper, key, value)
+            low, high = bounds(None, *_parts(key)) if callable(bounds) else bounds
+            low = lower if low is None or (lower is not None and low <= lower) else low
+            high = upper if high is None or (upper is not None and high >= upper) else high
+            return Column(integer, low, high, key, value)
+
         if not sets:
-            return _column(settings, (), None)
+            return column(None)
         made = super().__new__(cls)
-        made.data = {
-            key: _column(settings, key if isinstance(key, tuple) else (key,), key)
-            for key in _keys(sets)
-        }
+        made.data = {key: column(key) for key in _keys(sets)}
         return made
 
     data: dict[Any, Column]
@@ -272,28 +313,15 @@ class Var:
         return self.data.keys()
 
 
-def _column(settings: dict[str, Any], key: tuple[Any, ...], index: Any) -> Column:
-    domain = settings.get("domain", settings.get("within", pyo.Reals))
-    integer = any(domain is one for one in _WHOLE)
-    lower: float | None = None if domain is pyo.Reals else 0.0
-    upper: float | None = 1.0 if any(domain is one for one in _UNIT) else None
-    bounds = settings.get("bounds")
-    if callable(bounds):
-        bounds = bounds(None, *key)
-    if bounds is not None:
-        low, high = bounds
-        lower = low if low is not None and (lower is None or low > lower) else lower
-        upper = high if high is not None and (upper is None or high < upper) else upper
-    column = Column(integer, lower, upper, index)
-    column.value = settings.get("initialize")
-    return column
+def _parts(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else () if key is None else (key,)
 
 
 class Constraint:
     """Rows by index, made when the constraint is given to a block."""
 
     Skip: ClassVar[Any] = object()
-    Infeasible: ClassVar[Any] = Relation(Linear([], 1.0), 0.0, 0.0)
+    Infeasible: ClassVar[Any] = Relation(Linear([], [], 1.0), 0.0, 0.0)
 
     def __init__(
         self, *sets: Any, rule: Any = None, expr: Any = None, doc: str | None = None
@@ -399,6 +427,12 @@ class Record:
         self.rows: list[Row] = []
         self.objectives: list[Objective] = []
 
+    def add(self, name: str, columns: Iterable[Column]) -> None:
+        """Add a variable's columns."""
+        for position, column in enumerate(columns, len(self.columns)):
+            column.local_name, column.position = name, position
+        self.columns.extend(columns)
+
 
 class RecordedBlock:
     """A block; what is assigned to it is recorded."""
@@ -413,12 +447,9 @@ class RecordedBlock:
         if isinstance(value, Constraint | Block):
             value.build(self, name)
         elif isinstance(value, Var):
-            for column in value.data.values():
-                column.local_name = name
-            self.record.columns.extend(value.data.values())
+            self.record.add(name, value.data.values())
         elif isinstance(value, Column) and not value.local_name:
-            value.local_name = name
-            self.record.columns.append(value)
+            self.record.add(name, [value])
         elif isinstance(value, Objective):
             self.record.objectives.append(value)
 
@@ -438,9 +469,7 @@ class RecordedBlock:
         """Decorator of a rule of expressions."""
 
         def add(rule: Any) -> None:
-            found = {
-                key: rule(self, *(key if isinstance(key, tuple) else (key,))) for key in _keys(sets)
-            }
+            found = {key: rule(self, *_parts(key)) for key in _keys(sets)}
             object.__setattr__(self, rule.__name__, found)
 
         return add

@@ -161,14 +161,14 @@ class WindowBlock:
     columns : JobColumns
         What they stand for.
     use : dict
-        By (server, resource, slot): (amount, variable) of whatever uses it.
+        By (server, resource, slot): amount times variable of whatever uses it.
     completion, chosen : expression
         t + L of the chosen column, and the sum of u.
     """
 
     block: Any
     columns: JobColumns
-    use: dict[Key, list[tuple[float, Any]]]
+    use: dict[Key, list[Any]]
     completion: Any
     chosen: Any
 
@@ -253,17 +253,20 @@ def add_job(
         bounds=lambda _, *index: (0, columns.y[index]),
         doc="(ours) workers on a server beside no PS, in a window",
     )
-    use: dict[Key, list[tuple[float, Any]]] = defaultdict(list)
+    use: dict[Key, list[Any]] = defaultdict(list)
     spread: dict[Span, list[Any]] = defaultdict(list)
     fits: dict[Span, dict[int, list[Any]]] = defaultdict(dict)
-    for k, t, n, g in columns.u:
+    needs: dict[tuple[int, int, int, int], list[tuple[int, float]]] = {}
+    for (k, t, n, g), variable in block.u.items():
         m, p, q, count, length = table[k]
-        variable = block.u[k, t, n, g]
         if n >= 0:
-            need = g * cluster.worker_demand[m]
-            if cluster.has_ps:
-                need = need + num_ps(cluster, m, p, count - g) * cluster.ps_demand[p]
-            _add_use(use, need, n, t, length, variable)
+            kind = (m, p, count, g)
+            if kind not in needs:
+                need = g * cluster.worker_demand[m]
+                if cluster.has_ps:
+                    need = need + num_ps(cluster, m, p, count - g) * cluster.ps_demand[p]
+                needs[kind] = _amounts(need)
+            _add_use(use, needs[kind], n, t, length, variable)
         if not q:
             spread[m, length, t].append((count - g) * variable)
             fits[m, length, t].setdefault(count, []).append(variable)
@@ -272,8 +275,9 @@ def add_job(
         for span, own in fits.items()
     }
     beside: dict[Span, list[Any]] = defaultdict(list)
+    worker_needs = [_amounts(need) for need in cluster.worker_demand]
     for (m, length, t, h), variable in block.y.items():
-        _add_use(use, cluster.worker_demand[m], h, t, length, variable)
+        _add_use(use, worker_needs[m], h, t, length, variable)
         beside[m, length, t].append(variable)
 
     def within(b: Any, m: int, length: int, t: int, h: int) -> Any:
@@ -300,16 +304,21 @@ def add_job(
 
 
 def _add_use(
-    use: dict[Key, list[tuple[float, Any]]],
-    need: NDArray[np.float64],
+    use: dict[Key, list[Any]],
+    need: list[tuple[int, float]],
     server: int,
     start: int,
     length: int,
     variable: Any,
 ) -> None:
-    for r in np.flatnonzero(need):
+    for r, amount in need:
+        part = amount * variable
         for slot in range(start, start + length):
-            use[server, int(r), slot].append((float(need[r]), variable))
+            use[server, r, slot].append(part)
+
+
+def _amounts(need: NDArray[np.float64]) -> list[tuple[int, float]]:
+    return [(r, amount) for r, amount in enumerate(need.tolist()) if amount]
 
 
 def _matching_column(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.instances.base import Instance
-from hindsched.instances.decimals import how_many_left
+from hindsched.instances.decimals import NEAR, how_many_left
 from hindsched.instances.modes import ps_for
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.commitments import Commitments
@@ -75,7 +76,7 @@ def fixed_rows(
 
 def num_ps(cluster: WindowCluster, m: int, p: int, elsewhere: int) -> int:
     """Least number of PSs on one host whose bandwidth covers the workers elsewhere, (2i)."""
-    return int(ps_for(elsewhere, cluster.ps_ratio[m, p]))
+    return max(1, math.ceil(elsewhere * cluster.ps_ratio[m, p] - NEAR))
 
 
 def hosts(
@@ -84,12 +85,13 @@ def hosts(
     """(host, workers on it) that fit `free`, shape (servers, resources), which is `loosened`."""
     worker = cluster.worker_demand[m]
     room = how_many_left(free, worker, count)
-    found: list[tuple[int, int]] = []
-    for n in range(len(free)):
-        for g in (count,) if q else range(int(min(room[n], count - 1)) + 1):
-            need = g * worker
-            if cluster.has_ps:
-                need = need + num_ps(cluster, m, p, count - g) * cluster.ps_demand[p]
-            if np.all(need <= free[n]):
-                found.append((n, g))
-    return found
+    on_host = np.array([count]) if q else np.arange(min(int(room.max(initial=0)), count - 1) + 1)
+    need = on_host[:, None] * worker
+    if cluster.has_ps:
+        num = ps_for(count - on_host, cluster.ps_ratio[m, p])
+        need = need + num[:, None] * cluster.ps_demand[p]
+    fits = (need <= free[:, None]).all(axis=-1)
+    if not q:
+        fits &= on_host <= room[:, None]
+    n, which = np.nonzero(fits)
+    return list(zip(n.tolist(), on_host[which].tolist(), strict=True))

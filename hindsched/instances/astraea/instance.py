@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -43,9 +42,10 @@ from hindsched.instances.base import (
     PowerUtility,
     Record,
     check_unique,
+    cluster_property,
     rounded_up,
 )
-from hindsched.instances.decimals import exactly
+from hindsched.instances.decimals import exact_step, exactly
 from hindsched.instances.modes import MinibatchTime, ps_ratios
 
 WORKER, PS = "worker", "ps"
@@ -233,57 +233,57 @@ class AstraeaInstance(Instance):
             raise InputError("formulation", formulation, f"must be made of {known}")
         return f"{chosen['obligation']},{chosen['writing']}"
 
-    @cached_property
+    @cluster_property
     def worker_types(self) -> tuple[str, ...]:
         """Names of the worker types; one, called ``worker``, where numbers are bare."""
         return type_names(self.worker_bandwidth_mbps, WORKER)
 
-    @cached_property
+    @cluster_property
     def ps_types(self) -> tuple[str, ...]:
         """Names of the PS types; one, called ``ps``, where numbers are bare."""
         return type_names(self.ps_bandwidth_mbps, PS)
 
-    @cached_property
+    @cluster_property
     def worker_bandwidth(self) -> Floats:
         """b_w in Mbps, shape (W,)."""
         return by_type([self.worker_bandwidth_mbps], self.worker_types, float)[0]
 
-    @cached_property
+    @cluster_property
     def ps_bandwidth(self) -> Floats:
         """b_p in Mbps, shape (P,)."""
         return by_type([self.ps_bandwidth_mbps], self.ps_types, float)[0]
 
-    @cached_property
+    @cluster_property
     def worker_quota(self) -> Ints:
         """q_w^u, shape (U, W)."""
         return by_type([tenant.worker_quota for tenant in self.tenants], self.worker_types, int)
 
-    @cached_property
+    @cluster_property
     def ps_quota(self) -> Ints:
         """q_p^u, shape (U, P)."""
         return by_type([tenant.ps_quota for tenant in self.tenants], self.ps_types, int)
 
-    @cached_property
+    @cluster_property
     def worker_count(self) -> Ints:
         """C_sw, shape (S, W)."""
         return by_type([server.workers for server in self.servers], self.worker_types, int)
 
-    @cached_property
+    @cluster_property
     def ps_count(self) -> Ints:
         """C_sp, shape (S, P)."""
         return by_type([server.ps for server in self.servers], self.ps_types, int)
 
-    @cached_property
+    @cluster_property
     def most_workers(self) -> int:
         """Most workers of one type that the empty cluster holds; at least 1."""
         return max(1, int(self.worker_count.sum(axis=0).max()))
 
-    @cached_property
+    @cluster_property
     def ps_ratio(self) -> Floats:
         """b_w over b_p, shape (W, P), as `ps_for` takes it."""
         return ps_ratios(self.worker_bandwidth, self.ps_bandwidth, self.most_workers)
 
-    @cached_property
+    @cluster_property
     def tenant_index(self) -> dict[str, int]:
         """Position of each tenant by name."""
         return {tenant.name: index for index, tenant in enumerate(self.tenants)}
@@ -308,11 +308,10 @@ class AstraeaInstance(Instance):
         """``1 / n_j`` of (1), exactly."""
         train = by_type([job.minibatch_slots], self.worker_types, float)[0, worker_type]
         update = by_type([job.update_slots], self.ps_types, float)[0, ps_type]
-        time = exactly(train) + exactly(update)
-        if not together:
-            bandwidth = exactly(self.worker_bandwidth[worker_type])
-            time += 16 * exactly(job.gradient_mb) / bandwidth / exactly(self.slot_seconds)
-        return MinibatchTime(time)
+        sent = 0 if together else job.gradient_mb
+        bandwidth = self.worker_bandwidth[worker_type]
+        step = exact_step(train, sent, bandwidth, self.slot_seconds)
+        return MinibatchTime(step + exactly(update))
 
     def revenue(self, job: AstraeaJob, completion: int) -> float:
         """``f_j`` at a completion slot, by the instance's origin."""

@@ -11,8 +11,6 @@ Symbols of the paper (Table 1) and their names here::
 from __future__ import annotations
 
 import math
-from fractions import Fraction
-from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
@@ -31,9 +29,10 @@ from hindsched.instances.base import (
     Slot,
     check_keys,
     check_unique,
+    cluster_property,
     rounded_up,
 )
-from hindsched.instances.decimals import NEAR, WholeUnits, exactly, times
+from hindsched.instances.decimals import NEAR, WholeUnits, exact_step, exactly, times
 from hindsched.instances.modes import MinibatchTime, ps_for, ps_ratios, units
 
 MOST_DURATION = 1_000_000
@@ -217,45 +216,45 @@ class BatchschedInstance(Instance):
         """Number of PS types P; 0 for Ring-AllReduce."""
         return len(self.ps_types or ())
 
-    @cached_property
+    @cluster_property
     def server_capacity(self) -> Floats:
         """C, shape (servers, resources)."""
         return np.array([amounts(server.capacity, self.resources) for server in self.servers])
 
-    @cached_property
+    @cluster_property
     def worker_demand(self) -> Floats:
         """Demand e per worker type, shape (worker types, resources)."""
         return np.array([amounts(item.demand, self.resources) for item in self.worker_types])
 
-    @cached_property
+    @cluster_property
     def worker_room(self) -> Ints:
         """How many workers of a type an empty server holds, shape (servers, worker types)."""
         return units(self.server_capacity, self.worker_demand)
 
-    @cached_property
+    @cluster_property
     def most_workers(self) -> int:
         """Most workers of one type that the empty cluster holds; at least 1."""
         return max(1, int(self.worker_room.sum(axis=0).max()))
 
-    @cached_property
+    @cluster_property
     def ps_demand(self) -> Floats:
         """Demand z per PS type, shape (PS types, resources)."""
         rows = [amounts(item.demand, self.resources) for item in self.ps_types or ()]
         return np.array(rows).reshape(len(rows), len(self.resources))
 
-    @cached_property
+    @cluster_property
     def worker_bandwidth(self) -> Floats:
         """Bandwidth b in Mbps, shape (worker types,)."""
         column: Floats = self.worker_demand[:, self.resources.index(self.bandwidth_resource)]
         return column
 
-    @cached_property
+    @cluster_property
     def ps_bandwidth(self) -> Floats:
         """Bandwidth B in Mbps, shape (PS types,)."""
         column: Floats = self.ps_demand[:, self.resources.index(self.bandwidth_resource)]
         return column
 
-    @cached_property
+    @cluster_property
     def ps_replacements(self) -> tuple[tuple[int, int], ...]:
         """Pairs (better, worse) of PS types: no larger demand, no less bandwidth; first if equal.
 
@@ -271,12 +270,12 @@ class BatchschedInstance(Instance):
         pairs = np.ndindex(len(self.ps_demand), len(self.ps_demand))
         return tuple((better, p) for p, better in pairs if better != p and replaces(better, p))
 
-    @cached_property
+    @cluster_property
     def ps_ratio(self) -> Floats:
         """B over B, shape (worker types, PS types), as `ps_for` takes it."""
         return ps_ratios(self.worker_bandwidth, self.ps_bandwidth, self.most_workers)
 
-    @cached_property
+    @cluster_property
     def whole_units(self) -> WholeUnits:
         """Tables `server_capacity`, `worker_demand` and `ps_demand` as whole numbers."""
         return WholeUnits.of(self.server_capacity, self.worker_demand, self.ps_demand)
@@ -285,10 +284,9 @@ class BatchschedInstance(Instance):
         self, job: BatchschedJob, worker_type: int, ps_type: int, one_server: bool
     ) -> MinibatchTime:
         """``1 / rho`` of (1) and (14), exactly."""
-        own, far = exactly(job.minibatch_slots[worker_type]), Fraction()
-        if not one_server:
-            bandwidth = exactly(self.worker_bandwidth[worker_type])
-            far = 16 * exactly(job.gradient_mb) / bandwidth / exactly(self.slot_seconds)
+        own = exactly(job.minibatch_slots[worker_type])
+        sent = 0 if one_server else job.gradient_mb
+        far = exact_step(0, sent, self.worker_bandwidth[worker_type], self.slot_seconds)
         if self.has_ps:
             assert job.update_slots is not None
             return MinibatchTime(own + exactly(job.update_slots[ps_type]) + far)

@@ -43,8 +43,9 @@ from hindsched.instances.base import (
     Slot,
     check_unique,
     check_work,
+    cluster_property,
 )
-from hindsched.instances.decimals import exactly
+from hindsched.instances.decimals import exact_step, exactly
 
 
 class EdgecloudServer(Record):
@@ -124,10 +125,9 @@ class EdgecloudJob(Record):
 
     def chunk_slots(self, slot_seconds: float, *, in_cloud: bool) -> int:
         """Slots to train one chunk: equation (1), exactly; zeta = 1 if `in_cloud`, else 0."""
-        step = exactly(self.minibatch_slots) + exactly(self.update_slots)
-        if not in_cloud:
-            talk = 16 * exactly(self.gradient_mb) / exactly(self.bandwidth_mbps)
-            step += talk / exactly(slot_seconds)
+        sent = 0 if in_cloud else self.gradient_mb
+        step = exact_step(self.minibatch_slots, sent, self.bandwidth_mbps, slot_seconds)
+        step += exactly(self.update_slots)
         return max(1, math.ceil(self.epochs * self.minibatches * step))
 
     def exact_chunk_slots(self, slot_seconds: float, *, in_cloud: bool) -> float:
@@ -199,12 +199,12 @@ class EdgecloudInstance(Instance):
         """PSs of a type in the cloud; None if unlimited."""
         return None if self.cloud.ps is None else self.cloud.ps.get(ps_type)
 
-    @cached_property
+    @cluster_property
     def server_index(self) -> dict[str, int]:
         """Position of each server by name."""
         return {server.name: index for index, server in enumerate(self.servers)}
 
-    @cached_property
+    @cluster_property
     def worker_list(self) -> tuple[tuple[int, int, str], ...]:
         """(server, number on the server from 1, type) of every edge worker, in order."""
         return tuple(
@@ -213,12 +213,12 @@ class EdgecloudInstance(Instance):
             for number, kind in enumerate(server.workers, 1)
         )
 
-    @cached_property
+    @cluster_property
     def worker_index(self) -> dict[tuple[str, int], int]:
         """Position in `worker_list` by (server's name, number on the server)."""
         return {(self.servers[s].name, n): w for w, (s, n, _) in enumerate(self.worker_list)}
 
-    @cached_property
+    @cluster_property
     def workers_by_type(self) -> dict[str, tuple[int, ...]]:
         """Positions in `worker_list` by worker type, in order."""
         found: dict[str, list[int]] = {}
@@ -226,7 +226,7 @@ class EdgecloudInstance(Instance):
             found.setdefault(kind, []).append(w)
         return {kind: tuple(workers) for kind, workers in found.items()}
 
-    @cached_property
+    @cluster_property
     def groups(self) -> dict[tuple[int, str], tuple[int, ...]]:
         """Identical workers: positions in `worker_list` by (server, type)."""
         found: dict[tuple[int, str], list[int]] = {}
@@ -234,7 +234,7 @@ class EdgecloudInstance(Instance):
             found.setdefault((s, kind), []).append(w)
         return {group: tuple(workers) for group, workers in found.items()}
 
-    @cached_property
+    @cluster_property
     def ps_counts(self) -> dict[tuple[int, str], int]:
         """Number of PSs by (server, type)."""
         found: dict[tuple[int, str], int] = {}
@@ -281,7 +281,7 @@ class EdgecloudInstance(Instance):
         """Storage a chunk, GB, shape (J,)."""
         return np.array([job.chunk_gb or 0.0 for job in self.jobs], dtype=float)
 
-    @cached_property
+    @cluster_property
     def storage_gb(self) -> Floats:
         """Storage of the servers, GB, shape (S,); inf where unlimited."""
         limits = [np.inf if s.storage_gb is None else s.storage_gb for s in self.servers]
@@ -295,7 +295,7 @@ class EdgecloudInstance(Instance):
         """Whether the cloud has any worker that qualifies for `job`."""
         return self.cloud_workers(job.worker_type) != 0
 
-    @cached_property
+    @cluster_property
     def _places(self) -> dict[str, list[tuple[int, tuple[int, ...]]]]:
         found: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
         for (s, kind), workers in self.groups.items():

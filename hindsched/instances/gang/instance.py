@@ -29,6 +29,7 @@ from hindsched.instances.base import (
     PositiveCount,
     Record,
     check_unique,
+    cluster_property,
 )
 
 Ints = NDArray[np.int64]
@@ -158,14 +159,14 @@ class GangInstance(Instance):
         """No objective is below 0."""
         return 0.0
 
-    @cached_property
+    @cluster_property
     def total_gpus(self) -> int:
         """GPUs M of the cluster."""
         if self.servers is None:
             return int(self.gpus or 0)
         return sum(server.gpus for server in self.servers)
 
-    @cached_property
+    @cluster_property
     def server_gpus(self) -> Ints:
         """GPUs of each server, shape (servers,); one pool counts as one server."""
         if self.servers is None:

@@ -43,6 +43,7 @@ from hindsched.instances.base import (
     Slot,
     check_keys,
     check_unique,
+    cluster_property,
 )
 from hindsched.instances.decimals import ceil_exactly, exactly
 
@@ -256,32 +257,32 @@ class MlbrokerInstance(Instance):
         """No cost is below 0."""
         return 0.0
 
-    @cached_property
+    @cluster_property
     def datacenter_index(self) -> dict[str, int]:
         """Position of each data centre by name."""
         return {center.name: index for index, center in enumerate(self.datacenters)}
 
-    @cached_property
+    @cluster_property
     def unit_price(self) -> Floats:
         """a, USD per unit and slot, shape (R, K)."""
         return self._prices("unit_usd")
 
-    @cached_property
+    @cluster_property
     def discounted_price(self) -> Floats:
         """b, USD per unit and slot, shape (R, K)."""
         return self._prices("discounted_usd")
 
-    @cached_property
+    @cluster_property
     def threshold(self) -> Floats:
         """l, units per slot, shape (R, K)."""
         return self._prices("threshold")
 
-    @cached_property
+    @cluster_property
     def tier_fee(self) -> Floats:
         """Fee e = (a - b) l, USD per slot, shape (R, K): what the lower price costs to enter."""
         return (self.unit_price - self.discounted_price) * self.threshold
 
-    @cached_property
+    @cluster_property
     def transfer_price(self) -> Floats:
         """d, USD per GB, shape (R, R)."""
         size = len(self.datacenters)

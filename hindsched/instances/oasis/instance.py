@@ -43,11 +43,13 @@ from hindsched.instances.base import (
     check_keys,
     check_unique,
     check_work,
+    cluster_property,
     rounded_up,
 )
 from hindsched.instances.decimals import (
     NEAR,
     WholeUnits,
+    exact_step,
     exactly,
     how_many_fit,
     same_ceilings,
@@ -212,12 +214,12 @@ class OasisInstance(Instance):
         matrix.flags.writeable = False
         return matrix
 
-    @cached_property
+    @cluster_property
     def worker_capacity(self) -> NDArray[np.float64]:
         """Capacity of the worker servers, shape (H, R)."""
         return self._matrix([server.capacity for server in self.worker_servers])
 
-    @cached_property
+    @cluster_property
     def ps_capacity(self) -> NDArray[np.float64]:
         """Capacity of the PS servers, shape (K, R)."""
         return self._matrix([server.capacity for server in self.ps_servers])
@@ -271,11 +273,9 @@ class OasisInstance(Instance):
 
     def exact_chunk_time(self, job: OasisJob) -> Fraction:
         """``M (tau + 2 e / b)``: slots that a worker trains on a data chunk."""
-        time = exactly(job.minibatch_slots)
-        if job.gradient_mb:
-            bandwidth = exactly(self.bandwidth_of(job)[0])
-            time += 16 * exactly(job.gradient_mb) / bandwidth / exactly(self.slot_seconds)
-        return job.minibatches * time
+        bandwidth = self.bandwidth_of(job)[0]
+        each = exact_step(job.minibatch_slots, job.gradient_mb, bandwidth, self.slot_seconds)
+        return job.minibatches * each
 
     def min_duration_of(self, job: OasisJob) -> int:
         """``ceil(E M (tau + 2 e / b))``: slots that the job needs with all N workers."""

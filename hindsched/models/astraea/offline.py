@@ -276,7 +276,7 @@ def _link(
     for block in blocks.values():
         for (s, r, t), terms in block.use.items():
             found = workers[s, r, t] if r < split else ps[s, r - split, t]
-            found += [amount * variable for amount, variable in terms]
+            found += terms
     left = free.tolist()
 
     @model.Constraint(list(blocks) if must else [], doc="(3k) every job runs once")

@@ -124,13 +124,10 @@ def build_subproblem(
     model.price = pyo.Param(cells, mutable=True, initialize=0.0, within=pyo.Reals)
     model.room = pyo.Param(cells, mutable=True, initialize=full, within=pyo.Reals)
     model.quota = pyo.Param(sums, mutable=True, initialize=whole, within=pyo.Reals)
-    used = {
-        cell: pyo.quicksum(amount * variable for amount, variable in block.use[cell])
-        for cell in cells
-    }
+    used = {cell: pyo.quicksum(block.use[cell]) for cell in cells}
     in_all: dict[tuple[int, int], list[Any]] = {key: [] for key in sums}
     for s, r, t in cells:
-        in_all[r, t] += [amount * variable for amount, variable in block.use[s, r, t]]
+        in_all[r, t] += block.use[s, r, t]
     model.eq_4a = pyo.Constraint(
         expr=block.chosen == 1 if columns.u else pyo.Constraint.Infeasible, doc="(4a) the job runs"
     )

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes
+from hindsched.instances.modes import Modes
 from hindsched.models import algebra as pyo
 from hindsched.models.base import PRINTED, Commitments, Duals, OfflineProgram, choose_form
 from hindsched.models.batchsched.printed import (
@@ -162,9 +163,10 @@ def build_offline(
     )  # fmt: skip
     commitments = commitments or Commitments()
     fixed = fixed_rows(instance, commitments, read_row)
+    tables = {job.name: modes(instance, job) for job in instance.jobs if job.name not in fixed}
     if incumbent is None:
-        incumbent = plan_rest(instance, commitments)
-    latest = _latest_completions(instance, fixed, commitments.now, incumbent)
+        incumbent = plan_rest(instance, commitments, tables)
+    latest = _latest_completions(instance, fixed, commitments.now, incumbent, tables)
     slots = max(
         [row.last for rows in fixed.values() for row in rows]
         + [math.floor(latest[job.name] + 1e-9) - 1 for job in instance.jobs if job.name in latest],
@@ -187,7 +189,7 @@ def build_offline(
         for j in jobs:
             job = instance.jobs[j]
             columns = job_columns(
-                instance, modes(instance, job), max(job.arrival, commitments.now), slots,
+                instance, tables[job.name], max(job.arrival, commitments.now), slots,
                 latest[job.name], None if keep is None else keep[j],
             )  # fmt: skip
             blocks[j] = add_job(model.job[j], instance, columns, relax, BLOCK)
@@ -271,7 +273,7 @@ def _add_capacity(
     use: dict[tuple[int, int, int], list[Any]] = defaultdict(list)
     for block in blocks.values():
         for key, terms in block.use.items():
-            use[key] += [amount * variable for amount, variable in terms]
+            use[key] += terms
     right = free.tolist()
     number = "2h" if instance.has_ps else "15b"
     rows = pyo.Constraint(
@@ -297,6 +299,7 @@ def _latest_completions(
     fixed: Mapping[str, tuple[BatchschedRow, ...]],
     now: int,
     incumbent: BatchschedSolution,
+    tables: Mapping[str, Modes],
 ) -> dict[str, float]:
     """Latest completion t + L of every open job in a schedule no worse than the incumbent.
 
@@ -305,7 +308,7 @@ def _latest_completions(
     in the incumbent, or than if all then ran one after another, however small its weight.
     """
     open_jobs = [job for job in instance.jobs if job.name not in fixed]
-    durations = {job.name: modes(instance, job).duration for job in open_jobs}
+    durations = {name: table.duration for name, table in tables.items()}
     least = {job.name: max(job.arrival, now) + int(durations[job.name].min()) for job in open_jobs}
     ends = [row.last + 1 for rows in fixed.values() for row in rows]
     ready = max([now, *ends, *(job.arrival for job in open_jobs)])

@@ -122,10 +122,7 @@ def build_subproblem(
     model.room = pyo.Param(
         cells, mutable=True, initialize={c: float(capacity[c[:2]]) for c in cells}, within=pyo.Reals
     )
-    used = {
-        cell: pyo.quicksum(amount * variable for amount, variable in block.use[cell])
-        for cell in cells
-    }
+    used = {cell: pyo.quicksum(block.use[cell]) for cell in cells}
     number, limit = ("12a", "2h") if instance.has_ps else ("20a", "15b")
     once = pyo.Constraint(
         expr=block.chosen == 1 if columns.u else pyo.Constraint.Infeasible,

@@ -241,11 +241,11 @@ def _add_capacity(model: pyo.ConcreteModel, instance: OasisInstance, parts: Part
 
     @model.Constraint(sorted(worker_use), doc="(4) workers within what their servers have")
     def eq_4(_: Any, pool: int, r: int, t: int) -> Any:
-        return pyo.quicksum(worker_use[pool, r, t]) <= worker_free[pool][t][r]
+        return pyo.quicksum(worker_use[pool, r, t]) <= float(worker_free[pool, t, r])
 
     @model.Constraint(sorted(ps_use), doc="(5) PSs within what their servers have")
     def eq_5(_: Any, pool: int, r: int, t: int) -> Any:
-        return pyo.quicksum(ps_use[pool, r, t]) <= ps_free[pool][t][r]
+        return pyo.quicksum(ps_use[pool, r, t]) <= float(ps_free[pool, t, r])
 
 
 def _use(
@@ -263,13 +263,11 @@ def _use(
     return terms
 
 
-def _free(pools: Pools) -> list[list[list[float]]]:
+def _free(pools: Pools) -> Array:
     """What is free of (pool, slot, resource), in units of one server's capacity."""
     scale = np.where(pools.capacity > 0, pools.capacity, 1.0)[:, None, :]
-    free: list[list[list[float]]] = (
-        pools.size[:, None, None] * np.maximum(0.0, pools.free / scale)
-    ).tolist()
-    return free
+    free: Array = np.maximum(0.0, pools.free / scale)
+    return free * pools.size[:, None, None]
 
 
 def _add_history(model: pyo.ConcreteModel, parts: Parts) -> None:

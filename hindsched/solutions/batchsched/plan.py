@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.decimals import how_many_left, loosened
+from hindsched.instances.modes import Modes
 from hindsched.solutions.batchsched.solution import (
     BatchschedRow,
     BatchschedSolution,
@@ -20,11 +23,26 @@ from hindsched.solutions.window_placing import fixed_rows, hosts, num_ps
 FixedRows = dict[str, tuple[BatchschedRow, ...]]
 
 
-def plan_rest(instance: BatchschedInstance, commitments: Commitments) -> BatchschedSolution:
-    """List schedule of the open jobs by weight over shortest duration, around the fixed rows."""
+def plan_rest(
+    instance: BatchschedInstance,
+    commitments: Commitments,
+    tables: Mapping[str, Modes] | None = None,
+) -> BatchschedSolution:
+    """List schedule of the open jobs by weight over shortest duration, around the fixed rows.
+
+    Parameters
+    ----------
+    instance : BatchschedInstance
+        The instance.
+    commitments : Commitments
+        What was decided.
+    tables : mapping, optional
+        The open jobs' modes, if they are at hand.
+    """
     fixed = fixed_rows(instance, commitments, read_row)
     rows: FixedRows = dict(fixed)
-    tables = {job.name: modes(instance, job) for job in instance.jobs if job.name not in fixed}
+    if tables is None:
+        tables = {job.name: modes(instance, job) for job in instance.jobs if job.name not in fixed}
     slots = max([row.last for found in fixed.values() for row in found] + [commitments.now])
     slots = max([slots, *(job.arrival for job in instance.jobs)])
     slots += sum(int(table.duration.max()) for table in tables.values())

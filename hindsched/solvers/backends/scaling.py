@@ -41,9 +41,10 @@ class Scaling:
     @classmethod
     def of(cls, program: LinearProgram) -> Scaling:
         """Scaling of a program: 1 throughout if its numbers are moderate."""
-        matrix = abs(csc_array(program.matrix))
         rows, columns = np.ones(len(program.rows)), np.ones(len(program.columns))
-        if matrix.nnz and not _is_moderate(matrix.data[matrix.data > 0]):
+        sizes = np.abs(program.matrix.data)
+        if sizes.any() and not _is_moderate(sizes[sizes > 0]):
+            matrix = abs(csc_array(program.matrix))
             rows = _to_one(_largest(matrix[:, program.integer], axis=1))
             free, open_rows = ~program.integer, matrix[:, program.integer].sum(axis=1) == 0
             for _ in range(ROUNDS):

@@ -22,7 +22,7 @@ from pyomo.common.errors import (
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from hindsched.errors import SolveFailed
-from hindsched.models.recorder import Column, Linear, RecordedModel, Row
+from hindsched.models.recorder import RecordedModel, Row
 from hindsched.solvers.answer import Vector
 
 ROW_TOLERANCE = 1e-6
@@ -101,8 +101,10 @@ class LinearProgram:
                 off = np.abs(point - np.rint(point)) * self.integer / INTEGER_TOLERANCE
                 found.append(_worst(off, self.columns))
         if self.rows:
-            use = self.matrix @ point
-            rounding = 1e-9 * (abs(self.matrix) @ np.abs(point))
+            matrix = self.matrix
+            parts = matrix.data * np.repeat(point, np.diff(matrix.indptr))
+            use = np.bincount(matrix.indices, parts, len(self.rows))
+            rounding = 1e-9 * np.bincount(matrix.indices, np.abs(parts), len(self.rows))
             for side, excess in (
                 (self.row_lower, self.row_lower - use),
                 (self.row_upper, use - self.row_upper),
@@ -194,27 +196,28 @@ def compile_recorded(model: RecordedModel) -> LinearProgram:
     """The same for a model that was recorded: its coefficients are there already."""
     objective = model.objectives[0] if model.objectives else None
     sign = -1 if objective is not None and objective.sense == pyo.maximize else 1
-    for position, column in enumerate(model.columns):
-        column.position = position
     some_fixed = any(column.fixed for column in model.columns)
     cost, offset = np.zeros(len(model.columns)), 0.0
     if objective is not None:
-        terms, offset = _free_terms(objective.expr, some_fixed)
-        np.add.at(cost, [c.position for c, _ in terms], [a for _, a in terms])
+        worth = objective.expr.free() if some_fixed else objective.expr
+        np.add.at(cost, [column.position for column in worth.columns], worth.factors)
+        offset = worth.constant
     rows: list[Row] = []
-    sides: list[tuple[float, float]] = []
+    lower: list[float] = []
+    upper: list[float] = []
     sizes: list[int] = []
     which: list[int] = []
     data: list[float] = []
     for row in model.rows:
-        terms, constant = _free_terms(row.relation.body, some_fixed)
-        low, high = row.relation.lower - constant, row.relation.upper - constant
-        if terms:
+        body = row.relation.body.free() if some_fixed else row.relation.body
+        low, high = row.relation.lower - body.constant, row.relation.upper - body.constant
+        if body.columns:
             rows.append(row)
-            sides.append((low, high))
-            sizes.append(len(terms))
-            which.extend([column.position for column, _ in terms])
-            data.extend([coefficient for _, coefficient in terms])
+            lower.append(low)
+            upper.append(high)
+            sizes.append(len(body.columns))
+            which += [column.position for column in body.columns]
+            data += body.factors
         elif low > ROW_TOLERANCE * max(1.0, abs(low)) or -high > ROW_TOLERANCE * max(1.0, -high):
             raise TriviallyInfeasibleError(row.name)
     used = cost != 0
@@ -223,21 +226,20 @@ def compile_recorded(model: RecordedModel) -> LinearProgram:
     columns = [model.columns[i] for i in kept.tolist()]
     where = np.repeat(np.arange(len(rows)), sizes)
     new = np.cumsum(used) - 1
-    matrix = sp.csc_array(
-        (np.array(data, dtype=float), (where, new[which])), shape=(len(rows), len(columns))
-    )
     program = LinearProgram(
         cost=sign * cost[kept],
         offset=sign * offset,
-        matrix=matrix,
-        row_lower=np.array([low for low, _ in sides], dtype=float),
-        row_upper=np.array([high for _, high in sides], dtype=float),
+        matrix=_by_columns(where, new[which], np.array(data, dtype=float), len(rows), len(columns)),
+        row_lower=np.array(lower, dtype=float),
+        row_upper=np.array(upper, dtype=float),
         lower=np.array([-np.inf if c.lb is None else c.lb for c in columns], dtype=float),
         upper=np.array([np.inf if c.ub is None else c.ub for c in columns], dtype=float),
         integer=np.array([c.integer for c in columns], dtype=bool),
         columns=columns,
         rows=rows,
-        idle=[c for c in model.columns if not used[c.position] and not c.fixed],
+        idle=[]
+        if len(columns) == len(model.columns)
+        else [c for c in model.columns if not used[c.position] and not c.fixed],
         objective=None,
         sign=sign,
     )
@@ -246,13 +248,19 @@ def compile_recorded(model: RecordedModel) -> LinearProgram:
     return program
 
 
-def _free_terms(expression: Linear, some_fixed: bool) -> tuple[list[tuple[Column, float]], float]:
-    """Terms of the columns that are not fixed, and the constant with those that are."""
-    if not some_fixed:
-        return expression.terms, expression.constant
-    free = [(column, a) for column, a in expression.terms if not column.fixed]
-    fixed = sum(a * column.value for column, a in expression.terms if column.fixed)
-    return free, expression.constant + fixed
+def _by_columns(
+    row: NDArray[np.int64], column: NDArray[np.int64], data: Vector, rows: int, columns: int
+) -> sp.csc_array:
+    """The matrix of entries, those of the same place added up; scipy's own way checks too much."""
+    order = np.lexsort((row, column))
+    row, column, data = row[order], column[order], data[order]
+    first = np.ones(len(row), dtype=bool)
+    first[1:] = (np.diff(column) != 0) | (np.diff(row) != 0)
+    if not first.all():
+        data = np.add.reduceat(data, np.flatnonzero(first))
+        row, column = row[first], column[first]
+    starts = np.searchsorted(column, np.arange(columns + 1)).astype(np.int32)
+    return sp.csc_array((data, row.astype(np.int32), starts), shape=(rows, columns))
 
 
 def _standard_form(model: pyo.ConcreteModel) -> Any:

@@ -15,7 +15,7 @@ many fit, PSs needed, whether a server is overbooked) is meant in exact rational
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -49,6 +49,17 @@ def exactly(number: float) -> Fraction:
     Fraction(1, 10)
     """
     return Fraction(repr(float(number))) if number % 1 else Fraction(int(number))
+
+
+def common_step(numbers: Iterable[Fraction]) -> Fraction:
+    """Largest number of which all these, above 0, are whole multiples.
+
+    >>> common_step([Fraction(3, 10), Fraction(1, 2)])
+    Fraction(1, 10)
+    """
+    listed = list(numbers)
+    below = math.lcm(*(number.denominator for number in listed))
+    return Fraction(math.gcd(*(int(number * below) for number in listed)), below)
 
 
 @lru_cache(maxsize=65_536)
@@ -125,17 +136,20 @@ def how_many_fit(capacity: Floats, demand: Floats, most: int) -> Ints:
     -------
     ndarray of int, shape (...)
     """
-    found = np.full(capacity.shape[:-1], most, dtype=np.int64)
-    for r in np.flatnonzero(demand > 0):
-        have, unit = capacity[..., r], demand[r]
-        fits = have / unit
-        near = near_whole(fits) & (fits <= most + 1)
-        if unit % 1 == 0:
-            near &= have % 1 != 0  # a quotient of whole numbers below 2^53 is right
-        whole = np.floor(fits)
-        for value in np.unique(have[near]) if near.any() else ():
-            whole[have == value] = _units_in(float(value), float(unit))
-        found = np.minimum(found, np.clip(whole, 0, most).astype(np.int64))
+    needed = np.flatnonzero(demand > 0)
+    if not needed.size:
+        return np.full(capacity.shape[:-1], most, dtype=np.int64)
+    have, unit = capacity[..., needed], demand[needed]
+    fits = have / unit
+    whole = np.floor(fits)
+    near = near_whole(fits) & (fits <= most + 1)
+    if near.any():  # a quotient of whole numbers below 2^53 is right
+        near &= (unit % 1 != 0) | (have % 1 != 0)
+        for r in np.flatnonzero(near.any(axis=tuple(range(near.ndim - 1)))).tolist():
+            column = have[..., r]
+            for value in set(column[near[..., r]].tolist()):
+                whole[column == value, r] = _units_in(value, float(unit[r]))
+    found: Ints = np.clip(whole.min(axis=-1), 0, most).astype(np.int64)
     return found
 
 
@@ -154,7 +168,7 @@ def how_many_left(free: Floats, demand: Floats, most: int) -> Ints:
     return np.clip(fits, 0, most).astype(np.int64)
 
 
-def loosened(free: Floats, capacity: Floats) -> Floats:
+def loosened(free: Floats, capacity: Floats | float) -> Floats:
     """What is left of capacities, larger by what floating point may have lost of them.
 
     Searches compare demands with it and need no tolerance of their own.

@@ -17,6 +17,7 @@ Every iterate is a valid bound, so the engine is anytime.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -135,9 +136,17 @@ class Subgradient:
     start_prices : ndarray, optional
         Where to begin; by default the best of a few prices that value every row's whole capacity
         alike, and 0.
+    stop : callable, optional
+        Asked before each of those few prices is tried.
     """
 
-    def __init__(self, oracle: BlockOracle, start_prices: Floats | None = None) -> None:
+    def __init__(
+        self,
+        oracle: BlockOracle,
+        start_prices: Floats | None = None,
+        *,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
         check_certifies(oracle)
         self.oracle = oracle
         self.sign = 1.0 if oracle.sense == "max" else -1.0
@@ -150,7 +159,7 @@ class Subgradient:
         start = np.zeros(oracle.rows.size) if start_prices is None else start_prices.astype(float)
         self.best = self.point = self._evaluate(start)
         if start_prices is None:
-            self._scan_uniform_prices()
+            self._scan_uniform_prices(stop)
         self._direction = np.zeros(oracle.rows.size)
 
     @property
@@ -226,7 +235,7 @@ class Subgradient:
     def _is_better(self, point: PricePoint) -> bool:
         return self.sign * point.bound < self.sign * self.best.bound
 
-    def _scan_uniform_prices(self) -> None:
+    def _scan_uniform_prices(self, stop: Callable[[], bool]) -> None:
         """Try prices ``level / b``: on a convex line a few steps of doubling find the valley."""
         capacity = self.oracle.rows.capacity
         sellable = (capacity > 0) & ~self.oracle.rows.free
@@ -236,6 +245,8 @@ class Subgradient:
         level = total / float(np.count_nonzero(sellable))
         tried: list[tuple[float, float]] = []
         for _ in range(8):
+            if stop():
+                break
             point = self._evaluate(np.where(sellable, level / self.scale, 0.0))
             tried.append((self.sign * point.bound, level))
             if self._is_better(point):

@@ -16,16 +16,19 @@ from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.certificate import certify
+from hindsched.solvers.kept import keep
 from hindsched.solvers.methods.base import better, infeasible, keep_solution, serve_nobody
 from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle, row_layouts
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result, status_of
-from hindsched.solvers.status import StoppedBy
+from hindsched.solvers.status import Status, StoppedBy
 from hindsched.solvers.team import Member, Team
 from hindsched.solvers.work import now
 
+SHARE_OF_FIRST_PRICES = 0.1
+"""Share of the time after which no more uniform prices are tried."""
 DEFAULT_SECONDS = 60.0
 """Time limit when the options give none."""
 ROUNDS = 15
@@ -78,11 +81,14 @@ class Duel:
         self._interrupted = interrupted
         self._incumbent = better(serve_nobody(instance, formulation), incumbent)
         self._incumbent_objective = None if self._incumbent is None else self._incumbent.objective()
-        self.bounding = Subgradient(self.oracle)
+        self.bounding = Subgradient(
+            self.oracle, stop=lambda: now() - self.begin > SHARE_OF_FIRST_PRICES * self.limit
+        )
         self.search: NeighbourhoodSearch | None = None
         self.stopped_by = StoppedBy.TIME_LIMIT
         self._last_report = -1.0
         self._team: Team | None = None
+        self._keep_bound()
 
     @property
     def objective(self) -> float | None:
@@ -219,11 +225,30 @@ class Duel:
             },
         )
 
+    def _keep_bound(self) -> None:
+        """Certify the best prices before something that a limit may stop in the middle."""
+        if self.bounding.is_infeasible:
+            return
+        certificate = certify(self.oracle, self.bounding.best.prices)
+        keep(
+            Result(
+                instance=self.oracle.instance,
+                formulation=self.oracle.formulation,
+                method=METHOD,
+                status=Status.NO_SOLUTION,
+                stopped_by=StoppedBy.TIME_LIMIT,
+                bound=certificate.bound,
+                certificate=certificate,
+                backend="subgradient",
+            )
+        )
+
     def _start_search(self, last: float) -> None:
         """Build the primal search and its first solutions, where the family can place jobs."""
         family = self.oracle.instance.family
         if "servers" not in row_layouts(family):
             return
+        self._keep_bound()
         servers = build_oracle(self.oracle.instance, self.oracle.formulation, rows="servers")
         prices = self.oracle.prices_on_servers(self.bounding.best.prices)
         search = NeighbourhoodSearch(servers, prices, seed=self.options.seed)

@@ -44,6 +44,7 @@ def by_kernel(data, limited: bool, floor: float = -np.inf):
         worker_slot.Side(
             data[f"{role}_prices"],
             data[f"{role}_residual"],
+            np.zeros_like(data[f"{role}_residual"]),
             limited,
             data[f"{role}_room"],
             data[f"{role}_demand"],

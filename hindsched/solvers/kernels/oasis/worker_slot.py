@@ -36,7 +36,9 @@ class Side(NamedTuple):
     prices : ndarray, shape (H, R, T)
         Prices of the capacity rows.
     residual : ndarray, shape (H, R, T)
-        What is left of the capacities, `loosened`; read only if `limited`.
+        What is left of the capacities; read only if `limited`.
+    slack : ndarray, shape (H, R, T)
+        What floating point may have lost of the residual; read only if `limited`.
     limited : bool
         Whether the residual limits how many fit.
     room : ndarray of int, shape (H,)
@@ -47,6 +49,7 @@ class Side(NamedTuple):
 
     prices: Floats
     residual: Floats
+    slack: Floats
     limited: bool
     room: Ints
     demand: Floats
@@ -114,6 +117,12 @@ class Listing(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
+def full_side(prices, room, demand):
+    """Empty servers at these prices."""
+    return Side(prices, prices, prices, False, room, demand)
+
+
+@njit(cache=True, nogil=True)
 def empty_listing(workers, ps):
     """Room for the servers of either side."""
     width = max(workers.room.shape[0], ps.room.shape[0])
@@ -136,7 +145,7 @@ def sort_servers(side, t, most, listing):
         if side.limited:
             for r in range(demand.shape[0]):
                 if demand[r] > 0.0:
-                    fits = np.floor(side.residual[h, r, t] / demand[r])
+                    fits = np.floor((side.residual[h, r, t] + side.slack[h, r, t]) / demand[r])
                     if fits < units:
                         units = int(fits)
             if units <= 0:
@@ -380,8 +389,8 @@ def best_schedules(worker_prices, ps_prices, jobs, values, worker_use, ps_use):
     for j in range(values.shape[0]):
         n = jobs.most[j] + 1
         worker_demand, ps_demand = jobs.worker_demand[j], jobs.ps_demand[j]
-        workers = Side(worker_prices, worker_prices, False, jobs.worker_room[j], worker_demand)
-        ps = Side(ps_prices, ps_prices, False, jobs.ps_room[j], ps_demand)
+        workers = full_side(worker_prices, jobs.worker_room[j], worker_demand)
+        ps = full_side(ps_prices, jobs.ps_room[j], ps_demand)
         needed, arrival = jobs.needed[j, :n], jobs.arrival[j]
         task = Task(needed, steps[:n], jobs.total[j], jobs.utilities[j], arrival)
         value, end = best_schedule(workers, ps, task, 0.0, scratch)

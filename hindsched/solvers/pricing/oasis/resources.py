@@ -22,7 +22,7 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
-from hindsched.instances.decimals import how_many_fit, loosened
+from hindsched.instances.decimals import FLOAT_ERROR, how_many_fit
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.oasis.solution import OasisSolution, run_length
@@ -68,14 +68,18 @@ class _Block:
         return self.task._replace(steps=steps, total=self.chunk_total)
 
     def sides(
-        self, prices: tuple[Floats, Floats], residual: tuple[Floats, Floats] | None = None
+        self,
+        prices: tuple[Floats, Floats],
+        residual: tuple[Floats, Floats] | None = None,
+        slack: tuple[Floats, Floats] | None = None,
     ) -> tuple[Side, Side]:
         """The servers of workers and of PSs at these prices, full or with what is left."""
         left = prices if residual is None else residual
+        lost = prices if slack is None else slack
         limited = residual is not None
         return (
-            Side(prices[0], left[0], limited, self.worker_room, self.worker_demand),
-            Side(prices[1], left[1], limited, self.ps_room, self.ps_demand),
+            Side(prices[0], left[0], lost[0], limited, self.worker_room, self.worker_demand),
+            Side(prices[1], left[1], lost[1], limited, self.ps_room, self.ps_demand),
         )
 
 
@@ -143,6 +147,7 @@ class OasisOracle(BlockOracle):
         self.features = features_of_rows(self.rows)
         self._shapes = tuple(row_set.shape for row_set in sets)
         self._split = self._shapes[0][0] * self._shapes[0][1] * self._shapes[0][2]
+        self._slack = self._views(FLOAT_ERROR * self.rows.capacity)
         self._blocks: dict[int, _Block] = {}
         self._scratch = self._scratch_for(0, 0)
         places = self._shapes[0][0] + self._shapes[1][0]
@@ -258,10 +263,8 @@ class OasisOracle(BlockOracle):
         self, job: _Block, task: Task, prices: Floats, residual: Floats | None, above: float
     ) -> Response | None:
         _check_prices(prices)
-        left = None
-        if residual is not None:
-            left = self._views(loosened(residual, self.rows.capacity))
-        workers, ps = job.sides(self._views(prices), left)
+        left = None if residual is None else self._views(residual)
+        workers, ps = job.sides(self._views(prices), left, self._slack)
         scratch = self._scratch_for(task.total, task.needed.size)
         value, end = best_schedule(workers, ps, task, above, scratch)
         if end == 0:

@@ -124,7 +124,8 @@ def find_breaches(log: Log) -> Breaches:
     hidden = int(log.jobs["completion_only"].sum())
     if hidden:
         unchecked.append(
-            f"capacity, slot by slot: of {hidden} jobs only start and end are known, and they "
+            f"capacity, slot by slot: of {hidden} job{'s' * (hidden > 1)} only start and end are "
+            "known, and they "
             "stood still in between for a time that the log does not say"
         )
     unchecked += skipped
@@ -177,7 +178,8 @@ def _over_servers(
     skipped = []
     if len(named) < len(held):
         number = len(held) - len(named)
-        skipped.append(f"each server: of {number} runs the log does not say what each one held")
+        runs = f"{number} run{'s' * (number > 1)}"
+        skipped.append(f"each server: of {runs} the log does not say what each server held")
     number, unknown = 0, 0
     listed: list[Breach] = []
     for name, rows in named.groupby("server", sort=True):

@@ -72,6 +72,8 @@ class Verdict:
         if self.lower is None:
             return f"{text}; no bound on the best possible is known."
         least = seconds(self.lower, -1)
+        if self.value < self.lower * (1 - SAME):
+            return f"{text}; no schedule can be below {least} s."
         if self.upper is None or low is None:
             between = f"the best possible lies between {least} s and it"
             return f"{text}; {between}: you are within {factor(high, 1)} of optimal."

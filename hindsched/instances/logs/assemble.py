@@ -48,11 +48,15 @@ class Window:
     end: int | None = None
 
 
+def _nothing(reading: Reading) -> InputError:
+    rows = f"{reading.rows_read} row{'s' * (reading.rows_read != 1)}"
+    return InputError(reading.source.name, rows, "no row can be judged" + _most_frequent(reading))
+
+
 def assemble(reading: Reading, window: Window) -> Log:
     """Make the log from the rows that a reader has accepted."""
     if not len(reading.rows):
-        rule = "no row can be judged" + _most_frequent(reading)
-        raise InputError(reading.source.name, f"{reading.rows_read} rows", rule)
+        raise _nothing(reading)
     columns = reading.rows.columns()
     _note_rounding(reading)
     waits = _waits(columns)
@@ -69,8 +73,7 @@ def assemble(reading: Reading, window: Window) -> Log:
     others = {name: values[aside] for name, values in columns.items()}
     judged = {name: values[~aside] for name, values in columns.items()}
     if not len(judged["row"]):
-        rule = "no row can be judged" + _most_frequent(reading)
-        raise InputError(reading.source.name, f"{reading.rows_read} rows", rule)
+        raise _nothing(reading)
     jobs = _jobs(reading, judged)
     log = _log(reading, names, jobs, judged, others, why[aside])
     return replace(log, waits=waits)

@@ -26,7 +26,7 @@ from hindsched.instances.logs.times import MISSING, Ints
 NO_TIME = NONE_WORDS | {"Unknown", "UNKNOWN", "INVALID", "Partition_Limit"}
 Mask = NDArray[np.bool_]
 JOB = re.compile(r"(\d+)(?:_(\d+|\[[^\]]*\]))?(?:\+\d+)?(\.\S+)?", re.ASCII)
-GPU = re.compile(r"(?:^|,)gres/gpu(:[^=,]+)?=(\d+)", re.ASCII)
+GPU = re.compile(r"(?:^|,)gres/gpu(:[^=,]+)?=([^,]*)", re.ASCII)
 WAITING = frozenset(("PENDING", "REQUEUE_HOLD", "REQUEUE_FED", "REVOKED", "CONFIGURING"))
 PLAIN = frozenset(("NNodes", "NTasks", "AllocNodes", "AllocCPUS", "NCPUS", "ReqCPUS", "ReqNodes"))
 """Columns that hold a number; any other that serves for GPUs holds trackable resources."""
@@ -127,6 +127,9 @@ def _gpus(chunk: Chunk) -> Ints:
     for index, text in enumerate(chunk.texts("gpus")):
         if text not in known:
             found = GPU.findall(text)
+            if not all(re.fullmatch(r"\d{1,9}", number) for _, number in found):
+                chunk.refuse(index, column, text, "must count GPUs as gres/gpu=4 does")
+                continue
             plain = [int(number) for kind, number in found if not kind]
             # A cluster with kinds of GPUs counts each twice: once with its kind, once without.
             known[text] = plain[0] if plain else sum(int(number) for _, number in found)

@@ -44,6 +44,7 @@ SPAN = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d\d)(?:\.(\d+))?", re.ASCII)
 NOT_A_TIME = "must be a number of seconds or an ISO 8601 stamp"
 NOT_A_SPAN = "must be a number of seconds or [days-]hours:minutes:seconds"
 TOO_FAR = "must lie within 285 years"
+FAR_OFFSET = "must have an offset of at most 23 hours and 59 minutes"
 TOO_FINE = "is finer than a nanosecond: --time-step 0.001 rounds to milliseconds"
 
 
@@ -217,8 +218,10 @@ class Clock:
         if not 1700 < naive.year < 2240:
             return TOO_FAR
         if offset is not None:
-            self.offset = self.offset or offset
             ahead = 0 if offset in ("Z", "z", "UTC") else _offset_minutes(offset)
+            if ahead is None:
+                return FAR_OFFSET
+            self.offset = self.offset or offset
             return _nanoseconds(naive - timedelta(minutes=ahead)), None
         if self._zone is None:
             return "has no offset: --time-zone must name the zone of the cluster's clock"
@@ -266,7 +269,10 @@ def find_zone(name: str) -> tzinfo:
     if name.upper() in ("UTC", "Z"):
         return UTC
     if OFFSET.fullmatch(name):
-        return timezone(timedelta(minutes=_offset_minutes(name)))
+        ahead = _offset_minutes(name)
+        if ahead is None:
+            raise InputError("time_zone", name, FAR_OFFSET)
+        return timezone(timedelta(minutes=ahead))
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
@@ -295,8 +301,11 @@ def _nanoseconds(moment: datetime) -> int:
     return (elapsed.days * 86400 + elapsed.seconds) * NANO
 
 
-def _offset_minutes(offset: str) -> int:
+def _offset_minutes(offset: str) -> int | None:
+    """Minutes ahead of UTC; None for an offset that no clock has."""
     hours, minutes = int(offset[1:3]), int(offset[3:].lstrip(":") or 0)
+    if hours > 23 or minutes > 59:
+        return None
     return (-1 if offset[0] == "-" else 1) * (60 * hours + minutes)
 
 

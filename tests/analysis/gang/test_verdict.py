@@ -18,6 +18,9 @@ def test_sentences() -> None:
     assert Verdict("mean-jct", 100.0, 100.0, 100.0).sentence() == (
         "Your scheduler's mean JCT is 100.0 s: that is optimal (no schedule can be below 100.0 s)."
     )
+    assert Verdict("mean-jct", 5.0, 10.0, 10.0).sentence() == (
+        "Your scheduler's mean JCT is 5.000 s; no schedule can be below 10.00 s."
+    )
     assert Verdict("mean-jct", 150.0, 100.0, 100.0).sentence() == (
         "Your scheduler's mean JCT is 150.0 s; the best possible is 100.0 s: you take 1.500 times "
         "that."

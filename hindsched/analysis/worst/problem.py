@@ -12,11 +12,11 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.search.space import SearchSpace, copied
 from hindsched.online.protocol import OnlineAlgorithm
-from hindsched.online.registry import build_algorithm, build_from, name_of
+from hindsched.online.registry import algorithms, build_algorithm, build_from, name_of
 from hindsched.online.simulator import SimulationResult, simulate
 
-EXACT_SECONDS = 10.0
-"""Longest solve of a candidate; one that is cut here may find another schedule the next time."""
+EXACT_WORK = 1_000
+"""Work of a candidate's longest solve: a limit that no clock sets, so that each has one score."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,11 @@ class Runner:
         return build_from(self.contender, self.name, self.settings)
 
     @property
+    def is_registered(self) -> bool:
+        """Whether it is one of the family's own."""
+        return isinstance(self.contender, str) and self.contender in algorithms(self.family)
+
+    @property
     def is_randomised(self) -> bool:
         """Whether its seed can change a decision."""
         return self.build().randomised
@@ -92,8 +97,8 @@ class Problem:
         The family's problem.
     seeds : int
         Runs of a randomised algorithm on each candidate.
-    exact_seconds : float
-        Longest solve of a candidate.
+    exact_work : int
+        Work of a candidate's longest solve.
     """
 
     space: SearchSpace
@@ -101,7 +106,7 @@ class Problem:
     against: Runner | None
     formulation: str
     seeds: int = 1
-    exact_seconds: float = EXACT_SECONDS
+    exact_work: int = EXACT_WORK
 
     @classmethod
     def of(

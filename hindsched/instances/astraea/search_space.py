@@ -71,6 +71,7 @@ LINEAR = SearchSpace(
     ),
     lists={"servers": (1, 2)},
     mend=mend,
+    exact="auto",
     quick="bound",
     note="two tenants on one or two servers, revenue falling linearly from at least 60",
 )

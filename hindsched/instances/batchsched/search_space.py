@@ -59,6 +59,7 @@ SMALL = SearchSpace(
     ),
     lists={"servers": (1, 2)},
     mend=mend,
+    exact="auto",
     quick="bound",
     note="up to 3 jobs of up to 3 workers with a parameter server on one or two servers",
 )

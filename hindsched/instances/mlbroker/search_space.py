@@ -81,6 +81,7 @@ SMALL = SearchSpace(
     lists={"datacenters": (1, 3)},
     mend=mend,
     exact="auto",
+    quick="bound",
     note="up to 4 jobs and 3 data centres over 4 slots, one resource with two price tiers",
 )
 SPACES = {"small": SMALL}

@@ -62,6 +62,7 @@ SMALL = SearchSpace(
     ),
     lists={"worker_servers": (1, 2)},
     mend=mend,
+    exact="auto",
     quick="bound",
     note="elastic jobs with sigmoid utilities on one or two servers for workers and one for PSs",
 )
@@ -75,6 +76,8 @@ ONE_SLOT = SearchSpace(
     },
     jobs=(1, 4),
     job_fields=(Field("utility.intercept", "value", 1, 10, grain=10),),
+    exact="auto",
+    quick="bound",
     note="one server, one slot, one unit: what counts is whose value is taken",
 )
 SPACES = {"small": SMALL, "one-slot": ONE_SLOT}

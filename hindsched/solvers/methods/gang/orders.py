@@ -1,7 +1,8 @@
 """Method ``orders``: few jobs placed in the best order that moving single jobs leads to.
 
 It counts its work in orders and looks at no clock: the same instance gives the same schedule. There
-is no proof; where the bound of counting meets the schedule, it is optimal all the same.
+is no proof; where the bound of counting meets the schedule, it is optimal all the same. Jobs of one
+GPU each that are all there get the least makespan of all.
 """
 
 from __future__ import annotations
@@ -10,16 +11,18 @@ import numpy as np
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
-from hindsched.instances.gang.instance import GangInstance, split_formulation
+from hindsched.instances.gang.instance import GangInstance, Ints, split_formulation
 from hindsched.solutions.gang.rows import pool_rows
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.certificate import certify
+from hindsched.solvers.kernels.gang.equal_machines import starts_on_machines
 from hindsched.solvers.kernels.gang.orders import FAR, Jobs
 from hindsched.solvers.kernels.gang.responses import FOREVER
 from hindsched.solvers.kernels.gang.small_orders import best_small_order
 from hindsched.solvers.methods.gang.incumbents import incumbents
 from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.gang.makespan import makespan_bound_slots
 from hindsched.solvers.pricing.gang.pool import GangOracle, job_blocks
 from hindsched.solvers.result import Result
 from hindsched.solvers.status import Status, StoppedBy
@@ -37,28 +40,14 @@ def orders(
     assert isinstance(instance, GangInstance)
     if instance.is_consolidated:
         raise InputError("method", "orders", "needs a pool: it places no jobs on servers")
-    goal = split_formulation(formulation)[1]
-    blocks = job_blocks(instance, formulation)
-    due = np.where(blocks.latest == FOREVER, FAR, blocks.latest)
-    penalty = np.where(np.isfinite(blocks.skip), blocks.skip, 0.0)
-    jobs = Jobs(blocks.submit, blocks.duration, instance.job_gpus, blocks.slope, due, penalty)
-    oracle = GangOracle(instance, formulation)
-    certificate = certify(oracle, np.zeros(oracle.rows.size))
     known = list(incumbents(instance, formulation))
     begin = [np.argsort(solution.starts, kind="stable") for solution in known]
-    begin.append(np.argsort(-blocks.duration, kind="stable"))
-    starts, placed = best_small_order(
-        np.unique(np.array(begin), axis=0),
-        jobs,
-        instance.total_gpus,
-        makespan=goal == "makespan",
-        restarts=RESTARTS,
-        most=MOST_ORDERS,
-        enough=certificate.bound / float(instance.slot_seconds) if goal == "makespan" else 0.0,
-    )
+    starts, placed = best_starts(instance, formulation, begin)
     number = np.arange(starts.size)
-    rows = pool_rows(number, starts, starts + jobs.duration, instance.job_gpus)
+    rows = pool_rows(number, starts, starts + instance.durations, instance.job_gpus)
     best = min([GangSolution(instance, rows, formulation), *known], key=GangSolution.objective)
+    oracle = GangOracle(instance, formulation, np.array([0, max(1, instance.serial_end)]))
+    certificate = certify(oracle, np.zeros(oracle.rows.size))
     return Result(
         instance=instance,
         formulation=formulation,
@@ -70,4 +59,41 @@ def orders(
         certificate=certificate,
         backend="orders",
         details={"orders": placed},
+    )
+
+
+def best_starts(
+    instance: GangInstance, formulation: str, begin: list[Ints] | None = None
+) -> tuple[Ints, int]:
+    """Starts of the best schedule found, and how many orders, or nodes, were looked at.
+
+    Parameters
+    ----------
+    instance : GangInstance
+        A pool with at least one job.
+    formulation : str
+        Kind and objective.
+    begin : list of ndarray of int, optional
+        Orders to begin from, besides the queues of simple rules.
+    """
+    goal = split_formulation(formulation)[1]
+    duration, gpus = instance.durations, instance.job_gpus
+    if goal == "makespan" and gpus.max() == 1 and not instance.submits.any():
+        return starts_on_machines(duration, instance.total_gpus)
+    blocks = job_blocks(instance, formulation)
+    due = np.where(blocks.latest == FOREVER, FAR, blocks.latest)
+    penalty = np.where(np.isfinite(blocks.skip), blocks.skip, 0.0)
+    jobs = Jobs(blocks.submit, blocks.duration, gpus, blocks.slope, due, penalty)
+    work = duration * gpus
+    keys = (blocks.submit, duration, work, work / instance.weights, due, -duration)
+    found = [np.argsort(key, kind="stable") for key in keys]
+    enough = makespan_bound_slots(instance, "non-preemptive") if goal == "makespan" else 0.0
+    return best_small_order(
+        np.unique(np.array([*found, *(begin or [])]), axis=0),
+        jobs,
+        instance.total_gpus,
+        makespan=goal == "makespan",
+        restarts=RESTARTS,
+        most=MOST_ORDERS,
+        enough=float(enough),
     )

@@ -1,11 +1,14 @@
 """``hindsched worst`` as a user meets it."""
 
 import json
+import sys
+from pathlib import Path
 
 import pytest
 
 from hindsched.cli.app import run
 
+SCHEDULERS = Path(__file__).parents[2] / "examples/schedulers"
 QUICK = ["worst", "oasis", "--algorithm", "fifo", "--preset", "one-slot", "--workers", "0"]
 
 
@@ -41,3 +44,23 @@ def test_json_is_one_object(capsys):
 def test_bad_input_is_one_line_and_code_2(arguments, line, capsys):
     assert run([*QUICK, "--work-limit", "5", *arguments]) == 2
     assert line in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        f"exec:{sys.executable} {SCHEDULERS / 'first_fit.py'}",
+        f"{SCHEDULERS / 'longest_first.py'}:LongestFirst",
+    ],
+)
+def test_ones_own_algorithm_from_the_command_line(algorithm, capsys):
+    asked = ["worst", "gang", "--algorithm", algorithm, "--preset", "machines", "--set", "gpus=2"]
+    asked += ["--work-limit", "5", "--start", "gadgets", "--workers", "0", "--no-shrink"]
+    assert run([*asked, "--against", "fifo", "--json"]) == 0
+    against = json.loads(capsys.readouterr().out)
+    assert against["against"] == "fifo"
+    assert run([*asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["algorithm"] == algorithm
+    assert found["ratio"]["lower"] == (1.5 if "exec" in algorithm else 1)
+    assert found["search"]["evaluations"] == 5

@@ -32,6 +32,19 @@ def neighbour(space: SearchSpace, data: Data, other: Data, random: Random) -> tu
     return space.normal(made), "+".join(names)
 
 
+def few_kinds(space: SearchSpace, data: Data, random: Random) -> Data:
+    """The candidate with copies of one to four of its jobs in place of all; times stay."""
+    made = copied(data)
+    kinds = copied(made[JOBS][: 1 + int(random.integers(4))])
+    for job in made[JOBS]:
+        kind = _pick(random, kinds)
+        for item in _fields(space):
+            if item.role != "time":
+                for place, model in zip(item.places(job), item.places(kind), strict=False):
+                    item.write(place, item.read(model))
+    return space.normal(made)
+
+
 def _pick(random: Random, items: Any) -> Any:
     return items[int(random.integers(len(items)))]
 
@@ -170,6 +183,72 @@ def make_equal(space: SearchSpace, data: Data, other: Data, random: Random) -> N
         item.write(at, value)
 
 
+def make_block_equal(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
+    """Give some neighbouring jobs, or all up to one, or all from one on, the number of one of them."""
+    chosen = _fields(space)
+    if not chosen or len(data[JOBS]) < 2:
+        return
+    item = _pick(random, chosen)
+    first, last = sorted(int(end) for end in random.integers(len(data[JOBS]), size=2))
+    kind = random.random()
+    first, last = (0 if kind < 0.3 else first), (len(data[JOBS]) if kind > 0.7 else last + 1)
+    place = _places(item, _pick(random, data[JOBS][first:last]), random)
+    if place is not None:
+        value = item.read(place)
+        for at in (at for job in data[JOBS][first:last] for at in item.places(job)):
+            item.write(at, value)
+
+
+def change_equals(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
+    """Nudge or scale a number in all jobs that share it: a kind of job stays one."""
+    chosen = [item for item in _fields(space) if not item.choices]
+    if not chosen:
+        return
+    item = _pick(random, chosen)
+    place = _places(item, _pick(random, data[JOBS]), random)
+    if place is None:
+        return
+    old = item.read(place)
+    new = old + _pick(random, (1.0, 1.0 / item.grain)) * _pick(random, (-1, 1))
+    if random.random() < 0.3:
+        new = old * _pick(random, FACTORS)
+    for at in (at for job in data[JOBS] for at in item.places(job)):
+        if item.read(at) == old:
+            item.write(at, new)
+
+
+def transfer(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
+    """Take from one job's number what another's gains: the sum stays."""
+    chosen = [item for item in _fields(space) if not item.choices]
+    if not chosen or len(data[JOBS]) < 2:
+        return
+    item = _pick(random, chosen)
+    giver, taker = (data[JOBS][index] for index in random.permutation(len(data[JOBS]))[:2])
+    here, there = _places(item, giver, random), _places(item, taker, random)
+    if here is None or there is None:
+        return
+    most = min(item.read(here) - item.low, item.high - item.read(there))
+    step = min(_pick(random, (1.0, 1.0 / item.grain, random.uniform(0, max(most, 0)))), most)
+    item.write(here, item.read(here) - step)
+    item.write(there, item.read(there) + step)
+
+
+def few_levels(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
+    """Let a number have few values: the nearest of those that some of the jobs have."""
+    chosen = [item for item in _fields(space) if not item.choices]
+    if not chosen:
+        return
+    item = _pick(random, chosen)
+    places = [place for job in data[JOBS] for place in item.places(job)]
+    if not places:
+        return
+    kinds = 1 + int(random.integers(4))
+    levels = [item.read(_pick(random, places)) for _ in range(kinds)]
+    for place in places:
+        value = item.read(place)
+        item.write(place, min(levels, key=lambda level: (abs(level - value), level)))
+
+
 def change_cluster(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
     """Change a number outside the jobs, or add or drop a server."""
     lists = [key for key, (low, high) in space.lists.items() if low < high]
@@ -207,5 +286,9 @@ MOVES: dict[str, Move] = {
     "copy gadget": copy_gadget,
     "merge times": merge_times,
     "make equal": make_equal,
+    "make block equal": make_block_equal,
+    "change equals": change_equals,
+    "transfer": transfer,
+    "few levels": few_levels,
     "change cluster": change_cluster,
 }

@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 
 from hindsched.analysis.worst.evaluate import EXACT, FAILED, INVALID, Evaluation
-from hindsched.analysis.worst.moves import neighbour
+from hindsched.analysis.worst.moves import few_kinds, neighbour
 from hindsched.analysis.worst.polish import Polish, can_polish, numbers_of
 from hindsched.analysis.worst.pool import Candidate, Evaluate
 from hindsched.instances.base import canonical_json
 from hindsched.instances.search.space import Data, SearchSpace, copied
 
 MEMBERS = 16
-HOT = 0.08
-"""Loss of ratio, as a share of it, that is accepted by chance in the first generation."""
+HOT = 0.2
+"""Loss of ratio, as a share of its distance from 1, accepted by chance in the first generation."""
 COOLING = 0.96
 CYCLE = 80
 """Generations after which the search is hot again."""
@@ -149,7 +149,8 @@ class Search:
             else:
                 data, name = neighbour(self.space, member.data, other.data, random)
                 heat = HOT * COOLING ** (self.generation % CYCLE)
-                threshold = member.score * (1 - heat * float(random.exponential()))
+                loss = heat * float(random.exponential()) * abs(member.score - 1)
+                threshold = member.score - loss if math.isfinite(loss) else member.score
             proposals.append((data, threshold))
             names.append(name)
         found = self._evaluate(evaluate, proposals, names, is_over)
@@ -278,7 +279,11 @@ class Search:
         return copied(self.best.data), "best"
 
     def _drawn(self, random: np.random.Generator) -> Data:
-        return self.space.draw(random)
+        """A random instance; where the search evolves, half of them of few kinds of jobs."""
+        data = self.space.draw(random)
+        if self.evolve and random.random() < 0.5:
+            data = few_kinds(self.space, data, random)
+        return data
 
     def _random(self, index: int) -> np.random.Generator:
         keys = np.random.SeedSequence([self.seed, self.generation, index])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import hindsched as hs
 from hindsched.analysis.worst.gadgets import gadgets
-from hindsched.analysis.worst.moves import MOVES, neighbour
+from hindsched.analysis.worst.moves import MOVES, few_kinds, neighbour
 from hindsched.analysis.worst.shrink import complexity
 from hindsched.errors import InputError
 from hindsched.instances.base import families_on
@@ -77,7 +77,38 @@ def test_every_move_changes_something_somewhere(family, name):
             if space.normal(made) != data:
                 changed.add(name_of_move)
     needed = {"duplicate job", "drop job", "copy gadget", "make equal", "redraw", "nudge", "scale"}
+    needed |= {"make block equal", "change equals", "transfer", "few levels"}
     assert needed <= changed
+
+
+def test_moves_keep_kinds_sums_and_levels():
+    space = find_space("gang", "machines").with_ranges({"jobs": [8, 12]})
+
+    def durations(data):
+        return [job["duration"] for job in data["jobs"]]
+
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        data = space.draw(random)
+        old = durations(data)
+        for name in ("transfer", "few levels", "change equals", "make block equal"):
+            made = copied(data)
+            MOVES[name](space, made, data, random)
+            new = durations(made)
+            if name == "transfer":
+                assert sum(new) == sum(old)
+            elif name == "few levels":
+                assert set(new) <= set(old)
+                assert len(set(new)) <= 4
+            elif name == "change equals":
+                assert len({now for now, was in zip(new, old, strict=True) if now != was}) <= 1
+                assert all((new[i] == new[0]) or old[i] != old[0] for i in range(len(old)))
+            else:
+                changed = [
+                    i for i, (now, was) in enumerate(zip(new, old, strict=True)) if now != was
+                ]
+                assert len({new[i] for i in changed}) <= 1
+        assert len(set(durations(few_kinds(space, data, random)))) <= 4
 
 
 def test_files_are_brought_into_the_ranges():

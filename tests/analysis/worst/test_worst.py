@@ -8,6 +8,7 @@ import signal
 import pytest
 
 import hindsched as hs
+from hindsched.analysis.worst import api
 from hindsched.analysis.worst.evaluate import BOUNDED, EXACT, evaluate, quotient
 from hindsched.analysis.worst.folder import check_witness
 from hindsched.analysis.worst.problem import Problem
@@ -104,6 +105,25 @@ def test_resuming_goes_on_as_if_nothing_had_been(tmp_path):
         hs.worst(
             "oasis", "fifo", work_limit=32, folder=tmp_path, resume=True, **{**arguments, "seed": 2}
         )
+
+
+def test_a_killed_search_goes_on_from_its_last_state(tmp_path, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def kill(search):
+        if search.generation == 3:
+            raise Killed
+
+    monkeypatch.setattr(api, "STATE_SECONDS", 0.0)
+    question = {"preset": "machines", "starts": ["random"], "shrink": False, "seed": 5}
+    whole = hs.worst("gang", "fifo", work_limit=120, **question)
+    with pytest.raises(Killed):
+        hs.worst("gang", "fifo", work_limit=120, folder=tmp_path, on_progress=kill, **question)
+    assert not (tmp_path / "witness.json").exists()
+    rest = hs.worst("gang", "fifo", work_limit=120, folder=tmp_path, resume=True, **question)
+    assert rest.instance == whole.instance
+    assert rest.search["counts"] == whole.search["counts"]
 
 
 def test_an_interrupt_keeps_what_was_found_and_resuming_goes_on(tmp_path):

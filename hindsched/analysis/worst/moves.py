@@ -184,7 +184,7 @@ def make_equal(space: SearchSpace, data: Data, other: Data, random: Random) -> N
 
 
 def make_block_equal(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
-    """Give some neighbouring jobs, or all up to one, or all from one on, the number of one of them."""
+    """Give neighbouring jobs, from the first, to the last or between, the number of one of them."""
     chosen = _fields(space)
     if not chosen or len(data[JOBS]) < 2:
         return

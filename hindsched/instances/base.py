@@ -344,6 +344,25 @@ class Instance(Record):
                 return index
         raise InputError("jobs", name, "must name a job of the instance")
 
+    def position_of(self, job: Any) -> int:
+        """Position of a job that is given by its name, its position or its record.
+
+        Raises
+        ------
+        InputError
+            If the instance has no such job.
+        """
+        if isinstance(job, str):
+            return self.job_index(job)
+        if isinstance(job, Record):
+            position = self.job_index(getattr(job, "name", ""))
+            if self.jobs[position] == job:
+                return position
+        elif isinstance(job, int) and not isinstance(job, bool) and 0 <= job < len(self.jobs):
+            return job
+        rule = f"must be a job of the instance: its record, name or position below {len(self.jobs)}"
+        raise InputError("job", getattr(job, "name", job), rule)
+
     def with_jobs(self, jobs: tuple[Any, ...]) -> Self:
         """Return the same cluster and horizon with other jobs (not validated again).
 

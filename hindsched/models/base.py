@@ -291,10 +291,10 @@ def offline_program(
     return made
 
 
-def subproblem(instance: Instance, job: str | int, formulation: str | None = None) -> Subproblem:
-    """The subproblem of one job, found by the instance's word."""
+def subproblem(instance: Instance, job: Any, formulation: str | None = None) -> Subproblem:
+    """The subproblem of a job (its record, name or position), found by the instance's word."""
     module = model_module(instance.family)
-    made: Subproblem = module.build_subproblem(instance, job, formulation)
+    made: Subproblem = module.build_subproblem(instance, instance.position_of(job), formulation)
     return made
 
 

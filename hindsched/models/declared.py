@@ -125,6 +125,11 @@ class Face(ABC):
         """Indices and unit of a component; empty for one that somebody else added."""
         return self.SYMBOLS.get(name, Symbol())
 
+    def unit(self, name: str, kind: str) -> str:
+        """Unit of a component's numbers; a row without one of its own is worth the objective's."""
+        own = self.symbol(name).unit
+        return own or (self.OBJECTIVE_UNIT if kind == "constraint" and name in self.SYMBOLS else "")
+
     @abstractmethod
     def components(self, *kinds: str) -> list[Component]:
         """The components by name, over all blocks: objectives, constraints, variables.
@@ -235,7 +240,7 @@ class Declared(Face):
                 whole = 0
                 if kind == "variable":
                     whole = sum(not item.is_continuous() for item in active)
-                indices, unit = self.indices(first), self.symbol(name).unit
+                indices, unit = self.indices(first), self.unit(name, kind)
                 doc = first.doc or ""
                 found.append(Component(name, kind, doc, indices, unit, len(active), whole))
         return found
@@ -243,11 +248,14 @@ class Declared(Face):
     def indices(self, component: Any) -> tuple[str, ...]:
         """Names of a component's indices, the block's first."""
         depth, own = len(_block_index(component)), _dimension(component)
-        for alternative in self.symbol(component.local_name).indices.split("|"):
-            names = tuple(name.strip() for name in alternative.split(",") if name.strip())
-            if len(names) == own:
-                return (*(["job"] if depth else []), *names)
-        return tuple(f"index_{position}" for position in range(depth + own))
+        listed = self.symbol(component.local_name).indices.split("|")
+        written = [tuple(n.strip() for n in each.split(",") if n.strip()) for each in listed]
+        fitting = [names for names in written if len(names) == own]
+        if not fitting:
+            return tuple(f"index_{position}" for position in range(depth + own))
+        # outside the jobs' blocks a row of a job says so, inside one it does not
+        names = min(fitting, key=lambda names: ("job" in names) == (depth > 0))
+        return (*(["job"] if depth else []), *names)
 
     def table(
         self, name: str, value_of: Callable[[Any], float | None], unit: str | None = None
@@ -270,8 +278,8 @@ class Declared(Face):
         """
         import pandas as pd
 
-        components = _by_name(self.model, "variable").get(name)
-        components = components or _by_name(self.model, "constraint").get(name)
+        kind = "variable" if name in _by_name(self.model, "variable") else "constraint"
+        components = _by_name(self.model, kind).get(name)
         if not components:
             raise InputError("component", name, "must be a variable or constraint of the model")
         names = self.indices(max(components, key=len))
@@ -287,7 +295,7 @@ class Declared(Face):
                     labels = zip(names, whole, strict=True)
                     keys.append(tuple(self.label(index, one) for index, one in labels))
                     values.append(value)
-        unit = self.symbol(name).unit if unit is None else unit
+        unit = self.unit(name, kind) if unit is None else unit
         title = f"{name} ({unit})" if unit else name
         if not names:
             return pd.Series(values, name=title, dtype=float)

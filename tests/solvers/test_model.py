@@ -144,6 +144,41 @@ def test_the_subproblem_at_any_prices_is_the_oracles_best_response(instance):
         assert found.objective == pytest.approx(response.value, abs=1e-5)
 
 
+def test_a_subproblems_job_is_its_record_its_name_or_its_position(instance):
+    program, job = hs.model(instance), instance.jobs[1]
+    titles = {str(program.subproblem(given)) for given in (job, job.name, 1)}
+    assert len(titles) == 1
+    other = job.model_copy(update={"name": "another"})
+    for wrong in (other, "nobody", -1, len(instance.jobs), True, 1.5, None):
+        with pytest.raises(InputError, match="must"):
+            program.subproblem(wrong)
+
+
+def test_prices_that_lack_a_row_set_are_refused_in_one_line(instance):
+    with pytest.raises(InputError, match="must have the row sets"):
+        hs.model(instance).subproblem(0).set({})
+
+
+def test_every_dual_is_labelled_and_has_a_unit(instance):
+    held = [
+        hs.model(instance),
+        hs.model(instance, form="printed"),
+        hs.model(instance).subproblem(0),
+    ]
+    for program in (each.program for each in held):
+        for part in program.components("constraint"):
+            assert part.unit or part.name not in program.SYMBOLS, part.name
+            found = program.table(part.name, lambda row: 0.0)
+            assert not part.unit or f"({part.unit})" in found.name
+            assert "job" not in found.index.names or set(found.index.unique("job")) <= {
+                job.name for job in instance.jobs
+            }
+    program.pyomo.extra = pyo.Constraint(
+        expr=next(program.pyomo.component_data_objects(pyo.Var)) >= 0
+    )
+    assert program.table("extra", lambda row: 0.0).name == "extra"
+
+
 def test_the_dual_is_feasible_and_its_check_can_fail(instance):
     dual = hs.model(instance).dual()
     if instance.family == "batchsched":  # it lists every schedule: fewer slots are enough here

@@ -44,7 +44,7 @@ PRINTED_SYMBOLS = {
     "hosts": Symbol("job, server", "servers"),
     "pace": Symbol("job, worker type, PS type, one server, workers", "jobs"),
     "z": Symbol("job, server, PS type, slot", "PSs"),
-    "eq_3a": Symbol("worker type, slot | worker or PS type, slot", f"{REVENUE} a worker"),
+    "eq_3a": Symbol("worker type, slot", f"{REVENUE} a worker"),
     "eq_3b": Symbol("PS type, slot", f"{REVENUE} a PS"),
     "eq_3e": Symbol("job, slot", f"{REVENUE} a worker"),
     "eq_3f": Symbol("job, server, worker type, slot, side", f"{REVENUE} a worker"),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
@@ -16,6 +16,7 @@ from hindsched.instances.astraea.modes import modes
 from hindsched.models.astraea.cluster import BLOCK, SYMBOLS, UnitCluster, index_label, revenue_of
 from hindsched.models.astraea.printed import REVENUE
 from hindsched.models.base import Prices, Subproblem
+from hindsched.models.declared import Symbol
 from hindsched.models.windows import WindowBlock, add_job, job_columns
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import AstraeaSolution
@@ -33,7 +34,10 @@ class AstraeaSubproblem(Subproblem):
         The job's block.
     """
 
-    SYMBOLS = SYMBOLS
+    SYMBOLS: ClassVar[Mapping[str, Symbol]] = {
+        **SYMBOLS,
+        "eq_3a": Symbol("worker or PS type, slot", f"{REVENUE} a worker or PS"),
+    }
     OBJECTIVE_UNIT = REVENUE
 
     instance: AstraeaInstance
@@ -107,7 +111,7 @@ def build_subproblem(
     1
     """
     formulation = instance.check_formulation(formulation)
-    position = instance.job_index(job) if isinstance(job, str) else job
+    position = instance.position_of(job)
     record = instance.jobs[position]
     cluster = UnitCluster.of(instance)
     last = instance.horizon

@@ -105,7 +105,7 @@ def build_subproblem(
     9
     """
     formulation = instance.check_formulation(formulation)
-    position = instance.job_index(job) if isinstance(job, str) else job
+    position = instance.position_of(job)
     record = instance.jobs[position]
     table = modes(instance, record)
     if slots is None:

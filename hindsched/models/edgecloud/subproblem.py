@@ -104,7 +104,7 @@ def build_subproblem(
     'no-migration'
     """
     formulation = instance.check_formulation(formulation)
-    position = instance.job_index(job) if isinstance(job, str) else job
+    position = instance.position_of(job)
     last = _last_at_any_prices(instance, position)
     builder = LiteralBuilder if formulation == "literal" else NoMigrationBuilder
     model = builder(instance, Past(open_jobs=[position]), {position: last}, False, False).build()

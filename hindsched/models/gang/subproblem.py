@@ -96,7 +96,7 @@ def build_subproblem(
     if goal == "makespan":
         rule = "has no subproblems: the makespan is no sum over jobs"
         raise InputError("formulation", formulation, rule)
-    position = instance.job_index(job) if isinstance(job, str) else job
+    position = instance.position_of(job)
     if slots is None:
         slots = max(instance.serial_end, 1)
     if slots < 0:

@@ -91,7 +91,7 @@ def build_subproblem(
     formulation = instance.check_formulation(formulation)
     if formulation != "tight":
         raise InputError("formulation", formulation, "must be tight for a subproblem")
-    position = instance.job_index(job) if isinstance(job, str) else job
+    position = instance.position_of(job)
     model = pyo.ConcreteModel(name=f"{instance.name} {instance.jobs[position].name}")
     model.job = pyo.Block([position])
     block = model.job[position]

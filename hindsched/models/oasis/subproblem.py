@@ -104,7 +104,7 @@ def build_subproblem(
     0
     """
     formulation = instance.check_formulation(formulation)
-    position = instance.job_index(job) if isinstance(job, str) else job
+    position = instance.position_of(job)
     record = instance.jobs[position]
     worker_pools, ps_pools = (
         Pools.of(capacity, np.zeros((instance.horizon + 1, *capacity.shape)), grouped=False)

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from hindsched.errors import InputError
 from hindsched.models.base import Prices, Subproblem
 from hindsched.solvers.model.face import HeldPyomo
 from hindsched.solvers.model.result import ModelResult, with_point
@@ -34,8 +37,19 @@ class SubproblemModel(HeldPyomo[Subproblem]):
         self._hot = HotSubproblem(program)
 
     def set(self, prices: Prices, room: Prices | None = None) -> None:
-        """Set prices and what is left of the capacities, by row set of the family's oracle."""
-        self.program.set(prices, room)
+        """Set prices and what is left of the capacities, by row set of the family's oracle.
+
+        Raises
+        ------
+        InputError
+            If a row set is missing, or has too few rows or slots.
+        """
+        try:
+            self.program.set(prices, room)
+        except (KeyError, IndexError) as error:
+            rule = f"must have the row sets of the family's oracle in their shapes ({error})"
+            given = {name: np.shape(array) for name, array in {**(room or {}), **prices}.items()}
+            raise InputError("prices", given, rule) from None
 
     def solve(
         self, options: SolveOptions | Mapping[str, Any] | None = None, **option_keywords: Any

@@ -103,8 +103,11 @@ class Model(HeldPyomo[OfflineProgram]):
 
         return ConvexModel(convex_program(self.instance, "fractional", **build))
 
-    def subproblem(self, job: str | int) -> SubproblemModel:
-        """One job's block of the same formulation with prices, all 0 until they are set."""
+    def subproblem(self, job: Any) -> SubproblemModel:
+        """One job's block of the same formulation with prices, all 0 until they are set.
+
+        The job is given by its record, its name or its position.
+        """
         return SubproblemModel(subproblem(self.instance, job, self.program.formulation))
 
 

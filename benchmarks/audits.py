@@ -3,8 +3,8 @@
     HINDSCHED_TRACES=... python benchmarks/audits.py [--time-limit 60] [--output docs/audits.md]
 
 Needs the published schedules (docs/logs.md says where they are from); about ten minutes. Limits are
-processor time, so that a loaded machine finds the same. Parts are kept in a file and not computed
-again.
+processor time, so that a loaded machine finds the same. What is computed is kept in a file and not
+computed again; sections that nothing is known of stay as they are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ import heapq
 import json
 import math
 import os
+import re
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,30 +58,32 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=60.0)
     parser.add_argument("--output", default="docs/audits.md")
     parser.add_argument("--facts", default="audits-facts.json")
+    parser.add_argument("--part", action="append", choices=list(PARTS))
     arguments = parser.parse_args()
     count_cpu_seconds()
     kept = Path(arguments.facts)
     facts = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
-    parts = {
-        "fifo": fifo,
-        "clusters": clusters,
-        "servers": servers,
-        "five": figure_10,
-        "nasa": nasa,
-        "alibaba": alibaba,
-        "generated": generated,
-    }
-    for name, part in parts.items():
+    for name in arguments.part or PARTS:
         if name not in facts:
-            facts[name] = part(arguments.time_limit)
+            facts[name] = PARTS[name](arguments.time_limit)
             kept.write_text(json.dumps(facts), encoding="utf-8")
             print(name, flush=True)
-    template = Template(
-        (HERE / "audits.md.jinja").read_text(encoding="utf-8"),
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-    )
-    Path(arguments.output).write_text(template.render(facts), encoding="utf-8")
+    page = Path(arguments.output)
+    known = dict(sections(page.read_text(encoding="utf-8"))) if page.exists() else {}
+    text = ""
+    for heading, section in sections((HERE / "audits.md.jinja").read_text(encoding="utf-8")):
+        if set(re.findall(r"{{ (\w+)\.", section)) <= facts.keys():
+            made = Template(section, undefined=StrictUndefined, keep_trailing_newline=True)
+            text += made.render(facts)
+        else:
+            text += known[heading]
+    page.write_text(text, encoding="utf-8")
+
+
+def sections(text: str) -> list[tuple[str, str]]:
+    """Sections of a page by their headings, in their order."""
+    parts = re.split(r"^(?=## )", text, flags=re.MULTILINE)
+    return [(part.partition("\n")[0], part) for part in parts]
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -375,6 +379,18 @@ def generated(limit: float) -> dict[str, Any]:
                 }
                 rows.append(row)
     return {"table": table(rows)}
+
+
+PARTS: dict[str, Callable[[float], dict[str, Any]]] = {
+    "five": figure_10,
+    "fifo": fifo,
+    "clusters": clusters,
+    "servers": servers,
+    "alibaba": alibaba,
+    "nasa": nasa,
+    "generated": generated,
+}
+"""The page's sections by the names that its template has for their facts."""
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -28,6 +29,7 @@ WORDS = {
     BEATS_BOUND: "better than the best possible",
 }
 BREACHES_TOLD = 100
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -207,5 +209,7 @@ def verdict_on(
     due = instance.deadlines >= 0
     unit = 1.0 if weighted else float(weights[0])
     out_of = float(weights[due].sum())
+    if bound is not None and not weighted:  # deadlines are whole
+        bound = unit * math.ceil(bound / unit * (1 - ROUNDING))
     least, most = (None if end is None else (out_of - end) / unit for end in (found, bound))
     return Verdict(objective, (out_of - value) / unit, least, most, weighted, out_of / unit)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hindsched as hs
+from hindsched.analysis.gang.judgement import verdict_on
 from hindsched.analysis.gang.schedules import formulation_of
 from hindsched.analysis.gang.simple_bounds import simple_bound
 from hindsched.cli.app import run
@@ -70,7 +71,7 @@ def test_a_frame_is_judged() -> None:
     assert frame["scheduler"].tolist()[0] == "log"
     assert (frame["ratio_lower"] >= 1).all()
     assert found.jobs()["job"].tolist() == ["=a", "b", "c"]
-    assert "1.666" in found.sentence()
+    assert "the best possible is 50.00 s: you take 1.667 times that" in found.sentence()
 
 
 def test_the_gap_names_jobs_and_hours() -> None:
@@ -99,6 +100,13 @@ def test_what_is_impossible_counts_for_nothing() -> None:
     assert found.best.name != "log"
     # It ends before anybody could, which proves it impossible by itself.
     assert "better than the best possible" in found.sentence()
+
+
+def test_deadlines_are_met_in_whole_numbers() -> None:
+    instance = hs.gang(frame_of([(0, 9, 1, 0), (0, 9, 1, 0), (0, 9, 1, 0)]), gpus=1)
+    for bound, most in ((0.001, 2), (1.0 - 1e-15, 2), (1.0 + 1e-15, 2), (1.2, 1), (2.0, 1)):
+        found = verdict_on(instance, "deadlines-met", 2.0, bound, None)
+        assert (found.value, found.lower, found.upper) == (1.0, None, most)
 
 
 def test_a_log_known_by_completions_can_beat_the_bound() -> None:

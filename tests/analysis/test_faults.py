@@ -55,6 +55,16 @@ def tables(store):
     ]
 
 
+def belongings(folder, key):
+    """What a folder holds of a task: its record, and its schedule and proof byte by byte."""
+    instance = key.partition("--")[0]
+    certificates = [instance] if key.endswith("--offline") else []
+    paths = {"solution": folder / "solutions" / f"{key}.json"}
+    paths |= {name: folder / "certificates" / f"{name}.json" for name in certificates}
+    found = {name: path.read_bytes() for name, path in paths.items() if path.is_file()}
+    return {**found, "record": json.loads((folder / "tasks" / f"{key}.json").read_text())}
+
+
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """A finished folder that nothing happened to, its tables, and its tasks' records."""
@@ -75,6 +85,9 @@ def machine(whole, expected, known):
 
     Tasks are pure, so their records come from the undisturbed run instead of being run again.
     """
+
+    wanted = {key: belongings(whole, key) for key in known}
+    assert all(one["record"] and one["solution"] for one in wanted.values())
 
     class Faults(RuleBasedStateMachine):
         def __init__(self):
@@ -170,6 +183,9 @@ def machine(whole, expected, known):
             failed = [record for record in store.records() if record["status"] == "failed"]
             if not failed:
                 assert set(shown) <= set(expected)
+            for record in store.records():
+                if record["status"] == "ok":
+                    assert self.left_of(record["task"]) == wanted[record["task"]]
             named = {damage.task for damage in store.damages()}
             missing = {task.key for task in store.missing()}
             assert named <= missing
@@ -184,7 +200,11 @@ def machine(whole, expected, known):
             assert store.damages() == []
             assert store.missing() == []
             assert tables(store) == expected
+            assert {key: self.left_of(key) for key in known} == wanted
             assert not list(self.folder.rglob(".*"))
+
+        def left_of(self, key):
+            return belongings(self.folder, key)
 
         def files(self):
             return [

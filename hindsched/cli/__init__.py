@@ -6,22 +6,34 @@ import os
 import signal
 from types import FrameType
 
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
+
+
+WORDS = {
+    signal.SIGINT: ("interrupted", INTERRUPTED), signal.SIGTERM: ("terminated", TERMINATED),
+}  # fmt: skip
 
 
 def main() -> None:
     """Entry point of the ``hindsched`` command."""
-    signal.signal(signal.SIGINT, _leave)  # while modules are loaded there is nothing to keep
+    _leave_at_once("before anything began; what was there is as it was")  # modules are loaded
     from hindsched.cli.app import run
     from hindsched.solvers.interrupt import raise_terminated
 
     signal.signal(signal.SIGTERM, raise_terminated)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     code = run()
-    signal.signal(signal.SIGINT, _leave)
+    _leave_at_once("after everything was done")
     raise SystemExit(code)
 
 
-def _leave(signum: int, frame: FrameType | None) -> None:
-    os.write(2, b"error: interrupted\n")
-    os._exit(INTERRUPTED)
+def _leave_at_once(when: str) -> None:
+    """Let Ctrl-C and SIGTERM end the process in one line, where there is nothing to keep."""
+
+    def leave(signum: int, frame: FrameType | None) -> None:
+        what, code = WORDS[signal.Signals(signum)]
+        os.write(2, f"error: {what} {when}\n".encode())
+        os._exit(code)
+
+    for number in WORDS:
+        signal.signal(number, leave)

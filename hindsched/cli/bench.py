@@ -112,11 +112,7 @@ def bench(
 ) -> int:
     """Solve or bound each instance, run the algorithms, and report the ratio intervals."""
     from hindsched.analysis.cluster import SchedulerLost
-    from hindsched.analysis.comparison import Comparison
-    from hindsched.analysis.compiling import not_compiled, work_of
-    from hindsched.analysis.progress import progress_bar
-    from hindsched.analysis.report.html import write_report
-    from hindsched.analysis.sweep import check_workers, run_tasks
+    from hindsched.analysis.sweep import check_workers
     from hindsched.solvers.interrupt import Terminated
     from hindsched.solvers.options import SolveOptions
 
@@ -140,6 +136,29 @@ def bench(
         folder = Path(out_) if out_ is not None else _new_folder(_title(suite, from_trace))
         limits = {"run_limit": time_limit} if "time_limit" in given else {}
         store = _create(folder, chosen, algorithm, seed, seeds, own, offline, {**given, **limits})
+    try:
+        return _finish(
+            store, resume=resume, verify=verify, workers=workers, dask=dask, as_json=as_json
+        )
+    except KeyboardInterrupt as reason:
+        terminated = isinstance(reason, Terminated)
+        _say_kept(store, "terminated" if terminated else "interrupted")
+        return TERMINATED if terminated else INTERRUPTED
+    except SchedulerLost as lost:
+        _say_kept(store, f"error: {lost}", f" --dask {dask}")
+        return 1
+
+
+def _finish(
+    store: ResultStore, *, resume: bool, verify: bool, workers: int, dask: str | None, as_json: bool
+) -> int:
+    """Run what is missing, then write and show the tables."""
+    from hindsched.analysis.comparison import Comparison
+    from hindsched.analysis.compiling import not_compiled, work_of
+    from hindsched.analysis.progress import progress_bar
+    from hindsched.analysis.report.html import write_report
+    from hindsched.analysis.sweep import run_tasks
+
     damages = _damages(store, everything=verify)[1] if resume else []
     for damage in damages:
         say(f"damaged, made again: {damage}")
@@ -150,30 +169,22 @@ def bench(
     total = len(store.tasks)
     count = f"{len(instances)} instance{'s' if len(instances) != 1 else ''}"
     say(f"{count}, {total} tasks, {total - len(missing)} done: {store.folder}")
-    try:
-        if dask is None:
-            compile_first(not_compiled(work_of(missing, instances)), workers)
-        with progress_bar(total, "bench", done=total - len(missing), console=errors.console) as bar:
+    if dask is None:
+        compile_first(not_compiled(work_of(missing, instances)), workers)
+    with progress_bar(total, "bench", done=total - len(missing), console=errors.console) as bar:
 
-            def keep(record: dict[str, Any]) -> None:
-                store.add(record)
-                bar(record["task"])
+        def keep(record: dict[str, Any]) -> None:
+            store.add(record)
+            bar(record["task"])
 
-            run_tasks(
-                missing,
-                instances,
-                workers=workers,
-                dask=dask,
-                on_record=keep,
-                run_limit=store.run_limit,
-            )
-    except KeyboardInterrupt as reason:
-        terminated = isinstance(reason, Terminated)
-        _say_kept(store, "terminated" if terminated else "interrupted")
-        return TERMINATED if terminated else INTERRUPTED
-    except SchedulerLost as lost:
-        _say_kept(store, f"error: {lost}", f" --dask {dask}")
-        return 1
+        run_tasks(
+            missing,
+            instances,
+            workers=workers,
+            dask=dask,
+            on_record=keep,
+            run_limit=store.run_limit,
+        )
     comparison = Comparison(store.records())
     store.write_tables()
     path = write_report(store)

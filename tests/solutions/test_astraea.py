@@ -93,6 +93,10 @@ def test_payments_for_what_nobody_offers():
     paying = row(4, 6, {"s4": 2}, {"s4": 1}, payment={"workers": 2.0, "ps": 0.0})
     assert numbers({**full, "j12": [paying]}) == set()
     gains = build({**full, "j12": [paying]}).gains()
+    rows = build({**full, "j12": [paying]}).tenant_rows()
+    assert [(item["tenant"], item["jobs"], item["paid"]) for item in rows] == [
+        ("u1", 2, 6), ("u2", 2, 0),
+    ]  # fmt: skip
     assert gains == {"u1": 2 + 2 + Fraction(2 * 4, 6), "u2": Fraction(2 * 2, 6)}
     alone = worked_example(("j11",)).to_dict()
     alone["tenants"] = [{"name": "u1", "worker_quota": 2, "ps_quota": 1}]

@@ -209,6 +209,19 @@ def test_all_cloud_needs_the_cloud_ps():
     assert bad.completion("j") is None
 
 
+def test_too_many_on_a_ps_are_named_with_place_and_slot():
+    servers = [{"name": "a", "workers": ["t1", "t1"], "ps": ["p"]}]
+    jobs = [job(n, 2, 1, 3, 3, {"a": 1, "cloud": 6}) for n in ("i", "j")]
+    tiny = instance(servers, jobs, {"ps": {"p": 1}})
+    for place in ("a", "cloud"):
+        rows = {
+            n: [{"chunk": 1, "server": "a", "worker": w, "from": 3, "to": 5},
+                {"ps": place, "from": 3, "to": 5}] for w, n in enumerate(("i", "j"), 1)
+        }  # fmt: skip
+        found = [v for v in build_solution(tiny, rows).violations() if v.constraint == "(2f)"]
+        assert [(v.where, v.amount) for v in found] == [(f"PSs of type p on {place}, slot 3", 1.0)]
+
+
 @pytest.mark.parametrize(
     "row",
     [

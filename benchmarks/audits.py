@@ -227,14 +227,16 @@ def fifo(limit: float) -> dict[str, Any]:
 def clusters(limit: float) -> dict[str, Any]:
     """ElasticFlow's ten clusters, each on its own GPUs, and all together."""
     trace = load_trace(TRACES / "elasticflow/raw-traces.tar.gz", "elasticflow")
-    rows, sums = [], [0.0] * 7
+    rows, sums, spent = [], [0.0] * 7, 0.0
     for number in range(1, 11):
         listed = trace.part(f"cluster{number:02d}")
         gpus = gpus_for(listed.rows)
         instance = from_trace(listed, jobs=len(listed), gpus=gpus)
         assert isinstance(instance, GangInstance)
         totals = [replay(instance, name).objective() for name in ("fifo", "easy", "sjf")]
-        result = hs.solve(instance, time_limit=max(3.0, limit * len(listed) / 20_000))
+        allowed = max(3.0, limit * len(listed) / 20_000)
+        spent += allowed
+        result = hs.solve(instance, time_limit=allowed)
         assert result.certificate is not None
         assert result.objective is not None
         proven = verify_certificate(instance, result.certificate.to_dict()).bound
@@ -242,7 +244,7 @@ def clusters(limit: float) -> dict[str, Any]:
         sums = [before + more for before, more in zip(sums, numbers, strict=True)]
         rows.append(interval_row(listed.selected_part, numbers))
     rows.append(interval_row("all ten", sums))
-    return {"table": table(rows), "jobs": f"{sums[0]:,.0f}", "gap": rows[-1]["gap"]}
+    return {"table": table(rows), "jobs": f"{sums[0]:,.0f}", "spent": f"{spent:.0f}"}
 
 
 def gpus_for(rows: pd.DataFrame) -> int:

@@ -331,6 +331,12 @@ _compiler = _Compiler()
 _watched = threading.Event()
 
 
+def seconds_of_compiling() -> float:
+    """How long numba has compiled in this process since this was asked first; no cached kernels."""
+    _watch_compiler()
+    return _compiler.seconds()
+
+
 def _watch_compiler() -> None:
     if _watched.is_set():
         return

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
@@ -24,12 +23,13 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
 from hindsched.instances.io import write_bytes
 from hindsched.kernel_cache import cache_folder
+from hindsched.limits import seconds_of_compiling
 from hindsched.solvers import kernels
 
-SHORT, SETTLED = 1.0, 1.5
-"""Seconds that a run on a tiny instance is given, and below which nothing was left to compile."""
+SHORT = 1.0
+"""Seconds that a run on a tiny instance is given."""
 MOST_RUNS = 8
-"""Runs on one tiny instance: each gets one stage further before its time is over."""
+"""Runs on one tiny instance at most: one that compiles ends sooner, the next gets further."""
 _done: set[str] = set()
 _running: list[str] = []
 
@@ -76,9 +76,9 @@ def compile_first(
     try:
         for instance in tiny_instances(family, jobs=jobs):
             for _ in range(most_runs):
-                started = time.perf_counter()
+                before = seconds_of_compiling()
                 run(instance)
-                if time.perf_counter() - started < SETTLED:
+                if seconds_of_compiling() == before:
                     break
     except Exception:
         return

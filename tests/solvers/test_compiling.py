@@ -3,6 +3,7 @@
 import json
 import time
 
+import numba
 import pytest
 
 import hindsched as hs
@@ -33,10 +34,26 @@ def test_work_runs_once_on_each_tiny_instance_and_leaves_a_mark(fresh, monkeypat
     assert not is_compiled("oasis other work")
 
 
-def test_work_that_takes_long_runs_again_until_nothing_is_left_to_compile(fresh, monkeypatch):
-    monkeypatch.setattr(compiling, "SETTLED", 0.0)
+def test_work_that_compiles_runs_again_until_nothing_is_left_to_compile(fresh):
     runs = []
-    compile_first("oasis work", runs.append, "oasis")
+
+    def compile_one(tiny):
+        runs.append(tiny)
+        if runs.count(tiny) < 3:
+            numba.njit(lambda number: number + 1)(1)
+
+    compile_first("oasis work", compile_one, "oasis")
+    assert len(runs) == 3 * len(tiny_instances("oasis"))
+
+
+def test_work_that_compiles_for_ever_ends(fresh):
+    runs = []
+
+    def compile_one(tiny):
+        runs.append(tiny)
+        numba.njit(lambda number: number + 1)(1)
+
+    compile_first("oasis work", compile_one, "oasis")
     assert len(runs) == MOST_RUNS * len(tiny_instances("oasis"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hindsched.analysis.figures.marks import Mark, draw_marks
 from hindsched.analysis.figures.scale import FULL_SEEDS as FULL_SEEDS
@@ -16,6 +16,7 @@ from hindsched.instances.base import family_module
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure as Picture
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,11 @@ class Figure:
     title: str
     claim: str
     run: Callable[[FigureScale, Callable[[str], None]], pd.DataFrame]
-    draw: Callable[[pd.DataFrame], Any]
+    draw: Callable[[pd.DataFrame], Picture]
     traced: bool = False
     marks: tuple[Mark, ...] = ()
 
-    def picture(self, frame: pd.DataFrame) -> Any:
+    def picture(self, frame: pd.DataFrame) -> Picture:
         """Draw the table, and the paper's own values as grey marks."""
         made = self.draw(frame)
         draw_marks(made, self.marks)

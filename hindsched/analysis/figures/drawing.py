@@ -8,6 +8,7 @@ from hindsched.analysis.plots.style import MARKERS, colour, common_look
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure as Picture
 
 
 @common_look
@@ -24,7 +25,7 @@ def draw_lines(
     log_x: bool = False,
     log_y: bool = False,
     feasible: str | None = None,
-) -> Any:
+) -> Picture:
     """Mean of `y` over the seeds as a line against `x` a value of `by`, bars from least to most.
 
     Parameters
@@ -109,7 +110,7 @@ def draw_bars(
     y_label: str,
     title: str = "",
     panels: str | None = None,
-) -> Any:
+) -> Picture:
     """Mean of `y` over the seeds as grouped bars, one group a value of `x`, a bar a value of `by`.
 
     The whiskers run from the least to the most; a value of the column `panels` has a panel of its

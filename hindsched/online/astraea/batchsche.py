@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, Protocol
 
+from hindsched.instances.astraea.instance import AstraeaJob
 from hindsched.instances.base import family_module
 from hindsched.online.engines.batching import (
     Admission,
@@ -106,7 +107,7 @@ class Batchsche(OnlineAlgorithm):
             batches.start(environment)
         self._horizon = environment.cluster.horizon
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[AstraeaJob, ...]) -> Decision:
         """Let every tenant's batches decide; a plan past the horizon is not given out."""
         rows: dict[str, Any] = {}
         for name, batches in self._tenants.items():

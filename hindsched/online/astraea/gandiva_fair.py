@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hindsched.instances.astraea.instance import AstraeaJob
 from hindsched.online.dynamics import Gangs, draws_gangs
 from hindsched.online.protocol import Decision
 from hindsched.online.rivals.elastic import EventDriven
@@ -42,7 +43,7 @@ class GandivaFair(EventDriven):
         self._places: dict[str, Any] = {}
         self._tickets: dict[str, float] = self.cluster.tickets()  # type: ignore[attr-defined]
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[AstraeaJob, ...]) -> Decision:
         """Decide anew in every slot."""
         self._event = True
         return super().step(slot, arrivals)

@@ -7,9 +7,10 @@ hand. What is simulated stands in the docstring.
 from __future__ import annotations
 
 from statistics import median
-from typing import Any, Literal
+from typing import Literal
 
 from hindsched.errors import InputError
+from hindsched.instances.batchsched.instance import BatchschedJob
 from hindsched.online.dynamics import Gangs, Placement
 from hindsched.online.protocol import Decision, Environment, draws
 from hindsched.online.rivals.elastic import EventDriven
@@ -74,7 +75,7 @@ class AntMan(EventDriven):
         draw = draws(self.environment.seed, name, "guarantee").random()
         return bool(draw < self.guaranteed)
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[BatchschedJob, ...]) -> Decision:
         """Rank anew also when a guaranteed job's patience ends."""
         self._weights += [float(job.weight) for job in arrivals]
         for name, job in self.jobs.items():

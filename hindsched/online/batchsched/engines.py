@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.instances.base import Instance
-from hindsched.instances.batchsched.instance import BatchschedInstance
+from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.batchsched.modes import modes
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.protocol import Decision, Environment
@@ -41,7 +40,7 @@ class BatchschedDualPrice(DualPrice):
         assert isinstance(cluster, BatchschedInstance)
         return ServerOracle(cluster, formulation, self._slots)
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[BatchschedJob, ...]) -> Decision:
         """Lay out enough slots for the arrivals to run one after the other behind all others."""
         cluster = self._environment.cluster
         assert isinstance(cluster, BatchschedInstance)

@@ -8,9 +8,9 @@ cluster manager for distributed deep learning" (NSDI 2019), from the paper and i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from hindsched.errors import InputError
+from hindsched.instances.batchsched.instance import BatchschedJob
 from hindsched.online.dynamics import Gangs
 from hindsched.online.protocol import Decision, Environment
 from hindsched.online.rivals.ranked import Ranked
@@ -114,7 +114,7 @@ class TiresiasL(Tiresias):
         """Queue of a job with this attained service in worker-hours."""
         return sum(service >= limit - 1e-9 for limit in self.limits)
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[BatchschedJob, ...]) -> Decision:
         """Rank anew also when a job crosses a queue's limit or is promoted."""
         order = [self.key(name)[0] for name in self.jobs]
         if order != self._order:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hindsched.instances.batchsched.instance import BatchschedInstance
+from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm
 from hindsched.solvers.pricing.batchsched.search import ModeIndex, Schedule, ScheduleSearch
 
@@ -29,7 +29,7 @@ class Wspt(OnlineAlgorithm):
         self._plan: dict[str, Schedule] = {}
         self._most = 1
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[BatchschedJob, ...]) -> Decision:
         """Plan again if jobs arrived; start what is planned to start now."""
         for job in arrivals:
             self._modes[job.name] = self._search.index(job)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.edgecloud.cloud_site import CloudSite
 from hindsched.online.edgecloud.ps import ParameterServers
 from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm
@@ -19,7 +17,7 @@ class AllCloud(OnlineAlgorithm):
         assert isinstance(cluster, EdgecloudInstance)
         self.site = CloudSite(cluster, ParameterServers(cluster))
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[EdgecloudJob, ...]) -> Decision:
         """Send what arrives to the cloud; begin what waits there."""
         for job in arrivals:
             self.site.add(slot, job)

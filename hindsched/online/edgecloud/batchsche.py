@@ -295,7 +295,7 @@ class BatchSche(GeometricBatches):
         self._storage = StorageLedger(self.cluster)
         self._ps: dict[str, int] = {}
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[EdgecloudJob, ...]) -> Decision:
         """Collect arrivals; at an interval's end plan the batch."""
         self._now = slot
         return super().step(slot, arrivals)

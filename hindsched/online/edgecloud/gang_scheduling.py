@@ -102,7 +102,7 @@ class GangScheduler(OnlineAlgorithm):
         self._storage = StorageLedger(cluster)
         self.suspensions = 0
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[EdgecloudJob, ...]) -> Decision:
         """Account for what ran; at an event serve the jobs again."""
         rows: dict[str, list[Assignment]] = {}
         for job in arrivals:

@@ -42,7 +42,7 @@ class Edgecloud(OnlineAlgorithm):
         """The variant's dispatcher."""
         return Dispatcher(cluster, self.increment, self.escape, self.use_cloud)
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[EdgecloudJob, ...]) -> Decision:
         """Dispatch what arrived, then let the chunks be served."""
         self.dispatcher.queues.advance(slot)
         if arrivals:

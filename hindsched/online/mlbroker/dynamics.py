@@ -105,7 +105,7 @@ class Broker(OnlineAlgorithm):
         """Keep the live jobs' data of this slot."""
         self.data_now = {name: facts["data_gb"] for name, facts in news.items()}
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[MlbrokerJob, ...]) -> Decision:
         """Place all live jobs for this slot."""
         self.live = [job for job in (*self.live, *arrivals) if job.departure >= slot]
         if not self.live:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,10 @@ import pandas as pd
 from hindsched.analysis.figures.drawing import draw_bars, draw_lines
 from hindsched.analysis.plots.style import MARKERS, colour, common_look
 
-Draw = Callable[[pd.DataFrame], Any]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Picture
+
+Draw = Callable[[pd.DataFrame], Picture]
 
 
 def drawn_lines(
@@ -19,7 +22,7 @@ def drawn_lines(
 ) -> Draw:
     """Prepare `draw_lines` with the paper's name before the title and `x` as its own label."""
 
-    def draw(frame: pd.DataFrame) -> Any:
+    def draw(frame: pd.DataFrame) -> Picture:
         label = x if x_label is None else x_label
         return draw_lines(frame, x, y, by, title=f"Astraea, {title}", x_label=label, **labels)
 
@@ -34,7 +37,7 @@ def drawn_bars(
     Where `x` is no column, all rows are one group of this name.
     """
 
-    def draw(frame: pd.DataFrame) -> Any:
+    def draw(frame: pd.DataFrame) -> Picture:
         label = x if x_label is None else x_label
         grouped = frame if x in frame else frame.assign(**{x: x})
         return draw_bars(grouped, x, y, by, title=f"Astraea, {title}", x_label=label, **labels)
@@ -43,7 +46,7 @@ def drawn_bars(
 
 
 @common_look
-def draw_12(frame: pd.DataFrame) -> Any:
+def draw_12(frame: pd.DataFrame) -> Picture:
     """One point an admitted job, and the line on which revenue equals cost."""
     import matplotlib.pyplot as plt
 
@@ -62,7 +65,7 @@ def draw_12(frame: pd.DataFrame) -> Any:
 
 
 @common_look
-def draw_13(frame: pd.DataFrame) -> Any:
+def draw_13(frame: pd.DataFrame) -> Picture:
     """Mean use over the seeds, a step a slot; a slot past a run's end counts as idle.
 
     The legend gives the mean makespan.
@@ -84,7 +87,7 @@ def draw_13(frame: pd.DataFrame) -> Any:
 
 
 @common_look
-def draw_table_2(frame: pd.DataFrame) -> Any:
+def draw_table_2(frame: pd.DataFrame) -> Picture:
     """Both columns of the table against the number of tenants: mean, least and most."""
     import matplotlib.pyplot as plt
 

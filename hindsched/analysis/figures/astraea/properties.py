@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,9 @@ from hindsched.online.astraea.algorithms import theorem
 from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solvers.pricing.astraea.oracle import ServerOracle
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Picture
 
 OnRow = Callable[[str], None]
 Cases = list[tuple[dict[str, Any], AstraeaInstance]]
@@ -247,10 +250,12 @@ def _outcome(gain: Fraction) -> str:
     return "less" if gain < -TOLERANCE else "the same"
 
 
-def _draw_shares(title: str, by: str, outcomes: tuple[str, ...]) -> Callable[[pd.DataFrame], Any]:
+def _draw_shares(
+    title: str, by: str, outcomes: tuple[str, ...]
+) -> Callable[[pd.DataFrame], Picture]:
     """Share of the cases with each outcome, a seed at a time."""
 
-    def draw(frame: pd.DataFrame) -> Any:
+    def draw(frame: pd.DataFrame) -> Picture:
         named = frame
         if by != "load":
             labels = frame[by].map(lambda text: textwrap.fill(text, 10)) + "\n" + frame["load"]
@@ -269,10 +274,10 @@ def _draw_shares(title: str, by: str, outcomes: tuple[str, ...]) -> Callable[[pd
     return draw
 
 
-def _draw_points(title: str, x: str, y: str, **labels: str) -> Callable[[pd.DataFrame], Any]:
+def _draw_points(title: str, x: str, y: str, **labels: str) -> Callable[[pd.DataFrame], Picture]:
     """One point a case and the diagonal, a colour a load."""
 
-    def draw(frame: pd.DataFrame) -> Any:
+    def draw(frame: pd.DataFrame) -> Picture:
         import matplotlib.pyplot as plt
 
         from hindsched.analysis.plots.style import MARKERS, colour, common_look

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -34,6 +34,9 @@ from hindsched.online.batchsched.algorithms import (
     declared_estimates,
 )
 from hindsched.online.simulator import environment_of, simulate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Picture
 
 OnRow = Callable[[str], None]
 LEFT_SHIFT = "batchsched-adaptive, left shift"
@@ -226,7 +229,7 @@ _lines = partial(draw_lines, by="algorithm")
 
 def _cost_against(
     x: str, label: str, title: str = "", *, contention: bool = True, **more: Any
-) -> Callable[[pd.DataFrame], Any]:
+) -> Callable[[pd.DataFrame], Picture]:
     return partial(
         _lines,
         x=x,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hindsched.analysis.plots.style import colour, common_look
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure as Picture
 
 
 @common_look
-def draw_utilisation(frame: pd.DataFrame) -> Any:
+def draw_utilisation(frame: pd.DataFrame) -> Picture:
     """Mean over the seeds: jobs submitted and busy edge workers by slot; makespans as bars.
 
     The bars' names and colours are the legend of the lines, too.

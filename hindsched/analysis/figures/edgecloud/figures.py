@@ -8,7 +8,7 @@ totals divided by SRTF's on the same instance, as in the paper.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,9 @@ from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solvers.api import solve
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import solve_program
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Picture
 
 OnRow = Callable[[str], None]
 Setting = dict[str, Any]
@@ -234,8 +237,8 @@ def _reduced(scale: FigureScale) -> Setting:
 
 def _draw(
     x: str, y: str, x_label: str, y_label: str, title: str, log_y: bool = False
-) -> Callable[[pd.DataFrame], Any]:
-    def draw(frame: pd.DataFrame) -> Any:
+) -> Callable[[pd.DataFrame], Picture]:
+    def draw(frame: pd.DataFrame) -> Picture:
         return draw_lines(
             frame, x, y, "scheme", x_label=x_label, y_label=y_label, title=title, log_y=log_y,
             feasible="in_feasible_set",
@@ -244,8 +247,8 @@ def _draw(
     return draw
 
 
-def _draw_ratio(x: str, number: str) -> Callable[[pd.DataFrame], Any]:
-    def draw(frame: pd.DataFrame) -> Any:
+def _draw_ratio(x: str, number: str) -> Callable[[pd.DataFrame], Picture]:
+    def draw(frame: pd.DataFrame) -> Picture:
         kinds = {"flow_over_ilp_4": "flow / ILP (4)", "jct_over_lp_4_plus": "JCT / LP (4)+"}
         long = pd.concat(
             frame.assign(measure=label, ratio=frame[column]) for column, label in kinds.items()

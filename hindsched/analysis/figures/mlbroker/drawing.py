@@ -11,6 +11,7 @@ from hindsched.instances.mlbroker.instance import COSTS
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure as Picture
 
 Draw = Callable[["pd.DataFrame"], Any]
 EXCESS = "above the certified bound (%)"
@@ -21,7 +22,7 @@ SMALLEST_EXCESS = 0.001
 def lines(x: str, y: str, by: str, x_label: str, y_label: str, **more: Any) -> Draw:
     """Draw lines of `y` against `x`, with ticks at the values of `x` that were run."""
 
-    def draw(frame: pd.DataFrame) -> Any:
+    def draw(frame: pd.DataFrame) -> Picture:
         figure = draw_lines(frame, x, y, by, x_label=x_label, y_label=y_label, **more)
         for axes in figure.axes:
             axes.set_xticks(sorted(frame[x].unique()))
@@ -34,7 +35,7 @@ def excess_lines(x: str, x_label: str) -> Draw:
     """Draw how far each algorithm is above the certified bound, in per cent, logarithmic."""
     draw_excess = lines(x, "excess", "algorithm", x_label, EXCESS, log_y=True)
 
-    def draw(frame: pd.DataFrame) -> Any:
+    def draw(frame: pd.DataFrame) -> Picture:
         excess = (100 * (frame["ratio"] - 1)).clip(lower=SMALLEST_EXCESS)
         figure = draw_excess(frame.assign(excess=excess))
         for axes in figure.axes:
@@ -44,7 +45,7 @@ def excess_lines(x: str, x_label: str) -> Draw:
     return draw
 
 
-def fractional_lines(frame: pd.DataFrame) -> Any:
+def fractional_lines(frame: pd.DataFrame) -> Picture:
     """Figure 5: the ratio's axis goes to 1.01 at least, so that nothing is drawn as something."""
     figure = lines(
         "centers", "ratio", "epsilon", "data centres", "A_fractional / P_f", panels="case"
@@ -59,13 +60,13 @@ def fractional_lines(frame: pd.DataFrame) -> Any:
 def ranked(x: str, x_label: str) -> Draw:
     """Draw one bar an algorithm."""
 
-    def draw(frame: pd.DataFrame) -> Any:
+    def draw(frame: pd.DataFrame) -> Picture:
         return draw_ranked(frame, x, x_label)
 
     return draw
 
 
-def draw_measures(frame: pd.DataFrame) -> Any:
+def draw_measures(frame: pd.DataFrame) -> Picture:
     """Table 5: hours, and the share of the full price that was paid, side by side."""
     words = {"instance_hours": "instance-hours", "discount_rate": "paid / full price"}
     measures = frame.rename(columns=words).melt(
@@ -74,13 +75,13 @@ def draw_measures(frame: pd.DataFrame) -> Any:
     return draw_ranked(measures, "value", "", "measure")
 
 
-def draw_excess_bars(frame: pd.DataFrame) -> Any:
+def draw_excess_bars(frame: pd.DataFrame) -> Picture:
     """The ablation: how far each variant is above the certified bound, a panel a setting."""
     excess = frame.assign(excess=100 * (frame["ratio"] - 1))
     return draw_ranked(excess, "excess", EXCESS, "setting")
 
 
-def draw_parts(frame: pd.DataFrame) -> Any:
+def draw_parts(frame: pd.DataFrame) -> Picture:
     """Table 4: the total and the four costs, a bar an algorithm."""
     parts = frame.melt(
         id_vars=["algorithm", "seed"],
@@ -92,7 +93,7 @@ def draw_parts(frame: pd.DataFrame) -> Any:
 
 
 @common_look
-def draw_ranked(frame: pd.DataFrame, x: str, x_label: str, panels: str | None = None) -> Any:
+def draw_ranked(frame: pd.DataFrame, x: str, x_label: str, panels: str | None = None) -> Picture:
     """Mean of `x` over the seeds as a horizontal bar an algorithm, least to most as whiskers.
 
     Our algorithms have a colour of their own.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -15,6 +15,9 @@ from hindsched.online.oasis.algorithms import theorem
 from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solvers.api import solve
 from hindsched.solvers.options import SolveOptions
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Picture
 
 OnRow = Callable[[str], None]
 
@@ -199,15 +202,15 @@ def _figure_9(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     return _run_schemes(_testbed(scale), _timeliness, on_row)
 
 
-def _draw_3(frame: pd.DataFrame) -> Any:
+def _draw_3(frame: pd.DataFrame) -> Picture:
     return draw_lines(
         frame, "jobs", "utility", "scheme", x_label="jobs", y_label="total utility",
         title="OASiS, Fig. 3: total utility",
     )  # fmt: skip
 
 
-def _draw_timeliness(number: str) -> Callable[[pd.DataFrame], Any]:
-    def draw(frame: pd.DataFrame) -> Any:
+def _draw_timeliness(number: str) -> Callable[[pd.DataFrame], Picture]:
+    def draw(frame: pd.DataFrame) -> Picture:
         finished = frame.assign(
             share=1.0 - frame["late"].isna(),
             late=pd.to_numeric(frame["late"]),
@@ -220,14 +223,14 @@ def _draw_timeliness(number: str) -> Callable[[pd.DataFrame], Any]:
     return draw
 
 
-def _draw_late(table: pd.DataFrame, title: str) -> Any:
+def _draw_late(table: pd.DataFrame, title: str) -> Picture:
     """Mean with one standard deviation, and the share of jobs that finished, a scheme and class."""
     import matplotlib.pyplot as plt
 
     from hindsched.analysis.plots.style import MARKERS, colour, common_look
 
     @common_look
-    def draw() -> Any:
+    def draw() -> Picture:
         figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.6), sharey=True)
         schemes = list(dict.fromkeys(table["scheme"]))
         for index, kind in enumerate(dict.fromkeys(table["class"])):
@@ -250,7 +253,7 @@ def _draw_late(table: pd.DataFrame, title: str) -> Any:
     return draw()
 
 
-def _draw_5(frame: pd.DataFrame) -> Any:
+def _draw_5(frame: pd.DataFrame) -> Picture:
     named = frame.assign(
         setting=[
             f"priority {p}, dmax {d}" + (f", L-floor {f:g}" if f else "")
@@ -266,7 +269,7 @@ def _draw_5(frame: pd.DataFrame) -> Any:
     )  # fmt: skip
 
 
-def _draw_6(frame: pd.DataFrame) -> Any:
+def _draw_6(frame: pd.DataFrame) -> Picture:
     return draw_lines(
         frame, "estimate_percent", "relative", "jobs", panels="lower_floor",
         x_label="estimate of U/L (% of exact)", y_label="utility (% of that at the exact U/L)",
@@ -274,7 +277,7 @@ def _draw_6(frame: pd.DataFrame) -> Any:
     )  # fmt: skip
 
 
-def _draw_8(frame: pd.DataFrame) -> Any:
+def _draw_8(frame: pd.DataFrame) -> Picture:
     return draw_bars(
         frame.assign(testbed="testbed"), "testbed", "utility", "scheme", x_label="",
         y_label="total utility", title="OASiS, Fig. 8: total utility, testbed",

@@ -14,7 +14,7 @@ from hindsched.analysis.plots.style import MARKERS, colour, common_look
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
-Draw = Callable[[pd.DataFrame], Picture]
+Draw = Callable[[pd.DataFrame], "Picture"]
 
 
 def drawn_lines(

@@ -129,8 +129,9 @@ PLAN = (
     Plan("batchsched", ("7",), 1),
     Plan("batchsched", ("9",), 1, FEW),
     Plan("batchsched", ("10",), 1, FEW),
+    Plan("batchsched", ("theorem-5",)),
     Plan("mlbroker", ("8", "11", "12", "13", "14"), 1, {"data_gb": [100, 700]}),
-    Plan("mlbroker", ("9",), 1, {"horizon": [10, 20, 30]}),
+    Plan("mlbroker", ("9",), 1, {"horizon": [50, 60]}),
     Plan("mlbroker", ("10",), 1, {"jobs": [29, 58, 87]}),
     Plan("mlbroker", ("7",), 1, {"datacenters": [5, 10], **SHORT}),
     Plan("mlbroker", ("6",), 1, {"capacity_gb": [16, 66], "data_gb": [100, 700], **SHORT}),
@@ -206,7 +207,7 @@ def run(plan: Plan) -> None:
         "rows": len(frame),
         "cpu_seconds": round(seconds, 1),
         "share_of_full": _share_of_full(plan, scale),
-        "probe": None,
+        "probe": None if plan.is_full else (stored(plan.name) or {}).get("probe"),
         "claims": found,
     }
     store(plan, record)

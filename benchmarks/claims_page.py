@@ -184,7 +184,8 @@ def probed(probe: dict[str, Any]) -> str:
     if probe["ended"]:
         return f"about {needed}: {probe['runs']} of its {every} runs, in the middle, took {spent}"
     if probe["runs"]:
-        return f"about {needed}: {probe['runs']} of about {every} runs, in the middle, took {spent}"
+        begun = f"{probe['runs']} of about {every} runs, in the middle, ended within {spent}"
+        return f"at least {needed}: {begun}"
     return f"more than {needed}: in the middle none of about {every} runs ended within {spent}"
 
 

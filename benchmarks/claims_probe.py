@@ -53,7 +53,7 @@ def probe(experiment: Experiment, seconds: float, trace: TraceInput | None) -> d
     return {
         "ended": ended,
         "runs": runs,
-        "cpu_seconds": round(seen[SPENT] if runs else seconds, 1),
+        "cpu_seconds": round(seen[SPENT] if ended else seconds, 1),
         "runs_needed": round(runs * seen[CELLS] if ended else seen[QUICK]),
     }
 

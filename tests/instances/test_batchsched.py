@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hindsched.errors import InputError
@@ -122,6 +123,19 @@ def test_generator_knobs():
     assert ratio == pytest.approx([2.0] * 3, rel=0.05)
 
 
+def test_workers_are_the_papers_ec2_instances():
+    free = generate("paper", 0, ec2_workers=True)
+    names = [item.name for item in free.worker_types]
+    assert names == ["p3.4xlarge", "p2.2xlarge", "p3.2xlarge", "p2.xlarge"]
+    assert [item.demand["gpu"] for item in free.worker_types] == [2, 2, 1, 1]
+    times = np.array([job.minibatch_slots for job in free.jobs]).mean(axis=0)
+    assert times[0] < times[1] < times[3]
+    assert times[2] < times[3]
+    last = generate("paper", 0, ec2_workers=True, fixed_worker_type=4)
+    assert [item.name for item in last.worker_types] == names[3:]
+    assert last.servers == free.servers
+
+
 @pytest.mark.parametrize("architecture", BOTH)
 def test_the_total_capacity_does_not_depend_on_the_number_of_servers(architecture):
     totals = [
@@ -142,6 +156,8 @@ def test_the_total_capacity_does_not_depend_on_the_number_of_servers(architectur
         {"fixed_workers": 2.5},
         {"fixed_worker_type": 9},
         {"fixed_worker_type": True},
+        {"fixed_worker_type": 5, "ec2_workers": True},
+        {"ec2_workers": 1},
         {"capacity_fraction": -1},
         {"capacity_fraction": "abc"},
         {"capacity_fraction": float("inf")},

@@ -12,6 +12,7 @@ import pytest
 from hindsched.errors import InputError
 from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.io import parse_instance, read, write
+from hindsched.instances.oasis.generator import generate
 from hindsched.instances.oasis.instance import OasisInstance
 
 FILES = sorted(Path("tests/data/instances").glob("oasis-*.json"))
@@ -118,3 +119,15 @@ def test_other_jobs_keep_the_cluster_and_its_arrays():
     assert other.worker_capacity is instance.worker_capacity
     assert other.work.tolist() == instance.work[2:4].tolist()
     assert instance.work.size == 10
+
+
+def test_numbers_of_the_classes_can_be_exact():
+    shares = [0.0, 0.5, 0.5]
+    drawn = generate("paper", 0, jobs=21, shares=shares)
+    exact = generate("paper", 0, jobs=21, shares=shares, exact_shares=True)
+    kinds = [job.utility.decay >= 4 for job in exact.jobs]
+    assert kinds.count(True) == 11
+    assert kinds != sorted(kinds)
+    assert [job.arrival for job in exact.jobs] == [job.arrival for job in drawn.jobs]
+    with pytest.raises(InputError, match="exact_shares"):
+        generate("paper", 0, exact_shares=1)

@@ -38,6 +38,16 @@ EC2_SHAPES = (
     ("g3.16xlarge", 4, 64, 25_000),
 )
 """GPUs, virtual CPUs and Mbps of Amazon's P3, P2 and G3 instances; "up to" counts as given."""
+EC2_WORKERS = (
+    ("p3.4xlarge", 2, 16, 5_000),
+    ("p2.2xlarge", 2, 8, 5_000),
+    ("p3.2xlarge", 1, 8, 5_000),
+    ("p2.xlarge", 1, 4, 5_000),
+)
+"""Worker types of the paper's Figure 9. Amazon sells neither the first nor the second: they are
+twice the third and the fourth. Bandwidth is the most of the paper's range for workers."""
+V100_OVER_K80 = 6.0
+"""How many times as fast a P3's GPU trains as a P2's; our choice, the paper gives no speeds."""
 
 _PAPER: dict[str, Any] = {
     "architecture": PARAMETER_SERVER,
@@ -62,6 +72,7 @@ _PAPER: dict[str, Any] = {
     "time_scale": 1.0,
     "fixed_worker_type": None,
     "fixed_workers": None,
+    "ec2_workers": False,
 }
 _SMALL: dict[str, Any] = {
     **_PAPER,
@@ -110,8 +121,9 @@ def generate(preset: str, seed: int, **settings: Any) -> Instance:
         ps_cpus, ps_mbps, weight, epochs, chunks, minibatches, update_ms, minibatch_slots,
         gradient_mb``, ``time_scale`` (factor on minibatch_slots), ``fixed_worker_type`` (keep this
         worker type only, from 1) and ``fixed_workers`` (cut every job into this many chunks of
-        unchanged total work, rounded up, so that it uses at most so many workers). The last two
-        leave the servers as they are with a free choice.
+        unchanged total work, rounded up, so that it uses at most so many workers), ``ec2_workers``
+        (the worker types are Figure 9's four EC2 instances). ``fixed_worker_type`` and
+        ``fixed_workers`` leave the servers as they are with a free choice.
     """
     s = {**PRESETS[preset], **settings}
     _check(s)
@@ -156,9 +168,12 @@ def _check(s: dict[str, Any]) -> None:
         check_positive("capacity_fraction", s["capacity_fraction"])
     if s["fixed_workers"] is not None:
         check_count("fixed_workers", s["fixed_workers"])
+    if not isinstance(s["ec2_workers"], bool):
+        raise InputError("set.ec2_workers", s["ec2_workers"], "must be true or false")
     fixed = s["fixed_worker_type"]
-    if fixed is not None and (type(fixed) is not int or not 1 <= fixed <= s["worker_types"]):
-        raise InputError("set.fixed_worker_type", fixed, f"must be in 1..{s['worker_types']}")
+    known = len(EC2_WORKERS) if s["ec2_workers"] else s["worker_types"]
+    if fixed is not None and (type(fixed) is not int or not 1 <= fixed <= known):
+        raise InputError("set.fixed_worker_type", fixed, f"must be in 1..{known}")
     for key, least in WHOLE_RANGES.items():
         check_range(key, s[key], least=least, whole=True)
     for key, low in RANGES.items():
@@ -184,6 +199,11 @@ def _types(s: dict[str, Any], seed: int) -> tuple[list[dict[str, Any]], list[dic
         }
         for m in range(s["worker_types"])
     ]
+    if s["ec2_workers"]:
+        workers = [
+            {"name": name, "demand": dict(zip(RESOURCES, shape, strict=True))}
+            for name, *shape in EC2_WORKERS
+        ]
     ps = [
         {
             "name": f"p{p + 1}",
@@ -207,6 +227,8 @@ def _jobs(s: dict[str, Any], seed: int, worker_types: list[dict[str, Any]]) -> l
         times = []
         for item in worker_types:
             speed = item["demand"]["gpu"] ** 0.8 * draws.uniform(0.8, 1.25)
+            if s["ec2_workers"]:  # the drawn time is that of one P2 GPU
+                speed *= V100_OVER_K80 if item["name"].startswith("p3") else 1.0
             times.append(rounded(min(high, max(low, base / speed)) * s["time_scale"]))
         job: dict[str, Any] = {
             "name": f"j{number}",

@@ -57,6 +57,7 @@ PAPER: Json = {
     "network": "type",
     "priority": [1, 100],
     "shares": [0.10, 0.55, 0.35],
+    "exact_shares": False,
 }
 PRESETS: dict[str, Json] = {
     "small": {**PAPER, "jobs": 8, "horizon": 8, "servers": 5, "max_duration": 4},
@@ -81,7 +82,8 @@ def generate(preset: str = "small", seed: int = 0, **settings: Any) -> OasisInst
         ``jobs``, ``horizon``, ``servers`` (worker servers, and as many PS servers),
         ``max_duration`` (slots with all workers; contention), ``slot_seconds``, ``network``
         (``type``: a NIC a server type, ``random``: any in 20-50 Gbps), ``priority`` (range of
-        gamma_1), ``shares`` (time-insensitive, -sensitive, -critical).
+        gamma_1), ``shares`` (time-insensitive, -sensitive, -critical), ``exact_shares`` (so many
+        jobs of each class, in random order, not each job's class drawn).
 
     Raises
     ------
@@ -115,9 +117,11 @@ def generate(preset: str = "small", seed: int = 0, **settings: Any) -> OasisInst
     last = max(1, chosen["horizon"] - tail)
     arrivals = arrival_slots(Draws(seed, "arrivals"), chosen["jobs"], last)
     draw = _draw_testbed_job if testbed else _draw_job
+    classes = _classes(Draws(seed, "classes"), chosen)
     for index, arrival in enumerate(arrivals):
         draws = Draws(seed, "job", str(index))
-        instance["jobs"].append(_first_possible(draws, draw, cluster, arrival, index, chosen))
+        own = {**chosen, "shares": classes[index]}
+        instance["jobs"].append(_first_possible(draws, draw, cluster, arrival, index, own))
     return OasisInstance.parse(instance)
 
 
@@ -127,6 +131,8 @@ def _check(settings: Json) -> None:
             raise InputError(f"set.{name}", settings[name], "must be an integer of at least 1")
     if settings["network"] not in ("type", "random"):
         raise InputError("set.network", settings["network"], "must be type or random")
+    if not isinstance(settings["exact_shares"], bool):
+        raise InputError("set.exact_shares", settings["exact_shares"], "must be true or false")
     for name, length in (("priority", 2), ("shares", 3)):
         values = settings[name]
         numbers = isinstance(values, list | tuple) and all(
@@ -139,6 +145,17 @@ def _check(settings: Json) -> None:
         raise InputError("set.priority", settings["priority"], "must rise from above 0")
     if not sum(settings["shares"]) > 0:
         raise InputError("set.shares", settings["shares"], "must not all be 0")
+
+
+def _classes(draws: Draws, settings: Json) -> list[list[float]]:
+    """Every job's shares of the three classes: all of one class where the numbers are exact."""
+    shares, jobs = settings["shares"], settings["jobs"]
+    if not settings["exact_shares"]:
+        return [shares] * jobs
+    ends = [round(jobs * sum(shares[:kind]) / sum(shares)) for kind in range(4)]
+    pool = [kind for kind in range(3) for _ in range(ends[kind], ends[kind + 1])]
+    found = [pool.pop(draws.integer(0, len(pool) - 1)) for _ in range(jobs)]
+    return [[float(kind == own) for kind in range(3)] for own in found]
 
 
 def _name(preset: str, seed: int, settings: Json) -> str:

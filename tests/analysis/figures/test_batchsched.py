@@ -34,7 +34,8 @@ def rows(scheme, values, feasible=True, fraction=0.05):
 
 
 def test_every_number_of_the_paper_is_there():
-    assert list(figures.FIGURES) == [str(number) for number in range(2, 13)]
+    papers = [str(number) for number in range(2, 13)]
+    assert list(figures.FIGURES) == [*papers, "theorem-5"]
 
 
 def test_what_is_outside_the_feasible_set_is_starred_and_dashed():
@@ -67,14 +68,24 @@ def test_left_shift_is_a_scheme_of_its_own():
 
 def test_a_sweep_keeps_the_architectures_apart(monkeypatch):
     def small(scale, seed, architecture, settings, **fixed):
-        settings = {key: settings[key] for key in settings if key == "fixed_worker_type"}
-        return generate("small", seed, architecture=architecture, **settings)
+        wanted = {key: settings[key] for key in settings if key == "fixed_worker_type"}
+        wanted["ec2_workers"] = fixed["ec2_workers"]
+        return generate("small", seed, architecture=architecture, **wanted)
 
     monkeypatch.setattr(figures, "_instance", small)
     table = figures.FIGURES["9"].run(FigureScale(quick=True, seeds=1), lambda text: None)
     assert set(table["scheme"].str.split(", ").str[1]) == {"PS", "RAR"}
     keys = ["capacity_fraction", "fixed_worker_type", "scheme", "seed"]
     assert len(table) == len(table.drop_duplicates(keys))
+    assert set(table["fixed_worker_type"]) == {"p3.4xlarge", "p2.xlarge", "free choice"}
+
+
+def test_the_printed_ratio_is_measured_on_small_instances():
+    scale = FigureScale(quick=True, seeds=1, settings={"jobs": [2]})
+    table = figures.FIGURES["theorem-5"].run(scale, lambda text: None)
+    assert len(table) == 2 * len(figures.VARIANTS)
+    assert (table["ratio_upper"] >= 1 - 1e-6).all()
+    assert (table["ratio_upper"] <= table["theorem"]).all()
 
 
 def test_contention_is_an_axis_with_a_panel_a_value(monkeypatch):

@@ -48,7 +48,7 @@ def test_a_setting_in_the_middle_tells_the_number_of_runs(scripts):
 @pytest.mark.parametrize(
     ("slow", "runs", "words"),
     [
-        ((30, "b"), 1, "about 7 min: 1 of about 40 runs"),
+        ((30, "b"), 1, "at least 7 min: 1 of about 40 runs"),
         ((30, "a"), 0, "more than 7 min: in the middle none of about 40 runs"),
     ],
 )

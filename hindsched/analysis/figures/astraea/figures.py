@@ -23,6 +23,7 @@ from hindsched.analysis.figures.astraea.drawing import (
 from hindsched.analysis.figures.astraea.properties import PROPERTIES, solution_of
 from hindsched.analysis.figures.base import Figure, FigureScale, with_marks
 from hindsched.instances.generators.registry import generate
+from hindsched.online.astraea.algorithms import theorem
 from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solvers.api import solve
 from hindsched.solvers.options import SolveOptions
@@ -109,14 +110,15 @@ def _figure_4(x: str, utility: str) -> Callable[[FigureScale, OnRow], pd.DataFra
 def _ratios(scale: FigureScale, on_row: OnRow, schemes: Iterable[str]) -> pd.DataFrame:
     """Revenue over the offline optimum (the paper's orientation), as an interval."""
     rows = []
-    options = SolveOptions(time_limit=scale.pick(60.0, 4.0), gap=1e-4)
-    for jobs in scale.axis("jobs", (5, 10, 15), (4,)):
+    options = SolveOptions(work_limit=scale.pick(6000, 400), gap=1e-4)
+    for jobs in scale.axis("jobs", (5, 10, 15), (3, 5)):
         for servers in scale.axis("servers", (5, 15, 25, 35, 45), (4, 8)):
             for seed in range(scale.seeds):
                 size = {"jobs": jobs, "servers": servers}
                 horizon = scale.pick(20, 12)
                 instance = scale.instance("astraea", "small", seed, size, horizon=horizon)
                 best = solve(instance, options=options)
+                promised = theorem(instance)["value"]
                 for scheme in schemes:
                     algorithm, chosen = SCHEMES[scheme]
                     run = simulate(instance, algorithm, seed=seed, settings=chosen)
@@ -135,6 +137,7 @@ def _ratios(scale: FigureScale, on_row: OnRow, schemes: Iterable[str]) -> pd.Dat
                             "optimum_upper": best.bound,
                             "performance_lower": run.objective / best.bound if best.bound else None,
                             "performance_upper": run.objective / lower if lower > 0 else None,
+                            "theorem": promised,
                         }
                     )
                 on_row(f"{instance.name} {best.status}")

@@ -21,6 +21,7 @@ import pandas as pd
 from hindsched.analysis.figures.base import Figure, FigureScale, with_marks
 from hindsched.analysis.figures.batchsched.claims import MARKS
 from hindsched.analysis.figures.drawing import draw_bars, draw_lines
+from hindsched.instances.batchsched.generator import EC2_WORKERS
 from hindsched.instances.batchsched.instance import (
     PARAMETER_SERVER,
     RING_ALLREDUCE,
@@ -33,7 +34,10 @@ from hindsched.online.batchsched.algorithms import (
     GreedyRtl,
     declared_estimates,
 )
+from hindsched.online.batchsched.theorem import theorem
 from hindsched.online.simulator import environment_of, simulate
+from hindsched.solvers.api import solve
+from hindsched.solvers.options import SolveOptions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -131,16 +135,20 @@ def _running_time(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
 
 
 def _forced_types(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    """Figure 9: a bar an algorithm and architecture."""
+    """Figure 9: a bar an algorithm and architecture; the worker types are the paper's."""
     table = _sweep(
         scale,
         on_row,
         axis="fixed_worker_type",
-        full=(1, 2, 3, 4, None),
-        quick=(1, 2, None),
+        full=(*range(1, len(EC2_WORKERS) + 1), None),
+        quick=(1, 4, None),
+        base={"ec2_workers": True},
+        quick_base={"ec2_workers": True},
         architectures=BOTH,
         schemes=("batchsched", "batchsched-adaptive"),
     )
+    names = {number: name for number, (name, *_) in enumerate(EC2_WORKERS, 1)}
+    table["fixed_worker_type"] = table["fixed_worker_type"].replace(names)
     table["scheme"] = table["algorithm"] + ", " + table["architecture"].map(SHORT)
     return table
 
@@ -211,6 +219,33 @@ def _servers_and_jobs(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
         )
         parts.append(part.assign(jobs=jobs))
     return pd.concat(parts, ignore_index=True)
+
+
+def _competitive(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
+    """A_online over the optimum, on instances that are small enough for it."""
+    options = SolveOptions(work_limit=scale.pick(6000, 500))
+    rows = []
+    counts = scale.axis("jobs", (3, 4, 5, 6), (2, 3))
+    for architecture, jobs, seed in product(BOTH, counts, range(scale.seeds)):
+        changed = {"architecture": architecture, "jobs": jobs}
+        instance = scale.instance("batchsched", "small", seed, changed, horizon=scale.pick(12, 8))
+        best = solve(instance, options=options)
+        promised = theorem(instance)["value"]
+        for name in VARIANTS:
+            cost = simulate(instance, name, seed=seed).objective
+            rows.append(
+                {
+                    **changed,
+                    "algorithm": name,
+                    "seed": seed,
+                    "objective": cost,
+                    "optimum_lower": best.bound,
+                    "ratio_upper": cost / best.bound if best.bound else None,
+                    "theorem": promised,
+                }
+            )
+        on_row(f"{instance.name} {best.status}")
+    return pd.DataFrame(rows)
 
 
 ROUND_ALGORITHMS: dict[str, Callable[[], BatchschedOnline]] = {
@@ -364,6 +399,20 @@ _PLAIN: dict[str, Figure] = {
             x_label="Servers (same total capacity)",
             y_label=WEIGHT,
             panels="jobs",
+        ),
+    ),
+    "theorem-5": Figure(
+        "theorem-5",
+        "Total weighted completion time of A_online over the optimum, small instances",
+        "(not drawn in the paper) A_online is 4 alpha-competitive.",
+        _competitive,
+        partial(
+            _lines,
+            x="jobs",
+            y="ratio_upper",
+            x_label="Jobs",
+            y_label="A_online / OPT (upper end)",
+            panels="architecture",
         ),
     ),
 }

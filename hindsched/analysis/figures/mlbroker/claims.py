@@ -204,6 +204,20 @@ CLAIMS = [
         above(1),
     ),
     Claim(
+        "mlbroker-theorem-4",
+        "6",
+        "Theorem 4",
+        "A_round is r2-approximate",
+        "r2",
+        "greatest ratio over r2",
+        derived(
+            lambda frame: frame.assign(part=frame["ratio"] / frame["r2"].astype(float)),
+            value("part", gather="max"),
+        ),
+        at_most(1),
+        "r2 as printed, whose value depends on the units",
+    ),
+    Claim(
         "mlbroker-6-loss",
         "6",
         "Section 1",
@@ -270,6 +284,20 @@ CLAIMS = [
             variant=ALGORITHM,
         ),
         at_most(0.8),
+    ),
+    Claim(
+        "mlbroker-theorem-5",
+        "8",
+        "Theorem 5",
+        "mlBroker is r1 r2-competitive",
+        "r1 r2",
+        "greatest cost over the certified bound, over r1 r2",
+        derived(
+            lambda frame: frame.assign(part=frame["ratio"] / frame["theorem"].astype(float)),
+            value("part", where={"algorithm": "mlbroker"}, gather="max"),
+        ),
+        at_most(1),
+        "r2 as printed, whose value depends on the units",
     ),
     Claim(
         "mlbroker-8-three",

@@ -25,7 +25,7 @@ from hindsched.analysis.figures.mlbroker.drawing import (
 )
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.models.mlbroker.convex import Price
-from hindsched.online.mlbroker.theorem import r1
+from hindsched.online.mlbroker.theorem import r1, theorem
 from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution
 from hindsched.solvers.methods.mlbroker.bound import lagrangian_certificate
@@ -91,10 +91,11 @@ def _compare(
     rows = []
     for setting, instance, seed in instances:
         bound = lagrangian_certificate(instance).bound
+        promised = theorem(instance)["value"]
         for label, (algorithm, settings) in chosen.items():
             result = simulate(instance, algorithm, seed=seed, settings=settings)
             costs = _costs(result)
-            extra = {"bound": bound, "ratio": costs["total"] / bound}
+            extra = {"bound": bound, "ratio": costs["total"] / bound, "theorem": promised}
             rows.append({**setting, "algorithm": label, "seed": seed, **costs, **extra})
             on_row(f"{instance.name} {label}")
     return pd.DataFrame(rows)
@@ -145,6 +146,7 @@ def _rounding_rows(
 ) -> pd.DataFrame:
     rows = []
     for setting, instance, seed in instances:
+        promised = theorem(instance)["quantities"]["r2_paper"]
         for price, rounding in roundings:
             settings = {"rounding": rounding, "price": price}
             result = simulate(instance, "mlbroker", seed=seed, settings=settings)
@@ -156,6 +158,7 @@ def _rounding_rows(
                     "relaxation": price,
                     "seed": seed,
                     "ratio": result.objective / report["fractional_cost"],
+                    "r2": promised,
                     "total": result.objective,
                     "repairs": report["infeasible_repairs"],
                     "extra_workers": report["workers_placed"] / report["workers_needed"] - 1,
@@ -228,7 +231,7 @@ def _figure_9(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
                 _instance(scale, s, {"horizon": slots, "jobs": 3 * slots}, **sizes),
                 s,
             )
-            for slots in scale.axis("horizon", (10, 20, 30, 40, 50), (4, 8))
+            for slots in scale.axis("horizon", (50, 60, 70, 80, 90, 100), (4, 8))
             for s in range(scale.seeds)
         ),
         on_row,

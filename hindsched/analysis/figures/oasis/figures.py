@@ -96,11 +96,9 @@ def _figure_4(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
         {"jobs": 200, "horizon": 100},
         {"jobs": 20, "horizon": 20, "servers": 8, "max_duration": 6},
     )
+    halves = {"shares": [0.0, 0.5, 0.5], "exact_shares": True}
     return _run_schemes(
-        (
-            ({}, _made(scale, seed, {"shares": [0.0, 0.5, 0.5]}, **settings), seed)
-            for seed in range(scale.seeds)
-        ),
+        (({}, _made(scale, seed, halves, **settings), seed) for seed in range(scale.seeds)),
         _timeliness,
         on_row,
     )
@@ -124,7 +122,7 @@ def _figure_5(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
         for count in servers
     ]
     size = scale.pick({"jobs": 10, "horizon": 10}, {"jobs": 5, "horizon": 6})
-    options = SolveOptions(time_limit=scale.pick(120.0, 5.0), gap=1e-4)
+    options = SolveOptions(work_limit=scale.pick(12_000, 500), gap=1e-4)
     rows = []
     optima: dict[str, Any] = {}
     for case in cases:

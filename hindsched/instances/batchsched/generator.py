@@ -171,9 +171,9 @@ def _check(s: dict[str, Any]) -> None:
     if not isinstance(s["ec2_workers"], bool):
         raise InputError("set.ec2_workers", s["ec2_workers"], "must be true or false")
     fixed = s["fixed_worker_type"]
-    known = len(EC2_WORKERS) if s["ec2_workers"] else s["worker_types"]
-    if fixed is not None and (type(fixed) is not int or not 1 <= fixed <= known):
-        raise InputError("set.fixed_worker_type", fixed, f"must be in 1..{known}")
+    types = len(EC2_WORKERS) if s["ec2_workers"] else s["worker_types"]
+    if fixed is not None and (type(fixed) is not int or not 1 <= fixed <= types):
+        raise InputError("set.fixed_worker_type", fixed, f"must be in 1..{types}")
     for key, least in WHOLE_RANGES.items():
         check_range(key, s[key], least=least, whole=True)
     for key, low in RANGES.items():

@@ -19,11 +19,14 @@
 # `docs/worst.md` has what was found for every paper's algorithm.
 
 # %%
+import os
 import tempfile
 
 import matplotlib.pyplot as plt
 
 import hindsched as hs
+
+QUICK = os.environ.get("HINDSCHED_QUICK") == "1"
 
 # %% [markdown]
 # ## What theory knows
@@ -57,12 +60,30 @@ plt.show()
 # it assumes. A theorem that is contradicted although all of that holds would be said in capitals.
 
 # %%
-found = hs.worst("oasis", "oasis", work_limit=60)
+found = hs.worst("oasis", "oasis", work_limit=20 if QUICK else 60)
 print(found.explain())
 
 # %%
 figure = found.plot()
 plt.show()
+
+# %% [markdown]
+# ## The gallery
+#
+# The papers' algorithms on the suite `worst` of the library, which holds what longer searches found: each against the best
+# schedule of the instance. What goes wrong on each, and the other algorithms, stands in `docs/worst.md`.
+
+# %%
+import pandas as pd
+
+rows = []
+for family in ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker")[: 2 if QUICK else 5]:
+    for instance in hs.suite(family, "worst"):
+        found = hs.ratio(instance, [family], time_limit=5).algorithms[0].ratio.interval
+        rows.append(
+            {"instance": instance.name, "jobs": len(instance.jobs), "ratio at least": found.lower}
+        )
+pd.DataFrame(rows)
 
 # %% [markdown]
 # ## An algorithm of one's own, and another one instead of the optimum

@@ -1,0 +1,40 @@
+"""``docs/worst.md`` says what the searches on file found, and they found what they had to."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def made():
+    spec = importlib.util.spec_from_file_location("worst_page", ROOT / "benchmarks/worst.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module, module.Results(ROOT / "benchmarks/worst_results")
+
+
+def test_the_page_is_what_the_searches_found(made):
+    module, results = made
+    assert module.page(results) == (ROOT / "docs/worst.md").read_text(encoding="utf-8")
+
+
+def test_theory_is_recovered_from_gadgets_and_from_random_starts(made):
+    module, results = made
+    for case in module.known_cases():
+        enough = case.get("enough", module.WITHIN * case["supremum"])
+        for how in (module.GADGETS, module.RANDOM):
+            found = float(results.get(case, how)["found"])
+            assert enough <= found <= case["supremum"] + 1e-9, (case["name"], how)
+        draws = results.get(case, module.DRAWS)
+        assert draws["evaluations"] >= min(case.get("work", 10_000), draws["reached"])
+
+
+def test_papers_witnesses_are_worse_than_their_sweeps(made):
+    module, results = made
+    for case in module.paper_cases():
+        row = results.get(case, "both")
+        assert float(row["shown"]) > float(results.get(case, "sweep")["worst"]), case["name"]
+        assert not row["contradicts"]

@@ -60,7 +60,7 @@ plt.show()
 # it assumes. A theorem that is contradicted although all of that holds would be said in capitals.
 
 # %%
-found = hs.worst("oasis", "oasis", work_limit=20 if QUICK else 60)
+found = hs.worst("oasis", "oasis", work_limit=60)
 print(found.explain())
 
 # %%

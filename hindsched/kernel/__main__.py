@@ -1,6 +1,6 @@
-"""Check an instance's solution and certificate, and what they prove together.
+"""Check an instance's solutions and certificates, and what each two of them prove together.
 
-Exit code 0: all that the files claim is true. 1: a schedule is infeasible, or it beats the bound.
+Exit code 0: all that the files claim is true. 1: a schedule is infeasible, or it beats a bound.
 2: a file is malformed, too large, of another instance, or states more than it proves.
 """
 
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
     """Check the files named; return the exit code."""
     parser = argparse.ArgumentParser(prog=__package__, description=__doc__)
     parser.add_argument("instance", metavar="INSTANCE")
-    parser.add_argument("others", nargs="*", metavar="FILE", help="SOLUTION, CERTIFICATE, or both")
+    parser.add_argument("others", nargs="*", metavar="FILE", help="SOLUTION or CERTIFICATE")
     parser.add_argument("--progress", action="store_true", help="say how far a proof is")
     parser.add_argument(
         "--limit",
@@ -66,26 +66,28 @@ def _run(options: argparse.Namespace) -> int:
     require(instance.get("family") in FAMILIES, f"instance: family must be one of {FAMILIES}")
     family = importlib.import_module(f".{instance['family']}", __package__)
     _say(f"{instance['family']} instance {instance['name']}, sha256 {sha256}")
-    found: dict[str, Any] = {}
+    solutions, bounds = list[Checked](), list[Interval]()
     problems = set()
     for path in options.others:
         data, _ = load(path)
         kind = str(data.get("format"))
         require(kind in (SOLUTION, CERTIFICATE), f"{path}: format must be that of another file")
-        require(kind not in found, f"{path}: one solution and one certificate at most")
         for key in ("family", "instance"):
             require(data.get(key) == instance[key if key == "family" else "name"], f"{path}: {key}")
         require(data.get("instance_sha256") == sha256, f"{path}: is of another instance")
         problems.add(family.FORMULATIONS[data["formulation"]])
         require(len(problems) == 1, f"{path}: is of another formulation")
-        found[kind] = (_solution if kind == SOLUTION else _bound)(family, instance, data, options)
-    checked, proven = found.get(SOLUTION), found.get(CERTIFICATE)
-    if checked and checked.violations:
+        if kind == SOLUTION:
+            solutions.append(_solution(family, instance, data))
+        else:
+            bounds.append(_bound(family, instance, data, options, path))
+    if any(checked.violations for checked in solutions):
         return 1
-    return _compare(family.SENSE, checked.objective, proven) if checked and proven else 0
+    pairs = ((checked.objective, proven) for checked in solutions for proven in bounds)
+    return max((_compare(family.SENSE, *pair) for pair in pairs), default=0)
 
 
-def _solution(family: Any, instance: Any, data: Any, _: argparse.Namespace) -> Checked:
+def _solution(family: Any, instance: Any, data: Any) -> Checked:
     checked: Checked = family.check(instance, data)
     for broken in checked.violations[:20]:
         amount = _text(exactly(broken.amount))
@@ -103,13 +105,13 @@ def _solution(family: Any, instance: Any, data: Any, _: argparse.Namespace) -> C
     return checked
 
 
-def _bound(family: Any, instance: Any, data: Any, options: argparse.Namespace) -> Interval:
+def _bound(family: Any, instance: Any, data: Any, options: Any, path: str) -> Interval:
     require(set(data) - {"layout"} == KEYS | {"prices"}, f"keys must be {sorted(KEYS)} and prices")
     require(data["sense"] == family.SENSE, f"sense: must be {family.SENSE}")
     require(data["kind"] in ("lagrangian", "lp-dual", "tree"), "kind: is unknown")
     proven: Interval = family.bound(instance, data, _Progress(options.progress))
     _say(f"bound {_text(proven)}")
-    check_stated(data["bound"], proven, family.SENSE)
+    check_stated(data["bound"], proven, family.SENSE, f"{path}: bound")
     return proven
 
 

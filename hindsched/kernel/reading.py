@@ -213,7 +213,7 @@ def price_rows(
     return {label: [price or 0 for price in series] for label, series in found.items()}
 
 
-def check_stated(stated: Any, proven: Interval, sense: str, where: str = "bound") -> None:
+def check_stated(stated: Any, proven: Interval, sense: str, where: str) -> None:
     """Refuse a stated bound that is better than the proven one beyond the digits of a double."""
     off = proven.low - stated if sense == "max" else stated - proven.high
     require(off <= abs(stated) / Fraction(10**15), f"{where}: states more than what is proven")

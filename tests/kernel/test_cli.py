@@ -224,10 +224,49 @@ def test_limits_are_options(run):
         assert run(instance, "--limit", wrong)[0] == 2
 
 
-def test_one_solution_and_one_certificate_at_most(run):
-    instance, solution, certificate = files("astraea-j5-s40")
-    assert run(instance, solution, solution)[0] == 2
-    assert run(instance, certificate, certificate)[0] == 2
+def test_every_solution_is_held_against_every_certificate(run):
+    """Of two certificates that contradict each other one is false: it is refused, by name."""
+    instance, solution, certificate = map(read, files("astraea-j5-s40"))
+    idle = {
+        **solution,
+        "objective": 0,
+        "jobs": [{**job, "assignments": [], "completion": None} for job in solution["jobs"]],
+    }
+    dear = {"type": "worker", "from": 1, "to": 1, "price": 1000}
+    prices = {"worker_capacity": [dear], "ps_capacity": []}
+    weak = {**certificate, "kind": "lagrangian", "prices": prices, "bound": 1e6}
+    code, out = run(instance, solution, certificate, idle, weak)
+    last = out.splitlines()[-4:]
+    assert (code, last[0]) == (0, "proves optimal")
+    assert all(line.startswith("gap ") for line in last[1:])
+    false = {**weak, "bound": 347}  # says that the other's optimum, 347.64, is out of reach
+    code, out = run(instance, certificate, false)
+    assert code == 2
+    assert "2.json: bound: states more than what is proven" in out
+    idle["jobs"][0]["assignments"] = solution["jobs"][0]["assignments"]
+    code, out = run(instance, solution, idle, certificate)
+    assert code == 2
+    broken = {**solution, "jobs": [*solution["jobs"]]}
+    broken["jobs"][0] = {**broken["jobs"][0], "assignments": [
+        {**row, "workers": {s: 99 for s in row["workers"]}}
+        for row in broken["jobs"][0]["assignments"]]}  # fmt: skip
+    code, out = run(instance, solution, broken, certificate)
+    assert code == 1
+    assert "optimal" not in out
+
+
+def test_a_solution_that_beats_one_of_two_bounds_is_a_contradiction(run, monkeypatch):
+    instance, solution, certificate = map(read, files("astraea-j5-s40"))
+    from hindsched.kernel import astraea
+    from hindsched.kernel.exact import exactly
+
+    monkeypatch.setattr(astraea, "bound", lambda _, data, __: exactly(data["bound"]))
+    code, out = run(
+        instance, {**certificate, "bound": 400}, solution, {**certificate, "bound": 300}
+    )
+    assert code == 1
+    assert "gap" in out.splitlines()[-2]
+    assert "contradiction: objective 347.6439444862860296 beats the bound 300" in out
 
 
 def test_usage_is_exit_2():

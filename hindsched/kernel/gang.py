@@ -247,7 +247,7 @@ def placed(job: Job, price: Sequence[int], places: Mapping[str, int], limits: Li
     for (place, size), each in zip(places.items(), price, strict=True):
         low, high = between(limits, ("server_gpus", place), size)
         held = (0, job.g) if narrow else range(min(size, job.g) + 1)
-        reading.spend(len(states) * len(held))
+        reading.spend(10 * len(states) * len(held))
         after: dict[tuple[int, int], int] = {}
         for (used, parts), cost in states.items():
             for n in (n for n in held if low <= n <= min(high, size, job.g - used)):

@@ -52,6 +52,7 @@ class Job:
     def value(self, slot: int) -> Interval:
         """(1): f(completion - arrival)."""
         if slot not in self.values:
+            reading.spend(4000)
             self.values[slot] = utility(self.f, slot - self.arrival)
         return self.values[slot]
 
@@ -89,8 +90,10 @@ def check(instance: dict[str, Any], solution: dict[str, Any]) -> Checked:
         for row in given["assignments"]:
             require(set(row) <= {"from", "to", "workers", "ps"}, f"{here}: unknown key in a row")
             for side, key in zip(SIDES, ("workers", "ps"), strict=True):
+                slots = reading.span(row, instance["horizon"], here)
                 for server, n in reading.counts(row.get(key, {}), servers[side], here).items():
-                    for slot in reading.span(row, instance["horizon"], here):
+                    reading.spend(5 * len(slots))
+                    for slot in slots:
                         place[side][slot, server] += n
         y, z = (Counter[int]() for _ in SIDES)
         for side, sums, equation in (("worker", y, "(12)"), ("ps", z, "(13)")):
@@ -181,6 +184,7 @@ class _Rows:
         """By group: its name, how many of the job's units it holds, their price by slot."""
         for group, (number, capacity) in self.groups[side].items():
             parts = [(d, rows.get((group, r))) for r, d in job.demand[side].items()]
+            reading.spend(self.horizon * (1 + len(parts)))
             paid = [0] * (self.horizon + 1)
             for demand, series in [*parts, (1, places.get((group, job.name)))]:
                 if series and demand:

@@ -119,7 +119,7 @@ class Cluster:
             for q, room in ((1, max(rooms)), (0, sum(rooms))):
                 # Ring-AllReduce on several servers has two workers at least
                 every = range(1 if self.ps or q else 2, min(job.chunks, room) + 1)
-                reading.spend(30 * len(every) * (len(self.ps) or 1))
+                reading.spend(100 * len(every) * (len(self.ps) or 1))
                 lengths = {p: [job.length(w, p, q, n) for n in every] for p in self.ps or [None]}
                 for p, own in lengths.items():
                     better = [lengths[other] for other in self.ps if self._replaces(other, p)]
@@ -137,6 +137,7 @@ class Cluster:
             rooms = [fit(capacity, demand) for capacity in self.servers.values()]
             for q, room in ((1, max(rooms)), (0, sum(rooms))):
                 every = range(1 if self.ps or q else 2, min(job.chunks, room) + 1)
+                reading.spend(100 * len(every))
                 units = [(n, self._least_ps(w, p, q, n) if self.ps else 0) for n in every]
                 pairs = [(n, unit) for n, unit in units if unit is not None]
                 yield w, p, pairs, [job.time(w, p, q, n) for n, _ in pairs]
@@ -379,6 +380,7 @@ def _cost(job: Job, scale: int) -> Callable[[int], tuple[int, int]]:
 
     @cache
     def cost(end: int) -> tuple[int, int]:
+        reading.spend(4000)
         found = job.cost(end)
         return int(found.low * scale // 1), ceiling(found.high * scale)
 

@@ -248,7 +248,7 @@ def test_every_solution_is_held_against_every_certificate(run):
     assert code == 2
     broken = {**solution, "jobs": [*solution["jobs"]]}
     broken["jobs"][0] = {**broken["jobs"][0], "assignments": [
-        {**row, "workers": {s: 99 for s in row["workers"]}}
+        {**row, "workers": dict.fromkeys(row["workers"], 99)}
         for row in broken["jobs"][0]["assignments"]]}  # fmt: skip
     code, out = run(instance, solution, broken, certificate)
     assert code == 1

@@ -151,8 +151,55 @@ def test_prices_that_make_mlbroker_search_without_end(tmp_path):
 
 
 def test_many_numbers(tmp_path):
-    """Read within the memory; half a million, the limit, take 4 s and 340 MB."""
+    """Read within the memory; 400,000, the limit, take 4 s and 340 MB."""
     path = tmp_path / "many.json"
     numbers = ",".join('{"a":0.123456789012345}' for _ in range(150_000))
     path.write_text(f'{{"format":"hindsched/1","list":[{numbers}]}}')
     refused([str(path)], "family")
+
+
+def test_many_prices_of_a_long_horizon(tmp_path):
+    """A leaf costs as many steps as its prices name slots, though its job comes last."""
+    data = oasis(40_000)
+    data["jobs"] = [{**data["jobs"][0], "arrival": 40_000}]
+    name, resource = data["worker_servers"][0]["name"], data["resources"][0]
+    row = {"group": name, "resource": resource, "from": 1, "to": 40_000, "price": 0}
+    job = data["jobs"][0]["name"]
+    leaves = [
+        leaf(
+            [completes(job, at_least=k + 1) for k in range(depth)] + [completes(job, at_most=depth)]
+        )
+        for depth in range(300)
+    ]
+    leaves.append(leaf([completes(job, at_least=k + 1) for k in range(300)]))
+    for each in leaves:
+        each["prices"] = {"worker_capacity": [row], "ps_capacity": []}
+    refused([*files(tmp_path, data, prices=leaves, **TREE), *FEW], "--limit steps=")
+
+
+def test_a_solution_of_long_rows(tmp_path):
+    """What a row holds is counted slot by slot."""
+    data = oasis(40_000)
+    own = {"format": "hindsched-solution/1", "family": "oasis", "instance": data["name"],
+           "instance_sha256": parse_instance(data).sha256(), "formulation": "standard"}  # fmt: skip
+    server = data["worker_servers"][0]["name"]
+    rows = [{"from": 1, "to": 40_000, "workers": {server: 1}, "ps": {}}] * 2000
+    jobs = [{"name": data["jobs"][0]["name"], "completion": None, "assignments": rows}]
+    paths = [tmp_path / "instance.json", tmp_path / "solution.json"]
+    for path, text in zip(paths, (data, {**own, "objective": 0, "jobs": jobs}), strict=True):
+        path.write_text(json.dumps(text))
+    refused([*map(str, paths), *FEW], "--limit steps=")
+
+
+def test_many_values_of_a_utility(tmp_path):
+    """A power takes hundreds of microseconds: each counts."""
+    data = json.loads((KNOWN / "astraea-j5-s40.json").read_text()) | {"horizon": 10**6}
+    for job in data["jobs"]:
+        job["utility"] = {"kind": "power", "scale": 1e6, "exponent": 0.3}
+    row = {"type": "worker", "from": 1, "to": 10**6, "price": 1e9}
+    prices = {"worker_capacity": [row], "ps_capacity": []}
+    arguments = files(
+        tmp_path, data, formulation="optional,modes", kind="lagrangian", sense="max", bound=1e30,
+        prices=prices, layout="cluster",
+    )  # fmt: skip
+    refused([*arguments, *FEW], "--limit steps=")

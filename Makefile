@@ -8,7 +8,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 COUNT ?= 3000
 SEED ?= 1
 
-.PHONY: bench benchmarks test second-opinion faults mutations code-mutations lint claims claims-in-full notebooks run-notebooks site wheel solvers clean
+.PHONY: bench benchmarks test second-opinion agreement faults mutations code-mutations lint claims claims-in-full notebooks run-notebooks site wheel solvers clean
 
 bench: $(VENV)/.installed
 	$(BIN)/hindsched bench small
@@ -23,6 +23,10 @@ benchmarks: $(VENV)/.installed-dev
 # The package against a second statement of every family's problem, on COUNT random instances each.
 second-opinion: $(VENV)/.installed-dev
 	SECOND_OPINION=$(COUNT) SEED=$(SEED) $(BIN)/python -m pytest -n 2 -q tests/second_opinion
+
+# The exact kernel against the fast path, on certificates of COUNT random instances a family.
+agreement: $(VENV)/.installed-dev
+	AGREEMENT=$(COUNT) SEED=$(SEED) $(BIN)/python -m pytest -n 2 --timeout=0 -q tests/kernel/test_agreement.py
 
 # Files of every family changed at random, COUNT a family: nothing wrong is accepted, nothing hangs.
 mutations: $(VENV)/.installed-dev

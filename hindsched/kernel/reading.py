@@ -89,7 +89,7 @@ def load(path: str) -> tuple[dict[str, Any], str]:
             raw = stream.read(LIMITS["bytes"] + 1)
         within("bytes", len(raw), path)
         within("items", raw.count(b","), path)
-        spend(60 * raw.count(b","))
+        spend(15 * raw.count(b","))
         text = raw.decode("utf-8-sig")
         data = json.loads(
             text, parse_float=_number, parse_int=_number, parse_constant=_constant,
@@ -116,6 +116,7 @@ def _number(text: str) -> Fraction | int:
     whole, _, part = mantissa.partition(".")
     if not part and not exponent:
         return int(text)
+    spend(50)
     power = int(exponent or 0) - len(part)
     found = Fraction(int(whole + part) * 10 ** max(power, 0), 10 ** max(-power, 0))
     kept = repr(float(text))

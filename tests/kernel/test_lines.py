@@ -27,6 +27,14 @@ def test_no_family_needs_more_lines_than_the_page_says(family, benchmark_of_the_
     assert 0.9 * stated <= found <= stated
 
 
+def test_the_whole_kernel_has_no_more_lines_than_the_page_says(benchmark_of_the_kernel):
+    stated = int(re.search(r"kernel of all six families has (\d+)", PAGE)[1])
+    found = sum(
+        map(benchmark_of_the_kernel.code_lines, benchmark_of_the_kernel.KERNEL.glob("*.py"))
+    )
+    assert 0.98 * stated <= found <= stated
+
+
 def test_lines_are_those_that_run(benchmark_of_the_kernel, tmp_path):
     path = tmp_path / "code.py"
     path.write_text(

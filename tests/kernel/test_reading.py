@@ -144,10 +144,10 @@ def test_stated_bounds_may_be_worse_but_not_better():
         ("max", "10.1", "9.99999999999"),
         ("min", "9.9", "10.00000000001"),
     ):
-        reading.check_stated(Fraction(worse), proven, sense)
-        reading.check_stated(Fraction(10), proven, sense)
+        reading.check_stated(Fraction(worse), proven, sense, "bound")
+        reading.check_stated(Fraction(10), proven, sense, "bound")
         with pytest.raises(Refused, match="more than what is proven"):
-            reading.check_stated(Fraction(better), proven, sense)
+            reading.check_stated(Fraction(better), proven, sense, "bound")
 
 
 def test_negative_amounts_are_refused_wherever_they_stand():

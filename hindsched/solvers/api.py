@@ -226,6 +226,8 @@ def check_result(result: Result, gap: float) -> Result:
     if result.status is Status.INFEASIBLE:
         raise SolveFailed(f"{name}: called infeasible, but there is a checked solution")
     objective = solution.objective()
+    if result.proof == "certificate":  # a solver's bound may be better by its tolerance
+        bound = result.certified_bound
     if bound is not None:
         maximise = result.instance.sense == "max"
         beyond = objective - bound if maximise else bound - objective

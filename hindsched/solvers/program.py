@@ -38,7 +38,10 @@ It excuses a solver's word only, where 1 is the size of its own absolute toleran
 certificate proves may be passed by rounding alone.
 """
 ABSOLUTE_GAP = 1e-8
-"""Distance of bound and objective that counts as no gap at all, for optima near 0."""
+"""Distance of bound and objective that counts as no gap at all, relative to an objective below 1.
+
+So it is for an objective of 0 alone that it is absolute: there bounds are rounded away from 0.
+"""
 
 
 @dataclass(frozen=True)
@@ -482,10 +485,15 @@ def _conclude(
 
 
 def within_gap(objective: float | None, bound: float | None, gap: float) -> bool:
-    """Whether ``|bound - objective| <= gap |bound|``, or is next to nothing."""
+    """Whether ``|bound - objective| <= gap |bound|``, or is next to nothing.
+
+    >>> within_gap(3.5e-9, 3.1e-9, 1e-6), within_gap(0.0, 3.1e-9, 1e-6)
+    (False, True)
+    """
     if objective is None or bound is None:
         return False
-    return abs(bound - objective) <= gap * abs(bound) + ABSOLUTE_GAP
+    nothing = ABSOLUTE_GAP * (min(1.0, abs(objective)) or 1.0)
+    return abs(bound - objective) <= gap * abs(bound) + nothing
 
 
 def _agree(one: float, other: float) -> bool:

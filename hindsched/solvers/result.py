@@ -96,7 +96,7 @@ class Result:
         proven = self.certified_bound
         if proven is None:
             return "solver"
-        same = abs(proven - self.bound) <= SAME_BOUND * max(1.0, abs(self.bound))
+        same = abs(proven - self.bound) <= SAME_BOUND * abs(self.bound)
         return "certificate" if same else "solver"
 
     @property

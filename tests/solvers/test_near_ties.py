@@ -20,7 +20,8 @@ TINY = gang(
         {"name": "j0", "submit": 0, "gpus": 1, "duration": 1.5, "weight": 2e-9},
         {"name": "j1", "submit": 2, "gpus": 1, "duration": 0.5, "weight": 1e-9},
     ],
-    slot_seconds=0.5, gpus=3,
+    slot_seconds=0.5, placement="consolidated",
+    servers=[{"name": "s0", "gpus": 1}, {"name": "s1", "gpus": 2}],
 )  # fmt: skip
 """Weights below every absolute tolerance of a solver: elastic, the optimum is 1.5e-9."""
 UNEQUAL = gang(

@@ -31,7 +31,7 @@ def test_without_a_certificate_nobody_asks_the_kernel(result, monkeypatch):
 
 def test_a_bound_that_the_kernel_refuses_is_loud(result):
     better = replace(result.certificate, bound=result.certificate.bound * 0.9)
-    with pytest.raises(hs.SolveFailed, match=r"refused: bound: states more than what is proven"):
+    with pytest.raises(hs.SolveFailed, match=r"certificate.json: bound: states more"):
         proof_of(replace(result, certificate=better, bound=better.bound))
 
 

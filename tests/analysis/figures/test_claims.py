@@ -206,6 +206,16 @@ def test_stored_results_are_of_their_experiments(pages):
             assert all(len(case["values"]) == record["seeds"] for case in cases)
 
 
+def test_what_is_less_than_full_says_how_long_the_full_scale_takes(pages):
+    page, script = pages
+    found = page.records()
+    assert set(found) == {plan.name for plan in script.PLAN}
+    needs = {name: page._need(record) for name, record in found.items()}
+    assert all(
+        need.startswith(("this", "about", "at least", "more than")) for need in needs.values()
+    )
+
+
 @pytest.mark.parametrize(
     ("key", "holds"),
     [

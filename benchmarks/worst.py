@@ -42,8 +42,8 @@ WORK = {"known": 10_000, "papers": 1_000, "rest": 300}
 """Candidates of a search."""
 SECONDS: dict[str, dict[str, float]] = {
     "known": {},
-    "papers": {"both": 25.0, RANDOM: 12.0, DRAWS: 12.0},
-    "rest": {"both": 4.0, RANDOM: 2.0, DRAWS: 2.0},
+    "papers": {"both": 25.0, RANDOM: 20.0, DRAWS: 20.0},
+    "rest": {"both": 8.0, RANDOM: 2.0, DRAWS: 2.0},
 }
 """Longest search: some rivals solve programs in every slot."""
 SEEDS = {"known": 5, "papers": 5, "rest": 2}

@@ -130,7 +130,7 @@ def test_sizes_that_are_none(text):
 @pytest.mark.parametrize("family", EXAMPLES)
 def test_the_certain_bound_contains_the_optimum(family):
     instance = hs.named_instance(EXAMPLES[family])
-    best = hs.solve(instance, work_limit=0.5)
+    best = hs.solve(instance, work_limit=20)
     bound = instance.certain_bound()
     assert best.objective is not None
     assert best.objective <= bound if instance.sense == "max" else best.objective >= bound

@@ -5,12 +5,12 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from hindsched import limits
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import FAMILIES
 from hindsched.instances.generators.registry import generate
 from hindsched.instances.io import read
 from hindsched.solutions.base import build_solution
-from hindsched.solvers import api
 from hindsched.solvers.api import check_result, solve
 from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.certificate_file import verify_certificate
@@ -219,7 +219,7 @@ def test_a_limit_in_the_first_schedules_leaves_a_certificate(monkeypatch):
             pass
 
     monkeypatch.setattr(duel.NeighbourhoodSearch, "construct", run_for_ever)
-    monkeypatch.setattr(api, "OVERRUN_SECONDS", 0.0)
+    monkeypatch.setattr(limits, "OVERRUN_SECONDS", 0.0)
     result = solve(read(T100), time_limit=1.0, threads=1)
     assert result.stopped_by is StoppedBy.TIME_LIMIT
     assert result.certificate.bound == result.bound

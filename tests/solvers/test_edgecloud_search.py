@@ -84,7 +84,7 @@ def test_a_pool_too_large_leaves_the_simple_schedules(monkeypatch):
 
 def test_auto_searches_beside_the_bound():
     instance = generate("paper", 0, jobs=60, servers=20, minibatch_scale=0.05, cloud_workers=0)
-    one, two = (hs.solve(instance, time_limit=4.0, threads=threads) for threads in (1, 2))
+    one, two = (hs.solve(instance, work_limit=60, threads=threads) for threads in (1, 2))
     simple = best_incumbent(instance, "no-migration").objective()
     for result in (one, two):
         assert result.method == "lp+search"

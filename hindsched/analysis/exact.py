@@ -7,10 +7,12 @@ this process can help it to a verdict.
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
@@ -53,6 +55,11 @@ class ExactCheck:
         """The line that says most."""
         found = (line for word in VERDICTS for line in self.lines if line.startswith(word))
         return next(found, self.lines[-1] if self.lines else "(nothing)")
+
+    def number(self, word: str) -> float:
+        """The first number on the line of a word: ``objective`` or ``bound``."""
+        line = next(line for line in self.lines if line.startswith(f"{word} "))
+        return float(Fraction(re.findall(r"-?[\d.]+(?:/\d+|[eE][-+]?\d+)?", line)[0]))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON data: ``verdict, exit_code, lines``."""

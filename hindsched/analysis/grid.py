@@ -67,6 +67,8 @@ def sweep(
     """
     if instances < 1:
         raise InputError("instances", instances, "must be at least 1")
+    if not grid:
+        raise InputError("grid", grid, "must have a setting with its values")
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
             raise InputError(f"grid.{name}", values, "must be a list of values")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Any, Protocol
 
+from hindsched.analysis.algorithm_ratio import AlgorithmRatio
 from hindsched.analysis.ratio import Interval, Optimum, Sense
 from hindsched.analysis.rounding import percent_rounded, rounded_down
 from hindsched.solvers.options import DEFAULT_GAP
@@ -23,6 +24,10 @@ class OnInstance(Protocol):
     @property
     def optimum(self) -> Optimum:
         """What is known of the optimum."""
+
+    @property
+    def algorithms(self) -> Sequence[AlgorithmRatio]:
+        """Each algorithm's runs on it."""
 
 
 class Compared(Protocol):
@@ -57,6 +62,9 @@ class Verdict:
     foresight : sequence of dict
         Rows of algorithms that know more of the future than an online algorithm does, in the same
         order; they are no competitors.
+    is_ahead : bool
+        Whether the best has a better objective than the next on every instance: against the same
+        optimum it is better then, however little is known of the optimum.
     """
 
     family: str
@@ -65,6 +73,7 @@ class Verdict:
     optima: Sequence[Optimum]
     left_out: Sequence[str] = ()
     foresight: Sequence[Mapping[str, Any]] = ()
+    is_ahead: bool = False
 
     @property
     def best(self) -> Mapping[str, Any] | None:
@@ -150,12 +159,15 @@ class Verdict:
         return f" Knowing more than an online algorithm does, {row['label']} {how}."
 
     def _next(self) -> str:
-        """The runner-up, and whether the intervals tell the two apart."""
+        """The runner-up, and whether intervals or objectives tell the two apart."""
         if len(self.ranking) < 2 or self.best is None:
             return ""
         follower, upper = self.ranking[1], self.best["median_upper"]
         name, lower = follower["label"], follower["median_lower"]
         if upper is None or lower <= upper:
+            if self.is_ahead:
+                worse = "earns less" if self.sense == "max" else "costs more"
+                return f" Next is {name}, which {worse} on every instance."
             return f" {name} cannot be told apart from it at the median."
         return f" Next is {name}, at a median ratio of {rounded_down(lower)} or more."
 
@@ -173,8 +185,24 @@ def verdicts(comparison: Compared) -> list[Verdict]:
         online = [row for row in ranked if not row["foresight"]]
         informed = [row for row in ranked if row["foresight"]]
         left_out = [str(row["label"]) for row in out]
-        found.append(Verdict(family, optima[0].sense, online, optima, left_out, informed))
+        sense = optima[0].sense
+        names = [row["algorithm"] for row in online[:2]]
+        ahead = len(names) == 2 and all(
+            _is_better(sense, item, *names)
+            for item in comparison.instances
+            if item.family == family
+        )
+        found.append(Verdict(family, sense, online, optima, left_out, informed, ahead))
     return found
+
+
+def _is_better(sense: Sense, item: OnInstance, first: str, second: str) -> bool:
+    """Whether an algorithm's mean objective on an instance is better than another's."""
+    objectives = {ratio.algorithm: ratio.objective for ratio in item.algorithms}
+    one, other = objectives.get(first), objectives.get(second)
+    if one is None or other is None:
+        return False
+    return one > other if sense == "max" else one < other
 
 
 def _gap(gap: float) -> str:

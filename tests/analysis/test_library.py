@@ -209,6 +209,15 @@ def test_a_false_record_is_refused_though_it_is_no_better(records, tmp_path):
         submit(path, records)
 
 
+def test_a_record_states_the_objective_of_its_decisions_and_no_more(records, tmp_path):
+    data = deepcopy(data_of(records, "solution"))
+    data["objective"] *= 1 + 1e-9
+    path = tmp_path / "offered.json"
+    path.write_text(json.dumps(data))
+    with pytest.raises(InputError, match="must be its decisions' objective"):
+        submit(path, records)
+
+
 def test_the_command_deals_with_every_file_that_is_offered(records, tmp_path, capsys):
     good = records.path(find_recipe(NAME), "solution")
     bad = tmp_path / "bad.json"

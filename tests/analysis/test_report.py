@@ -157,9 +157,15 @@ def test_verdict_of_a_minimum_and_of_what_cannot_be_told_apart():
         online("a", "z", 111.0, sense="min", in_feasible_set=False),
     )
     assert "On the one instance it costs at most 21.0% more" in found.sentence()
-    assert found.sentence().endswith("y cannot be told apart from it at the median.")
+    assert found.sentence().endswith(" Next is y, which costs more on every instance.")
     assert found.left_out == ["z"]
     assert found.proof() == "The optimum is not proven; it lies within 10.00%."
+    wide = verdict(
+        offline("a", 110.0, 80.0, sense="min"), offline("b", 110.0, 80.0, sense="min"),
+        online("a", "x", 121.0, sense="min"), online("b", "x", 112.0, sense="min"),
+        online("a", "y", 120.0, sense="min"), online("b", "y", 125.0, sense="min"),
+    )  # fmt: skip
+    assert wide.sentence().endswith("y cannot be told apart from it at the median.")
 
 
 def test_what_the_verdict_states_is_never_rounded_to_what_does_not_hold():

@@ -21,6 +21,9 @@ from hindsched.instances.generators.registry import make
 from hindsched.instances.io import read_json
 from hindsched.instances.recipes import Recipe, find_recipe
 
+ROUNDING = 1e-11
+"""What a sum of floating point may be off by, relatively; no more is forgiven."""
+
 
 @dataclass(frozen=True)
 class Submission:
@@ -111,6 +114,9 @@ def offer(
         raise InputError(where, value, found.verdict)
     if found.code:
         raise SolveFailed(f"{where} of {value!r}: {found.verdict}")
+    if part == "solution" and abs(value - found.number("objective")) > ROUNDING * abs(value):
+        rule = f"must be its decisions' objective, {found.number('objective')!r}, to 11 digits"
+        raise InputError(f"{where} objective", value, rule)
     better = is_better(recipe, part, value, before)
     if better:
         records.keep(recipe, part, content)

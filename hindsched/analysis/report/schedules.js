@@ -3,7 +3,7 @@ const ROW = 15, BELOW = 22;
 
 function showRun(index) {
   const run = data.runs[index], item = data.instances[run.instance];
-  const seeds = run.seeds.length > 1 ? run.seeds.map(([seed, objective, low, high]) => `seed ${seed}: ${shown(objective)}, ratio [${shown(low)}, ${shown(high)}]`).join("; ") : null;
+  const seeds = run.seeds.length > 1 ? run.seeds.map(([seed, objective, low, high]) => `seed ${seed}: ${shown(objective)}, ratio ${interval({ lower: low, upper: high })}`).join("; ") : null;
   show(`${run.label} on ${item.name}`, run, item, [
     ["ratio", interval(run) + (run.starred ? " (plain quotient: may do what the offline problem forbids)" : "")],
     ["objective", `${shown(run.objective)}; the optimum lies in ${interval(item)}`],

@@ -157,7 +157,7 @@ def from_trace(
     slot_hours : float
         Hours of the trace that one slot stands for; above 1 the arrivals come closer together.
     slot_seconds : float, optional
-        The same in seconds, in place of `slot_hours`.
+        The same in seconds, in place of `slot_hours`, and the length of the instance's slots.
     **settings
         Settings in place of the preset's; the horizon follows from the arrivals.
 
@@ -173,6 +173,7 @@ def from_trace(
     if slot_seconds is not None:
         check_positive("slot_seconds", slot_seconds)
         slot_hours = slot_seconds / SECONDS
+    length = SECONDS if slot_seconds is None else slot_seconds
     rows = table.rows.head(jobs)
     submitted = [float(seconds) for seconds in rows["submit_seconds"]]
     first = min(submitted, default=0.0)
@@ -181,10 +182,10 @@ def from_trace(
     values = _settings(preset, {**settings, "jobs": jobs, "horizon": horizon})
     facts = [{"requested_workers": max(1, int(gpus))} for gpus in rows["gpus"]]
     return keep_origin(
-        _build(preset, seed, values, slots, facts, table.provenance()),
+        _build(preset, seed, values, slots, facts, table.provenance(), length),
         rows,
         took=(
-            f"submission: arrival, {slot_hours:g} hours a slot",
+            f"submission: arrival, {slot_hours * SECONDS:g} seconds of the trace a slot",
             "GPUs: requested workers, as far as the chunks reach",
         ),
         made_up=(
@@ -241,6 +242,7 @@ def _build(
     arrivals: list[int],
     facts: list[dict[str, Any]],
     origin: dict[str, Any],
+    slot_seconds: float = SECONDS,
 ) -> Instance:
     servers = _servers(preset, seed, values)
     jobs = [
@@ -252,7 +254,7 @@ def _build(
         kinds = [f"t{k + 1}" for k in range(values["worker_types"])]
         cloud["workers"] = dict.fromkeys(kinds, int(values["cloud_workers"]))
     size = f"h{len(servers)}-j{len(jobs)}"
-    shared = envelope("edgecloud", PRESETS, preset, seed, values, size, SECONDS, origin)
+    shared = envelope("edgecloud", PRESETS, preset, seed, values, size, slot_seconds, origin)
     return EdgecloudInstance.parse({**shared, "servers": servers, "cloud": cloud, "jobs": jobs})
 
 

@@ -41,32 +41,28 @@ def algorithms(context: typer.Context, incomplete: str) -> list[str]:
     """Names of the algorithms of the family on the line, or of all."""
     from hindsched.online.registry import algorithms as of_family
 
-    found = dict.fromkeys(name for family in _families(context) for name in of_family(family))
-    return _beginning(found, incomplete)
+    return _of_families(of_family, context, incomplete)
 
 
 def presets(context: typer.Context, incomplete: str) -> list[str]:
     """Presets of the family's generator."""
     from hindsched.instances.generators.registry import presets as of_family
 
-    found = dict.fromkeys(name for family in _families(context) for name in of_family(family))
-    return _beginning(found, incomplete)
+    return _of_families(of_family, context, incomplete)
 
 
 def figures(context: typer.Context, incomplete: str) -> list[str]:
     """Numbers of the family's figures."""
     from hindsched.analysis.figures.base import figures as of_family
 
-    found = dict.fromkeys(name for family in _families(context) for name in of_family(family))
-    return _beginning(found, incomplete)
+    return _of_families(of_family, context, incomplete)
 
 
 def suites(context: typer.Context, incomplete: str) -> list[str]:
     """Suites, and the library's names once a family's word begins one."""
     from hindsched.instances.generators.registry import suites as of_family
 
-    found = dict.fromkeys(name for family in _families(context) for name in of_family(family))
-    return _beginning(found, incomplete) + instances(context, incomplete)
+    return _of_families(of_family, context, incomplete) + instances(context, incomplete)
 
 
 def instances(context: typer.Context, incomplete: str) -> list[str]:
@@ -77,6 +73,13 @@ def instances(context: typer.Context, incomplete: str) -> list[str]:
     from hindsched.instances.library import list_instances
 
     return _beginning((str(row["name"]) for row in list_instances(family)), incomplete)
+
+
+def _of_families(
+    of_family: Callable[[str], Iterable[str]], context: typer.Context, incomplete: str
+) -> list[str]:
+    found = dict.fromkeys(name for family in _families(context) for name in of_family(family))
+    return _beginning(found, incomplete)
 
 
 def _families(context: typer.Context) -> tuple[str, ...]:

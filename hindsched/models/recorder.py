@@ -14,6 +14,7 @@ Only linear expressions can be recorded; anything else is a `TypeError`.
 from __future__ import annotations
 
 import itertools
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
@@ -35,9 +36,9 @@ class _Algebra:
     __slots__ = ()
     __hash__ = object.__hash__
 
+    @abstractmethod  # without ABC, whose isinstance would cost more than the arithmetic
     def linear(self) -> Linear:
         """The same as a linear expression."""
-        raise NotImplementedError
 
     def __add__(self, other: Any) -> Linear:
         one, two = self.linear(), _linear(other)

@@ -114,9 +114,11 @@ def offer(
         raise InputError(where, value, found.verdict)
     if found.code:
         raise SolveFailed(f"{where} of {value!r}: {found.verdict}")
-    if part == "solution" and abs(value - found.number("objective")) > ROUNDING * abs(value):
-        rule = f"must be its decisions' objective, {found.number('objective')!r}, to 11 digits"
-        raise InputError(f"{where} objective", value, rule)
+    if part == "solution":
+        objective = found.number("objective")
+        if abs(value - objective) > ROUNDING * abs(value):
+            rule = f"must be its decisions' objective, {objective!r}, to 11 digits"
+            raise InputError(f"{where} objective", value, rule)
     better = is_better(recipe, part, value, before)
     if better:
         records.keep(recipe, part, content)

@@ -62,6 +62,22 @@ def _places(item: Field, holder: Any, random: Random) -> Any:
     return _pick(random, places) if places else None
 
 
+def _number(space: SearchSpace, data: Data, random: Random) -> tuple[Field, Any] | None:
+    """A field of a job that is a number and varies, and one of its places; None without one."""
+    chosen = [item for item in _fields(space) if not item.choices]
+    if not chosen:
+        return None
+    item = _pick(random, chosen)
+    place = _places(item, _pick(random, data[JOBS]), random)
+    return None if place is None else (item, place)
+
+
+def _step(item: Field, random: Random) -> float:
+    """One grain of a field or one, up or down."""
+    step: float = _pick(random, (1.0, 1.0 / item.grain)) * _pick(random, (-1, 1))
+    return step
+
+
 def shift_arrival(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
     """Move a job in time, by a little or by much."""
     for item in _fields(space, "time"):
@@ -86,14 +102,10 @@ def scale(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
 
 def nudge(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
     """Change a number of a job by one grain, or by one."""
-    chosen = [item for item in _fields(space) if not item.choices]
-    if not chosen:
-        return
-    item = _pick(random, chosen)
-    place = _places(item, _pick(random, data[JOBS]), random)
-    if place is not None:
-        step = _pick(random, (1.0, 1.0 / item.grain)) * _pick(random, (-1, 1))
-        item.write(place, item.read(place) + step)
+    found = _number(space, data, random)
+    if found is not None:
+        item, place = found
+        item.write(place, item.read(place) + _step(item, random))
 
 
 def redraw(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
@@ -201,15 +213,12 @@ def make_block_equal(space: SearchSpace, data: Data, other: Data, random: Random
 
 def change_equals(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
     """Nudge or scale a number in all jobs that share it: a kind of job stays one."""
-    chosen = [item for item in _fields(space) if not item.choices]
-    if not chosen:
+    found = _number(space, data, random)
+    if found is None:
         return
-    item = _pick(random, chosen)
-    place = _places(item, _pick(random, data[JOBS]), random)
-    if place is None:
-        return
+    item, place = found
     old = item.read(place)
-    new = old + _pick(random, (1.0, 1.0 / item.grain)) * _pick(random, (-1, 1))
+    new = old + _step(item, random)
     if random.random() < 0.3:
         new = old * _pick(random, FACTORS)
     for at in (at for job in data[JOBS] for at in item.places(job)):

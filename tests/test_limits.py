@@ -4,6 +4,7 @@ import json
 import time
 
 import numpy as np
+import pyomo.environ as pyo
 import pytest
 
 import hindsched as hs
@@ -22,8 +23,10 @@ from hindsched.limits import (
     time_limit,
 )
 from hindsched.solvers import api
+from hindsched.solvers.certificate_file import verify_certificate
 from hindsched.solvers.kept import keep
 from hindsched.solvers.methods.base import certain
+from hindsched.solvers.methods.gang import methods
 from hindsched.solvers.status import StoppedBy
 
 EXAMPLES = {
@@ -139,6 +142,28 @@ def test_the_certain_bound_contains_the_optimum(family):
     assert (known.solution is not None) == (instance.sense == "max")
 
 
+@pytest.mark.parametrize("formulation", ["non-preemptive", "preemptive,makespan"])
+def test_a_bound_of_gang_that_is_stopped_at_once_has_a_certificate(formulation, monkeypatch):
+    """Whatever of the replays and the climb of the prices a limit lets happen."""
+    instance = hs.named_instance(EXAMPLES["gang"])
+    hs.solve(instance, "bound", formulation=formulation, work_limit=1)
+    monkeypatch.setattr(methods, "incumbents", lambda *_: run_for_ever())
+    monkeypatch.setattr(limits, "OVERRUN_SECONDS", 0.05)
+    result = hs.solve(instance, "bound", formulation=formulation, time_limit=0.05)
+    assert result.stopped_by == StoppedBy.TIME_LIMIT
+    assert result.certificate is not None
+    assert result.bound == verify_certificate(instance, result.certificate.to_dict()).bound > 0
+
+
+@pytest.mark.parametrize("work", [0, 1, 3])
+def test_a_bound_of_gang_with_little_work_has_a_certificate(work):
+    instance = hs.named_instance(EXAMPLES["gang"])
+    result = hs.solve(instance, "bound", work_limit=work)
+    assert result.certificate is not None
+    own = sum(job.duration * job.weight for job in instance.jobs)
+    assert result.bound >= own * (1 - 1e-8)
+
+
 @pytest.mark.parametrize("family", ["oasis", "batchsched", "astraea", "edgecloud"])
 def test_a_method_stopped_in_the_middle_says_what_is_certain(family, monkeypatch):
     instance = hostile(family)
@@ -148,6 +173,28 @@ def test_a_method_stopped_in_the_middle_says_what_is_certain(family, monkeypatch
     assert result.bound is not None
     if instance.sense == "max":
         assert result.objective is not None
+
+
+@pytest.mark.parametrize("passing", [OutOfTime, KeyboardInterrupt, MemoryError])
+def test_pyomo_says_nothing_of_a_limit_that_stops_a_rule(passing, capsys):
+    def rule(model, index):
+        raise passing("now")
+
+    model = pyo.ConcreteModel()
+    with pytest.raises(passing):
+        model.row = pyo.Constraint([1], rule=rule)
+    seen = capsys.readouterr()
+    assert seen.out + seen.err == ""
+
+
+def test_pyomo_still_says_which_rule_is_wrong(caplog):
+    def rule(model, index):
+        raise ValueError("wrong")
+
+    model = pyo.ConcreteModel()
+    with caplog.at_level("ERROR", "pyomo.core"), pytest.raises(ValueError, match="wrong"):
+        model.row = pyo.Constraint([1], rule=rule)
+    assert "Rule failed when generating expression for Constraint row" in caplog.text
 
 
 def test_what_a_method_kept_survives_the_limit(monkeypatch):

@@ -8,6 +8,8 @@ count.
 
 from __future__ import annotations
 
+import logging
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,6 +28,15 @@ if TYPE_CHECKING:
 
 FORMATS = {".mps": ProblemFormat.mps, ".lp": ProblemFormat.cpxlp}
 """Endings of the files that `Declared.write` knows."""
+
+
+def _is_about_the_model(_: logging.LogRecord) -> bool:
+    """Whether Pyomo reports an error of a rule, not a limit or Ctrl-C that passes through one."""
+    passing = sys.exc_info()[1]
+    return passing is None or (isinstance(passing, Exception) and type(passing) is not MemoryError)
+
+
+logging.getLogger("pyomo.core").addFilter(_is_about_the_model)
 
 
 class Symbol(NamedTuple):

@@ -11,12 +11,20 @@ from hindsched.instances.gang.generator import generate
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.models.base import Commitments
 from hindsched.models.gang.tasks import outlook
+from hindsched.online.gang.planning import held_by
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.kernels.gang.orders import total_cost
-from hindsched.solvers.methods.gang.planning import best_plan, open_jobs, plan_in_order
+from hindsched.solvers.methods.gang.planning import (
+    best_on_servers,
+    best_plan,
+    open_jobs,
+    plan_in_order,
+)
 from hindsched.solvers.methods.gang.replay import replay
 
 BUSY = {"jobs": 50, "gpus": 16, "load": 1.5, "weight": (1, 5), "deadline_factor": (1.2, 3.0)}
+
+BUSY_SERVERS = {**BUSY, "jobs": 30, "servers": 4}
 
 
 @pytest.mark.parametrize("formulation", GangInstance.formulations)
@@ -75,10 +83,59 @@ def test_a_plan_leaves_alone_what_is_fixed_and_only_improves():
     assert cost[1] < cost[0] < 1e30
 
 
-def test_servers_and_absurd_settings_are_one_line():
+@pytest.mark.parametrize("formulation", GangInstance.formulations)
+@pytest.mark.parametrize("algorithm", ["reoptimise", "dual-price"])
+def test_plans_place_gangs_on_servers_whatever_the_number_of_slots(algorithm, formulation):
+    instance = generate("servers", 3, **BUSY_SERVERS)
+    assert instance.is_consolidated
+    assert instance.serial_end > 100_000
+    run = hs.simulate(instance, algorithm, formulation=formulation)
+    assert run.violations == []
+    counted = run.report["searches" if algorithm == "reoptimise" else "climbs"]
+    assert counted == np.unique(instance.submits).size
+    again = hs.simulate(instance, algorithm, formulation=formulation)
+    assert again.solution.to_dict() == run.solution.to_dict()
+
+
+def test_plans_on_servers_are_better_than_a_queue():
+    instance = generate("servers", 3, **BUSY_SERVERS)
+    cost = {
+        name: hs.simulate(instance, name).objective for name in ("reoptimise", "dual-price", "easy")
+    }
+    assert cost["reoptimise"] <= replay(instance, "wspt").objective()
+    assert max(cost["reoptimise"], cost["dual-price"]) < cost["easy"]
+
+
+def test_what_holds_servers_keeps_them_and_the_rest_fits_beside_it():
+    instance = generate("servers", 3, **BUSY_SERVERS)
+    known = replay(instance, "fifo")
+    now = int(np.quantile(known.starts, 0.5))
+    runs = known.assignments()
+    begun = {name: rows for name, rows in runs.items() if rows[0]["from"] <= now}
+    view = outlook(instance, "non-preemptive", Commitments(now + 1, begun, frozenset(begun)), None)
+    left = open_jobs(instance, "non-preemptive", view)
+    assert left.fixed > 0
+    assert len(view.tasks) > 5
+    keys = [np.arange(len(view.tasks), dtype=float)]
+    plans = [best_on_servers(left, instance.server_gpus, keys, rounds) for rounds in (0, 5_000)]
+    for plan in plans:
+        rows = dict(begun)
+        for number, task in enumerate(view.tasks):
+            job, start = instance.jobs[task.job], int(plan.starts[number])
+            held = held_by(instance, plan.cluster, left.fixed + number)
+            rows[job.name] = [{"from": start + 1, "to": start + job.duration, "servers": held}]
+            assert start >= now
+        assert build_solution(instance, rows).violations() == []
+    fixed = left.jobs.submit[: left.fixed]
+    cost = [total_cost(left.jobs, np.concatenate([fixed, plan.starts])) for plan in plans]
+    assert cost[1] < cost[0] < 1e30
+
+
+def test_absurd_settings_are_one_line():
     instance = generate("servers", 1, jobs=5)
     for algorithm, settings in (
-        ("dual-price", {}), ("dual-price", {"iterations": 0}), ("reoptimise", {"exchanges": -1}),
-    ):  # fmt: skip
+        ("dual-price", {"iterations": 0}),
+        ("reoptimise", {"exchanges": -1}),
+    ):
         with pytest.raises(InputError):
             hs.simulate(instance, algorithm, settings=settings)

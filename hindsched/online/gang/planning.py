@@ -14,12 +14,16 @@ from hindsched.models.gang.offline import columns_needed
 from hindsched.models.gang.tasks import Outlook, outlook
 from hindsched.online.engines import reoptimise
 from hindsched.online.protocol import Environment
+from hindsched.solutions.base import Assignment
+from hindsched.solvers.kernels.gang.placing import Cluster
 from hindsched.solvers.methods.gang.planning import (
     OpenJobs,
+    best_on_servers,
     best_plan,
     expected_starts,
     open_jobs,
     plan_in_order,
+    plan_on_servers,
 )
 
 MOST_SLOTS, MOST_COLUMNS = 1_000, 30_000
@@ -55,7 +59,7 @@ class Reoptimise(reoptimise.Reoptimise):
         small = (
             known.serial_end <= MOST_SLOTS and columns_needed(known, formulation) <= MOST_COLUMNS
         )
-        if small or known.is_consolidated:
+        if small:
             super()._plan_again(slot)
             return
         view, left = self._left(slot)
@@ -69,8 +73,12 @@ class Reoptimise(reoptimise.Reoptimise):
             np.divide(area, worth, out=np.full(area.size, np.inf), where=worth > 0),
             left.jobs.duration[own].astype(float),
         ]
-        self._follow(view, left, best_plan(left, [plan_in_order(left, key) for key in keys],
-                                           self.exchanges))  # fmt: skip
+        if known.is_consolidated:
+            placed = best_on_servers(left, known.server_gpus, keys, self.exchanges)
+            self._follow(view, left, *placed)
+        else:
+            plans = [plan_in_order(left, key) for key in keys]
+            self._follow(view, left, best_plan(left, plans, self.exchanges))
         self._counts["searches"] += 1
 
     def _left(self, slot: int) -> tuple[Outlook, OpenJobs]:
@@ -83,14 +91,22 @@ class Reoptimise(reoptimise.Reoptimise):
         view = outlook(known, formulation, commitments, None)
         return view, open_jobs(known, formulation, view)
 
-    def _follow(self, view: Outlook, left: OpenJobs, starts: Ints) -> None:
-        """Make a plan of starts."""
-        jobs = self._rolling.instance.jobs
+    def _follow(
+        self, view: Outlook, left: OpenJobs, starts: Ints, cluster: Cluster | None = None
+    ) -> None:
+        """Make a plan of starts, on servers where the jobs have some."""
+        instance = self._rolling.instance
+        assert isinstance(instance, GangInstance)
         ends = starts + left.jobs.duration[left.fixed :]
-        self._plan = {
-            jobs[task.job].name: [{"from": start + 1, "to": end, "gpus": jobs[task.job].gpus}]
-            for task, start, end in zip(view.tasks, starts.tolist(), ends.tolist(), strict=True)
-        }
+        self._plan = {}
+        for number, task in enumerate(view.tasks):
+            job = instance.jobs[task.job]
+            row: Assignment = {"from": int(starts[number]) + 1, "to": int(ends[number])}
+            if cluster is None:
+                row["gpus"] = job.gpus
+            else:
+                row["servers"] = held_by(instance, cluster, left.fixed + number)
+            self._plan[job.name] = [row]
 
 
 class DualPrice(Reoptimise):
@@ -109,11 +125,7 @@ class DualPrice(Reoptimise):
         self.iterations = iterations
 
     def start(self, environment: Environment) -> None:
-        """Begin without prices; servers have none."""
-        if getattr(environment.cluster, "is_consolidated", False):
-            raise InputError(
-                "algorithm", "dual-price", "needs a pool: it places no jobs on servers"
-            )
+        """Begin without prices."""
         super().start(environment)
         self._counts = {"climbs": 0}
         self._posted: dict[int, float] = {}
@@ -127,7 +139,11 @@ class DualPrice(Reoptimise):
         climb = expected_starts(instance, left, self.iterations)
         self._posted = dict(zip((climb.oracle.cut[:-1] + 1).tolist(), climb.prices.tolist(),
                                 strict=True))  # fmt: skip
-        self._follow(view, left, plan_in_order(left, climb.expected))
+        if instance.is_consolidated:
+            placed = plan_on_servers(left, instance.server_gpus, climb.expected)
+            self._follow(view, left, *placed)
+        else:
+            self._follow(view, left, plan_in_order(left, climb.expected))
         self._counts["climbs"] += 1
 
     def price_path(self) -> Sequence[Mapping[str, Any]]:
@@ -140,3 +156,10 @@ class DualPrice(Reoptimise):
     def report(self) -> dict[str, Any]:
         """Count the climbs."""
         return {**self._counts, "iterations_a_climb": self.iterations}
+
+
+def held_by(instance: GangInstance, cluster: Cluster, job: int) -> dict[str, int]:
+    """GPUs by server of a job that stands somewhere."""
+    assert instance.servers is not None
+    at = range(cluster.offset[job], cluster.offset[job] + cluster.number[job])
+    return {instance.servers[cluster.server[k]].name: int(cluster.held[k]) for k in at}

@@ -277,11 +277,53 @@ def run_queue(
     return _run(queue, order, submit, duration, way), queue.cluster
 
 
+def run_queue_beside(
+    sizes: Ints, until: Ints, places: tuple[Ints, Ints, Ints], submit: Ints, duration: Ints,
+    gpus: Ints, key: Vector,
+) -> tuple[Ints, Cluster]:  # fmt: skip
+    """Start whatever fits, smallest key first, on servers of which jobs hold a part already.
+
+    Parameters
+    ----------
+    sizes : ndarray of int, shape (servers,)
+        GPUs of each server.
+    until : ndarray of int, shape (holding,)
+        When the jobs that hold something end; they are the first jobs.
+    places : tuple of ndarray of int, shape (places,)
+        Job, server and GPUs of what they hold, by job.
+    submit, duration, gpus, key : ndarray, shape (jobs,)
+        All jobs; smaller keys first.
+
+    Returns
+    -------
+    start : ndarray of int, shape (jobs,)
+        -1 for whoever held something.
+    cluster : Cluster
+        Where each job stands.
+    """
+    queue = empty_queue(sizes, key, gpus, duration)
+    job, server, held = places
+    cluster = enlarged_cluster(queue.cluster, gpus.size, queue.cluster.server.size + job.size)
+    cluster.server[: job.size], cluster.held[: job.size] = server, held
+    cluster.number[:] = np.bincount(job, minlength=gpus.size)
+    cluster.offset[:] = np.cumsum(cluster.number) - cluster.number
+    cluster.used[0] = job.size
+    np.subtract.at(cluster.free, server, held)
+    queue = queue._replace(cluster=cluster)
+    queue.end[: until.size] = until
+    queue.running[: until.size] = np.argsort(until, kind="stable")
+    queue.sizes[1] = until.size
+    order = until.size + np.argsort(submit[until.size :], kind="stable")
+    return _run(queue, order, submit, duration, SKIPPING), cluster
+
+
 @njit(cache=True)
 def _run(queue: Any, order: Any, submit: Any, duration: Any, way: int) -> Any:
-    jobs = submit.size
-    start = np.full(jobs, -1)
+    jobs = order.size
+    start = np.full(submit.size, -1)
     ends = [(NEVER, np.int64(-1))]
+    for index in range(queue.sizes[1]):
+        heapq.heappush(ends, (queue.end[queue.running[index]], queue.running[index]))
     arrived = 0
     while arrived < jobs or len(ends) > 1:
         now = ends[0][0]

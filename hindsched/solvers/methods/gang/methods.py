@@ -36,7 +36,7 @@ from hindsched.solvers.methods.base import Method, joined, relaxation, solve_mil
 from hindsched.solvers.methods.gang.clock import Clock
 from hindsched.solvers.methods.gang.incumbents import in_order, incumbents
 from hindsched.solvers.methods.gang.orders import orders
-from hindsched.solvers.methods.gang.prices import climb_prices
+from hindsched.solvers.methods.gang.prices import certify_without_prices, climb_prices
 from hindsched.solvers.methods.gang.search import Search
 from hindsched.solvers.methods.tree import certifying, check_has_tree, grow
 from hindsched.solvers.options import SolveOptions
@@ -138,7 +138,12 @@ class GangSolve:
             self.on_progress(bound, found, self.clock.gone, message)
 
     def begin(self) -> None:
-        """Replay policies; there is a schedule afterwards whatever the time limit."""
+        """Price nothing, then replay policies: there is a schedule whatever the time limit.
+
+        What stops this in the middle finds the certificate of no prices kept, at least.
+        """
+        self.certificate = certify_without_prices(self.instance, self.formulation)
+        keep(self.result("no prices"))
         for solution in incumbents(self.instance, self.formulation):
             self.offer(solution)
             if self.clock.is_over:
@@ -147,11 +152,10 @@ class GangSolve:
 
     def prove(self, clock: Clock, search: Search | None = None) -> None:
         """Find prices; their expected starts go to the search."""
-        oracle = GangOracle(self.instance, self.formulation)
         if self.goal == "makespan":
-            self.certificate = certify(oracle, np.zeros(0))
             return
         assert self.best is not None
+        assert self.certificate is not None
         end = int(self.best.completions.max())
 
         def suggest(_: float, expected: Vector) -> None:
@@ -161,7 +165,9 @@ class GangSolve:
         climb = climb_prices(
             self.instance, self.formulation, end, self.objective, clock, on_better=suggest
         )
-        self.certificate = certify(*climb.result())
+        found = certify(*climb.result())
+        if found.bound > self.certificate.bound:
+            self.certificate = found
         self.details["evaluations"] = climb.evaluations
         self.details["intervals"] = self.certificate.rows.size
         self.tell("prices")

@@ -15,15 +15,15 @@ from hindsched.instances.gang.instance import GangInstance, Ints, split_formulat
 from hindsched.solutions.gang.rows import pool_rows
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.answer import Progress
-from hindsched.solvers.certificate import certify
 from hindsched.solvers.kernels.gang.equal_machines import starts_on_machines
 from hindsched.solvers.kernels.gang.orders import FAR, Jobs
 from hindsched.solvers.kernels.gang.responses import FOREVER
 from hindsched.solvers.kernels.gang.small_orders import best_small_order
 from hindsched.solvers.methods.gang.incumbents import incumbents
+from hindsched.solvers.methods.gang.prices import certify_without_prices
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.gang.makespan import makespan_bound_slots
-from hindsched.solvers.pricing.gang.pool import GangOracle, job_blocks
+from hindsched.solvers.pricing.gang.pool import job_blocks
 from hindsched.solvers.result import Result
 from hindsched.solvers.status import Status, StoppedBy
 
@@ -46,8 +46,7 @@ def orders(
     number = np.arange(starts.size)
     rows = pool_rows(number, starts, starts + instance.durations, instance.job_gpus)
     best = min([GangSolution(instance, rows, formulation), *known], key=GangSolution.objective)
-    oracle = GangOracle(instance, formulation, np.array([0, max(1, instance.serial_end)]))
-    certificate = certify(oracle, np.zeros(oracle.rows.size))
+    certificate = certify_without_prices(instance, formulation)
     return Result(
         instance=instance,
         formulation=formulation,

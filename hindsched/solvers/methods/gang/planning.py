@@ -1,8 +1,10 @@
-"""Plans for the open jobs of a pool beside what is fixed, by events: no program, any slots.
+"""Plans for the open jobs beside what is fixed, by events: no program, any slots.
 
 An order of the open jobs is a plan: each takes its earliest start on what is fixed and on the jobs
 before it, in one piece, which every kind allows. What is fixed stands in the same list, first in
 every order, and at such a price if it came later that no exchange ever moves it.
+
+On servers whoever fits starts, first in order, where the policies of the same kind would place it.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from hindsched.instances.gang.instance import (
 )
 from hindsched.models.gang.tasks import Outlook
 from hindsched.solvers.kernels.gang.orders import FAR, Jobs, exchange, starts_in_order, total_cost
+from hindsched.solvers.kernels.gang.placing import Cluster
+from hindsched.solvers.kernels.gang.queueing import run_queue_beside
 from hindsched.solvers.kernels.gang.responses import FOREVER, Blocks
 from hindsched.solvers.methods.gang.clock import Clock
 from hindsched.solvers.methods.gang.prices import Climb
@@ -33,6 +37,8 @@ HOT, COLD, MOST, REACH = 0.3, 0.003, 10, 100
 """Of the exchanges: heat at begin and end relative to the mean cost of a job's own duration, most
 jobs of an exchange, of how many neighbours."""
 SEED = 88172645463325252
+EXCHANGES_AN_ORDER = 50
+"""On servers all open jobs are placed again for so many exchanges in a pool."""
 STAGES = (0.3, 0.03)
 """Smoothing of the prices, relative to the mean cost of a job's own duration."""
 INTERVALS = 200
@@ -49,11 +55,29 @@ class OpenJobs(NamedTuple):
         Number of such rows.
     room : int
         GPUs in all.
+    places : tuple of ndarray of int, shape (places,)
+        Row, server and GPUs of what is fixed, by row; empty in a pool.
     """
 
     jobs: Jobs
     fixed: int
     room: int
+    places: tuple[Ints, Ints, Ints]
+
+
+class Placed(NamedTuple):
+    """A plan on servers.
+
+    Attributes
+    ----------
+    starts : ndarray of int, shape (open jobs,)
+        When they begin.
+    cluster : Cluster
+        Where what is fixed stands, and then the open jobs.
+    """
+
+    starts: Ints
+    cluster: Cluster
 
 
 def open_jobs(instance: GangInstance, formulation: str, view: Outlook) -> OpenJobs:
@@ -76,7 +100,11 @@ def open_jobs(instance: GangInstance, formulation: str, view: Outlook) -> OpenJo
         (rows.end[still], np.where(blocks.latest == FOREVER, FAR, blocks.latest)[own]),
         (none + NEVER_LATE, np.where(np.isfinite(blocks.skip), blocks.skip, 0.0)[own]),
     )
-    return OpenJobs(Jobs._make(map(np.concatenate, columns)), none.size, instance.total_gpus)
+    jobs = Jobs._make(map(np.concatenate, columns))
+    named = still[rows.place_row]
+    row = (np.cumsum(still) - 1)[rows.place_row[named]]
+    places = (row, rows.place_server[named], rows.place_gpus[named])
+    return OpenJobs(jobs, none.size, instance.total_gpus, places)
 
 
 def plan_in_order(left: OpenJobs, key: Vector) -> Ints:
@@ -98,6 +126,32 @@ def best_plan(left: OpenJobs, plans: list[Ints], rounds: int) -> Ints:
         heats = HOT * scale, COLD * scale
         exchange(start, best, jobs, left.room, rounds, *heats, state, MOST, REACH)
     return best[fixed:]
+
+
+def plan_on_servers(left: OpenJobs, sizes: Ints, key: Vector) -> Placed:
+    """Start and place whichever open job fits, those of smaller keys first."""
+    jobs, fixed = left.jobs, left.fixed
+    whole = np.concatenate([np.zeros(fixed), key])
+    columns = (jobs.submit, jobs.duration, jobs.gpus, whole)
+    start, cluster = run_queue_beside(sizes, jobs.due[:fixed], left.places, *columns)
+    return Placed(start[fixed:], cluster)
+
+
+def best_on_servers(left: OpenJobs, sizes: Ints, keys: list[Vector], rounds: int) -> Placed:
+    """The cheapest plan of some orders, and of perturbed ones; `rounds` as in a pool."""
+    own = Jobs._make(column[left.fixed :] for column in left.jobs)
+
+    def cost(plan: Placed) -> float:
+        return total_cost(own, plan.starts)
+
+    best = min((plan_on_servers(left, sizes, key) for key in keys), key=cost)
+    draw = np.random.Generator(np.random.PCG64(SEED))
+    for _ in range(rounds // EXCHANGES_AN_ORDER):
+        place = np.argsort(np.argsort(best.starts, kind="stable")).astype(float)
+        moved = draw.random(place.size) < 2 / place.size
+        place[moved] += draw.normal(scale=MOST, size=int(moved.sum()))
+        best = min(best, plan_on_servers(left, sizes, place), key=cost)
+    return best
 
 
 class LeftOracle(GangOracle):

@@ -21,6 +21,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from hindsched.instances.gang.instance import GangInstance, Ints
+from hindsched.solvers.certificate import Certificate, certify
 from hindsched.solvers.kernels.gang.fluid import fluid_prices
 from hindsched.solvers.kernels.gang.smoothing import soft_responses
 from hindsched.solvers.methods.gang.clock import Clock
@@ -219,6 +220,12 @@ def start_prices(oracle: GangOracle) -> Vector:
     area = (instance.durations * instance.job_gpus)[order].astype(float)
     density = instance.weights[order] / area  # a slot of time and a slot of GPU alike
     return fluid_prices(oracle.cut, instance.submits[order], area, density, instance.total_gpus)
+
+
+def certify_without_prices(instance: GangInstance, formulation: str) -> Certificate:
+    """What each job costs if the others are not there, or what counting says of the makespan."""
+    oracle = GangOracle(instance, formulation, np.array([0, max(1, instance.serial_end)]))
+    return certify(oracle, np.zeros(oracle.rows.size))
 
 
 def climb_prices(

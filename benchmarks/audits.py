@@ -2,9 +2,9 @@
 
     HINDSCHED_TRACES=... python benchmarks/audits.py [--time-limit 60] [--output docs/audits.md]
 
-Needs the published schedules (docs/logs.md says where they are from); about fifteen minutes. Limits are
-processor time, so that a loaded machine finds the same. What is computed is kept in a file and not
-computed again; sections that nothing is known of stay as they are.
+Needs the published schedules (docs/logs.md says where they are from); about fifteen minutes. Limits
+are processor time, so that a loaded machine finds the same. What is computed is kept in a file and
+not computed again; sections that nothing is known of stay as they are.
 """
 
 from __future__ import annotations

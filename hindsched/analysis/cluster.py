@@ -7,6 +7,7 @@ line; records that came in before are kept.
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import sys
 import time
@@ -184,19 +185,32 @@ def _version_question() -> Callable[[], tuple[str | None, str]]:
     return version
 
 
-def connect(address: str) -> Any:
-    """A client of the scheduler at an address; `InputError` if there is none."""
-    try:
-        from distributed import Client
-        from distributed.comm import resolve_address
-    except ImportError:
-        raise InputError("dask", address, "needs the extra hindsched[dask]") from None
+def check_address(address: str) -> None:
+    """`InputError` for what can be no scheduler's address, or where Dask is not installed."""
+    if importlib.util.find_spec("distributed") is None:
+        raise InputError("dask", address, "needs the extra hindsched[dask]")
     kind, separator, _ = address.partition("://")
     if separator and kind != "tcp":
         raise InputError("dask", address, "must be tcp://HOST:PORT: no other kind is supported")
-    try:
+    from distributed.comm import resolve_address
+
+    with _addressing(address):
         resolve_address(address)  # a client of a malformed one would complain again when it dies
+
+
+def connect(address: str) -> Any:
+    """A client of the scheduler at an address; `InputError` if there is none."""
+    check_address(address)
+    from distributed import Client
+
+    with _addressing(address):
         return Client(address, timeout=TIMEOUT, set_as_default=False)
+
+
+@contextmanager
+def _addressing(address: str) -> Iterator[None]:
+    try:
+        yield
     except (OSError, ValueError, TypeError) as error:
         reason = str(error).split("\n", 1)[0] or "no answer"
         raise InputError("dask", address, f"must be a scheduler's address ({reason})") from None

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from hindsched.printable import printable
+
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
+FORMULA_MARKS = ("=", "+", "-", "@")
 """What a spreadsheet takes for the beginning of a formula."""
 
 
 def for_spreadsheets(table: pd.DataFrame) -> pd.DataFrame:
     """The same table with an apostrophe before text that a spreadsheet would compute.
+
+    Control characters and marks that turn text around are spelled out.
 
     Examples
     --------
@@ -29,9 +33,10 @@ def for_spreadsheets(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith(FORMULA_MARKS) and not _is_number(value):
-        return f"'{value}"
-    return value
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if text.startswith(FORMULA_MARKS) and not _is_number(text) else text
 
 
 def _is_number(text: str) -> bool:

@@ -16,7 +16,8 @@ from __future__ import annotations
 import io
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -271,6 +272,20 @@ class ResultStore:
 
     def _task_file(self, key: str) -> Path:
         return self.folder / "tasks" / f"{key}.json"
+
+
+@contextmanager
+def folder_to_fill(folder: str | Path) -> Iterator[Path]:
+    """A folder that can be written; gone again if it was made here and nothing came of it."""
+    path = Path(folder)
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    try:
+        yield check_folder(path)
+    except BaseException:
+        for each in missing:
+            with suppress(OSError):  # not empty: something came of it
+                each.rmdir()
+        raise
 
 
 def check_folder(folder: str | Path) -> Path:

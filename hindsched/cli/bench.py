@@ -118,6 +118,10 @@ def bench(
 
     given = _given(context)
     check_workers(workers)
+    if dask is not None:
+        from hindsched.analysis.cluster import check_address
+
+        check_address(dask)
     if resume:
         store = _reopen(out_, _title(suite, from_trace), given)
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -45,7 +44,7 @@ def figure(
     from hindsched.analysis.figures.claims import verdicts_on
     from hindsched.analysis.plots.style import check_matplotlib, save
     from hindsched.analysis.spreadsheets import for_spreadsheets
-    from hindsched.analysis.store import check_folder
+    from hindsched.analysis.store import folder_to_fill
     from hindsched.instances.io import write_text
 
     found = find(family, number)
@@ -54,10 +53,12 @@ def figure(
     chosen = {name: _read(text) for name, text in parse_settings(settings).items()}
     trace = _trace(family, found, from_trace, trace_format, trace_part)
     check_matplotlib()
-    folder: Path = check_folder(output)
     count = seeds or (QUICK_SEEDS if quick else FULL_SEEDS)
-    with errors.console.status(f"{family}, figure {number}") as status:
-        scale = FigureScale(quick=quick, seeds=count, settings=chosen, trace=trace)
+    scale = FigureScale(quick=quick, seeds=count, settings=chosen, trace=trace)
+    with (
+        folder_to_fill(output) as folder,
+        errors.console.status(f"{family}, figure {number}") as status,
+    ):
         frame = found.run(scale, lambda text: status.update(text))
     say(f"{family}, figure {number}: {found.title}")
     stem = folder / f"{family}-{number}"

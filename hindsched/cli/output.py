@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -15,11 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from hindsched.analysis.jsonable import jsonable
+from hindsched.printable import printable
 
 STDOUT = "/dev/stdout"
 """What a file named - means where one is written."""
-MISLEADING = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Unicode categories that are spelled out: control, format, surrogate, line separators."""
 Json = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON object on standard output.", rich_help_panel=None),
@@ -43,18 +41,6 @@ class _Streams:
         """Print like rich does; characters that could mislead are spelled out."""
         texts = (printable(value) if isinstance(value, str) else value for value in values)
         self.console.print(*texts, **options)
-
-
-def printable(text: str) -> str:
-    """Spell out what a terminal would act on or turn around: control and bidirectional marks.
-
-    Names of jobs and files are others' text; a lone half of a surrogate pair cannot be printed.
-    """
-    return "".join(
-        char if char == "\n" or unicodedata.category(char) not in MISLEADING
-        else char.encode("unicode_escape").decode("ascii")
-        for char in text
-    )  # fmt: skip
 
 
 errors = _Streams(stderr=True)

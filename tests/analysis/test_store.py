@@ -109,7 +109,16 @@ def test_names_cannot_break_the_page(full):
     page = render_report(full)
     assert "<script>alert" not in page
     assert page.count("</script>") == 2
-    assert script_safe({"</script>": "\u2028"}) == '{"\\u003c/script>":"\\u2028"}'
+    assert script_safe({"</script>": "\u2028"}) == '{"\\u003c/script>":"\\\\u2028"}'
+
+
+def test_names_are_spelled_out_on_the_page(full):
+    full.manifest["settings"] = {"suite": "\u202eabc\x1b[31m"}
+    page = render_report(full)
+    assert "\u202e" not in page
+    assert "\x1b" not in page
+    assert "\\u202eabc\\x1b[31m" in page
+    assert script_safe({"a\x07": ["\u202e"]}) == '{"a\\\\x07":["\\\\u202e"]}'
 
 
 def test_a_partial_store_names_what_is_missing(instance, tasks, tmp_path):

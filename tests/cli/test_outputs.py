@@ -105,6 +105,19 @@ def test_no_folder_is_made_for_a_command_that_is_refused(instance, tmp_path):
     assert (folder / "x.json").exists()
 
 
+@pytest.mark.parametrize("arguments", [
+    ["bench", "gang/small/j6-s1", "--dask", "tls://h:1"],
+    ["bench", "gang/small/j6-s1", "--dask", "inproc://h"],
+    ["bench", "gang/small/j6-s1", "--dask", "tcp://"],
+    ["figure", "oasis", "3", "--quick", "--set", "zz=1"],
+    ["worst", "gang", "--algorithm", "easy", "--target", "nan"],
+])  # fmt: skip
+def test_no_folder_is_made_before_arguments_are_known_to_be_right(arguments, tmp_path, capsys):
+    assert run([*arguments, "--output", str(tmp_path / "new" / "deep")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+
+
 @pytest.mark.parametrize("name", ["x" * 300, "a\0b", "bad\udcff\udcff" + "x" * 300])
 def test_impossible_names_are_one_line(instance, tmp_path, name, capsys):
     assert solve(instance, "-o", f"{tmp_path}/{name}") == 2

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hindsched.analysis.gang.pictures import JOBS_DRAWN, plot_jobs, plot_policies, plot_use
 from hindsched.analysis.gang.verdict import seconds
 from hindsched.analysis.plots.style import NO_PICTURES, has_matplotlib, render
+from hindsched.analysis.report.html import page_environment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,13 +44,9 @@ def render_page(audit: Judgement, commands: Sequence[str] = ()) -> str:
     commands : sequence of str
         Commands by which somebody else checks it.
     """
-    from jinja2 import Environment, PackageLoader
-
     from hindsched.solvers.versions import versions
 
-    environment = Environment(
-        loader=PackageLoader("hindsched.analysis.gang", "."), autoescape=True, trim_blocks=True
-    )
+    environment = page_environment("hindsched.analysis.gang")
     environment.filters |= {"number": show_number, "percent": show_percent}
     return environment.get_template("page.html").render(
         audit=audit,

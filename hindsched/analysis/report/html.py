@@ -7,7 +7,7 @@ import hashlib
 import json
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hindsched.analysis.comparison import Comparison
 from hindsched.analysis.jsonable import jsonable
@@ -17,6 +17,10 @@ from hindsched.analysis.rounding import rounded_down, rounded_up
 from hindsched.analysis.store import REPORT, ResultStore
 from hindsched.analysis.verdict import verdicts
 from hindsched.instances.io import write_text
+from hindsched.printable import printable
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 SCRIPTS = ("marks.js", "tables.js", "comparisons.js", "schedules.js", "page.js")
 PROOFS = {
@@ -36,11 +40,7 @@ def write_report(store: ResultStore) -> Path:
 
 def render_report(store: ResultStore) -> str:
     """Make the page as text."""
-    from jinja2 import Environment, PackageLoader
-
-    environment = Environment(
-        loader=PackageLoader("hindsched.analysis.report", "."), autoescape=True, trim_blocks=True
-    )
+    environment = page_environment("hindsched.analysis.report")
     environment.filters |= {"number": show_number, "percent": show_percent, "end": show_end}
     comparison = Comparison(store.records())
     data = page_data(store, comparison)
@@ -67,6 +67,23 @@ def render_report(store: ResultStore) -> str:
     )
 
 
+def page_environment(package: str) -> Environment:
+    """Templates of a package, in which names are text and nothing else, spelled out."""
+    from jinja2 import Environment, PackageLoader
+
+    loader = PackageLoader(package, ".")
+    return Environment(loader=loader, autoescape=True, trim_blocks=True, finalize=_spelled_out)
+
+
+def _spelled_out(value: Any) -> Any:
+    """The same with every text as `printable` has it; what is markup already stays."""
+    if isinstance(value, str):
+        return value if hasattr(value, "__html__") else printable(value)
+    if isinstance(value, dict):
+        return {_spelled_out(key): _spelled_out(item) for key, item in value.items()}
+    return [_spelled_out(item) for item in value] if isinstance(value, list) else value
+
+
 def show_number(value: Any) -> str:
     """Write a number for a table: four digits, absent is a dash."""
     if value is None:
@@ -90,8 +107,8 @@ def show_percent(share: float | None) -> str:
 
 def script_safe(data: Any) -> str:
     """JSON that stays inside its script element whatever names it holds."""
-    text = json.dumps(jsonable(data), ensure_ascii=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    plain = _spelled_out(jsonable(data))
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _file(name: str) -> str:

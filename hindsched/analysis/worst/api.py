@@ -131,7 +131,7 @@ def worst(
     problem = Problem.of(
         space, algorithm, against, settings=settings, formulation=formulation, seeds=seeds
     )
-    _check(seed, time_limit, work_limit, keep, workers)
+    _check(seed, time_limit, work_limit, keep, workers, target)
     place = None if folder is None else Path(folder)
     if resume and place is None:
         raise InputError("resume", True, "needs the folder of the search")
@@ -260,7 +260,12 @@ def _nothing_found(problem: Problem, search: Search, ended: str) -> str:
 
 
 def _check(
-    seed: int, time_limit: float | None, work_limit: int | None, keep: float, workers: int
+    seed: int,
+    time_limit: float | None,
+    work_limit: int | None,
+    keep: float,
+    workers: int,
+    target: float | None,
 ) -> None:
     check_workers(workers)
     if type(seed) is not int or seed < 0:
@@ -271,3 +276,5 @@ def _check(
         raise InputError("work_limit", work_limit, "must be a count of at least 1")
     if not 0 < keep <= 1:
         raise InputError("keep", keep, "must be above 0 and at most 1")
+    if target is not None and not 1 <= target < math.inf:
+        raise InputError("target", target, "must be a ratio, a number of at least 1")

@@ -1,0 +1,20 @@
+"""Text that people read, where names are others' text."""
+
+from __future__ import annotations
+
+import unicodedata
+
+MISLEADING = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode categories that are spelled out: control, format, surrogate, line separators."""
+
+
+def printable(text: str) -> str:
+    """Spell out what a terminal would act on or turn around: control and bidirectional marks.
+
+    Names of jobs and files are others' text; a lone half of a surrogate pair cannot be printed.
+    """
+    return "".join(
+        char if char == "\n" or unicodedata.category(char) not in MISLEADING
+        else char.encode("unicode_escape").decode("ascii")
+        for char in text
+    )  # fmt: skip

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 from hindsched.errors import InputError
 from hindsched.instances.base import FORMAT, Instance, check_family
-from hindsched.instances.io import parse_instance
+from hindsched.instances.io import parse_instance, schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,8 +28,10 @@ def instance(family: str, *, name: str | None = None, **fields: Any) -> Instance
     **fields
         The fields of the family's instance files (``hindsched schema FAMILY``). Where a list of
         objects stands in the file a frame may be given: a row an object, a column a field. A column
-        ``worker.gpu`` is the entry ``gpu`` of the field ``worker``; an empty cell (NaN, None, NaT)
-        is an absent entry; an index of names is the field ``name`` where no column is.
+        ``worker.gpu``, or ``("worker", "gpu")``, is the entry ``gpu`` of the field ``worker``; an
+        empty cell (NaN, None, NaT) is an absent entry. A level of the index that bears a field's
+        name is that field, and where there is no ``name`` the index is it, its levels joined by a
+        slash. Whole numbers where a file has text (ids) become their digits.
 
     Raises
     ------
@@ -49,37 +53,91 @@ def instance(family: str, *, name: str | None = None, **fields: Any) -> Instance
     <mlbroker instance 'mlbroker': 2 jobs, horizon 2>
     """
     check_family(family)
-    data = {key: _plain(key, value) for key, value in fields.items()}
+    if "jobs" not in fields:
+        raise InputError("jobs", "(absent)", "is required: a frame, or a list of jobs")
+    shape = Shape.of(schema(family))
+    data = {key: _plain(key, value, shape.field(key)) for key, value in fields.items()}
     return parse_instance({"format": FORMAT, "family": family, "name": name or family, **data})
 
 
-def _plain(where: str, value: Any) -> Any:
+@dataclass(frozen=True)
+class Shape:
+    """What may stand at a place of an instance file, by its JSON Schema."""
+
+    options: Sequence[Mapping[str, Any]]
+    kinds: Mapping[str, Any]
+    seen: dict[str, Shape] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, rule: Mapping[str, Any], kinds: Mapping[str, Any] | None = None) -> Shape:
+        """The shape of a rule of a schema, whose named kinds are `kinds`."""
+        known = rule.get("$defs", {}) if kinds is None else kinds
+        options = [
+            known[option["$ref"].rpartition("/")[2]] if "$ref" in option else option
+            for option in rule.get("anyOf", [rule])
+        ]
+        return cls(options, known)
+
+    def field(self, name: str) -> Shape:
+        """The shape of a field of an object."""
+        if name not in self.seen:
+            rules = (option.get("properties", {}).get(name) for option in self.options)
+            self.seen[name] = self._inner(rules)
+        return self.seen[name]
+
+    @cached_property
+    def item(self) -> Shape:
+        """The shape of an item of a list."""
+        return self._inner(option.get("items") for option in self.options)
+
+    @property
+    def fields(self) -> set[str]:
+        """Names of the fields of an object."""
+        return {name for option in self.options for name in option.get("properties", {})}
+
+    @property
+    def is_text(self) -> bool:
+        """Whether text may stand here, and no number."""
+        found = {option.get("type") for option in self.options}
+        return "string" in found <= {"string", "null"}
+
+    def _inner(self, rules: Iterable[Mapping[str, Any] | None]) -> Shape:
+        rule = next((rule for rule in rules if rule is not None), {})
+        return Shape.of(rule, self.kinds)
+
+
+def _plain(where: str, value: Any, shape: Shape) -> Any:
     """A field as JSON data: frames become lists of objects, numpy's numbers Python's."""
     import numpy as np
     import pandas as pd
 
     if isinstance(value, pd.DataFrame):
-        return _records(where, value)
+        return _records(where, value, shape.item)
     if isinstance(value, pd.Series | pd.Index | np.ndarray):
-        return [_plain(where, item) for item in value.tolist()]
+        value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): _plain(f"{where}.{key}", item) for key, item in value.items()}
+        return {
+            str(key): _plain(f"{where}.{key}", item, shape.field(str(key)))
+            for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [_plain(f"{where}[{place}]", item) for place, item in enumerate(value)]
-    return value.item() if isinstance(value, np.generic) else value
+        each = shape.item
+        return [_plain(f"{where}[{place}]", item, each) for place, item in enumerate(value)]
+    value = value.item() if isinstance(value, np.generic) else value
+    return str(value) if shape.is_text and type(value) is int else value
 
 
-def _records(where: str, frame: pd.DataFrame) -> list[dict[str, Any]]:
+def _records(where: str, frame: pd.DataFrame, shape: Shape) -> list[dict[str, Any]]:
     import pandas as pd
 
-    if "name" not in frame.columns and not isinstance(frame.index, pd.RangeIndex):
-        frame = frame.rename_axis("name").reset_index()
+    frame = _with_index(frame.set_axis([_path(name) for name in frame.columns], axis=1), shape)
     twice = frame.columns[frame.columns.duplicated()]
     if len(twice):
         raise InputError(f"{where}.{twice[0]}", "(twice)", "must be one column")
     records: list[dict[str, Any]] = [{} for _ in range(len(frame))]
     for column in frame.columns:
-        path = str(column).split(".")
+        path = column.split(".")
+        inside = reduce(Shape.field, path, shape)
         for place, (record, cell) in enumerate(zip(records, frame[column].tolist(), strict=True)):
             if pd.api.types.is_scalar(cell) and pd.isna(cell):
                 continue
@@ -88,8 +146,28 @@ def _records(where: str, frame: pd.DataFrame) -> list[dict[str, Any]]:
                 inner = inner.setdefault(part, {})
                 if not isinstance(inner, dict):
                     raise InputError(f"{where}[{place}].{column}", cell, f"{part} is no object")
-            inner[path[-1]] = _whole(_plain(f"{where}[{place}].{column}", cell))
+            inner[path[-1]] = _plain(f"{where}[{place}].{column}", _whole(cell), inside)
     return records
+
+
+def _path(column: Any) -> str:
+    """A column's name as a path: ``worker.gpu``, also where it is the levels of a pair."""
+    levels = column if isinstance(column, tuple) else (column,)
+    return ".".join(str(level) for level in levels if level != "")
+
+
+def _with_index(frame: pd.DataFrame, shape: Shape) -> pd.DataFrame:
+    """The frame with columns for what its index says: fields by levels' names, and the name."""
+    index = frame.index
+    levels = [index.get_level_values(place).tolist() for place in range(index.nlevels)]
+    for level, values in zip(index.names, levels, strict=True):
+        if level in shape.fields and level not in frame.columns:
+            frame = frame.assign(**{str(level): values})
+    if "name" in shape.fields and "name" not in frame.columns:
+        rows = zip(*levels, strict=True)
+        joined = ["/".join(str(_whole(value)) for value in row) for row in rows]
+        frame = frame.assign(name=levels[0] if len(levels) == 1 else joined)
+    return frame
 
 
 def _whole(value: Any) -> Any:

@@ -102,6 +102,8 @@ def read(source: str | Path | Mapping[str, Any]) -> Instance:
     """
     if isinstance(source, Mapping):
         return parse_instance(dict(source))
+    if not isinstance(source, str | os.PathLike):
+        raise InputError("source", source, "must be a file's path, or an instance's JSON data")
     return parse_instance(read_json(source), str(source))
 
 
@@ -126,6 +128,8 @@ def read_json(path: str | Path) -> Any:
     that a double does not keep (0.30000000000000001), a key that stands twice in an object, a
     nesting deeper than `DEEPEST` and more than `most_bytes` bytes are refused.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise InputError("file", path, "must be the path of a file")
     text = Source(Path(path), Limits(most_bytes=most_bytes())).text()
     try:
         data = json.loads(

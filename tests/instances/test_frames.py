@@ -58,3 +58,75 @@ def test_what_is_wrong_is_named_by_its_path(change, message):
 def test_an_unknown_family_is_named():
     with pytest.raises(InputError, match="family"):
         hs.instance("oases", jobs=[])
+
+
+TENANTS = pd.DataFrame({"name": [7, 8], "worker_quota": [2, 2], "ps_quota": [2, 2]})
+TENANT_JOBS = pd.DataFrame(
+    {
+        "tenant": [7, 8, 7], "arrival": [0, 0, 1], "epochs": 1, "chunks": 1, "minibatches": 1,
+        "minibatch_slots": 1.0, "update_slots": 0.0, "gradient_mb": 1.0,
+        "utility.kind": "linear", "utility.slope": -1, "utility.intercept": 9,
+    }
+)  # fmt: skip
+
+
+def shared(jobs, tenants=TENANTS):
+    return hs.instance(
+        "astraea", jobs=jobs, tenants=tenants, servers=[{"name": "s", "workers": 4, "ps": 4}],
+        horizon=9, slot_seconds=60, utility_origin="arrival", worker_bandwidth_mbps=100,
+        ps_bandwidth_mbps=100,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("jobs", "names"),
+    [
+        (TENANT_JOBS.assign(name=[30, 10, 20]), ["30", "10", "20"]),
+        (TENANT_JOBS.assign(name=[30.0, 10.0, 20.0]), ["30", "10", "20"]),
+        (TENANT_JOBS, ["0", "1", "2"]),
+        (TENANT_JOBS.set_index(pd.Index([5, 3, 4], name="id")), ["5", "3", "4"]),
+        (TENANT_JOBS.assign(id=[1, 1, 2]).set_index(["tenant", "id"]), ["7/1", "8/1", "7/2"]),
+        (TENANT_JOBS.assign(name=list("abc")).set_index(["tenant", "name"]), ["a", "b", "c"]),
+        (TENANT_JOBS.assign(name=list("abc")).set_index("arrival"), ["a", "b", "c"]),
+    ],
+)
+def test_ids_of_any_kind_of_index_become_names_and_survive(jobs, names):
+    made = shared(jobs)
+    assert [job.name for job in made.jobs] == names
+    assert [job.tenant for job in made.jobs] == ["7", "8", "7"]
+    assert [job.arrival for job in made.jobs] == [0, 0, 1]
+    assert hs.read(made.to_dict()) == made
+
+
+def test_ids_in_lists_of_objects_become_names():
+    records = shared(TENANT_JOBS.assign(name=[30, 10, 20])).to_dict()["jobs"]
+    numbered = [
+        {**one, "name": int(one["name"]), "tenant": np.int64(one["tenant"])} for one in records
+    ]
+    assert [(job.name, job.tenant) for job in shared(numbered).jobs] == [
+        ("30", "7"), ("10", "8"), ("20", "7"),
+    ]  # fmt: skip
+
+
+def test_columns_of_two_levels_are_entries():
+    pairs = [tuple(name.split(".")) if "." in name else (name, "") for name in TENANT_JOBS]
+    jobs = TENANT_JOBS.set_axis(pd.MultiIndex.from_tuples(pairs), axis=1)
+    assert shared(jobs) == shared(TENANT_JOBS)
+
+
+def test_ids_that_stand_twice_are_named():
+    with pytest.raises(InputError, match=r"^jobs\[1\]\.name: 5: names must be unique"):
+        shared(TENANT_JOBS.assign(name=[5, 5, 6]))
+
+
+def test_an_instance_without_jobs_is_no_slip_of_the_pen():
+    with pytest.raises(InputError, match=r"^jobs: \(absent\): is required"):
+        hs.instance("gang", gpus=1, horizon=1, slot_seconds=1)
+
+
+@pytest.mark.parametrize("source", [[1], None, 3, b"x.json"])
+def test_what_is_neither_path_nor_data_is_one_line(source):
+    with pytest.raises(InputError, match=r"^source: .*must be a file's path"):
+        hs.read(source)
+    with pytest.raises(InputError, match="must be the path of a file"):
+        hs.read_solution(source, hs.generate("oasis"))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -144,6 +145,7 @@ def trace_instance(
     if start is not None and not 0 <= start < float("inf"):
         raise InputError("start", start, "must be a number of seconds, at least 0")
     refuse_options(settings, "jobs", "seed", "family", "table")
+    typed = ["jobs", "start"]
     for option, value in (("servers", servers), ("slot_seconds", slot_seconds)):
         if value is None:
             continue
@@ -151,6 +153,7 @@ def trace_instance(
             raise InputError(option.replace("_", "-"), value, f"{family} has none from a trace")
         refuse_options(settings, option)
         settings = {option: value, **settings}
+        typed.append(option)
     table = load_trace(trace, trace_format, part=part)
     if start is not None:
         if "start" in trace_settings(family):  # the family may skip rows: it cuts its own window
@@ -158,10 +161,23 @@ def trace_instance(
         else:
             later = int((table.rows["submit_seconds"] >= start).sum())
             table = table.window(start, later if jobs is None else jobs)
-    made = from_trace(family, table, jobs=jobs, seed=seed, **settings)
+    with options_named(typed):
+        made = from_trace(family, table, jobs=jobs, seed=seed, **settings)
     for key, words in (("took", "from the trace"), ("made_up", "made up")):
         say(f"{words}: {'; '.join((made.provenance or {}).get(key, ['nothing']))}")
     return made
+
+
+@contextmanager
+def options_named(names: Sequence[str]) -> Iterator[None]:
+    """Say ``servers``, not ``set.servers``, of what was typed as an option ``--servers``."""
+    try:
+        yield
+    except InputError as error:
+        name = error.where.removeprefix("set.")
+        if error.where == name or name not in names:
+            raise
+        raise InputError(name.replace("_", "-"), error.value, error.rule) from None
 
 
 def refuse_options(settings: dict[str, Any], *names: str) -> None:

@@ -15,6 +15,7 @@ Arrivals are a Poisson stream, or one whose rate bursts, at a given offered load
 from __future__ import annotations
 
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 from hindsched.errors import InputError
@@ -24,7 +25,7 @@ from hindsched.instances.generators.ranges import check_count, check_positive, c
 from hindsched.instances.generators.registry import Suite
 from hindsched.instances.generators.sampling import Draws, rounded
 from hindsched.instances.generators.settings import merge_settings
-from hindsched.instances.traces.origin import job_names
+from hindsched.instances.traces.origin import job_names, trace_rows
 
 ARRIVALS = ("poisson", "bursty")
 MIXES = ("gavel", "log-uniform", "exponential")
@@ -80,10 +81,10 @@ def generate(preset: str, seed: int, **settings: Any) -> Instance:
         Seed of the draws.
     **settings
         In place of the preset's: ``jobs``, ``gpus``, ``servers`` (over which the GPUs are spread
-        evenly; None for one pool), ``placement``, ``load``, ``arrivals`` (one of `ARRIVALS`),
-        ``burst`` (deviation of the logarithm of the gaps' factor), ``mix`` (one of `MIXES`),
-        ``seconds``, ``widths`` (GPUs a job, drawn from the list), ``weight``, ``deadline_factor``
-        (deadline = submit + factor x duration; None for none), ``users``.
+        as evenly as they can be; None for one pool), ``placement``, ``load``, ``arrivals`` (one of
+        `ARRIVALS`), ``burst`` (deviation of the logarithm of the gaps' factor), ``mix`` (one of
+        `MIXES`), ``seconds``, ``widths`` (GPUs a job, drawn from the list), ``weight``,
+        ``deadline_factor`` (deadline = submit + factor x duration; None for none), ``users``.
     """
     s = merge_settings("gang", PRESETS, preset, settings)
     _check(s)
@@ -122,7 +123,8 @@ def from_trace(
 
     A job keeps its submission, duration, GPUs and user, and of its deadlines the first. Names are
     the trace's own where they are unique, else ``part/job`` or, if that is not unique either, with
-    the row's number.
+    the row's number. What is no whole number of slots is rounded up: a job waits for the slot after
+    its submission, and holds its last slot to the end.
 
     Parameters
     ----------
@@ -135,11 +137,11 @@ def from_trace(
     gpus : int
         GPUs of the cluster.
     servers : int, optional
-        Over how many servers they are spread evenly; None for one pool.
+        Over how many servers they are spread, as evenly as they can be; None for one pool.
     placement : str
         ``pool`` or ``consolidated``.
     slot_seconds : float
-        Length of a slot; submissions and durations must be multiples of it.
+        Length of a slot.
     clip : bool
         Whether a job that asks for more than all GPUs gets all instead of being refused.
 
@@ -155,24 +157,37 @@ def from_trace(
     rows = table.rows.head(jobs)
     first = float(rows["submit_seconds"].min())
     names = job_names(rows)
+    slot, late, longer = exact(slot_seconds), 0, 0
     records: list[dict[str, Any]] = []
     for name, row in zip(names, rows.itertuples(index=False), strict=True):
+        submit = _to_microsecond(row.submit_seconds - first)
+        duration = _to_microsecond(row.duration_seconds)
+        late += submit % slot > 0
+        longer += duration % slot > 0
         record: dict[str, Any] = {
             "name": name,
-            "submit": _seconds(row.submit_seconds - first),
-            "duration": _seconds(row.duration_seconds),
+            "submit": _plain(ceil(submit / slot) * slot),
+            "duration": _plain(ceil(duration / slot) * slot),
             "gpus": min(int(row.gpus), gpus) if clip else int(row.gpus),
         }
         if len(row.deadlines_seconds):
-            due = exact(record["submit"]) + exact(_seconds(row.deadlines_seconds[0]))
-            record["deadline"] = _plain(due)
+            record["deadline"] = _plain(submit + _to_microsecond(row.deadlines_seconds[0]))
         if row.user:
             record["user"] = row.user
         records.append(record)
+    made_up = [_cluster_words(gpus, servers)]
+    if late or longer:
+        made_up.append(
+            f"times rounded up to slots of {slot_seconds:g} s: submissions of {late} jobs, "
+            f"durations of {longer}"
+        )
+    if narrower := int((rows["gpus"] > gpus).sum()):
+        made_up.append(f"{narrower} jobs cut to {gpus} GPUs")
     origin = {
         "generator": "gang", "seed": seed, **table.provenance(),
         "took": ["submission, duration, GPUs, user and first deadline of each job"],
-        "made_up": [f"a cluster of {gpus} GPUs"],
+        "made_up": made_up,
+        "trace_rows": trace_rows(rows, names),
     }  # fmt: skip
     part = f"-{table.selected_part}" if table.selected_part else ""
     name = f"gang-{table.format}{part}-j{jobs}-g{gpus}"
@@ -184,12 +199,25 @@ def from_trace(
 def _cluster(gpus: int, servers: int | None, placement: str) -> dict[str, Any]:
     if servers is None:
         return {"gpus": gpus, "placement": placement}
-    check_count("servers", servers)
-    if gpus % servers:
-        raise InputError("set.servers", servers, f"must divide the {gpus} GPUs evenly")
-    size = gpus // servers
-    shapes = [{"name": f"s{number + 1}", "gpus": size} for number in range(servers)]
+    sizes = _server_sizes(gpus, servers)
+    shapes = [{"name": f"s{number}", "gpus": size} for number, size in enumerate(sizes, start=1)]
     return {"servers": shapes, "placement": placement}
+
+
+def _server_sizes(gpus: int, servers: int) -> list[int]:
+    """GPUs of each server, the larger ones first; no two differ by more than one."""
+    check_count("servers", servers)
+    if servers > gpus:
+        raise InputError("set.servers", servers, f"must be at most the number of GPUs, {gpus}")
+    size, more = divmod(gpus, servers)
+    return [size + (number < more) for number in range(servers)]
+
+
+def _cluster_words(gpus: int, servers: int | None) -> str:
+    if servers is None:
+        return f"a cluster of {gpus} GPUs"
+    sizes = sorted(set(_server_sizes(gpus, servers)))
+    return f"a cluster of {gpus} GPUs: {servers} servers of {' or '.join(map(str, sizes))}"
 
 
 def _size(s: dict[str, Any], draws: Draws) -> tuple[int, int]:
@@ -217,9 +245,9 @@ def _submits(s: dict[str, Any], draws: Draws, gap: float) -> list[int]:
     return submits
 
 
-def _seconds(value: float) -> float:
-    """A time of a table to the microsecond, an integer where it is one."""
-    return _plain(round(Fraction(value) / MICROSECOND) * MICROSECOND)
+def _to_microsecond(value: float) -> Fraction:
+    """A time of a table, whose submissions are differences of floats, as it was meant."""
+    return round(Fraction(value) / MICROSECOND) * MICROSECOND
 
 
 def _plain(value: Fraction) -> float:

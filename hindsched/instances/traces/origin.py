@@ -31,6 +31,15 @@ def job_names(rows: pd.DataFrame) -> list[str]:
     return [f"{name}#{number}" for number, name in enumerate(both, start=1)]
 
 
+def trace_rows(rows: pd.DataFrame, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What the trace says of each job, by the job's name: `KEPT`, where there is a value."""
+    facts = rows[list(KEPT)].to_dict("records")
+    return {
+        name: {str(key): value for key, value in row.items() if _is_known(value)}
+        for name, row in zip(names, facts, strict=True)
+    }
+
+
 def keep_origin(
     instance: AnyInstance, rows: pd.DataFrame, *, took: Sequence[str], made_up: Sequence[str]
 ) -> AnyInstance:
@@ -51,17 +60,14 @@ def keep_origin(
         Its provenance has ``took``, ``made_up`` and ``trace_rows``: by job what the trace says.
     """
     data = instance.to_dict()
-    kept: dict[str, dict[str, Any]] = {}
-    records = [{str(key): value for key, value in row.items()} for row in rows.to_dict("records")]
-    named = zip(data["jobs"], job_names(rows), records, strict=True)
-    for number, (job, name, row) in enumerate(named, start=1):
+    named = zip(data["jobs"], job_names(rows), strict=True)
+    for number, (job, name) in enumerate(named, start=1):
         job["name"] = job["name"].replace(f"j{number}", name, 1)
-        kept[job["name"]] = {key: row[key] for key in KEPT if _is_known(row[key])}
     data["provenance"] = {
         **(instance.provenance or {}),
         "took": list(took),
         "made_up": list(made_up),
-        "trace_rows": kept,
+        "trace_rows": trace_rows(rows, [job["name"] for job in data["jobs"]]),
     }
     return type(instance).parse(data)
 

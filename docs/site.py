@@ -42,7 +42,6 @@ def main() -> int:
     gather()
     write("commands.md", commands())
     write("api.md", api())
-    write("formats.md", formats())
     write("gallery.md", gallery())
     if arguments.pages_only:
         return 0
@@ -70,7 +69,7 @@ def gather() -> None:
         write(page.name, relinked(page.read_text(encoding="utf-8"), ""))
     for name, place in OUTSIDE.items():
         write(place, relinked((ROOT / name).read_text(encoding="utf-8"), "docs/"))
-    for folder in ("pictures", "scripts"):
+    for folder in ("pictures", "schemas", "scripts"):
         shutil.copytree(ROOT / "docs" / folder, PAGES / folder)
     shutil.copy(ROOT / "CITATION.cff", PAGES)
     (PAGES / "notebooks").mkdir()
@@ -126,44 +125,6 @@ def api() -> str:
 
 def home_of(value: object) -> str:
     return f"{value.__module__}.{value.__qualname__}"  # type: ignore[attr-defined]
-
-
-def formats() -> str:
-    """The families' JSON Schemas as files, and the fields of each as a table."""
-    import hindsched as hs
-
-    (PAGES / "schemas").mkdir()
-    parts = [
-        "# File formats\n\nAn instance is a JSON object; `hindsched schema FAMILY` prints its JSON "
-        "Schema. Solutions and certificates are described on [their page](certificates.md).\n"
-    ]
-    for family in hs.families():
-        schema = hs.schema(family)
-        write(f"schemas/{family}.json", json.dumps(schema, indent=1))
-        rows = [
-            f"| `{name}` | {'yes' if name in schema['required'] else ''} | {kind_of(field)} |"
-            for name, field in schema["properties"].items()
-        ]
-        parts.append(
-            f"## {family}\n\n[JSON Schema of {family}](schemas/{family}.json)\n\n"
-            "| field | required | kind |\n|---|---|---|\n" + "\n".join(rows) + "\n"
-        )
-    return "\n".join(parts)
-
-
-def kind_of(field: dict) -> str:
-    """What a field of a schema is, in a word or two."""
-    if "$ref" in field:
-        return f"an object `{field['$ref'].rsplit('/', 1)[1]}`"
-    if "const" in field:
-        return f"`{field['const']}`"
-    if "enum" in field:
-        return " or ".join(f"`{value}`" for value in field["enum"])
-    if "anyOf" in field:
-        return " or ".join(dict.fromkeys(kind_of(item) for item in field["anyOf"]))
-    if field.get("type") == "array":
-        return f"a list, each {kind_of(field.get('items', {}))}"
-    return {"null": "nothing"}.get(field.get("type", ""), field.get("type", "anything"))
 
 
 def gallery() -> str:

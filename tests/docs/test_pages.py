@@ -1,5 +1,6 @@
 """The documentation is true: links lead somewhere, commands and Python on its pages run."""
 
+import importlib
 import re
 import shlex
 import tomllib
@@ -9,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hindsched.cli.app import app
+from hindsched.instances.base import FAMILIES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
@@ -36,17 +38,24 @@ def test_links_lead_somewhere(page):
             continue
         name, _, anchor = target.partition("#")
         place = page.parent / name if name else page
-        # formats.md is made when the site is built, from the program's own schemas
-        assert place.exists() or name == "formats.md", f"{page.name}: {target}"
+        assert place.exists(), f"{page.name}: {target}"
         if anchor:
             assert anchor in anchors(place), f"{page.name}: {target}"
+
+
+def test_the_page_on_formats_and_the_schemas_are_the_programs(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    made = importlib.import_module("formats").files()
+    assert {path.name for path in made} == {"formats.md", *(f"{word}.json" for word in FAMILIES)}
+    for path, text in made.items():
+        assert path.read_text(encoding="utf-8") == text, f"{path}: python docs/formats.py"
 
 
 def test_the_site_lists_only_pages_that_exist():
     listed = re.findall(
         r"([\w/]+)\.(md|ipynb)\n", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     )
-    made = {"index", "contributing", "changelog", "api", "commands", "formats", "gallery"}
+    made = {"index", "contributing", "changelog", "api", "commands", "gallery"}
     for name, kind in listed:
         source = ROOT / ("docs" if kind == "md" else "") / f"{name}.{kind.replace('ipynb', 'py')}"
         assert name in made or source.exists(), source

@@ -102,8 +102,9 @@ class Refused(HindschedError, ValueError):
 
 def _hint(where: str, value: object, rule: str) -> str:
     """The closest of the words that a rule allows, if one is close."""
-    listed = re.search(r"must be one of |has the \w+:? ", rule)
-    word = where.removeprefix("set.") if where.startswith("set.") else value
+    listed = re.search(r"must be one of |must be an option: |has the \w+:? ", rule)
+    is_name = where.startswith("set.") or rule.startswith("must be an option")
+    word = where.removeprefix("set.") if is_name else value
     if listed is None or not isinstance(word, str):
         return ""
     known = re.split(r", | or ", rule[listed.end() :])

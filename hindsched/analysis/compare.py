@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from inspect import signature
 from typing import Any
 
 from hindsched.analysis.comparison import Comparison, InstanceComparison
 from hindsched.analysis.plan import DEFAULT_SEEDS, Contender, plan_tasks
 from hindsched.analysis.sweep import run_tasks
-from hindsched.errors import SolveFailed
+from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
+from hindsched.solvers.options import SolveOptions
 
 
 def compare(
@@ -65,6 +68,7 @@ def compare(
     >>> list(found.to_frame()["algorithm"])
     ['oasis', 'drf']
     """
+    check_options(options, compare)
     chosen = [instances] if isinstance(instances, Instance) else list(instances)
     tasks = plan_tasks(
         chosen,
@@ -92,6 +96,16 @@ def compare(
             run_limit=run_limit,
         )
     return Comparison(records)
+
+
+def check_options(options: Mapping[str, Any], *functions: Callable[..., Any]) -> None:
+    """Refuse options that neither functions nor solves have; the closest name is named."""
+    own = (signature(function).parameters.values() for function in functions)
+    known = [item.name for found in own for item in found if item.kind is item.KEYWORD_ONLY]
+    known += [item.name for item in fields(SolveOptions) if item.name not in known]
+    for name, value in options.items():
+        if name not in known:
+            raise InputError(name, value, f"must be an option: {', '.join(known)}")
 
 
 def ratio(

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from hindsched.analysis.compare import compare
+from hindsched.analysis.compare import check_options, compare
 from hindsched.analysis.plan import Contender
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance
+from hindsched.instances.base import Instance, whole_number
 from hindsched.instances.generators.registry import generate
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ def sweep(
     family : str
         The family's word.
     grid : mapping
-        Values to try by setting of the family's generator: ``{"jobs": [5, 10], "load": [1, 2]}``.
+        Values to try by setting of the family's generator: ``{"jobs": [5, 10], "load": [1, 2]}``;
+        lists, ranges, arrays or series.
     algorithms : sequence of str, class or OnlineAlgorithm, optional
         As in `compare`; None for all of the family.
     preset : str
@@ -65,15 +66,14 @@ def sweep(
     >>> frame[["jobs", "instance_seed", "algorithm"]].values.tolist()
     [[2, 0, 'fifo'], [3, 0, 'fifo']]
     """
-    if instances < 1:
-        raise InputError("instances", instances, "must be at least 1")
+    instances = whole_number("instances", instances, 1)
+    first_instance = whole_number("first_instance", first_instance, 0)
     if not grid:
         raise InputError("grid", grid, "must have a setting with its values")
-    for name, values in grid.items():
-        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-            raise InputError(f"grid.{name}", values, "must be a list of values")
+    check_options(options, sweep, compare)
+    tried = {name: _values(name, values) for name, values in grid.items()}
     made: dict[str, tuple[Instance, dict[str, Any]]] = {}
-    for chosen in product(*grid.values()):
+    for chosen in product(*tried.values()):
         settings = dict(zip(grid, chosen, strict=True))
         for seed in range(first_instance, first_instance + instances):
             instance = generate(family, preset, seed, **settings)
@@ -85,3 +85,11 @@ def sweep(
     for place, column in enumerate([*grid, "instance_seed"]):
         frame.insert(place, column, [made[name][1][column] for name in names])
     return frame
+
+
+def _values(name: str, values: Any) -> list[Any]:
+    """Values of a setting as a list of plain ones: arrays and series say theirs."""
+    plain = values.tolist() if hasattr(values, "tolist") else values
+    if isinstance(plain, str) or not isinstance(plain, Sequence) or not plain:
+        raise InputError(f"grid.{name}", values, "must be a list of values")
+    return list(plain)

@@ -7,7 +7,7 @@ from typing import Any
 
 from hindsched.analysis.tasks import OFFLINE, ONLINE, Task, file_name
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance
+from hindsched.instances.base import Instance, whole_number
 from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.online.registry import (
     Factory,
@@ -59,10 +59,7 @@ def plan_tasks(
         For an unknown algorithm, setting, method or option, or an instance or own algorithm whose
         name stands twice.
     """
-    if seeds < 1:
-        raise InputError("seeds", seeds, "must be at least 1")
-    if first_seed < 0:
-        raise InputError("seed", first_seed, "must be at least 0")
+    seeds, first_seed = whole_number("seeds", seeds, 1), whole_number("seed", first_seed, 0)
     if not instances:
         raise InputError("instances", "(none)", "at least one instance is needed")
     _check_instance_names(instances)

@@ -14,6 +14,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
+from numbers import Integral
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -88,6 +89,13 @@ def check_family(family: object) -> None:
     """Raise `InputError` unless `family` is one of `FAMILIES`."""
     if family not in FAMILIES:
         raise InputError("family", family, f"must be one of {', '.join(FAMILIES)}")
+
+
+def whole_number(where: str, value: object, least: int) -> int:
+    """A whole number of any make, numpy's too, of at least `least`; `InputError` for another."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise InputError(where, value, f"must be at least {least}, a whole number")
+    return int(value)
 
 
 def rounded_up(terms: Iterable[float]) -> float:

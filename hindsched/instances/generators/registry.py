@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, get_type_hints
 
+import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.base import LARGEST_NUMBER, Instance, family_module
+from hindsched.instances.base import LARGEST_NUMBER, Instance, family_module, whole_number
 from hindsched.instances.recipes import Recipe, recipe_suites
 from hindsched.instances.witnesses import WORST, witness_files, witnesses
 
@@ -104,8 +105,7 @@ def generate(family: str, preset: str = "small", seed: int = 0, **settings: Any)
     known = presets(family)
     if preset not in known:
         raise InputError("preset", preset, f"{family} has the presets {', '.join(known)}")
-    if seed < 0:
-        raise InputError("seed", seed, "must be at least 0")
+    seed = whole_number("seed", seed, 0)
     function = family_module("instances", family, "generator").generate
     names = _setting_names(function, known, {"preset", "seed"})
     values = check_settings(settings, names, f"the generator of {family}")
@@ -145,7 +145,8 @@ def from_trace(
     function = family_module("instances", family, "generator").from_trace
     values = check_settings(settings, trace_settings(family), f"the trace mapping of {family}")
     _check_kinds(values, function, presets(family))
-    count = {} if jobs is None else {"jobs": jobs}
+    seed = whole_number("seed", seed, 0)
+    count = {} if jobs is None else {"jobs": whole_number("jobs", jobs, 1)}
     made: Instance = function(table, seed=seed, **count, **values)
     return made
 
@@ -235,6 +236,11 @@ def _setting_names(
 
 
 def _plain(value: Any) -> Any:
+    """A value as JSON has it: numpy's numbers and arrays are Python's, text is read."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return type(value)(item.item() if isinstance(item, np.generic) else item for item in value)
     if not isinstance(value, str):
         return value
     try:

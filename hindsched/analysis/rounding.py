@@ -6,6 +6,8 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 SIGNIFICANT = 4
+LONG = Context(prec=400)
+"""More digits than a double has before its point."""
 
 
 def rounded_down(value: float) -> str:
@@ -49,9 +51,11 @@ def percent_rounded(share: float, rounding: str, decimals: int = 1) -> str:
     decimals : int
         How many at least: as many more, up to four, as tell it from none and from all.
     """
+    if not math.isfinite(share):
+        return f"{share}%"
     for places in range(decimals, 5):
         step = Decimal(1).scaleb(-places)
-        text = f"{(plain(share) * 100).quantize(step, rounding)}%"
+        text = f"{(plain(share) * 100).quantize(step, rounding, LONG)}%"
         if not {float(text[:-1]), float(f"{share * 100:.{places}f}")} & {0.0, 100.0}:
             return text
     return text

@@ -122,10 +122,15 @@ class Verdict:
             return f"{text}."
         if count == 1:
             lies = "it has no bound" if gaps[0] is None else f"it lies within {_gap(gaps[0])}"
+            lies = "its bound is 0 and tells nothing" if gaps[0] == math.inf else lies
             return f"The optimum is not proven; {lies}."
-        others = "the others" if proofs else "them" if None in gaps else "they"
+        others = "the others" if proofs else "them" if {None, math.inf} & {*gaps} else "they"
         if None in gaps:
             return f"{text}; {gaps.count(None)} of {others} have no bound."
+        if math.inf in gaps:
+            return (
+                f"{text}; of {gaps.count(math.inf)} of {others} the bound is 0 and tells nothing."
+            )
         widest = max(gap for gap in gaps if gap is not None)
         return f"{text}; {others} lie in intervals, the widest of {_gap(widest)}."
 

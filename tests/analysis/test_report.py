@@ -168,6 +168,17 @@ def test_verdict_of_a_minimum_and_of_what_cannot_be_told_apart():
     assert wide.sentence().endswith("y cannot be told apart from it at the median.")
 
 
+def test_a_bound_of_nothing_is_called_that():
+    one = verdict(offline("a", 110.0, 0.0, sense="min"), online("a", "x", 121.0, sense="min"))
+    assert one.proof() == "The optimum is not proven; its bound is 0 and tells nothing."
+    assert "is no nearer than a ratio of 1.1 (no bound says how far" in one.sentence()
+    two = verdict(
+        offline("a", 110.0, 0.0, sense="min"), offline("b", 110.0, 100.0, sense="min"),
+        online("a", "x", 121.0, sense="min"), online("b", "x", 121.0, sense="min"),
+    )  # fmt: skip
+    assert two.proof() == "No optimum is proven; of 1 of them the bound is 0 and tells nothing."
+
+
 def test_what_the_verdict_states_is_never_rounded_to_what_does_not_hold():
     cost = verdict(
         offline("a", 134.0, 134.0, sense="min", status="optimal"),

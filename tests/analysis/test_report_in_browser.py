@@ -139,6 +139,20 @@ def test_pictures_answer_to_the_keyboard(browser, page):
     assert says(browser, "#detail-title", "oasis on ")
 
 
+def test_a_profile_in_which_nobody_is_worse_is_drawn(browser, tmp_path):
+    instance = hs.generate("oasis", seed=1, jobs=4)
+    tasks = plan_tasks([instance], ["fifo"], offline={"method": "bound", "time_limit": 1.0})
+    made = ResultStore.create(tmp_path / "out", [instance], tasks)
+    run_tasks(tasks, [instance], workers=0, on_record=made.add)
+    show(browser, write_report(made).as_uri(), 768)
+    browser.execute_script("document.querySelector('#profiles').scrollIntoView()")
+    assert eventually(lambda: find(browser, "#profiles svg path"))
+    wide = "return document.querySelector('#profiles svg path').getBBox().width"
+    assert browser.execute_script(wide) > 300
+    find(browser, "#profiles svg")[0].send_keys("\ue014")
+    assert says(browser, "#tip", "within 1 of the best: fifo 100.0 %")
+
+
 def test_sections_fold_and_the_theme_turns(browser, page):
     show(browser, page, 768)
     assert find(browser, "#runs-table")[0].is_displayed()

@@ -45,6 +45,11 @@ def test_intervals(ends, text):
     assert str(Interval(*ends)) == text
 
 
+@pytest.mark.parametrize("share", [1e300, 1e26, float("inf")])
+def test_shares_beyond_counting_are_written(share):
+    assert float(percent_rounded(share, ROUND_CEILING)[:-1]) == pytest.approx(100 * share)
+
+
 @given(st.floats(0, 1))
 def test_shares_are_rounded_to_the_side_on_which_they_hold(share):
     assert float(percent_rounded(share, ROUND_FLOOR)[:-1]) <= share * 100 + LAST_BITS

@@ -99,13 +99,15 @@ function profileLines(box, family, factors, shares, names, all) {
       const x = at(factors[place]).toFixed(1), y = level(share).toFixed(1);
       return place ? `H${x}V${y}` : `M${x} ${y}`;
     });
-    parts.push(`<path d="${path.join("")}" fill="none" stroke="${colour(index)}" stroke-width="2" stroke-dasharray="${dash(index)}"/>`);
+    parts.push(`<path d="${path.join("")}H${right}" fill="none" stroke="${colour(index)}" stroke-width="2" stroke-dasharray="${dash(index)}"/>`);
   }
-  const width = (right - left) / factors.length;
+  const flat = factors[factors.length - 1] === 1; // nobody is ever worse than the best
+  const width = flat ? right - left : (right - left) / factors.length;
   factors.forEach((factor, place) => {
+    if (flat && place) return;
     const best = names.map((name) => [shares[name][place], name]).sort((a, b) => b[0] - a[0]);
     const say = `within ${shown(factor)} of the best: ${best.map(([share, name]) => `${name} ${percent(share)}`).join(", ")}`;
-    parts.push(mark("rect", `x="${at(factor) - width / 2}" y="${top}" width="${width}" height="${bottom - top}" fill="transparent"`, say));
+    parts.push(mark("rect", `x="${flat ? left : at(factor) - width / 2}" y="${top}" width="${width}" height="${bottom - top}" fill="transparent"`, say));
   });
   parts.push(label((left + right) / 2, bottom + 34, "factor of the best algorithm's objective", 'text-anchor="middle" class="dim"'));
   draw(box, bottom + 40, `Performance profiles of ${family}`, parts);

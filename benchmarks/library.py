@@ -1,4 +1,6 @@
-"""Write the recipes of the benchmark library: ``python benchmarks/library.py``.
+"""Write the recipes of the benchmark library and the names of the generators' suites.
+
+``python benchmarks/library.py``; run it when a generator's suite or a witness changes.
 
 Three suites a family: ``library-small`` is meant to be proven within seconds, ``library-medium``
 within minutes or nearly, ``library-large`` is the papers' scale. The settings below are the whole
@@ -9,14 +11,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
+from hindsched.instances.base import FAMILIES
 from hindsched.instances.generators.registry import generate
+from hindsched.instances.members import MEMBERS_FORMAT, make_members
 from hindsched.instances.recipes import RECIPES_FORMAT
 
 VERSION = 1
 TARGET = Path(__file__).parents[1] / "hindsched/instances/recipes.json"
+MEMBERS = TARGET.with_name("members.json")
 Row = tuple[str, str, str, int, dict[str, Any]]
 """Suite, member, preset, seed, settings."""
 
@@ -143,6 +149,19 @@ def main() -> None:
     head = f'{{\n "format": "{RECIPES_FORMAT}",\n "version": {VERSION},\n'
     TARGET.write_text(f'{head} "recipes": [\n{body}\n ]\n}}\n')
     print(f"{len(rows)} recipes in {TARGET}")
+    write_members()
+
+
+def write_members() -> None:
+    """Write the names, sizes and hashes of the instances in the generators' suites."""
+    families = []
+    for word in FAMILIES:
+        rows = [list(astuple(member))[1:] for member in make_members(word)]
+        body = ",\n".join(f"   {json.dumps(row)}" for row in rows)
+        families.append(f'  "{word}": [\n{body}\n  ]')
+    text = f'{{\n "format": "{MEMBERS_FORMAT}",\n "members": {{\n'
+    MEMBERS.write_text(text + ",\n".join(families) + "\n }\n}\n")
+    print(f"members of the suites in {MEMBERS}")
 
 
 if __name__ == "__main__":

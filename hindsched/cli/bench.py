@@ -58,7 +58,8 @@ OPTIMA_COLUMNS = ("instance", "optimum in", "status", "proof", "gap", "seconds")
 RATIO_COLUMNS = ("algorithm", "on", "median ratio", "worst ratio", "ratio of sums", "note")
 RATIO_LEGEND = """\
 on: number of instances; [at least, at most] of a ratio, 1 is perfect; median, worst: over the
-instances; of sums: all OPT against all ALG; inf: earns nothing; proof: who vouches for the bound"""
+instances; of sums: all OPT against all ALG; inf: earns nothing; proof: who vouches for the bound;
+gap: between the ends of the optimum, of which the best schedule of all is one; -: no bound"""
 SHOWN = ("median", "worst", "sums")
 MOST_COLUMNS = 100
 """Of a table; a wider one is folded, also in a pipe."""
@@ -258,22 +259,24 @@ def _show(comparison: Comparison, store: ResultStore, path: Path, *, as_json: bo
         return
     from hindsched.analysis.ratio import STAR_NOTE, Interval
     from hindsched.analysis.verdict import verdicts
+    from hindsched.instances.library import shown_name
 
     summary = comparison.summary_rows()
+    names = {item.name: shown_name(item) for item in store.instances()}
+    width = min(out.console.width, MOST_COLUMNS)
     for family in dict.fromkeys(item.family for item in comparison.instances):
         optima = [
             (
-                item.instance,
+                names[item.instance],
                 str(item.optimum.interval),
                 item.optimum.status,
                 item.optimum.proof,
-                percent(item.offline.get("gap")),
+                percent(item.optimum.gap),
                 digits(item.offline.get("seconds"), 3),
             )
             for item in comparison.instances
             if item.family == family
         ]
-        width = min(out.console.width, MOST_COLUMNS)
         out.print(table(f"{family}: optima", OPTIMA_COLUMNS, optima), width=width)
         ratios = [
             (
@@ -291,7 +294,7 @@ def _show(comparison: Comparison, store: ResultStore, path: Path, *, as_json: bo
         say(STAR_NOTE)
     out.print(f"report: {path}", markup=False, soft_wrap=True)
     for verdict in verdicts(comparison):
-        out.print(f"{verdict.sentence()} {verdict.proof()}", markup=False, soft_wrap=True)
+        out.print(f"{verdict.sentence()} {verdict.proof()}", markup=False, width=width)
 
 
 def note_of(row: Mapping[str, Any]) -> str:

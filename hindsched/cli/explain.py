@@ -23,6 +23,7 @@ def explain(
 ) -> None:
     """Say which jobs and which (server, slot) hold the gap between a solution and a bound."""
     from hindsched.instances.io import read_json
+    from hindsched.instances.library import shown_name
     from hindsched.solutions.base import read_solution
     from hindsched.solvers.certificate_file import verify_certificate
     from hindsched.solvers.explain import explain as explain_gap
@@ -46,7 +47,8 @@ def explain(
         emit_json(summary)
         return
     summary.pop("note")
-    out.print(facts({key: value for key, value in summary.items() if not isinstance(value, list)}))
+    shown = {key: value for key, value in summary.items() if not isinstance(value, list)}
+    out.print(facts({**shown, "instance": shown_name(instance)}))
     for key, rows in summary.items():
         if isinstance(rows, list) and rows:
             columns = list(rows[0])

@@ -19,6 +19,7 @@ from hindsched.cli.settings import (
     TraceFormat,
     TracePart,
     check_targets,
+    options_named,
     parse_settings,
     refuse_options,
     trace_instance,
@@ -50,6 +51,7 @@ def generate(
     from hindsched.instances.base import check_family
     from hindsched.instances.generators.registry import generate as generate_instance
     from hindsched.instances.io import write
+    from hindsched.instances.library import shown_name
 
     check_family(family)
     if output == "-":
@@ -68,7 +70,8 @@ def generate(
         if jobs is not None:
             refuse_options(values, "jobs")
             values = {"jobs": str(jobs), **values}
-        instance = generate_instance(family, preset or "small", seed, **values)
+        with options_named(["jobs"] if jobs is not None else []):
+            instance = generate_instance(family, preset or "small", seed, **values)
     else:
         if preset is not None:
             values = {"preset": preset, **values}
@@ -91,4 +94,5 @@ def generate(
         origin.pop("trace_rows", None)  # a row a job: it stands in the file
         emit_json({**summary, "provenance": origin})
     else:
-        (errors if output == STDOUT else out).print(facts(summary))
+        shown = {**summary, "instance": shown_name(instance)}
+        (errors if output == STDOUT else out).print(facts(shown))

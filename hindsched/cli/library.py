@@ -160,7 +160,8 @@ def submit(
             one = submit_one(file, records)
         except HindschedError as error:
             refused.append(error)
-            errors.print(f"error: {error}", markup=False, soft_wrap=True)
+            where = "" if file in str(error) else f"{file}: "
+            errors.print(f"error: {where}{error}", markup=False, soft_wrap=True)
             continue
         rows.append({"name": one.recipe.name, "part": one.part, "value": one.value,
                      "before": one.before, "kept": one.kept})  # fmt: skip

@@ -37,19 +37,22 @@ def schema(
 
 def list_(
     what: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            help="families, algorithms, suites, instances or solvers.",
+            help="families, algorithms, suites, instances or solvers; what there is if absent.",
             autocompletion=completing.of(completing.LISTS),
         ),
-    ],
+    ] = None,
     family: OneFamily = None,
     as_json: Json = False,
 ) -> None:
     """List what there is."""
+    if what is None:
+        _say_lists(family, as_json=as_json)
+        return
     if what not in LISTS:
         raise InputError("list", what, f"must be one of {', '.join(LISTS)}")
-    rows = LISTS[what](family)
+    rows = LISTS[what][0](family)
     if as_json:
         emit_json({what: rows})
         return
@@ -62,9 +65,20 @@ def list_(
         say(left_out["settings"])
 
 
+def _say_lists(family: str | None, *, as_json: bool) -> None:
+    """What can be listed, each with what it is."""
+    if family is not None:
+        raise InputError("list", "(absent)", f"must be one of {', '.join(LISTS)}")
+    if as_json:
+        emit_json({"lists": [{"list": word, "shows": shows} for word, (_, shows) in LISTS.items()]})
+        return
+    rows = [(f"hindsched list {word}", shows) for word, (_, shows) in LISTS.items()]
+    out.print(table("", ("command", "shows"), rows))
+
+
 def describe(file: File, as_json: Json = False) -> None:
     """Summarise an instance."""
-    from hindsched.instances.library import best_known
+    from hindsched.instances.library import best_known, shown_name
 
     instance = load(file)
     given = getattr(instance, "arrivals", None)  # jobs of gang say when they were submitted
@@ -93,7 +107,7 @@ def describe(file: File, as_json: Json = False) -> None:
     if as_json:
         emit_json({**summary, "provenance": instance.provenance})
         return
-    out.print(facts(summary))
+    out.print(facts({**summary, "instance": shown_name(instance)}))
     for key, value in (instance.provenance or {}).items():
         if isinstance(value, dict) and len(value) > MOST_ENTRIES:
             value = f"{len(value)} entries"
@@ -187,10 +201,10 @@ def _solvers(family: str | None) -> Rows:
     return rows
 
 
-LISTS: dict[str, Callable[[str | None], Rows]] = {
-    "families": _families,
-    "algorithms": _algorithms,
-    "suites": _suites,
-    "instances": _instances,
-    "solvers": _solvers,
+LISTS: dict[str, tuple[Callable[[str | None], Rows], str]] = {
+    "families": (_families, "the problems, each with its formulations"),
+    "algorithms": (_algorithms, "who can be run online, and what it knows"),
+    "suites": (_suites, "sets of instances that bench takes"),
+    "instances": (_instances, "names that solve, ratio and every other command take"),
+    "solvers": (_solvers, "solvers of the offline programs, and which are installed"),
 }

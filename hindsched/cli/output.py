@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -16,6 +17,8 @@ from rich.text import Text
 from hindsched.analysis.jsonable import jsonable
 from hindsched.printable import printable
 
+PIPE_COLUMNS = 200
+"""Width of output that is no terminal, where ``COLUMNS`` says nothing."""
 STDOUT = "/dev/stdout"
 """What a file named - means where one is written."""
 Json = Annotated[
@@ -32,9 +35,11 @@ class _Streams:
 
     @property
     def console(self) -> Console:
-        """A console on the present stream; output that is no terminal is never wrapped."""
+        """A console on the present stream, as wide as its terminal or ``COLUMNS`` says."""
         stream = sys.stderr if self.stderr else sys.stdout
-        width = None if stream.isatty() else 200
+        says = os.environ.get("COLUMNS", "")
+        piped = int(says) if says.isdecimal() and int(says) > 0 else PIPE_COLUMNS
+        width = None if stream.isatty() else piped
         return Console(file=stream, highlight=False, width=width)
 
     def print(self, *values: Any, **options: Any) -> None:

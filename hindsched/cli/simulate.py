@@ -37,6 +37,7 @@ def simulate(
     as_json: Json = False,
 ) -> int:
     """Run an online algorithm once."""
+    from hindsched.instances.library import shown_name
     from hindsched.online.simulator import simulate as run_online
     from hindsched.solutions.base import write_solution
 
@@ -61,7 +62,7 @@ def simulate(
     violations = summary.pop("violations")
     for key in ("report", "settings"):
         summary.pop(key)
-    out.print(facts(summary))
+    out.print(facts({**summary, "instance": shown_name(instance)}))
     for violation in violations:
         out.print(f"  breaks {violation}", markup=False, soft_wrap=True)
     return 0
@@ -86,6 +87,7 @@ def ratio(
     """Bound the competitive ratio of online algorithms on an instance."""
     from hindsched.analysis.compare import ratio as measure
     from hindsched.analysis.ratio import INVERSE_NOTE
+    from hindsched.instances.library import shown_name
 
     instance = load(file)
     found = measure(
@@ -106,7 +108,8 @@ def ratio(
         emit_json(found.to_dict())
     else:
         optimum = found.optimum
-        say(f"{found.instance}: optimum in {optimum.interval} ({optimum.status}, {optimum.proof})")
+        name = shown_name(instance)
+        say(f"{name}: optimum in {optimum.interval} ({optimum.status}, {optimum.proof})")
         rows = [
             (
                 row.algorithm,
@@ -122,7 +125,7 @@ def ratio(
             for row in found.algorithms
         ]
         columns = ("algorithm", "objective", "ratio >=", "ratio <=", "OPT - ALG", "theorem", "note")
-        out.print(table(found.instance, columns, rows))
+        out.print(table(name, columns, rows))
         say(INVERSE_NOTE)
     for line in found.errors:
         say(f"failed: {line}")

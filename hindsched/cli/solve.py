@@ -51,6 +51,7 @@ def solve(
     """
     from hindsched.analysis.exact import proof_of
     from hindsched.instances.io import write_json
+    from hindsched.instances.library import shown_name
     from hindsched.solutions.base import write_solution
     from hindsched.solvers.api import solve as solve_instance
 
@@ -88,7 +89,10 @@ def solve(
         emit_json(summary)
     else:
         left_out = ("options", "versions")
-        out.print(facts({key: summary[key] for key in summary if key not in left_out}))
+        shown = {key: summary[key] for key in summary if key not in left_out}
+        out.print(facts({**shown, "instance": shown_name(instance)}))
+        if result.objective is None and result.bound is not None:
+            say(f"no gap: {result.method} found a bound and no schedule to set against it")
     if output is not None and result.solution is None:
         say(f"no solution was found: {output} not written")
     if certificate is not None and result.certificate is None:
@@ -116,6 +120,7 @@ def verify(
     """
     from hindsched.analysis.exact import QUICK_SECONDS, exact_check, has_kernel
     from hindsched.analysis.verify import verify as verify_files
+    from hindsched.instances.library import shown_name
 
     if prices == "":
         raise InputError("prices", prices, "must be a certificate file")
@@ -133,7 +138,8 @@ def verify(
         violations = summary.pop("violations")
         without_certificate = ("certificate", "leaves", "proves_optimal")
         left_out = without_certificate if checked.kind is None else ()
-        out.print(facts({key: value for key, value in summary.items() if key not in left_out}))
+        shown = {key: value for key, value in summary.items() if key not in left_out}
+        out.print(facts({**shown, "instance": shown_name(instance)}))
         if checked.proves_optimal:
             out.print("solution and certificate together prove: this solution is optimal")
         for violation in violations:

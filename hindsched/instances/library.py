@@ -1,7 +1,8 @@
 """The benchmark library: instances with a name, and what is best known of their optimum.
 
-Two kinds of names: ``<family>/<suite>/<instance>`` for the members of the generators' suites, and
-the plain names of `KNOWN`, whose files come with the package.
+A name is ``<family>/<suite>/<instance>``: the members of the generators' suites, the benchmark
+library's recipes, and as the suite ``known`` those of `KNOWN`, whose files come with the package.
+The names that instances bear themselves are understood too.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import Any
 
 from hindsched.errors import InputError
 from hindsched.instances.base import FAMILIES, Instance, check_family, families_on
-from hindsched.instances.generators.registry import generated_suites, make, suite, suites
+from hindsched.instances.generators.registry import make, suite, suites
 from hindsched.instances.io import parse_instance, read_json
+from hindsched.instances.members import member_of, members, rest_of
 from hindsched.instances.recipes import all_recipes
 
 
@@ -37,6 +39,7 @@ class BestKnown:
     formulation: str | None = None
 
 
+KNOWN_SUITE = "known"
 KNOWN: dict[str, tuple[BestKnown, ...]] = {
     "oasis-t10-i10-h5-s1": (BestKnown("oasis", 250.338, 250.338),),
     "oasis-t10-i10-h10-s0": (BestKnown("oasis", 287.064, 287.064),),
@@ -86,9 +89,9 @@ def named_instance(name: str) -> Instance:
     Parameters
     ----------
     name : str
-        A name of `KNOWN`; ``oasis/small/t8-j8-h3-d4-s0``: family, suite and the rest of its name,
-        as `list_instances` shows it; or the instance's own name, ``oasis-small-t8-j8-h3-d4-s0``,
-        as results show it.
+        ``oasis/small/t8-j8-h3-d4-s0``: family, suite and the rest of its name, as `list_instances`
+        and the commands show it; or the instance's own name, ``oasis-small-t8-j8-h3-d4-s0``, as
+        files have it.
 
     Raises
     ------
@@ -106,27 +109,46 @@ def named_instance(name: str) -> Instance:
             return make(recipe)
     parts = name.split("/", 2)
     if len(parts) == 3:
-        family, suite_name, member = parts
+        family, suite_name, rest = parts
         check_family(family)
-        members = {short_name(item, suite_name): item for item in suite(family, suite_name)}
-        found = members.get(member.removeprefix(f"{family}-{suite_name}-"))
-        if found is None:
-            raise InputError("instance", name, f"must be one of {', '.join(members)}")
-        return found
+        if suite_name == KNOWN_SUITE:
+            return known_instance(f"{family}-{rest}")
+        found = {rest_of(item.name, family, suite_name): item for item in suite(family, suite_name)}
+        rest = rest_of(rest, family, suite_name)
+        if rest not in found:
+            raise InputError("instance", name, f"must be one of {', '.join(found)}")
+        return found[rest]
     if parts[0] in FAMILIES:
         raise InputError("instance", name, "must be FAMILY/SUITE/NAME, as in `list instances`")
     for word in FAMILIES:
         if name.startswith(f"{word}-") and name not in KNOWN:
-            for make_all in generated_suites(word).values():
-                for item in make_all():
-                    if item.name == name:
-                        return item
+            for member in members(word):
+                if member.instance_name == name:
+                    return named_instance(member.name)
     return known_instance(name)
 
 
-def short_name(instance: Instance, suite_name: str) -> str:
-    """An instance's name without family and suite, which stand before it."""
-    return instance.name.removeprefix(f"{instance.family}-{suite_name}-")
+def shown_name(instance: Instance) -> str:
+    """What to call an instance: the library's name if it is in it, else its own.
+
+    Examples
+    --------
+    >>> shown_name(named_instance("oasis-t10-i10-h25-s0"))
+    'oasis/known/t10-i10-h25-s0'
+    """
+    if best_known(instance):
+        return known_name(instance.name)
+    for recipe in all_recipes():
+        if recipe.instance_name == instance.name and recipe.sha256 == instance.sha256():
+            return recipe.name
+    member = member_of(instance)
+    return instance.name if member is None else member.name
+
+
+def known_name(name: str) -> str:
+    """The name of an instance of `KNOWN` in the scheme of all others."""
+    family, _, rest = name.partition("-")
+    return f"{family}/{KNOWN_SUITE}/{rest}"
 
 
 def is_library_name(name: str) -> bool:
@@ -148,19 +170,21 @@ def list_instances(family: str | None = None) -> list[dict[str, Any]]:
     for name, facts in KNOWN.items():
         if family is None or facts[0].family == family:
             instance = known_instance(name)
-            rows.append(_row(name, instance, facts[0].lower, facts[0].upper))
-    for word in families_or_all(family):
-        for suite_name, make_all in generated_suites(word).items():
-            for instance in make_all():
-                name = f"{word}/{suite_name}/{short_name(instance, suite_name)}"
-                rows.append(_row(name, instance, None, None))
+            rows.append(
+                {
+                    "name": known_name(name), "family": instance.family, "jobs": len(instance.jobs),
+                    "horizon": instance.horizon, "optimum_lower": facts[0].lower,
+                    "optimum_upper": facts[0].upper,
+                }
+            )  # fmt: skip
+    made = [item for word in families_or_all(family) for item in members(word)]
+    recipes = [recipe for recipe in all_recipes() if family in (None, recipe.family)]
     rows += [
         {
-            "name": recipe.name, "family": recipe.family, "jobs": recipe.jobs,
-            "horizon": recipe.horizon, "optimum_lower": None, "optimum_upper": None,
+            "name": item.name, "family": item.family, "jobs": item.jobs,
+            "horizon": item.horizon, "optimum_lower": None, "optimum_upper": None,
         }
-        for recipe in all_recipes()
-        if family in (None, recipe.family)
+        for item in [*made, *recipes]
     ]  # fmt: skip
     return rows
 
@@ -173,14 +197,3 @@ def families_or_all(
         return families_on(floor, aspect)
     check_family(family)
     return (family,)
-
-
-def _row(name: str, instance: Instance, lower: float | None, upper: float | None) -> dict[str, Any]:
-    return {
-        "name": name,
-        "family": instance.family,
-        "jobs": len(instance.jobs),
-        "horizon": instance.horizon,
-        "optimum_lower": lower,
-        "optimum_upper": upper,
-    }

@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import shutil
+import tempfile
 from copy import deepcopy
 from pathlib import Path
 
@@ -216,6 +217,19 @@ def test_a_record_states_the_objective_of_its_decisions_and_no_more(records, tmp
     path.write_text(json.dumps(data))
     with pytest.raises(InputError, match="must be its decisions' objective"):
         submit(path, records)
+
+
+def test_a_refusal_names_the_file_that_was_offered_and_no_other(records, tmp_path, capsys):
+    data = deepcopy(data_of(records, "solution"))
+    data["instance_sha256"] = "0" * 64
+    bad = tmp_path / "bad.json"
+    bad.write_text(json.dumps(data))
+    folder = tempfile.gettempdir()
+    assert run(["library", "submit", str(bad), "--folder", str(records.folder)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {bad}: {NAME} solution: ")
+    assert "solution.json" in said
+    assert folder not in said.replace(str(tmp_path), "")
 
 
 def test_the_command_deals_with_every_file_that_is_offered(records, tmp_path, capsys):

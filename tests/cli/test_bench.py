@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -220,3 +221,21 @@ def test_tables_fit_a_hundred_columns_in_a_pipe(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     end = next(n for n, line in enumerate(lines) if line.startswith("report: "))
     assert max(map(len, lines[:end])) <= 100  # drf's ratios are long, those of fifo infinite
+    assert max(map(len, lines[end + 1 :])) <= 100
+    assert "comes closest to the optimum" in " ".join(lines[end + 1 :])
+
+
+def test_tables_have_the_librarys_names_and_gaps_also_where_only_bounds_were_asked_for(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "70")
+    name = "mlbroker/small/r3-t3-j4-s0"
+    command = ["bench", name, "--algorithm", "mlbroker", "--seeds", "1", "--workers", "0"]
+    assert run([*command, *BOUND, "--out", str(tmp_path / "out")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    end = next(n for n, line in enumerate(lines) if line.startswith("report: "))
+    assert max(map(len, [*lines[: end - 3], *lines[end + 1 :]])) <= 70
+    (row,) = (line for line in lines if line.startswith(name))
+    assert float(re.search(r"([\d.]+)%", row)[1]) > 0
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert f'"name":"{name}"' in page

@@ -161,7 +161,7 @@ def test_schemas(answer):
 
 def test_names_of_the_library(answer):
     _, listed = answer("list", "instances", "--family", "oasis")
-    name = next(row["name"] for row in listed["instances"] if "/" in row["name"])
+    name = next(row["name"] for row in listed["instances"] if "/small/" in row["name"])
     code, described = answer("describe", name)
     assert code == 0
     assert described["instance"] == name.replace("/", "-")
@@ -237,3 +237,26 @@ def test_every_public_name_is_there():
     assert set(hs.__all__) <= set(dir(hs))
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
         hs.nope
+
+
+def test_list_alone_says_what_can_be_listed(text, answer):
+    shown = text("list")
+    _, found = answer("list")
+    words = [row["list"] for row in found["lists"]]
+    assert words == ["families", "algorithms", "suites", "instances", "solvers"]
+    assert all(f"hindsched list {word}" in shown for word in words)
+    assert run(["list", "--family", "oasis"]) == 2
+
+
+def test_output_in_a_pipe_is_as_wide_as_columns_says(text, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    assert max(map(len, text("list", "algorithms").splitlines())) <= 60
+    monkeypatch.setenv("COLUMNS", "wide")
+    assert max(map(len, text("list", "algorithms").splitlines())) > 60
+
+
+def test_a_bound_alone_says_why_there_is_no_gap(capsys):
+    assert run(["solve", "oasis/known/t10-i10-h25-s0", *BOUND]) == 0
+    printed = capsys.readouterr()
+    assert "oasis/known/t10-i10-h25-s0" in printed.out
+    assert "no gap: bound found a bound and no schedule" in printed.err

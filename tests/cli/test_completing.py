@@ -38,7 +38,7 @@ def completed(monkeypatch, capsys):
         ("hindsched solve x.json --method col", ["column-generation"]),
         ("hindsched solve x.json --solver g", ["glpk", "gurobi"]),
         ("hindsched worst astraea --algorithm hi", ["hived"]),
-        ("hindsched solve oasis-t10-i10-h2", ["oasis-t10-i10-h25-s0"]),
+        ("hindsched solve oasis/known/t10-i10-h2", ["oasis/known/t10-i10-h25-s0"]),
         ("hindsched solve x", []),
         ("hindsched bench small --family ga", ["gang"]),
     ],
@@ -63,7 +63,6 @@ def test_the_stated_words_are_those_of_the_families():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["list"], "'what': one of families, algorithms, suites, instances, solvers"),
         (["figure"], f"'family': one of {', '.join(FAMILIES)}"),
         (["figure", "oasis"], "'number': one of 3, 4, 5, 6, 8, 9"),
         (["generate", "oasis"], "'-o' / '--output': Instance file to write"),

@@ -15,7 +15,9 @@ from hindsched.instances.library import (
     list_instances,
     list_suites,
     named_instance,
+    shown_name,
 )
+from hindsched.instances.members import make_members, members
 
 DATA = Path(__file__).parents[1] / "data" / "instances"
 
@@ -58,8 +60,39 @@ def test_lists():
     rows = list_suites("oasis")
     assert {"family": "oasis", "suite": "small"} in rows
     names = [row["name"] for row in list_instances("mlbroker")]
-    assert "mlbroker-r3-t2-s51" in names
+    assert "mlbroker/known/r3-t2-s51" in names
     assert any(name.startswith("mlbroker/small/") for name in names)
+
+
+@pytest.mark.parametrize("family", families_on("instances", "generator"))
+def test_the_list_of_members_is_that_of_the_generators(family):
+    assert list(members(family)) == make_members(family), "python benchmarks/library.py"
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("oasis/known/t10-i10-h25-s0", "oasis-t10-i10-h25-s0"),
+        ("oasis/worst/oasis", "oasis-worst-oasis"),
+        ("mlbroker/small/r3-t4-j5-s0", "mlbroker-small-r3-t4-j5-s0"),
+        ("mlbroker/medium/paper-r6-t10-j20-s0", "mlbroker-paper-r6-t10-j20-s0"),
+        ("edgecloud/variants/small-h3-j6-s3", "edgecloud-small-h3-j6-s3"),
+        ("gang/paper/bursty-j200-s0", "gang-bursty-j200-s0"),
+        ("gang/library-small/poisson-s10", "gang-library-small-poisson-s10"),
+    ],
+)
+def test_an_instance_is_shown_by_a_name_that_finds_it_and_older_names_do_too(name, own):
+    instance = named_instance(name)
+    assert instance.name == own
+    assert shown_name(instance) == name
+    family, suite_name, _ = name.split("/")
+    if suite_name != "variants":  # its own names stand in the suite `small` too
+        assert named_instance(own) == instance
+    if suite_name in ("small", "medium", "variants", "paper"):
+        assert named_instance(f"{family}/{suite_name}/{own}") == instance
+    assert name in [row["name"] for row in list_instances(family)]
+    changed = instance.with_jobs(instance.jobs[:-1])
+    assert shown_name(changed) == own
 
 
 @pytest.mark.parametrize(

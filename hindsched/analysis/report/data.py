@@ -16,6 +16,7 @@ from hindsched.analysis.store import ResultStore
 from hindsched.analysis.tasks import Record, file_name
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
+from hindsched.instances.library import shown_name
 from hindsched.solutions.base import read_solution
 from hindsched.solvers.certificate import Certificate
 from hindsched.solvers.certificate_file import read_certificate
@@ -73,7 +74,7 @@ def _instance(
     record = item.offline
     solution, certificate = _files(store, record)
     return {
-        "name": item.instance,
+        "name": shown_name(instance),
         "family": item.family,
         "sense": instance.sense,
         "jobs": len(instance.jobs),

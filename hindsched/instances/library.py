@@ -15,8 +15,8 @@ from hindsched.errors import InputError
 from hindsched.instances.base import FAMILIES, Instance, check_family, families_on
 from hindsched.instances.generators.registry import make, suite, suites
 from hindsched.instances.io import parse_instance, read_json
-from hindsched.instances.members import member_of, members, rest_of
-from hindsched.instances.recipes import all_recipes
+from hindsched.instances.members import Member, member_of, members, rest_of
+from hindsched.instances.recipes import Recipe, all_recipes
 
 
 @dataclass(frozen=True)
@@ -177,14 +177,15 @@ def list_instances(family: str | None = None) -> list[dict[str, Any]]:
                     "optimum_upper": facts[0].upper,
                 }
             )  # fmt: skip
-    made = [item for word in families_or_all(family) for item in members(word)]
-    recipes = [recipe for recipe in all_recipes() if family in (None, recipe.family)]
+    named: list[Member | Recipe] = []
+    named += [item for word in families_or_all(family) for item in members(word)]
+    named += [recipe for recipe in all_recipes() if family in (None, recipe.family)]
     rows += [
         {
             "name": item.name, "family": item.family, "jobs": item.jobs,
             "horizon": item.horizon, "optimum_lower": None, "optimum_upper": None,
         }
-        for item in [*made, *recipes]
+        for item in named
     ]  # fmt: skip
     return rows
 

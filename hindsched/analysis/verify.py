@@ -96,7 +96,7 @@ class Verification:
 def verify(
     instance: Instance, solution: Solution | str | Path, certificate: Any = None
 ) -> Verification:
-    """Check a solution and, with a certificate, recompute its bound.
+    """Check a solution and, with certificates, recompute their bounds.
 
     Parameters
     ----------
@@ -104,8 +104,9 @@ def verify(
         The instance.
     solution : Solution or path
         A solution or its file.
-    certificate : Certificate, dict or path, optional
-        A certificate, its JSON data or its file.
+    certificate : Certificate, dict or path, or list of these, optional
+        A certificate, its JSON data or its file. Of several each is held against the solution, and
+        the tightest bound is told.
 
     Raises
     ------
@@ -113,7 +114,7 @@ def verify(
         If a file is malformed, belongs to another instance or formulation, or states an objective
         or a bound that it does not have.
     SolveFailed
-        If a feasible solution beats the bound: one of the two must be wrong.
+        If a feasible solution beats a bound: one of the two must be wrong.
 
     Examples
     --------
@@ -128,7 +129,11 @@ def verify(
         solution = read_solution(solution, instance)
     elif solution.instance.sha256() != instance.sha256():
         raise InputError("solution", solution.instance.name, "must be of the same instance")
-    proven = None if certificate is None else _proven(instance, solution, certificate)
+    if not isinstance(certificate, list | tuple):
+        certificate = [] if certificate is None else [certificate]
+    proofs = [_proven(instance, solution, given) for given in certificate]
+    tightest = min if instance.sense == "max" else max
+    proven = tightest(proofs, key=lambda proof: proof.bound, default=None)
     found = Verification(
         instance=instance.name,
         family=instance.family,

@@ -103,7 +103,10 @@ def solve(
 def verify(
     file: File,
     solution: Annotated[str, typer.Argument(help="Solution file.")],
-    prices: Annotated[str | None, typer.Option(help="Certificate file of a bound.")] = None,
+    prices: Annotated[
+        list[str] | None,
+        typer.Option(help="Certificate file of a bound; may be repeated, each is checked."),
+    ] = None,
     exact: Annotated[
         bool | None,
         typer.Option(
@@ -113,7 +116,7 @@ def verify(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Check a solution, and a bound, without any solver; exit code 1 if it is infeasible.
+    """Check a solution, and bounds, without any solver; exit code 1 if it is infeasible.
 
     Two checkers answer: a fast one in floating point that rounds outward, and the exact kernel,
     which has no tolerance and whose word counts.
@@ -122,15 +125,15 @@ def verify(
     from hindsched.analysis.verify import verify as verify_files
     from hindsched.instances.library import shown_name
 
-    if prices == "":
-        raise InputError("prices", prices, "must be a certificate file")
+    certificates = prices or []
+    if "" in certificates:
+        raise InputError("prices", "", "must be a certificate file")
     instance = load(file)
-    checked = verify_files(instance, solution, prices)
+    checked = verify_files(instance, solution, certificates)
     kernel = None
     if exact or (exact is None and has_kernel(instance.family)):
-        given = [solution, *([] if prices is None else [prices])]
         source = file if Path(file).exists() else instance
-        kernel = exact_check(source, *given, seconds=None if exact else QUICK_SECONDS)
+        kernel = exact_check(source, solution, *certificates, seconds=None if exact else QUICK_SECONDS)
     if as_json:
         emit_json({**checked.to_dict(), "exact": None if kernel is None else kernel.to_dict()})
     else:

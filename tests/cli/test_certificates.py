@@ -75,6 +75,17 @@ def test_a_tree_proves_an_optimum_and_says_what_is_explained(capsys, tmp_path):
     ask(capsys, "simulate", name, "--algorithm", "oasis", "-o", online)
     code, checked = ask(capsys, "verify", name, online, "--prices", tree)
     assert (code, checked["proves_optimal"]) == (0, False)
+    prices = str(tmp_path / "prices.json")
+    ask(capsys, "solve", name, "--method", "bound", "--work-limit", "50", "--certificate", prices)
+    both = ("--prices", prices, "--prices", tree)
+    code, of_both = ask(capsys, "verify", name, solution, *both)
+    assert (code, of_both["certificate"], of_both["bound"]) == (0, "tree", solved["bound"])
+    assert sum(line.startswith("bound ") for line in of_both["exact"]["lines"]) == 2
+    data = json.loads((tmp_path / "prices.json").read_text())
+    (tmp_path / "prices.json").write_text(json.dumps({**data, "bound": 0.9 * data["bound"]}))
+    code, said = ask(capsys, "verify", name, solution, *both)
+    assert (code, said.count("\n")) == (2, 1)
+    assert "the prices prove" in said
     code, told = ask(capsys, "explain", name, online, "--prices", tree)
     assert code == 0
     assert f"a tree of {checked['leaves']} leaves" in told["note"]

@@ -26,6 +26,26 @@ from hindsched.models.gang.tasks import Task
 STARTS, WINDOWS = "starts", "windows"
 
 
+class Ending(NamedTuple):
+    """When a job is complete.
+
+    Attributes
+    ----------
+    completion : expression
+        Slot in which the job is complete.
+    in_time : callable
+        1 if the job is complete by a slot.
+    """
+
+    completion: Any
+    in_time: Callable[[int], Any]
+
+    @classmethod
+    def known(cls, end: int) -> Ending:
+        """Of a job of which it is known."""
+        return cls(end, lambda due: float(end <= due))
+
+
 class Terms(NamedTuple):
     """What a program needs to know of a block.
 
@@ -33,15 +53,16 @@ class Terms(NamedTuple):
     ----------
     held : dict
         GPUs held, by slot.
-    completion : expression
-        Slot in which the job is complete.
-    in_time : callable
-        1 if the job is complete by a slot.
+    ending : Ending
+        When the job is complete.
+    load : callable
+        Sets the variables from the units of work in each slot, of a job that is complete after
+        them.
     """
 
     held: dict[int, Any]
-    completion: Any
-    in_time: Callable[[int], Any]
+    ending: Ending
+    load: Callable[[dict[int, int]], None]
 
 
 def columns_of(task: Task, form: str) -> int:
@@ -74,11 +95,11 @@ def _add_starts(block: Any, task: Task, relax: bool) -> Terms:
         running = [s for s in range(t - length + 1, t + 1) if s in block.starts]
         if running:
             held[t] = pyo.quicksum(task.gpus * block.starts[s] for s in running)
-    return Terms(
-        held,
+    ending = Ending(
         pyo.quicksum((t + length - 1) * block.starts[t] for t in begins),
         lambda due: pyo.quicksum(block.starts[t] for t in begins if t + length - 1 <= due),
     )
+    return Terms(held, ending, lambda units: set_values(block.starts, {min(units): 1}))
 
 
 def _add_windows(block: Any, task: Task, relax: bool) -> Terms:
@@ -107,11 +128,17 @@ def _add_windows(block: Any, task: Task, relax: bool) -> Terms:
         t: pyo.quicksum(task.gpus * block.units[end, t] for end in ends if end >= t)
         for t in task.slots
     }
-    return Terms(
-        held,
+    ending = Ending(
         pyo.quicksum(end * block.completes[end] for end in ends),
         lambda due: pyo.quicksum(block.completes[end] for end in ends if end <= due),
     )
+
+    def load(units: dict[int, int]) -> None:
+        end = max(units)
+        set_values(block.completes, {end: 1})
+        set_values(block.units, {(end, slot): count for slot, count in units.items()})
+
+    return Terms(held, ending, load)
 
 
 def _add_printed(block: Any, task: Task, kind: str, relax: bool) -> Terms:
@@ -150,11 +177,18 @@ def _add_printed(block: Any, task: Task, kind: str, relax: bool) -> Terms:
     if kind == KINDS[0]:
         _add_one_piece(block, slots, relax)
     waiting = pyo.quicksum(1 - block.done[t] for t in ends)
-    return Terms(
-        {t: task.gpus * units[t] for t in slots},
+    ending = Ending(
         ends[0] + waiting,
         lambda due: block.done[min(due, ends[-1])] if due >= ends[0] else 0.0,
     )
+
+    def load(done: dict[int, int]) -> None:
+        set_values(units, done)
+        set_values(block.done, {slot: 1 for slot in ends if slot >= max(done)})
+        if kind == KINDS[0]:
+            set_values(block.begins, {min(done): 1})
+
+    return Terms({t: task.gpus * units[t] for t in slots}, ending, load)
 
 
 def _add_one_piece(block: Any, slots: list[int], relax: bool) -> None:
@@ -174,11 +208,17 @@ def _binary(relax: bool) -> Any:
     return pyo.UnitInterval if relax else pyo.Binary
 
 
-def job_cost(instance: GangInstance, job: int, goal: str, terms: Terms) -> Any:
+def set_values(variable: Any, values: dict[Any, int]) -> None:
+    """Set a variable's values, 0 where none is given."""
+    for key, item in variable.items():
+        item.set_value(values.get(key, 0))
+
+
+def job_cost(instance: GangInstance, job: int, goal: str, ending: Ending) -> Any:
     """What a job adds to (0), which the makespan is not a sum of."""
     weight = instance.jobs[job].weight
     if goal == "deadlines":
         due = int(instance.deadlines[job])
-        return weight * (1 - terms.in_time(due)) if due >= 0 else 0.0
-    waited = terms.completion - int(instance.submits[job])
+        return weight * (1 - ending.in_time(due)) if due >= 0 else 0.0
+    waited = ending.completion - int(instance.submits[job])
     return weight * float(instance.slot_seconds) * waited

@@ -25,7 +25,7 @@ from hindsched.errors import InputError
 from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
 from hindsched.models.base import Array, Best, DualProgram
 from hindsched.models.declared import Symbol
-from hindsched.models.gang.block import Terms, job_cost
+from hindsched.models.gang.block import Ending, job_cost
 from hindsched.models.gang.symbols import DUAL_SYMBOLS
 from hindsched.models.gang.tasks import Task, priced_task
 from hindsched.solutions.base import Violation
@@ -162,7 +162,7 @@ def _add_cheapest_units(
 
 
 def _cost(instance: GangInstance, job: int, goal: str, end: int) -> float:
-    return float(job_cost(instance, job, goal, Terms({}, end, lambda due: float(end <= due))))
+    return float(job_cost(instance, job, goal, Ending.known(end)))
 
 
 def _cheapest(

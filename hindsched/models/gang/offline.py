@@ -36,8 +36,16 @@ from hindsched.models.base import (
     OfflineProgram,
     choose_form,
 )
-from hindsched.models.gang.block import STARTS, WINDOWS, Terms, add_job, columns_of, job_cost
-from hindsched.models.gang.placement import add_places
+from hindsched.models.gang.block import (
+    STARTS,
+    WINDOWS,
+    Ending,
+    Terms,
+    add_job,
+    columns_of,
+    job_cost,
+)
+from hindsched.models.gang.placement import Places, add_places
 from hindsched.models.gang.reading import load_block, read_block
 from hindsched.models.gang.subproblem import build_subproblem
 from hindsched.models.gang.symbols import SYMBOLS, server_label
@@ -62,6 +70,8 @@ class GangProgram(OfflineProgram):
     ----------
     view : Outlook
         Open jobs, what is fixed, and the last slot.
+    terms, places : dict
+        What the blocks say of the open jobs; where they stand, if they must be consolidated.
     """
 
     SYMBOLS = SYMBOLS
@@ -69,6 +79,8 @@ class GangProgram(OfflineProgram):
 
     instance: GangInstance
     view: Outlook
+    terms: dict[int, Terms]
+    places: dict[int, Places]
 
     def label(self, index: str, value: Any) -> Any:
         """Names of jobs and servers."""
@@ -79,14 +91,16 @@ class GangProgram(OfflineProgram):
         rows = self.view.fixed.assignments()
         for task in self.view.tasks:
             name = self.instance.jobs[task.job].name
-            found = read_block(self.model.job[task.job], self.instance, task)
+            own, places = self.terms[task.job], self.places.get(task.job)
+            found = read_block(self.instance, task, own, places)
             rows[name] = [*rows.get(name, []), *found]
         return GangSolution.from_assignments(self.instance, rows, self.formulation)
 
     def load(self, solution: GangSolution) -> None:
         """Set the variables from a feasible schedule."""
         for task in self.view.tasks:
-            load_block(self.model.job[task.job], self.instance, task, solution)
+            own, places = self.terms[task.job], self.places.get(task.job)
+            load_block(self.instance, task, own, places, solution)
         if split_formulation(self.formulation)[1] == "makespan":
             self.model.span.set_value(solution.objective())
 
@@ -154,17 +168,18 @@ def build_offline(
     _check_size(instance, view, form)
     model = pyo.ConcreteModel(name=instance.name)
     model.job = pyo.Block([task.job for task in view.tasks])
-    terms: dict[int, Terms] = {}
+    terms, places = dict[int, Terms](), dict[int, Places]()
     for task in view.tasks:
         block = model.job[task.job]
         terms[task.job] = add_job(block, task, kind, form, relax)
         if instance.is_consolidated:
-            add_places(block, instance, task, kind, terms[task.job].held, relax)
-    _add_capacity(model, instance, view, terms)
+            held = terms[task.job].held
+            places[task.job] = add_places(block, instance, task, kind, held, relax)
+    _add_capacity(model, instance, view, terms, places)
     _add_objective(model, instance, view, goal, terms)
     return GangProgram(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=model,
-        again=again, incumbent=incumbent, view=view,
+        again=again, incumbent=incumbent, view=view, terms=terms, places=places,
     )  # fmt: skip
 
 
@@ -191,17 +206,18 @@ def _check_size(instance: GangInstance, view: Outlook, form: str) -> None:
 
 
 def _add_capacity(
-    model: Any, instance: GangInstance, view: Outlook, terms: dict[int, Terms]
+    model: Any,
+    instance: GangInstance,
+    view: Outlook,
+    terms: dict[int, Terms],
+    places: dict[int, Places],
 ) -> None:
     """(5): what the open jobs hold of the GPUs that nothing fixed holds."""
     used: dict[Any, list[Any]] = defaultdict(list)
     for job, own in terms.items():
-        if instance.is_consolidated:
-            for cell, held in model.job[job].held.items():
-                used[cell].append(held)
-        else:
-            for slot, held in own.held.items():
-                used[slot].append(held)
+        held = places[job].held if job in places else own.held
+        for cell, gpus in held.items():
+            used[cell].append(gpus)
     free = _free(instance, view)
     model.eq_5 = pyo.Constraint(
         sorted(used),
@@ -227,10 +243,6 @@ def _free(instance: GangInstance, view: Outlook) -> Any:
     return lambda cell: table[cell[0]][cell[1] if len(cell) > 1 else 0]
 
 
-def _is_by(end: int, due: int) -> float:
-    return float(end <= due)
-
-
 def _add_objective(
     model: Any, instance: GangInstance, view: Outlook, goal: str, terms: dict[int, Terms]
 ) -> None:
@@ -243,16 +255,15 @@ def _add_objective(
                              doc="(0) the last completion")  # fmt: skip
         model.eq_0_span = pyo.Constraint(
             list(terms),
-            rule=lambda m, j: m.span >= seconds * terms[j].completion,
+            rule=lambda m, j: m.span >= seconds * terms[j].ending.completion,
             doc="(0) no job completes later",
         )
         cost = model.span
     else:
-        costs = [job_cost(instance, job, goal, own) for job, own in terms.items()]
+        costs = [job_cost(instance, job, goal, own.ending) for job, own in terms.items()]
         for job in np.flatnonzero(fixed_ends >= 0).tolist():
             end = int(fixed_ends[job])
-            known = Terms({}, end, partial(_is_by, end))
-            costs.append(job_cost(instance, job, goal, known))
+            costs.append(job_cost(instance, job, goal, Ending.known(end)))
         cost = pyo.quicksum(costs)
     model.eq_0 = pyo.Objective(
         expr=cost,

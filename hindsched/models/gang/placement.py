@@ -6,16 +6,36 @@ servers and at most one more. One that runs in one piece stays where it is.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from hindsched.instances.gang.instance import KINDS, GangInstance
 from hindsched.models import algebra as pyo
 from hindsched.models.gang.tasks import Task
 
 
+class Places(NamedTuple):
+    """Variables of (6), by slot and server.
+
+    Attributes
+    ----------
+    held, whole, part : variable
+        GPUs held on a server; whether these are all, or some of it.
+    wide : variable, optional
+        By slot, whether an elastic job is wider than the largest server.
+    stays : variable, optional
+        By server, GPUs of a job in one piece.
+    """
+
+    held: Any
+    whole: Any
+    part: Any
+    wide: Any = None
+    stays: Any = None
+
+
 def add_places(
     block: Any, instance: GangInstance, task: Task, kind: str, held: dict[int, Any], relax: bool
-) -> None:
+) -> Places:
     """Add the GPUs held on each server, which make up those `held` in each slot."""
     sizes = instance.server_gpus.tolist()
     slots, servers, largest = list(held), range(len(sizes)), max(sizes)
@@ -77,3 +97,8 @@ def add_places(
             expr=pyo.quicksum(block.stays[h] for h in servers) == task.gpus,
             doc="(4) it stands in one place",
         )
+    return Places(
+        block.held, block.whole, block.part,
+        block.wide if kind == KINDS[-1] and fixed else None,
+        block.stays if kind == KINDS[0] else None,
+    )  # fmt: skip

@@ -6,23 +6,30 @@ from typing import Any
 
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.models import algebra as pyo
+from hindsched.models.gang.block import Terms, set_values
+from hindsched.models.gang.placement import Places
 from hindsched.models.gang.tasks import Task
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.gang.solution import GangSolution
 
 
-def read_block(block: Any, instance: GangInstance, task: Task) -> list[Assignment]:
+def read_block(
+    instance: GangInstance, task: Task, terms: Terms, places: Places | None = None
+) -> list[Assignment]:
     """Rows of a job at the variables' values; neighbouring slots that hold the same are one."""
     rows: list[Assignment] = []
-    for slot, gpus in sorted(_gpus_by_slot(block, task).items()):
-        held: dict[str, Any] = {"gpus": gpus}
-        if instance.is_consolidated:
+    for slot, gpus in sorted(terms.held.items()):
+        units = round(pyo.value(gpus) / task.gpus)
+        if not units:
+            continue
+        held: dict[str, Any] = {"gpus": units * task.gpus}
+        if places is not None:
             assert instance.servers is not None
-            places = [
-                (server.name, round(pyo.value(block.held[slot, h])))
+            counts = [
+                (server.name, round(pyo.value(places.held[slot, h])))
                 for h, server in enumerate(instance.servers)
             ]
-            held = {"servers": {name: count for name, count in places if count}}
+            held = {"servers": {name: count for name, count in counts if count}}
         if rows and rows[-1]["to"] == slot - 1 and rows[-1] == {**rows[-1], **held}:
             rows[-1]["to"] = slot
         else:
@@ -30,24 +37,9 @@ def read_block(block: Any, instance: GangInstance, task: Task) -> list[Assignmen
     return rows
 
 
-def _gpus_by_slot(block: Any, task: Task) -> dict[int, int]:
-    """GPUs that a job holds in each slot in which it holds any."""
-    if hasattr(block, "starts"):
-        begin = next(t for t, variable in block.starts.items() if pyo.value(variable) > 0.5)
-        return dict.fromkeys(range(begin, begin + task.work), task.gpus)
-    held: dict[int, int] = {}
-    if hasattr(block, "units"):
-        items = [(key[1], variable) for key, variable in block.units.items()]
-    else:
-        items = list((block.runs if hasattr(block, "runs") else block.gpus).items())
-    for slot, variable in items:
-        units = round(pyo.value(variable))
-        if units:
-            held[slot] = held.get(slot, 0) + units * task.gpus
-    return held
-
-
-def load_block(block: Any, instance: GangInstance, task: Task, solution: GangSolution) -> None:
+def load_block(
+    instance: GangInstance, task: Task, terms: Terms, places: Places | None, solution: GangSolution
+) -> None:
     """Set a block's variables from a feasible schedule.
 
     A job that holds its GPUs for longer than its work takes gives them back as soon as it is done.
@@ -60,24 +52,9 @@ def load_block(block: Any, instance: GangInstance, task: Task, solution: GangSol
             left -= units[slot]
     if left > 0:
         return
-    end = max(units)
-    if hasattr(block, "starts"):
-        _set(block.starts, {end - task.work + 1: 1})
-    elif hasattr(block, "units"):
-        _set(block.completes, {end: 1})
-        _set(block.units, {(end, slot): count for slot, count in units.items()})
-    else:
-        _set(block.runs if hasattr(block, "runs") else block.gpus, units)
-        _set(block.done, {slot: 1 for slot in block.done if slot >= end})
-        if hasattr(block, "begins"):
-            _set(block.begins, {min(units): 1})
-    if instance.is_consolidated:
-        _load_places(block, instance, task, solution, units)
-
-
-def _set(variable: Any, values: dict[Any, int]) -> None:
-    for key, item in variable.items():
-        item.set_value(values.get(key, 0))
+    terms.load(units)
+    if places is not None:
+        _load_places(places, instance, task, solution, units)
 
 
 def _held_slots(solution: GangSolution, task: Task) -> list[tuple[int, int]]:
@@ -92,24 +69,28 @@ def _held_slots(solution: GangSolution, task: Task) -> list[tuple[int, int]]:
 
 
 def _load_places(
-    block: Any, instance: GangInstance, task: Task, solution: GangSolution, units: dict[int, int]
+    places: Places,
+    instance: GangInstance,
+    task: Task,
+    solution: GangSolution,
+    units: dict[int, int],
 ) -> None:
     rows, sizes = solution.rows, instance.server_gpus.tolist()
-    places = rows.placements()
+    placements = rows.placements()
     held: dict[tuple[int, int], int] = {}
     for row in (rows.job == task.job).nonzero()[0]:
         for slot in range(int(rows.start[row]) + 1, int(rows.end[row]) + 1):
             over = int(rows.gpus[row]) - units.get(slot, 0) * task.gpus
-            for server, gpus in sorted(places[row], key=lambda pair: pair[1] == sizes[pair[0]]):
+            for server, gpus in sorted(placements[row], key=lambda pair: pair[1] == sizes[pair[0]]):
                 given_back = min(gpus, over)  # first where it stands on a part of a server
                 over -= given_back
                 held[slot, server] = gpus - given_back
-    _set(block.held, held)
-    _set(block.whole, {cell: 1 for cell, gpus in held.items() if gpus == sizes[cell[1]]})
-    _set(block.part, {cell: 1 for cell, gpus in held.items() if 0 < gpus < sizes[cell[1]]})
-    if hasattr(block, "wide"):
+    set_values(places.held, held)
+    set_values(places.whole, {cell: 1 for cell, gpus in held.items() if gpus == sizes[cell[1]]})
+    set_values(places.part, {cell: 1 for cell, gpus in held.items() if 0 < gpus < sizes[cell[1]]})
+    if places.wide is not None:
         wide = {slot: 1 for slot, count in units.items() if count * task.gpus > max(sizes)}
-        _set(block.wide, wide)
-    if hasattr(block, "stays"):
+        set_values(places.wide, wide)
+    if places.stays is not None:
         first = min(units)
-        _set(block.stays, {h: held.get((first, h), 0) for h in range(len(sizes))})
+        set_values(places.stays, {h: held.get((first, h), 0) for h in range(len(sizes))})

@@ -10,7 +10,7 @@ import pyomo.environ as pyo
 from hindsched.errors import InputError
 from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
 from hindsched.models.base import Prices, Subproblem
-from hindsched.models.gang.block import STARTS, WINDOWS, add_job, job_cost
+from hindsched.models.gang.block import STARTS, WINDOWS, Terms, add_job, job_cost
 from hindsched.models.gang.reading import read_block
 from hindsched.models.gang.symbols import SYMBOLS, server_label
 from hindsched.models.gang.tasks import Task, priced_task
@@ -27,6 +27,8 @@ class GangSubproblem(Subproblem):
         Slots that have a price.
     task : Task
         The job, with slots enough to run after all prices.
+    terms : Terms
+        What its block says.
     """
 
     SYMBOLS = SYMBOLS
@@ -35,6 +37,7 @@ class GangSubproblem(Subproblem):
     instance: GangInstance
     slots: int
     task: Task
+    terms: Terms
 
     def label(self, index: str, value: Any) -> Any:
         """Names of jobs and servers."""
@@ -50,7 +53,8 @@ class GangSubproblem(Subproblem):
             fresh = build_subproblem(
                 self.instance, self.position, self.formulation, slots=price.size
             )
-            self.model, self.slots, self.task = fresh.model, fresh.slots, fresh.task
+            self.model, self.slots = fresh.model, fresh.slots
+            self.task, self.terms = fresh.task, fresh.terms
         everything = self.instance.total_gpus * float(self.instance.slot_seconds)
         for t in self.model.price:
             self.model.price[t].set_value(float(price[t - 1]))
@@ -60,8 +64,7 @@ class GangSubproblem(Subproblem):
     def extract(self) -> GangSolution:
         """The job's schedule at the variables' values."""
         pool = self.instance.with_fields(placement="pool")
-        block = self.model.job[self.position]
-        rows = {self.instance.jobs[self.position].name: read_block(block, pool, self.task)}
+        rows = {self.instance.jobs[self.position].name: read_block(pool, self.task, self.terms)}
         return GangSolution.from_assignments(pool, rows, self.formulation)
 
 
@@ -118,11 +121,11 @@ def build_subproblem(
     )
     paid = pyo.quicksum(model.price[t] * seconds * terms.held[t] for t in priced)
     model.eq_0 = pyo.Objective(
-        expr=job_cost(instance, position, goal, terms) + paid,
+        expr=job_cost(instance, position, goal, terms.ending) + paid,
         sense=pyo.minimize,
         doc="(0) the job's own cost and what it pays for its GPUs",
     )
     return GangSubproblem(
         instance=instance, formulation=formulation, model=model, position=position, slots=slots,
-        task=task,
+        task=task, terms=terms,
     )  # fmt: skip

@@ -74,16 +74,6 @@ def pool_rows(job: Ints, start: Ints, end: Ints, gpus: Ints) -> GangRows:
     return GangRows(job, start, end, gpus, none, none, none)
 
 
-def placed_rows(job: Ints, start: Ints, end: Ints, places: list[list[tuple[int, int]]]) -> GangRows:
-    """Rows with (server, GPUs) pairs of each."""
-    row = [index for index, pairs in enumerate(places) for _ in pairs]
-    server = [pair[0] for pairs in places for pair in pairs]
-    held = [pair[1] for pairs in places for pair in pairs]
-    gpus = [sum(pair[1] for pair in pairs) for pairs in places]
-    columns = (job, start, end, gpus, row, server, held)
-    return GangRows(*(np.asarray(column, dtype=np.int64) for column in columns))
-
-
 def read_gang_rows(instance: GangInstance, assignments: Assignments) -> GangRows:
     """Read rows in the file's form ``{from, to, gpus}`` or ``{from, to, servers: {name: n}}``.
 

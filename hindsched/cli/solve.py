@@ -133,7 +133,9 @@ def verify(
     kernel = None
     if exact or (exact is None and has_kernel(instance.family)):
         source = file if Path(file).exists() else instance
-        kernel = exact_check(source, solution, *certificates, seconds=None if exact else QUICK_SECONDS)
+        kernel = exact_check(
+            source, solution, *certificates, seconds=None if exact else QUICK_SECONDS
+        )
     if as_json:
         emit_json({**checked.to_dict(), "exact": None if kernel is None else kernel.to_dict()})
     else:

@@ -206,9 +206,16 @@ class ResultStore:
                 found.append(Damage(task.key, what))
         return len(chosen), found
 
-    def missing(self) -> list[Task]:
-        """Tasks to run: not yet successful, or with something damaged."""
-        done = {task.key for task, record in self._intact() if record["status"] == "ok"}
+    def missing(self, records: Sequence[Record] | None = None) -> list[Task]:
+        """Tasks to run: not yet successful, or with something damaged.
+
+        Parameters
+        ----------
+        records : sequence of dict, optional
+            `records` as they are now, where they have been read already.
+        """
+        known = self.records() if records is None else records
+        done = {record["task"] for record in known if record["status"] == "ok"}
         return [task for task in self.tasks if task.key not in done]
 
     def remove_leftovers(self) -> None:
@@ -252,9 +259,15 @@ class ResultStore:
         path = self.folder / "solutions" / f"{record['task']}.json"
         return path if path.is_file() else None
 
-    def write_tables(self) -> list[Path]:
-        """Write the tidy tables from the records; parquet too where pyarrow is installed."""
-        comparison = Comparison(self.records())
+    def write_tables(self, comparison: Comparison | None = None) -> list[Path]:
+        """Write the tidy tables from the records; parquet too where pyarrow is installed.
+
+        Parameters
+        ----------
+        comparison : Comparison, optional
+            Of the records as they are now, where they have been read already.
+        """
+        comparison = comparison or Comparison(self.records())
         tables = {
             "runs": comparison.to_frame(),
             "optima": comparison.optima_frame(),

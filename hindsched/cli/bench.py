@@ -191,8 +191,8 @@ def _finish(
             run_limit=store.run_limit,
         )
     comparison = Comparison(store.records())
-    store.write_tables()
-    path = write_report(store)
+    store.write_tables(comparison)
+    path = write_report(store, comparison)
     _show(comparison, store, path, as_json=as_json)
     return 1 if comparison.errors else 0
 
@@ -221,11 +221,11 @@ def report(
     store = ResultStore.open(folder)
     recomputed, damages = _damages(store, everything=verify)
     store.leave_out(damages)
-    store.write_tables()
-    path = write_report(store)
     comparison = Comparison(store.records())
+    store.write_tables(comparison)
+    path = write_report(store, comparison)
     _show(comparison, store, path, as_json=as_json)
-    total = len(store.records())
+    total = len(comparison.records)
     note = "" if recomputed == total else "; --verify recomputes all"
     say(f"{total} records compared with their hashes, {recomputed} recomputed{note}")
     for damage in damages:
@@ -251,7 +251,7 @@ def _show(comparison: Comparison, store: ResultStore, path: Path, *, as_json: bo
                 "out": str(store.folder),
                 "report": str(path),
                 "tasks": len(store.tasks),
-                "missing": len(store.missing()),
+                "missing": len(store.missing(comparison.records)),
                 "failed": comparison.errors,
                 "instances": [item.to_dict() for item in comparison.instances],
             }

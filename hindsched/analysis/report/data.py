@@ -28,6 +28,8 @@ MOST_SCHEDULE_BYTES = 2_500_000
 MOST_SCHEDULES = 300
 """No page draws more: explaining each against its bound takes about 30 ms."""
 PROFILE_POINTS = 61
+STEPS = 20
+"""Subgradient steps that make the prices of a tree's leaf good for a whole instance."""
 
 
 def page_data(store: ResultStore, comparison: Comparison) -> dict[str, Any]:
@@ -195,6 +197,7 @@ def _certificate(
         return None
     instance = instances[item.instance]
     try:
-        return read_certificate(store.folder / name, instance).as_prices(instance)[0]
+        certificate = read_certificate(store.folder / name, instance)
+        return certificate.as_prices(instance, STEPS)[0]
     except InputError:
         return None

@@ -31,18 +31,26 @@ PROOFS = {
 }
 
 
-def write_report(store: ResultStore) -> Path:
-    """Write ``report.html`` of a store from what the store holds, and return its path."""
+def write_report(store: ResultStore, comparison: Comparison | None = None) -> Path:
+    """Write ``report.html`` of a store from what the store holds, and return its path.
+
+    Parameters
+    ----------
+    store : ResultStore
+        The results.
+    comparison : Comparison, optional
+        Of the store's records as they are now, where they have been read already.
+    """
     path = store.folder / REPORT
-    write_text(render_report(store), path)
+    write_text(render_report(store, comparison), path)
     return path
 
 
-def render_report(store: ResultStore) -> str:
-    """Make the page as text."""
+def render_report(store: ResultStore, comparison: Comparison | None = None) -> str:
+    """Make the page as text; parameters as of `write_report`."""
     environment = page_environment("hindsched.analysis.report")
     environment.filters |= {"number": show_number, "percent": show_percent, "end": show_end}
-    comparison = Comparison(store.records())
+    comparison = comparison or Comparison(store.records())
     data = page_data(store, comparison)
     script = "\n".join(_file(name) for name in SCRIPTS)
     return environment.get_template("page.html").render(
@@ -56,7 +64,7 @@ def render_report(store: ResultStore) -> str:
         script_hash=_hash(script),
         families=list(dict.fromkeys(item.family for item in comparison.instances)),
         errors=comparison.errors,
-        missing=[task.key for task in store.missing()],
+        missing=[task.key for task in store.missing(comparison.records)],
         tasks=len(store.tasks),
         created=store.manifest["created"],
         settings=store.manifest["settings"],

@@ -86,8 +86,11 @@ class Column:
     @classmethod
     def of(cls, block: int, response: Response) -> Column:
         """Read a best response."""
-        rows, inverse = np.unique(response.rows, return_inverse=True)
-        amounts = np.bincount(inverse, weights=response.amounts, minlength=rows.size)
+        order = np.argsort(response.rows, kind="stable")
+        rows, amounts = response.rows[order], response.amounts[order]
+        if rows.size and (rows[1:] == rows[:-1]).any():
+            rows, inverse = np.unique(rows, return_inverse=True)
+            amounts = np.bincount(inverse, weights=amounts, minlength=rows.size)
         key = rows.tobytes() + amounts.round(9).tobytes()
         return cls(block, response.objective, rows, np.asarray(amounts, dtype=float), key)
 

@@ -73,7 +73,7 @@ class RowSet:
         if self.capacity.shape != self.shape:
             raise ValueError(f"{self.name}: capacity {self.capacity.shape} is not {self.shape}")
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """Number of labels along each axis."""
         return tuple(len(labels) for _, labels in self.axes)

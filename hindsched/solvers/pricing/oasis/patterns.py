@@ -113,6 +113,34 @@ def _pack(capacity: Floats, demand: Floats, most: Ints) -> tuple[list[int], Ints
     return chosen, best
 
 
+@dataclass(frozen=True)
+class _Prices:
+    """What the blocks read at some prices.
+
+    Parameters
+    ----------
+    flat : ndarray, shape (rows.size,)
+        The prices.
+    paid : tuple of ndarray, shape (jobs, groups, 1, slots)
+        Price of one unit of a job on either side: its resources and its place.
+    dearest : dict
+        The dearest pattern of each slot and its worth, by side and group.
+    """
+
+    flat: Floats
+    paid: tuple[Floats, ...]
+    dearest: dict[tuple[int, int], tuple[Ints, Floats]]
+
+
+def _unit_prices(side: _Side, arrays: dict[str, Floats]) -> Floats:
+    """Price of one unit of every job by group and slot, shape (jobs, groups, 1, slots)."""
+    name = side.units.name.replace("units", "capacity")
+    resources = np.einsum("grt,jr->jgt", arrays[name], side.demand)
+    places = (arrays[side.units.name] * side.packed[:, :, None]).transpose(1, 0, 2)
+    total: Floats = np.ascontiguousarray(resources + places)[:, :, None]
+    return total
+
+
 class PatternOracle(BlockOracle):
     """Best responses of jobs, and of the servers' groups slot by slot.
 
@@ -136,6 +164,10 @@ class PatternOracle(BlockOracle):
         self.exact = True
         self.features = self.groups.features
         blocks = [self.groups.block(job) for job in range(len(instance.jobs))]
+        one = np.ones(1)
+        self._single = [replace(job, worker_demand=one, ps_demand=one) for job in blocks]
+        self._known: _Prices | None = None
+        self._held: dict[tuple[int, int], tuple[Ints, Floats, tuple[int, ...]]] = {}
         sides = []
         for name, capacity, demand, groups, row_set, rooms, uses in (
             ("worker_units", instance.worker_capacity, instance.worker_demand,
@@ -186,28 +218,33 @@ class PatternOracle(BlockOracle):
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
         """Exact best response within limits; patterns have no features but 0."""
         jobs = len(self.instance.jobs)
+        at = self._at(prices)
         if block >= jobs:
             if any(low > 0 for low, _ in limits.values()):
                 return None
-            return self._dearest(self._unit_blocks[block - jobs], self.rows.unpack(prices))
-        arrays = self.rows.unpack(prices)
-        job = self.groups.block(block)
-        paid = [self._unit_prices(side, block, arrays)[:, None] for side in self._sides]
-        single = replace(job, worker_demand=np.ones(1), ps_demand=np.ones(1))
-        found = best_within(*single.sides((paid[0], paid[1])), job.task, limits)
+            return self._dearest(block - jobs, at)
+        job = self._single[block]
+        found = best_within(*job.sides((at.paid[0][block], at.paid[1][block])), job.task, limits)
         if found is None:
             return None
         value, end, workers, ps = found
         plan = OasisPlan(end, Placements.of(workers), Placements.of(ps))
         return self._response(block, value, plan)
 
-    def _unit_prices(self, side: _Side, job: int, arrays: dict[str, Floats]) -> Floats:
-        """Price of one unit of a job by group and slot: its resources and its place."""
-        name = side.units.name.replace("units", "capacity")
-        resources = np.einsum("grt,r->gt", arrays[name], side.demand[job])
-        places = arrays[side.units.name][:, job] * side.packed[:, job, None]
-        total: Floats = np.ascontiguousarray(resources + places)
-        return total
+    def _at(self, prices: Floats) -> _Prices:
+        """What all blocks read at these prices, worked out once for all of them."""
+        known = self._known
+        if known is None or not np.array_equal(known.flat, prices):
+            arrays = self.rows.unpack(prices)
+            paid = tuple(_unit_prices(side, arrays) for side in self._sides)
+            dearest = {}
+            for number, side in enumerate(self._sides):
+                for group, patterns in enumerate(side.patterns):
+                    if len(patterns):
+                        worth = patterns @ arrays[side.units.name][group]  # (patterns, slots)
+                        dearest[number, group] = worth.argmax(axis=0), worth.max(axis=0)
+            known = self._known = _Prices(prices.copy(), paid, dearest)
+        return known
 
     def _response(self, job: int, value: float, plan: OasisPlan) -> Response:
         utility = float(self.groups.block(job).task.utilities[plan.end])
@@ -225,15 +262,20 @@ class PatternOracle(BlockOracle):
         rows: Ints = first + (np.asarray(group) * jobs + job) * horizon + slot
         return rows
 
-    def _dearest(self, where: tuple[int, int, int], arrays: dict[str, Floats]) -> Response:
-        side, group, slot = self._sides[where[0]], where[1], where[2]
-        worth = side.patterns[group] @ arrays[side.units.name][group, :, slot]
-        pattern = side.patterns[group][int(np.argmax(worth))]
-        jobs = np.flatnonzero(pattern)
-        amounts = -float(side.groups.size[group]) * pattern[jobs]
-        value = float(side.groups.size[group]) * float(worth.max())
-        rows = self._unit_rows(side, group, jobs, slot)
-        return Response(value, 0.0, rows, amounts, tuple(pattern.tolist()))
+    def _dearest(self, place: int, at: _Prices) -> Response:
+        number, group, slot = self._unit_blocks[place]
+        side = self._sides[number]
+        which, worth = at.dearest[number, group]
+        chosen = int(which[slot])
+        key = (place, chosen)
+        if key not in self._held:
+            pattern = side.patterns[group][chosen]
+            jobs = np.flatnonzero(pattern)
+            amounts = -float(side.groups.size[group]) * pattern[jobs]
+            rows = self._unit_rows(side, group, jobs, slot)
+            self._held[key] = rows, amounts, tuple(pattern.tolist())
+        value = float(side.groups.size[group]) * float(worth[slot])
+        return Response(value, 0.0, *self._held[key])
 
     def features_of(self, block: int, response: Response) -> dict[Feature, int]:
         """Features of a job's schedule; patterns have none."""

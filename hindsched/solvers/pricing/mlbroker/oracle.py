@@ -39,7 +39,7 @@ from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution
 from hindsched.solvers.kernels.mlbroker.geo_placement import restricted_placement
 from hindsched.solvers.pricing.base import BlockOracle, Response
-from hindsched.solvers.pricing.decisions import Axes, Feature, Limits, window_of
+from hindsched.solvers.pricing.decisions import NEVER, Axes, Limits
 from hindsched.solvers.pricing.rows import Rows, RowSet
 
 ORACLE_ROWS = ("servers",)
@@ -47,6 +47,8 @@ CANCELLED = 1e-2
 """Share of the rounding allowance for numbers that may cancel: 1e-11 of each."""
 NODE_LIMIT = 2_000
 """Nodes of one job's slot; beyond it the bound of the open nodes is used."""
+MOST_KNOWN = 100_000
+"""Limits of jobs' slots that are remembered at most."""
 BROKER = "broker"
 WORKERS, PS, TIER = "workers", "ps", "tier"
 TREE_ROWS = ORACLE_ROWS
@@ -114,6 +116,7 @@ class MlbrokerOracle(BlockOracle):
         self._arcs = [
             SlotData.of(instance, [job], [job.data_gb[0]]).arc[0] for job in instance.jobs
         ]
+        self._within: dict[tuple[Any, ...], tuple[Ints, Ints, Any, Any, bool]] = {}
         self._most = (
             np.maximum(instance.workers_needed, 1)[:, :, None] * instance.worker_demand[:, None]
             + instance.ps_demand[:, None]
@@ -228,14 +231,26 @@ class MlbrokerOracle(BlockOracle):
 
     def within(self, job: int, t: int, limits: Limits) -> tuple[Ints, Ints, Any, Any, bool]:
         """Least and most workers by centre, where the PS may and must be, if nothing can."""
-        centers = range(len(self.instance.datacenters))
-        workers = np.array([window_of(limits, Feature(WORKERS, (r, t))) for r in centers])
-        serves = np.array([window_of(limits, Feature(PS, (r, t))) for r in centers])
-        must = serves[:, 0] > 0
-        may = (serves[:, 1] > 0) & (must if must.any() else True)
-        empty = (workers[:, 0] > np.minimum(workers[:, 1], self.crew(job, t))).any()
-        empty |= (serves[:, 0] > np.minimum(serves[:, 1], 1)).any() or must.sum() > 1
-        return workers[:, 0], workers[:, 1], may, must, bool(empty or not may.any())
+        windows = tuple(
+            (feature.name, feature.index[0], *window)
+            for feature, window in limits.items()
+            if feature.name in (WORKERS, PS) and feature.index[1] == t
+        )
+        known = self._within.get((job, t, windows))
+        if known is None:
+            workers = np.array([(0, NEVER)] * len(self.instance.datacenters))
+            serves = workers.copy()
+            for name, center, low, high in windows:
+                (workers if name == WORKERS else serves)[center] = low, high
+            must = serves[:, 0] > 0
+            may = (serves[:, 1] > 0) & (must if must.any() else True)
+            empty = (workers[:, 0] > np.minimum(workers[:, 1], self.crew(job, t))).any()
+            empty |= (serves[:, 0] > np.minimum(serves[:, 1], 1)).any() or must.sum() > 1
+            known = workers[:, 0], workers[:, 1], may, must, bool(empty or not may.any())
+            if len(self._within) >= MOST_KNOWN:
+                self._within.clear()
+            self._within[job, t, windows] = known
+        return known
 
     def crew(self, job: int, t: int) -> int:
         """Most workers of a job in one centre in a slot: max(N, 1)."""

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 DEFAULT_SUITE = "small"
 DEFAULT_TIME_LIMIT = 10.0
+PROVING_TIME_LIMIT = 60.0
+"""Of the suite whose optima are all to be proven, on a slow or busy machine too."""
 RESULTS = Path("results")
 INTERRUPTED, TERMINATED = 130, 143
 OPTIMA_COLUMNS = ("instance", "optimum in", "status", "proof", "gap", "seconds")
@@ -134,7 +136,8 @@ def bench(
         )  # fmt: skip
         offline: dict[str, Any] = {"method": method, "solver": solver, "gap": gap}
         if work_limit is None or "time_limit" in given:
-            offline["time_limit"] = time_limit
+            proves = "time_limit" not in given and _is_small(suite, from_trace)
+            offline["time_limit"] = PROVING_TIME_LIMIT if proves else time_limit
         offline |= {} if work_limit is None else {"work_limit": work_limit}
         offline |= {} if threads == 1 else {"threads": threads}
         SolveOptions.of({name: value for name, value in offline.items() if name != "method"})
@@ -451,6 +454,12 @@ def _title(suite: Sequence[str] | None, trace: str | None) -> str:
     if trace is not None:
         return Path(trace).name.split(".")[0]
     return Path(suite[0]).name.split(".")[0] if suite else DEFAULT_SUITE
+
+
+def _is_small(suite: Sequence[str] | None, trace: str | None) -> bool:
+    """Whether nothing but the suite ``small`` is compared, of whatever families."""
+    names = suite or ([] if trace is not None else [DEFAULT_SUITE])
+    return bool(names) and all(name.rpartition("/")[2] == DEFAULT_SUITE for name in names)
 
 
 def _new_folder(title: str) -> Path:

@@ -13,6 +13,7 @@ import pytest
 
 from hindsched.analysis.store import ResultStore
 from hindsched.cli.app import run
+from hindsched.errors import InputError
 from hindsched.instances.generators.registry import generate
 from hindsched.instances.io import write
 
@@ -240,3 +241,25 @@ def test_tables_have_the_librarys_names_and_gaps_also_where_only_bounds_were_ask
     assert float(re.search(r"([\d.]+)%", row)[1]) > 0
     page = (tmp_path / "out" / "report.html").read_text()
     assert f'"name":"{name}"' in page
+
+
+@pytest.mark.parametrize(
+    ("words", "limit"),
+    [
+        ([], 60.0),
+        (["oasis/small"], 60.0),
+        (["small", "--time-limit", "3"], 3.0),
+        (["oasis/small/t8-j8-h3-d4-s0"], 10.0),
+        (["small", "oasis/small/t8-j8-h3-d4-s0"], 10.0),
+    ],
+)
+def test_the_suite_whose_optima_are_all_proven_has_more_time(words, limit, monkeypatch):
+    asked = []
+
+    def create(folder, chosen, algorithm, seed, seeds, own, offline, given):
+        asked.append(offline["time_limit"])
+        raise InputError("folder", str(folder), "must not be made here")
+
+    monkeypatch.setattr("hindsched.cli.bench._create", create)
+    assert run(["bench", *words]) == 2
+    assert asked == [limit]

@@ -38,10 +38,10 @@ from hindsched.solvers.work import now
 
 SMALL_SIZE = 50_000
 """Jobs x linking rows up to which the offline program is solved."""
-SHARE_ALONE, SHARE_BESIDE = (0.1, 2.0), (0.02, 0.3)
+SHARE_ALONE, SHARE_BESIDE = (0.1, 1.0), (0.02, 0.3)
 """Share of the time, and seconds at most, that prices and search get before the program, and where
 they go on beside it."""
-SHARE_OF_TREE, MOST_OF_TREE = 0.15, 3.0
+SHARE_OF_TREE, MOST_OF_TREE = 0.15, 1.5
 """Share of the time, and seconds at most, that a tree gets before the program on one core."""
 SHARE_OF_MEMBER = 0.95
 """Share of the time left after which a member tells what it has."""

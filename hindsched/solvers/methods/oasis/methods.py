@@ -41,7 +41,7 @@ SHARE_OF_ENDS = 0.7
 """Share of the time left that the program of the ends may use before its promises are tried."""
 SHARE_OF_LEAF = 0.6
 """Share of the time left that one leaf may use."""
-LEAST_SHRINKING = 4.0
+LEAST_SHRINKING = 0.5
 """Seconds for making conflicts smaller, if the program of the ends and its leaf took less."""
 
 

@@ -90,9 +90,10 @@ class Column:
         rows, amounts = response.rows[order], response.amounts[order]
         if rows.size and (rows[1:] == rows[:-1]).any():
             rows, inverse = np.unique(rows, return_inverse=True)
-            amounts = np.bincount(inverse, weights=amounts, minlength=rows.size)
+            summed = np.bincount(inverse, weights=amounts, minlength=rows.size)
+            amounts = np.asarray(summed, dtype=float)
         key = rows.tobytes() + amounts.round(9).tobytes()
-        return cls(block, response.objective, rows, np.asarray(amounts, dtype=float), key)
+        return cls(block, response.objective, rows, amounts, key)
 
 
 class Master:

@@ -1,9 +1,7 @@
 """Comparisons: tables from records worked by hand, and real runs."""
 
-import importlib.util
 import math
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -12,10 +10,7 @@ from hindsched.analysis.compare import compare, ratio
 from hindsched.analysis.comparison import Comparison
 from hindsched.analysis.ratio import Interval
 from hindsched.errors import InputError, SolveFailed
-
-_SPEC = importlib.util.spec_from_file_location("records", Path(__file__).with_name("records.py"))
-records = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(records)
+from tests.analysis import records
 
 
 def test_a_deterministic_algorithm():

@@ -1,13 +1,11 @@
 """The benchmark library: its recipes, its records, and what it refuses to take."""
 
 import gzip
-import importlib.util
 import json
 import os
 import shutil
 import tempfile
 from copy import deepcopy
-from pathlib import Path
 
 import pytest
 
@@ -27,10 +25,10 @@ from hindsched.errors import HindschedError, InputError, SolveFailed
 from hindsched.instances.base import families_on
 from hindsched.instances.generators.registry import make
 from hindsched.instances.recipes import Recipe, all_recipes, find_recipe
+from tests.scripts import script
 
 FAMILIES = families_on("instances", "generator")
 NAME = "oasis/library-small/h3-s2"
-PAGE = Path(__file__).resolve().parents[2] / "benchmarks" / "library_page.py"
 
 
 @pytest.fixture
@@ -89,9 +87,7 @@ def test_the_kernel_accepts_the_records_of_an_instance(family):
 
 
 def test_the_page_shows_what_is_on_file():
-    spec = importlib.util.spec_from_file_location("library_page", PAGE)
-    page = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(page)
+    page = script("library_page")
     assert page.PAGE.read_text().endswith(page.MARK + "\n" + page.board())
 
 

@@ -1,16 +1,11 @@
 """Paired comparisons and performance profiles, against numbers worked by hand."""
 
-import importlib.util
 import math
-from pathlib import Path
 
 import pytest
 
 from hindsched.analysis.comparison import Comparison
-
-_SPEC = importlib.util.spec_from_file_location("records", Path(__file__).with_name("records.py"))
-records = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(records)
+from tests.analysis import records
 
 
 def comparison(own, rival, sense="max"):

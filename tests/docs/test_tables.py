@@ -1,25 +1,13 @@
 """The measured tables of the families' pages are those that are kept beside their script."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.scripts import ROOT, script
 
 
 @pytest.fixture(scope="module")
 def tables():
-    folder = str(ROOT / "benchmarks")
-    sys.path.insert(0, folder)
-    try:
-        spec = importlib.util.spec_from_file_location("page_tables", ROOT / "benchmarks/tables.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(folder)
-    return module
+    return script("tables")
 
 
 def test_every_table_on_a_page_is_the_kept_one(tables):

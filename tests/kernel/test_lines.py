@@ -1,23 +1,18 @@
 """The page's table of lines that must be right for a certificate to be sound."""
 
-import importlib.util
 import re
-from pathlib import Path
 
 import pytest
 
 from hindsched.instances.base import FAMILIES
+from tests.scripts import ROOT, script
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "certificates.md").read_text()
 
 
 @pytest.fixture(scope="module")
 def benchmark_of_the_kernel():
-    spec = importlib.util.spec_from_file_location("kernel_table", ROOT / "benchmarks/kernel.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("kernel")
 
 
 def stated(family):

@@ -15,7 +15,7 @@ from hindsched.instances.base import Instance, family_module
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import BlockOracle, build_oracle, row_layouts
+from hindsched.solvers.pricing.base import build_oracle, row_layouts
 from hindsched.solvers.rolling import RollingProgram
 from hindsched.solvers.status import Status
 
@@ -103,7 +103,7 @@ class Reoptimise(OnlineAlgorithm):
         if "servers" not in row_layouts(known.family):
             return None
         oracle = build_oracle(known, formulation, rows="servers")
-        if type(oracle).assignments is BlockOracle.assignments:
+        if not oracle.places:
             return None
         names = {job.name for job in known.jobs}
         plan = {name: rows for name, rows in self._plan.items() if name in names}

@@ -182,6 +182,11 @@ class BlockOracle(ABC):
         outside = response.plan is None and not response.rows.size
         return None if outside else response
 
+    @property
+    def places(self) -> bool:
+        """Whether the layout's responses stand on real servers, as `assignments` writes them."""
+        return type(self).assignments is not BlockOracle.assignments
+
     def assignments(self, block: int, response: Response) -> list[Assignment]:
         """Rows of the solution file for a response found on real servers."""
         raise TypeError(f"{type(self).__name__} does not place schedules on servers")

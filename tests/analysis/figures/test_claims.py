@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -30,17 +28,10 @@ from hindsched.analysis.figures.claims import (
     within,
 )
 from hindsched.analysis.figures.measures import against, change, quotient, share, spread, value
+from tests.scripts import script as load
 
 ROOT = Path(__file__).parents[3]
 FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker")
-
-
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / f"benchmarks/{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def claim(measure, rule):
@@ -174,9 +165,7 @@ def test_every_figure_of_a_paper_has_a_claim():
 
 @pytest.fixture(scope="module")
 def pages():
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    yield load("claims_page"), load("claims")
-    sys.path.remove(str(ROOT / "benchmarks"))
+    return load("claims_page"), load("claims")
 
 
 def test_the_page_shows_what_is_stored(pages):

@@ -1,18 +1,13 @@
 """``docs/worst.md`` says what the searches on file found, and they found what they had to."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.scripts import ROOT, script
 
 
 @pytest.fixture(scope="module")
 def made():
-    spec = importlib.util.spec_from_file_location("worst_page", ROOT / "benchmarks/worst.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = script("worst")
     return module, module.Results(ROOT / "benchmarks/worst_results")
 
 

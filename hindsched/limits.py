@@ -30,6 +30,9 @@ SHARE_OF_FREE_MEMORY = 0.8
 """What a process may take of the free memory where nothing else is asked for."""
 
 
+UNASKED_MEMORY = 2 << 30
+"""What one thing may need that is built without any limit of time or memory: nobody has said that
+it may take long."""
 ROOM_FOR_A_THREAD = 32 << 20
 """Bytes of a thread's stack and of its first steps, generously."""
 ROUNDS_TO_DELIVER = 3
@@ -51,6 +54,10 @@ class LimitReached(HindschedError, RuntimeError):
 
 _ends: ContextVar[float] = ContextVar("ends", default=math.inf)
 """When the innermost `time_limit` ends, by ``time.monotonic``."""
+
+
+_asked: ContextVar[bool] = ContextVar("asked", default=False)
+"""Whether a `memory_limit` of somebody's choice is in force."""
 
 
 def time_left(otherwise: float) -> float:
@@ -200,6 +207,7 @@ def memory_limit(most_bytes: int | None = None) -> Iterator[int | None]:
     except (ImportError, OSError, ValueError, IndexError):  # no Linux
         yield most_bytes
         return
+    asked = _asked.set(_asked.get() or most_bytes is not None)
     if most_bytes is None:
         most_bytes = holds + int(SHARE_OF_FREE_MEMORY * free_memory())
     before, hardest = resource.getrlimit(resource.RLIMIT_DATA)
@@ -211,6 +219,7 @@ def memory_limit(most_bytes: int | None = None) -> Iterator[int | None]:
         yield most_bytes
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (before, hardest))
+        _asked.reset(asked)
 
 
 def free_memory() -> int:
@@ -243,8 +252,16 @@ def free_memory() -> int:
     return max(0, min(found))
 
 
+def nobody_asked() -> bool:
+    """Whether no limit of time is in force, nor one of memory that somebody chose."""
+    return not _asked.get() and math.isinf(_ends.get())
+
+
 def check_memory(what: str, needed: float) -> None:
     """Refuse to build what the free memory, or the limit in force, cannot hold.
+
+    Without any limit of time or memory more than `UNASKED_MEMORY` is refused too: what needs so
+    much may also take hours.
 
     Parameters
     ----------
@@ -263,6 +280,12 @@ def check_memory(what: str, needed: float) -> None:
         rule = (
             f"must fit into the memory that is left, {in_words(free)}: take longer slots or fewer"
             " jobs, or raise --memory-limit where the machine has more"
+        )
+        raise InputError(what, f"about {in_words(needed)}", rule)
+    if needed > UNASKED_MEMORY and nobody_asked():
+        rule = (
+            f"must fit into {in_words(UNASKED_MEMORY)} where no limit is given: take longer slots"
+            " or fewer jobs, or say by --time-limit or --memory-limit what it may take"
         )
         raise InputError(what, f"about {in_words(needed)}", rule)
 

@@ -234,6 +234,35 @@ def test_too_little_memory_for_the_prices_is_one_line(tmp_path, capsys):
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", [
+    ["solve", "{}"], ["solve", "{}", "--method", "milp"], ["solve", "{}", "--method", "relaxation"],
+    ["model", "{}"],
+])  # fmt: skip
+@pytest.mark.parametrize("family", ["oasis", "edgecloud"])
+def test_a_program_of_many_slots_is_refused_where_nobody_set_a_limit(
+    family, command, tmp_path, capsys
+):
+    path = tmp_path / "x.json"
+    write(hostile(family), path)
+    assert run([word.format(path) for word in command]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "GB: must fit into 2 GB where no limit is given: take longer slots" in error
+    assert error.endswith("say by --time-limit or --memory-limit what it may take\n")
+
+
+def test_what_somebody_asked_for_is_built(monkeypatch):
+    monkeypatch.setattr(limits, "UNASKED_MEMORY", 1 << 20)
+    with pytest.raises(InputError, match="where no limit is given"):
+        check_memory("prices", 2 << 20)
+    with memory_limit(8 << 30):
+        check_memory("prices", 2 << 20)
+    with time_limit(60):
+        check_memory("prices", 2 << 20)
+    with memory_limit(None), pytest.raises(InputError, match="where no limit is given"):
+        check_memory("prices", 2 << 20)
+
+
 def test_every_command_has_the_limits(monkeypatch, capsys):
     monkeypatch.setattr("hindsched.cli.generate.parse_settings", lambda *_: run_for_ever())
     assert run(["generate", "oasis", "-o", "x.json", "--time-limit", "0.2"]) == 1

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module, has_module
+from hindsched.limits import check_memory
 from hindsched.models.declared import Declared
 from hindsched.solutions.base import Solution, Violation
 from hindsched.solutions.commitments import Commitments
@@ -286,9 +287,26 @@ def offline_program(
     **build
         Keywords of the family's ``build_offline``.
     """
+    check_size(instance)
     module = model_module(instance.family)
     made: OfflineProgram = module.build_offline(instance, formulation, **build)
     return made
+
+
+def check_size(instance: Instance) -> None:
+    """Refuse a program that no memory will hold, before a row of it is built.
+
+    A family whose programs have slots without end says by ``program_bytes(instance)`` in
+    ``models/<family>/size.py`` what its default one needs at least.
+
+    Raises
+    ------
+    InputError
+        What it needs, what there is, and what helps.
+    """
+    if has_module("models", instance.family, "size"):
+        needed = family_module("models", instance.family, "size").program_bytes(instance)
+        check_memory(f"the program of {instance.name}", needed)
 
 
 def subproblem(instance: Instance, job: Any, formulation: str | None = None) -> Subproblem:

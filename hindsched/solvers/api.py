@@ -15,7 +15,8 @@ from typing import Any
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, check_family, family_module, has_module
-from hindsched.limits import OutOfTime, memory_limit, overrun, time_limit
+from hindsched.limits import OutOfTime, memory_limit, nobody_asked, overrun, time_limit
+from hindsched.models.base import check_size
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.compiling import SHORT, compile_first
 from hindsched.solvers.interrupt import catch_interrupt
@@ -113,6 +114,8 @@ def solve(
         return _without_jobs(instance, formulation, method, chosen)
     if on_progress is None and chosen.progress:
         on_progress = LineProgress(limit=chosen.time_limit)
+    if method == "auto" and chosen.time_limit is chosen.work_limit is None and nobody_asked():
+        check_size(instance)
     compile_solve(instance.family)
     started = time.perf_counter()
     with catch_interrupt():

@@ -1,0 +1,19 @@
+"""What the edgecloud program needs at least: a job has rows on every place while it runs."""
+
+from __future__ import annotations
+
+from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.models.edgecloud.windows import lone_time
+
+BYTES_A_CELL = 1_000
+"""Of a job, a place and a slot: a column and a row of Pyomo."""
+
+
+def program_bytes(instance: EdgecloudInstance) -> float:
+    """Bytes, from below."""
+    formulation = instance.check_formulation(None)
+    cells = sum(
+        lone_time(instance, j, formulation) * (1 + len(list(instance.places(job))))
+        for j, job in enumerate(instance.jobs)
+    )
+    return float(BYTES_A_CELL * cells)

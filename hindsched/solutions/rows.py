@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -63,7 +64,7 @@ def read_counts(where: str, counts: Any, names: Sequence[str]) -> Counts:
     """Read an object ``server name -> count``, shape (servers,)."""
     if not isinstance(counts, dict):
         raise InputError(where, counts, "must be an object: server name -> count")
-    positions = {name: index for index, name in enumerate(names)}
+    positions = _positions(tuple(names))
     found = np.zeros(len(positions), dtype=np.int64)
     for name, count in counts.items():
         if name not in positions:
@@ -73,6 +74,12 @@ def read_counts(where: str, counts: Any, names: Sequence[str]) -> Counts:
             raise InputError(f"{where}.{name}", count, rule)
         found[positions[name]] = count
     return found
+
+
+@lru_cache(maxsize=64)
+def _positions(names: tuple[str, ...]) -> dict[str, int]:
+    """Position of each name; every row of a cluster asks for the same."""
+    return {name: index for index, name in enumerate(names)}
 
 
 def write_counts(counts: Counts, names: Sequence[str]) -> dict[str, int]:

@@ -52,8 +52,8 @@ class WindowRow:
         return (
             self.worker_type == other.worker_type
             and self.ps_type == other.ps_type
-            and np.array_equal(self.workers, other.workers)
-            and np.array_equal(self.ps, other.ps)
+            and (self.workers is other.workers or np.array_equal(self.workers, other.workers))
+            and (self.ps is other.ps or np.array_equal(self.ps, other.ps))
         )
 
     def continues_as(self, other: Self) -> bool:

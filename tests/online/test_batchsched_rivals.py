@@ -347,3 +347,41 @@ def test_wrong_settings_are_named(rival, settings):
     with pytest.raises(InputError) as error:
         simulate(gangs([(1, 1, 1, {})]), rival, settings=settings)
     assert error.value.where == f"set.{next(iter(settings))}"
+
+
+@pytest.mark.parametrize(
+    ("later", "by"),
+    [
+        ({"workers": {"s0": True}}, "row"),
+        ({"workers": {"s0": 1.0}}, "row"),
+        ({"workers": {"nowhere": 1}}, "row"),
+        ({"workers": {"s0": 2}}, "(2g)"),
+        ({"from": 1}, "irrevocable"),
+        ({"to": 1}, "row"),
+        ({"to": "2"}, "row"),
+    ],
+)
+def test_a_row_is_read_anew_where_it_differs_from_the_one_before(later, by):
+    """Only what equals the job's row of the slot before, slots apart, is taken as read."""
+
+    class Odd(OnlineAlgorithm):
+        def start(self, environment):
+            server = environment.cluster.servers[0].name
+            ps = environment.cluster.ps_types[0].name
+            worker = environment.cluster.worker_types[0].name
+            self.row = {
+                "worker_type": worker, "workers": {server: 1}, "ps_type": ps, "ps": {server: 1},
+            }  # fmt: skip
+            self.server = server
+
+        def step(self, slot, arrivals):
+            row = {"from": slot, "to": slot, **self.row}
+            if slot == 2:
+                row |= later
+                if "s0" in row["workers"]:
+                    row["workers"] = {self.server: row["workers"]["s0"]}
+            return Decision({"j0": [row]})
+
+    with pytest.raises(Refused) as refused:
+        simulate(gangs([(1, 1, 3, {})]), Odd())
+    assert refused.value.constraint == by

@@ -217,6 +217,11 @@ class BatchschedInstance(Instance):
         return len(self.ps_types or ())
 
     @cluster_property
+    def server_names(self) -> tuple[str, ...]:
+        """Names of the servers, in order."""
+        return tuple(server.name for server in self.servers)
+
+    @cluster_property
     def server_capacity(self) -> Floats:
         """C, shape (servers, resources)."""
         return np.array([amounts(server.capacity, self.resources) for server in self.servers])

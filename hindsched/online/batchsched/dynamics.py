@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -16,18 +18,30 @@ from hindsched.instances.modes import ps_for
 from hindsched.online.dynamics import GangCluster, Placement
 from hindsched.online.protocol import Environment, draws
 from hindsched.online.truth import RowTruth, read_or_refuse, whole_window
-from hindsched.solutions.base import Assignment
+from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.batchsched.solution import (
     BatchschedRow,
+    BatchschedSolution,
     read_row,
     row_progress,
     row_refusal,
     row_use,
     write_row,
 )
+from hindsched.solutions.rows import read_span
 
 MOST_FIXED_WORKERS = 30
 """Fixed gang sizes are drawn from 1..min(30, most workers)."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A job's latest row and what follows from its placement, which seldom changes."""
+
+    text: str
+    row: BatchschedRow
+    used: NDArray[np.float64]
+    progress: Fraction
 
 
 class Truth(RowTruth):
@@ -44,30 +58,52 @@ class Truth(RowTruth):
         self._whole = loosened(self.instance.server_capacity, self.instance.server_capacity)
         self._free = np.repeat(self._whole[None], self.instance.horizon, axis=0)
         self._busy: dict[str, set[int]] = {}
-        self._latest: dict[str, BatchschedRow] = {}
+        self._known_rows: dict[str, _Known] = {}
+        self._kept: dict[str, list[BatchschedRow]] = {}
         self._left = {job.name: Fraction(job.total_minibatches) for job in self.instance.jobs}
         self._open = set(self._left)
 
-    def check_row(self, slot: int, job: BatchschedJob, row: Assignment) -> None:
-        """Check one more row against all rows so far and book its use."""
+    def check_form(self, name: str, rows: Sequence[Assignment]) -> None:
+        """Raise `InputError` for rows that no file could hold; placements known are not reread."""
+        known = self._known_rows.get(name)
+        if known is None or any(_placement_text(row) != known.text for row in rows):
+            super().check_form(name, rows)
+        else:
+            for index, row in enumerate(rows):
+                read_span(f"{name}.assignments[{index}]", row)
+
+    def _read(self, job: BatchschedJob, row: Assignment) -> tuple[_Known, str]:
+        """Read a row, or give the job's latest other slots if it has the same placement."""
+        text, known = _placement_text(row), self._known_rows.get(job.name)
+        if known is not None and known.text == text:
+            where = f"job {job.name}, slots {row['from']}-{row['to']}"
+            same = replace(known.row, first=row["from"], last=row["to"])
+            if same.first >= job.arrival:
+                return replace(known, row=same), where
         read, where = read_or_refuse(read_row, self.instance, job.name, row)
         broken = row_refusal(self.instance, job, read)
         if broken is not None:
             raise Refused(broken.constraint, broken.where, f"by {broken.amount:.6g}")
+        used = row_use(self.instance, read)
+        return _Known(text, read, used, row_progress(self.instance, job, read)), where
+
+    def check_row(self, slot: int, job: BatchschedJob, row: Assignment) -> None:
+        """Check one more row against all rows so far and book its use."""
+        found, where = self._read(job, row)
+        read = found.row
         busy = self._busy.setdefault(job.name, set())
         span = range(read.first, read.last + 1)
         if not busy.isdisjoint(span):
             raise Refused("(2n)", where, "the job already runs then")
-        before = self._latest.get(job.name)
-        changed = before is not None and not before.continues_as(read)
-        if changed and self.environment.in_feasible_set:
+        before = self._known_rows.get(job.name)
+        continues = before is not None and before.row.continues_as(read)
+        if before is not None and not continues and self.environment.in_feasible_set:
             raise Refused("(2a)", where, "the job paused or its placement changed")
-        used = row_use(self.instance, read)
         if read.last > len(self._free):
             more = max(read.last - len(self._free), len(self._free))
             new = np.repeat(self._whole[None], more, axis=0)
             self._free = np.concatenate([self._free, new])
-        left = self._free[read.first - 1 : read.last] - used
+        left = self._free[read.first - 1 : read.last] - found.used
         if (left < 0).any():
             number = "(2h)" if self.instance.has_ps else "(15b)"
             at, h, r = np.unravel_index(int(np.argmin(left)), left.shape)
@@ -76,8 +112,13 @@ class Truth(RowTruth):
             raise Refused(number, place, lacks)
         self._free[read.first - 1 : read.last] = left
         busy.update(span)
-        self._latest[job.name] = read
-        self._left[job.name] -= read.slots * row_progress(self.instance, job, read)
+        self._known_rows[job.name] = found
+        kept = self._kept.setdefault(job.name, [])
+        if continues:
+            kept[-1] = replace(kept[-1], last=read.last)
+        else:
+            kept.append(read)
+        self._left[job.name] -= read.slots * found.progress
         if self._left[job.name] <= 0:
             self._open.discard(job.name)
 
@@ -85,9 +126,18 @@ class Truth(RowTruth):
         """Every job has rows that finish it."""
         return not self._open
 
+    def solution(self) -> Solution:
+        """The solution of all rows, as they were read."""
+        return BatchschedSolution(self.instance, self._kept, self.environment.formulation)
+
     def report(self) -> dict[str, Any]:
         """Name the jobs that were never finished."""
         return {"unfinished": [job.name for job in self.instance.jobs if job.name in self._open]}
+
+
+def _placement_text(row: Assignment) -> str:
+    """A row without its slots, in letters that tell 1 from 1.0 and True."""
+    return repr({key: value for key, value in row.items() if key not in ("from", "to")})
 
 
 promised_rows = whole_window
@@ -109,12 +159,13 @@ class BatchschedCluster(GangCluster):
         self._whole = loosened(self.instance.server_capacity, self.instance.server_capacity)
         self._free = self._whole.copy()
         self._total = np.where(self._free.sum(axis=0) > 0, self._free.sum(axis=0), 1.0)
-        self._names = [server.name for server in self.instance.servers]
+        self._names = self.instance.server_names
         self._index = {name: h for h, name in enumerate(self._names)}
         self._ideal: dict[str, tuple[int, int]] = {}
         self._most: dict[str, int] = {}
         self._few_ps: dict[str, bool] = {}
         self._speeds: dict[tuple[str, int], float] = {}
+        self._held: dict[str, tuple[Placement, Assignment, Fraction]] = {}
 
     def ideal_types(self, job: BatchschedJob) -> tuple[int, int]:
         """Worker and PS type with the least time per mini-batch among those that fit at all."""
@@ -232,14 +283,28 @@ class BatchschedCluster(GangCluster):
 
     def progress(self, job: BatchschedJob, placement: Placement) -> Fraction:
         """Mini-batches that the placement's workers train in one slot."""
-        return row_progress(self.instance, job, self._read(placement, 1, 1))
+        return self._facts(job, placement)[2]
+
+    def _facts(
+        self, job: BatchschedJob, placement: Placement
+    ) -> tuple[Placement, Assignment, Fraction]:
+        """A placement, its row and its progress, kept for as long as the job holds it."""
+        known = self._held.get(job.name)
+        if known is None or known[0] is not placement:
+            read = self._read(placement, 1, 1)
+            row = write_row(self.instance, read)
+            known = (placement, row, row_progress(self.instance, job, read))
+            self._held[job.name] = known
+        return known
 
     def speed(self, job: BatchschedJob, workers: int) -> float:
         """Mini-batches a slot where the empty cluster would place the workers; 0 if it cannot."""
         key = (job.name, workers)
         if key not in self._speeds:
             alone = self._place_on(self._whole, job, workers)
-            self._speeds[key] = 0.0 if alone is None else float(self.progress(job, alone))
+            read = None if alone is None else self._read(alone, 1, 1)
+            done = 0 if read is None else row_progress(self.instance, job, read)
+            self._speeds[key] = float(done)
         return self._speeds[key]
 
     def max_workers(self, job: BatchschedJob) -> int:
@@ -266,7 +331,7 @@ class BatchschedCluster(GangCluster):
 
     def row(self, job: BatchschedJob, placement: Placement, first: int, last: int) -> Assignment:
         """Row of the solution file."""
-        return write_row(self.instance, self._read(placement, first, last))
+        return {**self._facts(job, placement)[1], "from": first, "to": last}
 
     def _read(self, placement: Placement, first: int, last: int) -> BatchschedRow:
         workers = np.zeros(len(self._names), dtype=np.int64)

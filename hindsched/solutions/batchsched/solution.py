@@ -44,7 +44,7 @@ def read_row(instance: BatchschedInstance, where: str, row: Assignment) -> Batch
     expected |= {"ps_type", "ps"} if instance.has_ps else set()
     check_row_keys(where, row, expected, expected)
     first, last = read_span(where, row)
-    servers = [server.name for server in instance.servers]
+    servers = instance.server_names
     workers = read_counts(f"{where}.workers", row["workers"], servers)
     worker_names = [item.name for item in instance.worker_types]
     worker_type = read_type(f"{where}.worker_type", row["worker_type"], worker_names)
@@ -58,7 +58,7 @@ def read_row(instance: BatchschedInstance, where: str, row: Assignment) -> Batch
 
 def write_row(instance: BatchschedInstance, row: BatchschedRow) -> Assignment:
     """Write a row in the file's form."""
-    names = [server.name for server in instance.servers]
+    names = instance.server_names
     written: Assignment = {
         "from": row.first,
         "to": row.last,

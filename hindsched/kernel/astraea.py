@@ -19,8 +19,11 @@ from .reading import Checked, Progress, Violation, note, require
 SENSE = "max"
 SIGNED = frozenset({"slope", "intercept", "provenance"})
 FORMULATIONS = {
-    f"{obligation},{writing}": obligation
-    for obligation in ("optional", "must-complete") for writing in ("modes", "literal")
+    f"{obligation},{writing}": problem
+    for obligation in ("optional", "must-complete")
+    for writing, problem in (
+        ("modes", obligation), ("literal", obligation), ("preemptive", f"{obligation}, in pieces")
+    )
 }  # fmt: skip
 EQUATIONS = {
     "arrival": "(3l)", "horizon": "(3o)", "chunks": "(3e)", "no worker": "(3n)", "no PS": "(3g)",
@@ -115,9 +118,10 @@ def _problem(
         {p: (unit[k], b_p[p]) for k, p in enumerate(b_p, len(b_w))},
         instance["horizon"],
         {"worker_capacity": ("type", list(b_w)), "ps_capacity": ("type", list(b_p))},
-        FORMULATIONS[formulation] == "must-complete",
+        formulation.startswith("must-complete"),
         -1,
         EQUATIONS,
+        formulation.endswith("preemptive"),
     )
     reading.names(instance["jobs"], "jobs")
     return cluster, [_job(instance, cluster, job) for job in instance["jobs"]]

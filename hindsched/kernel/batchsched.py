@@ -12,7 +12,7 @@ from .reading import Checked, Progress, names, require
 
 SENSE = "min"
 SIGNED = frozenset({"provenance"})
-FORMULATIONS = {"modes": "(2)", "literal": "(2)"}
+FORMULATIONS = {"modes": "(2)", "literal": "(2)", "preemptive": "(2) in pieces"}
 EQUATIONS = {
     "arrival": "(2j)", "horizon": "(2n)", "chunks": "(2g)", "no worker": "(2b)", "no PS": "(2e)",
     "workers": "(2k)", "ps": "(2l)", "bandwidth": "(2i)", "pause": "(2a)", "change": "(2a)",
@@ -22,15 +22,18 @@ EQUATIONS = {
 
 def check(instance: dict[str, Any], solution: dict[str, Any]) -> Checked:
     """Check (2a)-(2o), or (15), and add up w (t + L)."""
-    return windows.check(*_problem(instance), solution)
+    return windows.check(*_problem(instance, solution["formulation"]), solution)
 
 
 def bound(instance: dict[str, Any], certificate: dict[str, Any], progress: Progress) -> Interval:
     """Sum of min over X_j of [w (t + L) + p A x] - p b."""
-    return windows.bound(*_problem(instance), certificate, progress)
+    problem = _problem(instance, certificate["formulation"])
+    return windows.bound(*problem, certificate, progress)
 
 
-def _problem(instance: Mapping[str, Any]) -> tuple[windows.Cluster, list[windows.Job]]:
+def _problem(
+    instance: Mapping[str, Any], formulation: str
+) -> tuple[windows.Cluster, list[windows.Job]]:
     reading.natural(instance, SIGNED, "instance")
     resources, bandwidth = instance["resources"], instance["bandwidth_resource"]
     has_ps = instance["architecture"] == "parameter-server"
@@ -45,7 +48,8 @@ def _problem(instance: Mapping[str, Any]) -> tuple[windows.Cluster, list[windows
     ps = {p: (z, z[at]) for p, z in table("ps_types", "demand").items()} if has_ps else {}
     servers = table("servers", "capacity")
     rows = {"capacity": ("resource", resources)}
-    cluster = windows.Cluster(servers, workers, ps, None, rows, True, 1, EQUATIONS)
+    pieces = formulation == "preemptive"
+    cluster = windows.Cluster(servers, workers, ps, None, rows, True, 1, EQUATIONS, pieces)
     names(instance["jobs"], "jobs")
     return cluster, [_job(instance, cluster, job) for job in instance["jobs"]]
 

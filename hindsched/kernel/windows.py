@@ -84,7 +84,8 @@ class Cluster:
 
     Amounts of every resource by server; amounts and bandwidth by worker and PS type; the last slot
     of a hard horizon; row sets in the order of the resources, each with an axis and its labels; -1
-    where costs are the negatives of revenues; and the numbers of its equations.
+    where costs are the negatives of revenues; the numbers of its equations; and whether a job may
+    run in pieces, each placed as it likes.
     """
 
     servers: Mapping[str, Amounts]
@@ -95,6 +96,7 @@ class Cluster:
     must_complete: bool
     sign: int
     equations: Mapping[str, str]
+    in_pieces: bool = False
 
     @cached_property
     def hosts(self) -> dict[tuple[str, Any], set[tuple[int, int]]]:
@@ -202,8 +204,10 @@ def check(cluster: Cluster, jobs: Sequence[Job], solution: Mapping[str, Any]) ->
                 done += Fraction(len(slots) * n) / job.time(w, p, int(len({*y, *z}) == 1), n)
         rows.sort(key=lambda row: row[:2])
         for before, after in pairwise(rows):
-            note(broken, rule["pause"], f"{here}, slot {after[0]}", abs(after[0] - before[1]))
-            note(broken, rule["change"], f"{here}, slot {after[0]}", int(before[2:] != after[2:]))
+            apart, where = after[0] - before[1], f"{here}, slot {after[0]}"
+            note(broken, rule["pause"], where, -apart if cluster.in_pieces else abs(apart))
+            if not cluster.in_pieces:
+                note(broken, rule["change"], where, int(before[2:] != after[2:]))
         missing = job.minibatches - done
         note(broken, rule["work"], here, missing if rows or cluster.must_complete else 0)
         end = rows[-1][1] - 1 if missing <= 0 else None
@@ -225,6 +229,7 @@ def bound(
     """Bound that a certificate proves on the sum of costs or revenues."""
     found = trees.layout(certificate, ("cluster", "buckets", "servers", slots.LAYOUT))
     require(found != slots.LAYOUT or certificate["kind"] != "tree", "layout: has no trees")
+    require(found == slots.LAYOUT or not cluster.in_pieces, f"layout: must be {slots.LAYOUT}")
     rows = _Rows(cluster, jobs, found, progress)
     on_server = [("server", cluster.servers)]
     features = {**dict.fromkeys(("completion", "start", "workers", "worker_type", "ps_type"), ()),

@@ -9,8 +9,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from tests.brute_force.in_pieces import least_cost
+
+Placing = tuple[float, dict[tuple[str, str, str], int], dict[str, Any]]
+"""Slots for all work, what the placement takes, and its row without slots."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +52,13 @@ def value_of(instance: Any, job: Any, completion: int) -> float:
     return (u.scale / x) ** u.exponent
 
 
-def choices(instance: Any, job: Any) -> list[Choice]:
-    """Every schedule of one job alone on the cluster, the best first."""
+def placings(instance: Any, job: Any) -> Iterator[Placing]:
+    """Every placement of one job alone on the cluster, with the slots that all its work takes."""
     names = [server.name for server in instance.servers]
     b_w = typed(instance.worker_bandwidth_mbps, "worker")
     b_p = typed(instance.ps_bandwidth_mbps, "ps")
     train = typed(job.minibatch_slots, "worker")
     update = typed(job.update_slots, "ps")
-    found = []
     for w, p in itertools.product(b_w, b_p):
         most_w = [typed(server.workers, "worker")[w] for server in instance.servers]
         most_p = [typed(server.ps, "ps")[p] for server in instance.servers]
@@ -73,33 +78,67 @@ def choices(instance: Any, job: Any) -> list[Choice]:
                 if not together:
                     per_batch += 2 * job.gradient_mb * 8 / b_w[w] / instance.slot_seconds
                 work = job.epochs * job.chunks * job.minibatches
-                d = max(1, math.ceil(work * per_batch / sum(y) - 1e-9))  # (3k)
                 takes = {("w", w, names[s]): y[s] for s in range(len(names)) if y[s]}
                 takes |= {("p", p, names[s]): z[s] for s in range(len(names)) if z[s]}
-                for first in range(job.arrival + 1, instance.horizon - d + 2):
-                    row = {
-                        "from": first,
-                        "to": first + d - 1,
-                        "workers": {names[s]: y[s] for s in range(len(names)) if y[s]},
-                        "ps": {names[s]: z[s] for s in range(len(names)) if z[s]},
-                    }
-                    if len(b_w) > 1:
-                        row["worker_type"] = w
-                    if len(b_p) > 1:
-                        row["ps_type"] = p
-                    value = value_of(instance, job, first + d - 1)
-                    found.append(Choice(value, first, first + d - 1, takes, row))
+                row: dict[str, Any] = {
+                    "workers": {names[s]: y[s] for s in range(len(names)) if y[s]},
+                    "ps": {names[s]: z[s] for s in range(len(names)) if z[s]},
+                }
+                if len(b_w) > 1:
+                    row["worker_type"] = w
+                if len(b_p) > 1:
+                    row["ps_type"] = p
+                yield work * per_batch / sum(y), takes, row
+
+
+def choices(instance: Any, job: Any) -> list[Choice]:
+    """Every schedule of one job alone on the cluster, the best first."""
+    found = []
+    for slots, takes, row in placings(instance, job):
+        d = max(1, math.ceil(slots - 1e-9))  # (3k)
+        for first in range(job.arrival + 1, instance.horizon - d + 2):
+            window = {"from": first, "to": first + d - 1, **row}
+            value = value_of(instance, job, first + d - 1)
+            found.append(Choice(value, first, first + d - 1, takes, window))
     return sorted(found, key=lambda choice: -choice.value)
 
 
-def optimum(instance: Any, must_complete: bool = False) -> Optimum | None:
-    """Best total revenue; None if every job must complete and they cannot."""
+def optimum_in_pieces(instance: Any, must_complete: bool = False) -> float:
+    """Best revenue where slots need not touch and placements may change; -inf if there is none."""
+    limits = capacities(instance)
+    ways = [
+        [(1 / slots, tuple(float(takes.get(key, 0)) for key in limits))
+         for slots, takes, _ in placings(instance, job)]
+        for job in instance.jobs
+    ]  # fmt: skip
+
+    def cost(j: int, end: int) -> float:
+        return -value_of(instance, instance.jobs[j], end)
+
+    return -least_cost(
+        ways,
+        tuple(float(n) for n in limits.values()),
+        [job.arrival + 1 for job in instance.jobs],
+        cost,
+        [math.inf if must_complete else 0.0] * len(ways),
+        instance.horizon,
+    )
+
+
+def capacities(instance: Any) -> dict[tuple[str, str, str], int]:
+    """Workers and PSs of each type on each server."""
     capacity: dict[tuple[str, str, str], int] = {}
     for server in instance.servers:
         for w, n in typed(server.workers, "worker").items():
             capacity["w", w, server.name] = n
         for p, n in typed(server.ps, "ps").items():
             capacity["p", p, server.name] = n
+    return capacity
+
+
+def optimum(instance: Any, must_complete: bool = False) -> Optimum | None:
+    """Best total revenue; None if every job must complete and they cannot."""
+    capacity = capacities(instance)
     options = [choices(instance, job) for job in instance.jobs]
     if not must_complete:
         options = [[choice for choice in found if choice.value > 0] for found in options]

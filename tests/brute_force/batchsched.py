@@ -10,6 +10,8 @@ import math
 from itertools import product
 from typing import Any
 
+from tests.brute_force.in_pieces import least_cost
+
 EPS = 1e-9
 Use = tuple[tuple[float, ...], ...]
 
@@ -20,12 +22,18 @@ def demand_of(item: Any, resources: Any) -> list[float]:
 
 def placements(instance: Any, job: Any) -> set[tuple[int, Use]]:
     """(least duration d, use by server and resource) of every choice of types and counts."""
+    found = times(instance, job)
+    return {(max(1, math.ceil(work - EPS)), use) for work, use in found}  # (2f)
+
+
+def times(instance: Any, job: Any) -> set[tuple[float, Use]]:
+    """(Slots for all work, use by server and resource) of every choice of types and counts."""
     resources = instance.resources
     capacity = [[float(s.capacity.get(r, 0)) for r in resources] for s in instance.servers]
     servers = range(len(capacity))
     wide = resources.index(instance.bandwidth_resource)
     ps_types = instance.ps_types or (None,)
-    found: set[tuple[int, Use]] = set()
+    found: set[tuple[float, Use]] = set()
     for m, worker in enumerate(instance.worker_types):
         e = demand_of(worker, resources)
         for y in product(range(job.chunks + 1), repeat=len(capacity)):
@@ -65,7 +73,7 @@ def placements(instance: Any, job: Any) -> set[tuple[int, Use]]:
                         share = (sum(y) - 1) / sum(y)
                         time = job.minibatch_slots[m] + (job.reduce_slots + send) * share  # (14)
                     work = job.epochs * job.chunks * job.minibatches * time / sum(y)
-                    found.add((max(1, math.ceil(work - EPS)), use))  # (2f)
+                    found.add((work, use))
     return found
 
 
@@ -183,3 +191,23 @@ def cheapest_placement(problem: dict[str, Any]) -> float:
                 continue
             best = min(best, sum(delta[h][r] * use[h][r] for h in servers for r in resources))
     return best
+
+
+def optimum_in_pieces(instance: Any) -> float:
+    """Least ``sum w (t + d)`` where a job's slots need not touch and its placement may change."""
+    capacity = tuple(
+        float(s.capacity.get(r, 0)) for s in instance.servers for r in instance.resources
+    )
+    ways = [
+        [(1 / work, tuple(x for row in use for x in row)) for work, use in times(instance, job)]
+        for job in instance.jobs
+    ]
+    last = max(job.arrival for job in instance.jobs) + sum(
+        math.ceil(1 / max(rate for rate, _ in own)) for own in ways
+    )
+
+    def cost(j: int, end: int) -> float:
+        return float(instance.jobs[j].weight * (end + 1))
+
+    firsts = [job.arrival for job in instance.jobs]
+    return least_cost(ways, capacity, firsts, cost, [math.inf] * len(ways), last)

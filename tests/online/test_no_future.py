@@ -2,13 +2,14 @@
 
 import gc
 import json
+import sys
 
 import pytest
 
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import families_on
 from hindsched.instances.generators.registry import generate
-from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.online import checks
 from hindsched.online.checks import BrokenPromiseError, check_algorithm, check_environment
 from hindsched.online.oasis.prices import pool_facts
@@ -85,6 +86,55 @@ def test_searching_the_memory_is_found(monkeypatch):
     monkeypatch.setattr(checks, "simulate", remember)
     with pytest.raises(BrokenPromiseError, match="peeks: jobs after slot"):
         check_algorithm(INSTANCE, SearchesTheMemory)
+
+
+class LooksUpTheStack(Cheats):
+    """Reads the variables of the functions that called it."""
+
+    def the_future(self, slot):
+        frame = sys._getframe()
+        while frame is not None:
+            for value in list(frame.f_locals.values()):
+                if isinstance(value, OasisInstance) and value.jobs:
+                    return [job.arrival for job in value.jobs]
+            frame = frame.f_back
+        return []
+
+
+def test_reading_the_callers_variables_is_found():
+    with pytest.raises(BrokenPromiseError, match="peeks: jobs after slot"):
+        check_algorithm(INSTANCE, LooksUpTheStack)
+
+
+class FollowsWhatItWasGiven(Cheats):
+    """Walks through all that it was handed: attributes, closures, caches, what arrays view."""
+
+    def start(self, environment):
+        super().start(environment)
+        self.kept = [environment]
+
+    def the_future(self, slot):
+        found = [
+            item.arrival
+            for item in reachable(self.kept)
+            if isinstance(item, OasisJob) and item.arrival > slot
+        ]
+        SEEN.append(len(found))
+        return found
+
+    def step(self, slot, arrivals):
+        self.kept += arrivals
+        return super().step(slot, arrivals)
+
+
+SEEN: list[int] = []
+
+
+def test_what_it_was_given_leads_to_no_later_job():
+    SEEN.clear()
+    check_algorithm(INSTANCE, FollowsWhatItWasGiven)
+    assert len(SEEN) >= INSTANCE.horizon
+    assert not any(SEEN)
 
 
 def by_job(instance):

@@ -46,7 +46,7 @@ from hindsched.instances.base import (
     rounded_up,
 )
 from hindsched.instances.decimals import exact_step, exactly
-from hindsched.instances.modes import MinibatchTime, ps_ratios
+from hindsched.instances.modes import PREEMPTIVE, MinibatchTime, ps_ratios
 
 WORKER, PS = "worker", "ps"
 """Names of the single types when an instance gives bare numbers."""
@@ -67,7 +67,7 @@ TypedPositive = Positive | dict[str, Positive]
 AstraeaUtility = Annotated[LinearUtility | PowerUtility, Field(discriminator="kind")]
 
 OBLIGATIONS = ("optional", "must-complete")
-WRITINGS = ("modes", "literal")
+WRITINGS = ("modes", "literal", PREEMPTIVE)
 
 
 class AstraeaTenant(Record):

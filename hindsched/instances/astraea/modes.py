@@ -5,6 +5,9 @@ The exact programs and the pricing oracles share them, the brute force of the te
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
+
 import numpy as np
 
 from hindsched.arrays import Ints
@@ -32,6 +35,16 @@ def durations(instance: AstraeaInstance, job: AstraeaJob) -> Ints:
 def most_workers(instance: AstraeaInstance, job: AstraeaJob) -> int:
     """Most workers the job can have: its chunks, as far as one type's workers go; at least 1."""
     return min(job.chunks, instance.most_workers)
+
+
+def slot_modes(instance: AstraeaInstance, job: AstraeaJob) -> tuple[Modes, list[Fraction]]:
+    """What a job may do in one slot, as modes of one slot, and the mini-batches of each."""
+    table = modes(instance, job, every_count=True)
+    rates = [
+        count / instance.exact_time(job, w, p, bool(q)).of(count)
+        for w, p, q, count, _ in table.tuples()
+    ]
+    return replace(table, duration=np.ones_like(table.duration)), rates
 
 
 def modes(instance: AstraeaInstance, job: AstraeaJob, *, every_count: bool = False) -> Modes:

@@ -33,7 +33,7 @@ from hindsched.instances.base import (
     rounded_up,
 )
 from hindsched.instances.decimals import NEAR, WholeUnits, exact_step, exactly, times
-from hindsched.instances.modes import MinibatchTime, ps_for, ps_ratios, units
+from hindsched.instances.modes import PREEMPTIVE, MinibatchTime, ps_for, ps_ratios, units
 
 MOST_DURATION = 1_000_000
 """Jobs that cannot end within so many slots are mistakes: they would only exhaust the memory."""
@@ -108,7 +108,7 @@ class BatchschedInstance(Instance):
     """
 
     sense: ClassVar[Literal["max", "min"]] = "min"
-    formulations: ClassVar[tuple[str, ...]] = ("modes", "literal")
+    formulations: ClassVar[tuple[str, ...]] = ("modes", "literal", PREEMPTIVE)
 
     family: Literal["batchsched"] = "batchsched"
     architecture: Literal["parameter-server", "ring-allreduce"]

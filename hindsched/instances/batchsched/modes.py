@@ -7,6 +7,9 @@ the brute force of the tests does not.
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import product
+
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
@@ -86,6 +89,21 @@ def modes(
         keep[:, p] &= length[:, better] > length[:, p]
     m, not_q, ps, n = np.nonzero(keep[:, :, ::-1].transpose(0, 2, 1, 3))
     return Modes.of(m, ps, 1 - not_q, n + 1, length[m, ps, 1 - not_q, n])
+
+
+def slot_modes(instance: BatchschedInstance, job: BatchschedJob) -> tuple[Modes, list[Fraction]]:
+    """What a job may do in one slot, as modes of one slot, and the mini-batches of each."""
+    times = minibatch_times(instance, job).shape
+    room = instance.worker_room
+    most = {0: room.sum(axis=0), 1: room.max(axis=0)}
+    found: list[tuple[int, int, int, int, int]] = []
+    rates: list[Fraction] = []
+    for m, q, p in product(range(times[0]), (1, 0), range(times[1])):
+        time = instance.exact_time(job, m, p, bool(q))
+        for count in range(1 if instance.has_ps or q else 2, min(times[3], int(most[q][m])) + 1):
+            found.append((m, p, q, count, 1))
+            rates.append(count / time.of(count))
+    return Modes.of(*np.array(found, dtype=np.int64).reshape(-1, 5).T), rates
 
 
 def _every_duration(instance: BatchschedInstance, job: BatchschedJob, longest: int) -> Modes:

@@ -13,6 +13,7 @@ from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.models import algebra as pyo
 from hindsched.models.astraea.printed import PRINTED_SYMBOLS, REVENUE
 from hindsched.models.declared import Symbol
+from hindsched.models.slots import SlotBlock, slot_symbols
 from hindsched.models.windows import WINDOW_SYMBOLS, BlockNumbers, WindowBlock
 
 Array = NDArray[np.float64]
@@ -32,6 +33,7 @@ SYMBOLS: Mapping[str, Symbol] = {
     "eq_3k": Symbol("job", REVENUE),
     "eq_3l": Symbol("worker type, duration, slot, server | job, slot", f"{REVENUE} a worker"),
     "eq_9a": Symbol("server, worker or PS type, slot", f"{REVENUE} a worker or PS"),
+    **slot_symbols(REVENUE),
 }
 
 
@@ -79,14 +81,19 @@ def last_worthwhile_slot(instance: AstraeaInstance, job: AstraeaJob) -> int:
 
 
 def revenue_of(
-    block: WindowBlock, instance: AstraeaInstance, job: AstraeaJob, values: Array | None = None
+    block: WindowBlock | SlotBlock,
+    instance: AstraeaInstance,
+    job: AstraeaJob,
+    values: Array | None = None,
 ) -> Any:
     """``sum f(t + d - 1) u``, or with given values by slot in place of f."""
-    table = block.columns.table.tuples()
     if values is None:
         values = np.zeros(instance.horizon + 1)
         for slot in range(job.arrival + 1, instance.horizon + 1):
             values[slot] = instance.revenue(job, slot)
+    if isinstance(block, SlotBlock):
+        return pyo.quicksum(float(values[t]) * end for t, end in block.ends.items())
+    table = block.columns.table.tuples()
     return pyo.quicksum(
         float(values[index[1] + table[index[0]][4] - 1]) * block.block.u[index]
         for index in block.columns.u

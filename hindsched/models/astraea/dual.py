@@ -23,6 +23,7 @@ from hindsched.models.astraea.cluster import UnitCluster, index_label
 from hindsched.models.astraea.printed import REVENUE
 from hindsched.models.base import Best, DualProgram
 from hindsched.models.declared import Symbol
+from hindsched.models.slots import refuse_in_pieces
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
 from hindsched.solutions.window_placing import hosts, num_ps
@@ -174,6 +175,7 @@ def build_dual(instance: AstraeaInstance, formulation: str | None = None) -> Ast
         doc="(6) payoffs and the worth of all capacity",
     )
     formulation = instance.check_formulation(formulation)
+    refuse_in_pieces(formulation)
     return AstraeaDual(instance=instance, formulation=formulation, model=model)
 
 

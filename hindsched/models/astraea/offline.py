@@ -1,8 +1,9 @@
 """The programs of astraea in Pyomo: (3) and the round problem (4).
 
 ``modes`` consists of the blocks of `windows.py`; ``printed`` is the printed program (`printed.py`).
-Both have the same optimum. Worker and PS counts are the resources of the block's cluster: a worker
-of type w takes one unit of resource w.
+Both have the same optimum. ``slots`` is the problem ``preemptive``: the blocks of `slots.py`.
+Worker and PS counts are the resources of the block's cluster: a worker of type w takes one unit of
+resource w.
 
 ========================  =====================================================================
 ``eq_3``                  objective: revenue of all tenants
@@ -28,7 +29,8 @@ from numpy.typing import NDArray
 
 from hindsched.errors import InputError
 from hindsched.instances.astraea.instance import AstraeaInstance
-from hindsched.instances.astraea.modes import modes
+from hindsched.instances.astraea.modes import modes, slot_modes
+from hindsched.instances.modes import PREEMPTIVE
 from hindsched.models import algebra as pyo
 from hindsched.models.astraea.cluster import (
     BLOCK,
@@ -47,6 +49,7 @@ from hindsched.models.astraea.printed import (
 )
 from hindsched.models.astraea.subproblem import build_subproblem
 from hindsched.models.base import PRINTED, Commitments, Duals, OfflineProgram, choose_form
+from hindsched.models.slots import SlotBlock, add_slots, windows_of
 from hindsched.models.windows import WindowBlock, add_job, job_columns
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import AstraeaSolution, read_row
@@ -56,11 +59,14 @@ __all__ = ["FORMS", "AstraeaProgram", "build_offline", "build_round", "build_sub
 
 Array = NDArray[np.float64]
 Rows = dict[str, tuple[AstraeaRow, ...]]
+SLOTS = "slots"
 FORMS: dict[str, tuple[str, ...]] = {
     "optional,modes": ("modes", PRINTED),
     "optional,literal": (PRINTED,),
     "must-complete,modes": ("modes", PRINTED),
     "must-complete,literal": (PRINTED,),
+    f"optional,{PREEMPTIVE}": (SLOTS,),
+    f"must-complete,{PREEMPTIVE}": (SLOTS,),
 }
 """``literal`` is an older word for the printed form of the same problem."""
 
@@ -74,7 +80,7 @@ class AstraeaProgram(OfflineProgram):
     fixed : dict
         Rows of the jobs that can no longer change.
     blocks : dict
-        Blocks of the open jobs by position, in the ``modes`` form.
+        Blocks of the open jobs by position, in the forms ``modes`` and ``slots``.
     """
 
     SYMBOLS = SYMBOLS
@@ -82,7 +88,9 @@ class AstraeaProgram(OfflineProgram):
 
     instance: AstraeaInstance
     fixed: Rows
-    blocks: dict[int, WindowBlock] = field(default_factory=lambda: dict[int, WindowBlock]())
+    blocks: dict[int, WindowBlock | SlotBlock] = field(
+        default_factory=lambda: dict[int, WindowBlock | SlotBlock]()
+    )
 
     def label(self, index: str, value: Any) -> Any:
         """Names of jobs, servers and types."""
@@ -97,9 +105,9 @@ class AstraeaProgram(OfflineProgram):
             rows |= {name: (row,) for name, row in found.items()}
         cluster = UnitCluster.of(self.instance)
         for j, block in self.blocks.items():
-            window = block.read(cluster)
-            if window is not None:
-                rows[self.instance.jobs[j].name] = (AstraeaRow(*window),)
+            found_rows = [AstraeaRow(*window) for window in windows_of(block, cluster)]
+            if found_rows:
+                rows[self.instance.jobs[j].name] = found_rows
         return AstraeaSolution(self.instance, rows, self.formulation)
 
     def load(self, solution: AstraeaSolution) -> None:
@@ -108,16 +116,26 @@ class AstraeaProgram(OfflineProgram):
             load_printed(self.model, solution)
         cluster = UnitCluster.of(self.instance)
         for j, block in self.blocks.items():
-            block.write(cluster, whole_window(solution, self.instance.jobs[j].name))
+            name = self.instance.jobs[j].name
+            if isinstance(block, SlotBlock):
+                done = solution.completion(name) is not None
+                block.write(cluster, solution.rows[name] if done else ())
+            else:
+                block.write(cluster, whole_window(solution, name))
 
     def capacity_prices(self, duals: Duals) -> dict[str, Array]:
-        """Duals of (3c) and (3d): ``worker_capacity`` (S, W, T) and ``ps_capacity`` (S, P, T)."""
+        """Duals of (3c) and (3d): ``worker_capacity`` (S, W, T) and ``ps_capacity`` (S, P, T).
+
+        Of ``slots`` their means over the servers: its bounds merge the servers.
+        """
         instance = self.instance
         workers = np.zeros((*instance.worker_count.shape, instance.horizon))
         ps = np.zeros((*instance.ps_count.shape, instance.horizon))
         for array, rows in ((workers, self.model.eq_3c), (ps, self.model.eq_3d)):
             for (s, kind, t), row in rows.items():
                 array[s, kind, t - 1] = max(0.0, duals.get(row, 0.0))
+        if self.form == SLOTS:
+            workers, ps = workers.mean(axis=0), ps.mean(axis=0)
         return {"worker_capacity": workers, "ps_capacity": ps}
 
 
@@ -138,9 +156,9 @@ def build_offline(
         The instance.
     formulation : str, optional
         ``optional`` or ``must-complete``, with ``modes`` or ``literal``, an older word for the
-        printed form.
+        printed form, or with ``preemptive``.
     form : str, optional
-        ``modes`` (default) or ``printed``.
+        ``modes`` (default) or ``printed``; of ``preemptive`` ``slots``.
     relax : bool
         The linear relaxation.
     commitments : Commitments, optional
@@ -177,7 +195,7 @@ def build_offline(
     must = formulation.startswith("must-complete")
     settled = AstraeaSolution(instance, dict(fixed), formulation).objective()
     model = pyo.ConcreteModel(name=instance.name)
-    blocks: dict[int, WindowBlock] = {}
+    blocks: dict[int, WindowBlock | SlotBlock] = {}
     if form == PRINTED:
         sets = Ranges.of(instance, jobs)
         revenue = add_printed(model, instance, sets, commitments.now, free, must, relax)
@@ -188,6 +206,12 @@ def build_offline(
             job = instance.jobs[j]
             earliest = max(job.arrival + 1, commitments.now)
             last = instance.horizon if must else last_worthwhile_slot(instance, job)
+            if form == SLOTS:
+                blocks[j] = add_slots(
+                    model.job[j], cluster, slot_modes(instance, job), (earliest, last),
+                    job.total_minibatches, relax, BLOCK,
+                )  # fmt: skip
+                continue
             columns = job_columns(cluster, modes(instance, job), earliest, last, last + 1)
             blocks[j] = add_job(model.job[j], cluster, columns, relax, BLOCK)
         _link(model, instance, blocks, free, must)
@@ -265,7 +289,7 @@ def _free(instance: AstraeaInstance, fixed: Rows) -> Array:
 def _link(
     model: Any,
     instance: AstraeaInstance,
-    blocks: Mapping[int, WindowBlock],
+    blocks: Mapping[int, WindowBlock | SlotBlock],
     free: Array,
     must: bool,
 ) -> None:

@@ -17,6 +17,7 @@ from hindsched.models.astraea.cluster import BLOCK, SYMBOLS, UnitCluster, index_
 from hindsched.models.astraea.printed import REVENUE
 from hindsched.models.base import Prices, Subproblem
 from hindsched.models.declared import Symbol
+from hindsched.models.slots import refuse_in_pieces
 from hindsched.models.windows import WindowBlock, add_job, job_columns
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import AstraeaSolution
@@ -111,6 +112,7 @@ def build_subproblem(
     1
     """
     formulation = instance.check_formulation(formulation)
+    refuse_in_pieces(formulation)
     position = instance.position_of(job)
     record = instance.jobs[position]
     cluster = UnitCluster.of(instance)

@@ -26,6 +26,7 @@ from hindsched.instances.modes import units
 from hindsched.models.base import Best, DualProgram
 from hindsched.models.batchsched.symbols import index_label
 from hindsched.models.declared import Symbol
+from hindsched.models.slots import refuse_in_pieces
 from hindsched.solutions.base import Violation
 from hindsched.solutions.window_placing import hosts, num_ps
 
@@ -169,6 +170,7 @@ def build_dual(
         doc=f"({number}) payoffs and the worth of all capacity",
     )
     formulation = instance.check_formulation(formulation)
+    refuse_in_pieces(formulation)
     return BatchschedDual(instance=instance, formulation=formulation, model=model, last=last)
 
 

@@ -1,9 +1,9 @@
 """The programs of batchsched in Pyomo: (2)/(15) and the round problem (7)/(16).
 
 ``modes`` consists of the blocks of `windows.py`; ``printed`` is the printed program (`printed.py`).
-Both have the same optimum. The slots that a program spans follow from a feasible schedule (the
-incumbent): in an optimal schedule no job completes later than
-``cmin_j + (UB - sum w cmin) / w_j``.
+Both have the same optimum. ``slots`` is the problem ``preemptive``: the blocks of `slots.py`. The
+slots that a program spans follow from a feasible schedule (the incumbent): in an optimal schedule
+no job completes later than ``cmin_j + (UB - sum w cmin) / w_j``.
 
 =======================  =====================================================================
 ``objective``            (2)/(15): total weighted completion time; (7)/(16): total weight
@@ -19,6 +19,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -27,8 +28,8 @@ from numpy.typing import NDArray
 
 from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedInstance
-from hindsched.instances.batchsched.modes import modes
-from hindsched.instances.modes import Modes
+from hindsched.instances.batchsched.modes import modes, slot_modes
+from hindsched.instances.modes import PREEMPTIVE, Modes
 from hindsched.models import algebra as pyo
 from hindsched.models.base import PRINTED, Commitments, Duals, OfflineProgram, choose_form
 from hindsched.models.batchsched.printed import (
@@ -39,6 +40,7 @@ from hindsched.models.batchsched.printed import (
 )
 from hindsched.models.batchsched.subproblem import BLOCK, build_subproblem
 from hindsched.models.batchsched.symbols import SYMBOLS, index_label
+from hindsched.models.slots import SlotBlock, add_slots, windows_of
 from hindsched.models.windows import Keep, WindowBlock, add_job, job_columns
 from hindsched.solutions.batchsched.plan import plan_rest
 from hindsched.solutions.batchsched.solution import (
@@ -52,7 +54,10 @@ from hindsched.solutions.window_placing import fixed_rows
 __all__ = ["FORMS", "BatchschedProgram", "build_max_weight", "build_offline", "build_subproblem"]
 
 Array = NDArray[np.float64]
-FORMS: dict[str, tuple[str, ...]] = {"modes": ("modes", PRINTED), "literal": (PRINTED,)}
+SLOTS = "slots"
+FORMS: dict[str, tuple[str, ...]] = {
+    "modes": ("modes", PRINTED), "literal": (PRINTED,), PREEMPTIVE: (SLOTS,),
+}  # fmt: skip
 """``literal`` is an older word for the printed form of the same problem."""
 
 
@@ -69,7 +74,7 @@ class BatchschedProgram(OfflineProgram):
     jobs : list of int
         Positions of the open jobs.
     blocks : dict
-        Blocks of the open jobs by position, in the ``modes`` form.
+        Blocks of the open jobs by position, in the forms ``modes`` and ``slots``.
     """
 
     SYMBOLS = SYMBOLS
@@ -79,7 +84,9 @@ class BatchschedProgram(OfflineProgram):
     fixed: dict[str, tuple[BatchschedRow, ...]]
     slots: int
     jobs: list[int]
-    blocks: dict[int, WindowBlock] = field(default_factory=lambda: dict[int, WindowBlock]())
+    blocks: dict[int, WindowBlock | SlotBlock] = field(
+        default_factory=lambda: dict[int, WindowBlock | SlotBlock]()
+    )
 
     def label(self, index: str, value: Any) -> Any:
         """Names of jobs, servers, resources and types."""
@@ -93,9 +100,9 @@ class BatchschedProgram(OfflineProgram):
             found = read_printed(self.model, self.instance, self.jobs, self.slots)
             rows |= {name: (row,) for name, row in found.items()}
         for j, block in self.blocks.items():
-            window = block.read(self.instance)
-            if window is not None:
-                rows[self.instance.jobs[j].name] = (BatchschedRow(*window),)
+            found_rows = [BatchschedRow(*window) for window in windows_of(block, self.instance)]
+            if found_rows:
+                rows[self.instance.jobs[j].name] = found_rows
         return BatchschedSolution(self.instance, rows, self.formulation)
 
     def load(self, solution: BatchschedSolution) -> None:
@@ -104,15 +111,21 @@ class BatchschedProgram(OfflineProgram):
             load_printed(self.model, self.jobs, solution)
         for j, block in self.blocks.items():
             rows = solution.rows.get(self.instance.jobs[j].name, ())
-            block.write(self.instance, rows[0] if len(rows) == 1 else None)
+            if isinstance(block, SlotBlock):
+                block.write(self.instance, rows)
+            else:
+                block.write(self.instance, rows[0] if len(rows) == 1 else None)
 
     def capacity_prices(self, duals: Duals) -> dict[str, Array]:
-        """Duals of (2h)/(15b) as prices ``capacity``, shape (H, R, slots of the program)."""
+        """Duals of (2h)/(15b) as prices ``capacity``, shape (H, R, slots of the program).
+
+        Of ``slots`` their mean over the servers, (R, slots): its bounds merge the servers.
+        """
         array = np.zeros((*self.instance.server_capacity.shape, self.slots))
         rows = self.model.eq_2h if self.instance.has_ps else self.model.eq_15b
         for (h, r, t), row in rows.items():
             array[h, r, t - 1] = max(0.0, -duals.get(row, 0.0))
-        return {"capacity": array}
+        return {"capacity": array.mean(axis=0) if self.form == SLOTS else array}
 
 
 def build_offline(
@@ -132,9 +145,9 @@ def build_offline(
     instance : BatchschedInstance
         The instance.
     formulation : str, optional
-        ``modes``, or ``literal``, an older word for its printed form.
+        ``modes``, or ``literal``, an older word for its printed form; or ``preemptive``.
     form : str, optional
-        ``modes`` (default) or ``printed``.
+        ``modes`` (default) or ``printed``; of ``preemptive`` ``slots``.
     relax : bool
         The linear relaxation.
     commitments : Commitments, optional
@@ -166,7 +179,12 @@ def build_offline(
     tables = {job.name: modes(instance, job) for job in instance.jobs if job.name not in fixed}
     if incumbent is None:
         incumbent = plan_rest(instance, commitments, tables)
-    latest = _latest_completions(instance, fixed, commitments.now, incumbent, tables)
+    ways = {}
+    if form == SLOTS:
+        ways = {
+            name: slot_modes(instance, instance.jobs[instance.job_index(name)]) for name in tables
+        }
+    latest = _latest_completions(instance, fixed, commitments.now, incumbent, tables, ways)
     slots = max(
         [row.last for rows in fixed.values() for row in rows]
         + [math.floor(latest[job.name] + 1e-9) - 1 for job in instance.jobs if job.name in latest],
@@ -175,7 +193,7 @@ def build_offline(
     jobs = [j for j, job in enumerate(instance.jobs) if job.name not in fixed]
     free = _free(instance, fixed, slots)
     model = pyo.ConcreteModel(name=instance.name)
-    blocks: dict[int, WindowBlock] = {}
+    blocks: dict[int, WindowBlock | SlotBlock] = {}
     decided = sum(
         float(job.weight) * (fixed[job.name][-1].last + 1)
         for job in instance.jobs
@@ -188,8 +206,21 @@ def build_offline(
         model.job = pyo.Block(jobs)
         for j in jobs:
             job = instance.jobs[j]
+            earliest = max(job.arrival, commitments.now)
+            if form == SLOTS:
+                span = (earliest, math.floor(latest[job.name] + 1e-9) - 1)
+                blocks[j] = add_slots(
+                    model.job[j],
+                    instance,
+                    ways[job.name],
+                    span,
+                    job.total_minibatches,
+                    relax,
+                    BLOCK,
+                )
+                continue
             columns = job_columns(
-                instance, tables[job.name], max(job.arrival, commitments.now), slots,
+                instance, tables[job.name], earliest, slots,
                 latest[job.name], None if keep is None else keep[j],
             )  # fmt: skip
             blocks[j] = add_job(model.job[j], instance, columns, relax, BLOCK)
@@ -206,7 +237,10 @@ def build_offline(
 
 
 def _link(
-    model: Any, instance: BatchschedInstance, blocks: Mapping[int, WindowBlock], free: Array
+    model: Any,
+    instance: BatchschedInstance,
+    blocks: Mapping[int, WindowBlock | SlotBlock],
+    free: Array,
 ) -> Any:
     """Add (2a) and the capacities; return the weighted completion times of the open jobs."""
 
@@ -243,7 +277,7 @@ def build_max_weight(
     jobs = list(range(len(instance.jobs)))
     model = pyo.ConcreteModel(name=f"round of {instance.name}")
     model.job = pyo.Block(jobs)
-    blocks: dict[int, WindowBlock] = {}
+    blocks: dict[int, WindowBlock | SlotBlock] = {}
     for j in jobs:
         columns = job_columns(instance, modes(instance, instance.jobs[j]), 1, last, last + 1)
         blocks[j] = add_job(model.job[j], instance, columns, relax, BLOCK)
@@ -267,7 +301,10 @@ def build_max_weight(
 
 
 def _add_capacity(
-    model: Any, instance: BatchschedInstance, blocks: Mapping[int, WindowBlock], free: Array
+    model: Any,
+    instance: BatchschedInstance,
+    blocks: Mapping[int, WindowBlock | SlotBlock],
+    free: Array,
 ) -> None:
     """(2h)/(15b): what all jobs use of a server's resource in a slot."""
     use: dict[tuple[int, int, int], list[Any]] = defaultdict(list)
@@ -300,12 +337,14 @@ def _latest_completions(
     now: int,
     incumbent: BatchschedSolution,
     tables: Mapping[str, Modes],
+    ways: Mapping[str, tuple[Modes, list[Fraction]]],
 ) -> dict[str, float]:
     """Latest completion t + L of every open job in a schedule no worse than the incumbent.
 
     Some optimal schedule has no empty slot once all jobs are there and all fixed rows have ended:
     what starts after an empty slot could start one slot earlier. Hence no job need end later than
-    in the incumbent, or than if all then ran one after another, however small its weight.
+    in the incumbent, or than if all then ran one after another, however small its weight; in pieces
+    each in its slowest way.
     """
     open_jobs = [job for job in instance.jobs if job.name not in fixed]
     durations = {name: table.duration for name, table in tables.items()}
@@ -313,6 +352,9 @@ def _latest_completions(
     ends = [row.last + 1 for rows in fixed.values() for row in rows]
     ready = max([now, *ends, *(job.arrival for job in open_jobs)])
     last = ready + sum(int(duration.max()) for duration in durations.values())
+    if ways:
+        work = {job.name: job.total_minibatches for job in open_jobs}
+        last = ready + sum(math.ceil(work[name] / min(way[1])) for name, way in ways.items())
     weight = {job.name: float(job.weight) for job in instance.jobs}
     spare = -sum(weight[name] * completion for name, completion in least.items())
     for name in least:

@@ -14,6 +14,7 @@ from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes
 from hindsched.models.base import Prices, Subproblem
 from hindsched.models.batchsched.symbols import SYMBOLS, index_label
+from hindsched.models.slots import refuse_in_pieces
 from hindsched.models.windows import BlockNumbers, WindowBlock, add_job, job_columns
 from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution
 
@@ -105,6 +106,7 @@ def build_subproblem(
     9
     """
     formulation = instance.check_formulation(formulation)
+    refuse_in_pieces(formulation)
     position = instance.position_of(job)
     record = instance.jobs[position]
     table = modes(instance, record)

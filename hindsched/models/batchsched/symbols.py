@@ -7,6 +7,7 @@ from typing import Any
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.models.batchsched.printed import PRINTED_SYMBOLS
 from hindsched.models.declared import Symbol
+from hindsched.models.slots import slot_symbols
 from hindsched.models.windows import WINDOW_SYMBOLS
 
 PER_CAPACITY = "weighted slots a unit"
@@ -22,6 +23,7 @@ SYMBOLS = {
     "eq_7a": Symbol("job", "weight"),
     "eq_12a": Symbol("", "weighted slots"),
     "eq_20a": Symbol("", "weighted slots"),
+    **slot_symbols("weighted slots"),
 }
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from hindsched.errors import Refused
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.base import Instance
+from hindsched.instances.modes import in_pieces
 from hindsched.online.astraea.cluster import AstraeaCluster, build_cluster
 from hindsched.online.astraea.private import private_clusters
 from hindsched.online.protocol import Environment
@@ -55,7 +56,8 @@ class Truth(RowTruth):
         earlier = self._rows.setdefault(job.name, [])
         if any(old.first <= read.last and read.first <= old.last for old in earlier):
             raise Refused("(3l)", where, "the job already runs then")
-        if earlier and self.environment.in_feasible_set:
+        in_one_piece = not in_pieces(self.environment.formulation)
+        if earlier and in_one_piece and self.environment.in_feasible_set:
             if read.first != earlier[-1].last + 1:
                 raise Refused("(3l)", where, "the job paused")
             if not read.same_placement(earlier[-1]):

@@ -14,7 +14,7 @@ from hindsched.errors import Refused
 from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.decimals import how_many_left, loosened
-from hindsched.instances.modes import ps_for
+from hindsched.instances.modes import in_pieces, ps_for
 from hindsched.online.dynamics import GangCluster, Placement
 from hindsched.online.protocol import Environment, draws
 from hindsched.online.truth import RowTruth, read_or_refuse, whole_window
@@ -47,8 +47,8 @@ class _Known:
 class Truth(RowTruth):
     """Books rows on servers and refuses those that break a constraint of (2) or (15).
 
-    Pausing, resizing and moving are refused, but accepted from algorithms outside the feasible set;
-    a solution that does so says so in its violations of (2a).
+    Pausing, resizing and moving are refused, but accepted in the formulation ``preemptive`` and
+    from algorithms outside the feasible set, whose solution says so in its violations of (2a).
     """
 
     instance: BatchschedInstance
@@ -62,6 +62,8 @@ class Truth(RowTruth):
         self._kept: dict[str, list[BatchschedRow]] = {}
         self._left = {job.name: Fraction(job.total_minibatches) for job in self.instance.jobs}
         self._open = set(self._left)
+        in_one_piece = not in_pieces(environment.formulation)
+        self._in_one_piece = in_one_piece and environment.in_feasible_set
 
     def check_form(self, name: str, rows: Sequence[Assignment]) -> None:
         """Raise `InputError` for rows that no file could hold; placements known are not reread."""
@@ -97,7 +99,7 @@ class Truth(RowTruth):
             raise Refused("(2n)", where, "the job already runs then")
         before = self._known_rows.get(job.name)
         continues = before is not None and before.row.continues_as(read)
-        if before is not None and not continues and self.environment.in_feasible_set:
+        if before is not None and not continues and self._in_one_piece:
             raise Refused("(2a)", where, "the job paused or its placement changed")
         if read.last > len(self._free):
             more = max(read.last - len(self._free), len(self._free))
@@ -128,7 +130,7 @@ class Truth(RowTruth):
 
     def solution(self) -> Solution:
         """The solution of all rows, as they were read."""
-        return BatchschedSolution(self.instance, self._kept, self.environment.formulation)
+        return BatchschedSolution(self.instance, dict(self._kept), self.environment.formulation)
 
     def report(self) -> dict[str, Any]:
         """Name the jobs that were never finished."""

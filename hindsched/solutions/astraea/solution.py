@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
+from hindsched.instances.modes import in_pieces
 from hindsched.solutions.astraea.payments import (
     gained,
     initial_share,
@@ -118,7 +119,7 @@ class AstraeaSolution(WindowSolution[AstraeaRow]):
     def violations(self) -> list[Violation]:
         """Every constraint of (3) that is broken, and payments that (2) cannot divide."""
         found = self.rival_violations()
-        for job in self.instance.jobs:
+        for job in () if in_pieces(self.formulation) else self.instance.jobs:
             for before, after in pairwise(self.rows.get(job.name, ())):
                 where = f"job {job.name}, slot {after.first}"
                 if after.first > before.last + 1:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.decimals import added, times
+from hindsched.instances.modes import in_pieces
 from hindsched.solutions.base import Assignment, Violation
 from hindsched.solutions.rows import (
     check_row_keys,
@@ -91,7 +92,7 @@ class BatchschedSolution(WindowSolution[BatchschedRow]):
     rows : mapping
         Rows by job name; a job without rows is not scheduled.
     formulation : str, optional
-        ``modes`` or ``literal``: the same problem written twice.
+        ``modes`` or ``literal``, the same problem written twice, or ``preemptive``.
     """
 
     family: ClassVar[str] = "batchsched"
@@ -110,8 +111,10 @@ class BatchschedSolution(WindowSolution[BatchschedRow]):
         return total
 
     def violations(self) -> list[Violation]:
-        """Every constraint of (2) or (15) that is broken."""
+        """Every constraint of (2) or (15) that is broken; ``preemptive`` allows pauses, changes."""
         found = self.rival_violations()
+        if in_pieces(self.formulation):
+            return found
         for job in self.instance.jobs:
             rows = self.rows.get(job.name, ())
             if len(rows) > 1:

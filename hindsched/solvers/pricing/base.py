@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -345,8 +345,9 @@ def build_oracle(
         Which problem; None for the family's default.
     rows : str, optional
         The layout of the linking rows, by the family's own name (``ORACLE_ROWS`` of its module,
-        the default first): certificates use a layout aggregated over identical servers where that
-        costs nothing; ``"servers"`` always has one row a server, on which schedules are placed.
+        the default first, or what its ``first_rows(formulation)`` says): certificates use a layout
+        aggregated over identical servers where that costs nothing; ``"servers"`` always has one row
+        a server, on which schedules are placed.
 
     Raises
     ------
@@ -358,7 +359,10 @@ def build_oracle(
         raise InputError("rows", rows, f"must be {' or '.join(layouts)}")
     module = family_module("solvers.pricing", instance.family, "oracle")
     chosen = instance.check_formulation(formulation)
-    oracle: BlockOracle = module.build(instance, chosen, rows or layouts[0])
+    if rows is None:
+        first: Callable[[str], str] = getattr(module, "first_rows", lambda _: layouts[0])
+        rows = first(chosen)
+    oracle: BlockOracle = module.build(instance, chosen, rows)
     return oracle
 
 

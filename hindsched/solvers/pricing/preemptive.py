@@ -2,8 +2,9 @@
 
 Rows and capacities are those of the layout ``cluster``. A job may use any slots, in each of them
 any placement that the rules of a slot allow, also another one than before: what a rival may do that
-pauses, moves and resizes. Every schedule in a window is one of these, so that the bound holds for
-the family's own problem too, where the other layouts' bounds are better.
+pauses, moves and resizes: the formulation ``preemptive``, which only this layout bounds. Every
+schedule in a window is one of these, so that the bound holds for the family's own problem too,
+where the other layouts' bounds are better.
 """
 
 from __future__ import annotations
@@ -16,13 +17,23 @@ from typing import Any
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.instances.modes import NEVER, ps_for
+from hindsched.instances.modes import NEVER, PREEMPTIVE, in_pieces, ps_for
 from hindsched.solutions.base import Solution
 from hindsched.solutions.window_solution import WindowSolution
 from hindsched.solvers.kernels.preemptive_slots import all_cheapest_slots, cheapest_slots
 from hindsched.solvers.pricing.base import BlockOracle, Response
 
-LAYOUT = "preemptive"
+LAYOUT = PREEMPTIVE
+
+
+def first_rows(formulation: str) -> str:
+    """Layout in which a formulation is bounded: windows do not bound jobs in pieces."""
+    return LAYOUT if in_pieces(formulation) else "cluster"
+
+
+def branched_rows(formulation: str) -> tuple[str, ...]:
+    """Layouts whose blocks can be restricted, for ``tree_rows``."""
+    return () if in_pieces(formulation) else ("servers",)
 
 
 class SlotOracle(BlockOracle):
@@ -56,6 +67,7 @@ class SlotOracle(BlockOracle):
     def prepare(self, slots: int) -> None:
         """Lay the jobs' ways end to end."""
         jobs = self.instance.jobs
+        self.exact = True
         self._slots = slots
         ways = [ordered(*self.slot_ways(job)) for job in jobs]
         width = self.rows.size // slots

@@ -12,6 +12,7 @@ from typing import Any
 
 from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance
+from hindsched.instances.modes import PREEMPTIVE, in_pieces
 from hindsched.limits import time_left
 from hindsched.models.base import PRINTED
 from hindsched.models.batchsched.offline import FORMS
@@ -23,6 +24,7 @@ from hindsched.solvers.methods.auto import solve_auto
 from hindsched.solvers.methods.base import Method, keep_solution, preemptive, solve_milp
 from hindsched.solvers.methods.batchsched.reduction import ColumnReduction
 from hindsched.solvers.methods.generic import generic_methods
+from hindsched.solvers.methods.in_pieces import if_in_pieces_small
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.batchsched.list_schedule import (
     as_solution,
@@ -79,16 +81,16 @@ def reduced_program(
 ) -> Result:
     """Solve the offline program without the columns that reduced costs rule out.
 
-    Called like `solve_milp`; the printed form is solved as it is.
+    Called like `solve_milp`; the printed form and jobs in pieces are solved as they are.
     """
     begin = now()
     if incumbent is None:
         incumbent = find_incumbent(instance, formulation)
-    printed = PRINTED in (build.get("form"), FORMS[formulation][0])
-    if not printed and incumbent is not None and instance.jobs:
+    as_it_is = PRINTED in (build.get("form"), FORMS[formulation][0]) or in_pieces(formulation)
+    if not as_it_is and incumbent is not None and instance.jobs:
         kept = reduction(instance, incumbent, options)
         build["keep"] = {j: partial(kept.keep, j) for j in range(len(instance.jobs))}
-    if options.solver == "highs":
+    if options.solver == "highs" and not in_pieces(formulation):
         options = replace(options, solver_options={**HIGHS_OPTIONS, **options.solver_options})
     left = options.time_limit
     if left is not None:
@@ -136,12 +138,12 @@ def auto(
         options,
         on_progress,
         incumbent=find_incumbent(instance, formulation),
-        program=reduced_program,
+        program=if_in_pieces_small(reduced_program),
     )
 
 
 METHODS: dict[str, Method] = {
     **generic_methods(find_incumbent), "auto": auto, "milp": milp, "preemptive": preemptive,
 }  # fmt: skip
-RIVALS_BOUND = ("preemptive", None)
+RIVALS_BOUND = ("bound", PREEMPTIVE)
 """Method and formulation of the bound for rivals that may do what the offline problem forbids."""

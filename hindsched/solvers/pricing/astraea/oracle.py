@@ -31,7 +31,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes, most_workers
-from hindsched.instances.modes import Modes, ps_for
+from hindsched.instances.modes import Modes, in_pieces, ps_for
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import AstraeaSolution, write_row
 from hindsched.solutions.base import Assignment, Solution
@@ -45,12 +45,18 @@ from hindsched.solvers.kernels.placement import Kinds
 from hindsched.solvers.kernels.super_server import undominated
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import Feature, Limits
-from hindsched.solvers.pricing.preemptive import LAYOUT, SlotOracle, fewest_ps, ways_in_line
+from hindsched.solvers.pricing.preemptive import (
+    LAYOUT,
+    SlotOracle,
+    branched_rows,
+    fewest_ps,
+    first_rows,
+    ways_in_line,
+)
 from hindsched.solvers.pricing.restricted_window import Cluster, window_features
 from hindsched.solvers.pricing.rows import Rows, RowSet, slot_labels
 
 ORACLE_ROWS = ("cluster", "servers", LAYOUT)
-TREE_ROWS = ("servers",)
 
 
 class AstraeaOracle(BlockOracle):
@@ -62,6 +68,7 @@ class AstraeaOracle(BlockOracle):
     def __init__(self, instance: AstraeaInstance, formulation: str | None = None) -> None:
         self.instance = instance
         self.formulation = instance.check_formulation(formulation)
+        self.exact = not in_pieces(self.formulation)
         self.optional = self.formulation.startswith("optional")
         self.slots = instance.horizon
         self.rows = Rows(
@@ -405,3 +412,11 @@ def build(instance: AstraeaInstance, formulation: str, rows: str) -> AstraeaOrac
     """Build the oracle with one of the layouts `ORACLE_ROWS`."""
     oracles = {"servers": ServerOracle, LAYOUT: PreemptiveOracle}
     return oracles.get(rows, MergedOracle)(instance, formulation)
+
+
+def tree_rows(instance: AstraeaInstance, formulation: str) -> tuple[str, ...]:
+    """Layouts that are branched on."""
+    return branched_rows(formulation)
+
+
+__all__ = ["ORACLE_ROWS", "build", "first_rows", "tree_rows"]

@@ -35,9 +35,14 @@ from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.batchsched.modes import minibatch_times, modes
 from hindsched.instances.decimals import loosened
-from hindsched.instances.modes import ps_for, units
+from hindsched.instances.modes import in_pieces, ps_for, units
 from hindsched.solutions.base import Assignment, Solution
-from hindsched.solutions.batchsched.solution import BatchschedSolution, row_use
+from hindsched.solutions.batchsched.solution import (
+    BatchschedRow,
+    BatchschedSolution,
+    row_use,
+    write_row,
+)
 from hindsched.solutions.window_row import WindowRow
 from hindsched.solvers.kernels.super_server import (
     all_on_super_server,
@@ -57,7 +62,9 @@ from hindsched.solvers.pricing.decisions import Feature, Limits
 from hindsched.solvers.pricing.preemptive import (
     LAYOUT,
     SlotOracle,
+    branched_rows,
     fewest_ps,
+    first_rows,
     runs_of,
     ways_in_line,
 )
@@ -65,7 +72,6 @@ from hindsched.solvers.pricing.restricted_window import Cluster, window_features
 from hindsched.solvers.pricing.rows import Rows, RowSet, slot_labels
 
 ORACLE_ROWS = ("cluster", "buckets", "servers", LAYOUT)
-TREE_ROWS = ("servers",)
 BUCKET = 4
 """Slots in a bucket of the layout ``buckets``."""
 
@@ -91,6 +97,7 @@ class MergedOracle(BlockOracle):
     ) -> None:
         self.instance = instance
         self.formulation = instance.check_formulation(formulation)
+        self.exact = not in_pieces(self.formulation)
         self.bucket = bucket
         self.layout = "cluster" if bucket == 1 else "buckets"
         self.slots = self._prepare()
@@ -284,13 +291,14 @@ def solution_use(oracle: MergedOracle | ServerOracle, solution: Solution) -> lis
     for job in oracle.instance.jobs:
         rows = solution.rows.get(job.name, ())
         completion = solution.completion(job.name)
-        if len(rows) != 1 or completion is None:
+        once = len(rows) == 1 or (len(rows) > 1 and in_pieces(solution.formulation))
+        if not once or completion is None:
             raise InputError("solution", job.name, "must run the job once, to its end")
         objective = float(job.weight) * (completion + 1)
-        places, amounts = oracle.place_use(rows[0])
-        found.append(
-            Response(objective, objective, places, amounts, schedule_of(rows[0], objective))
-        )
+        uses = [oracle.place_use(row) for row in rows]
+        places, amounts = (np.concatenate(part) for part in zip(*uses, strict=True))
+        plan = schedule_of(rows[0], objective) if len(rows) == 1 else rows
+        found.append(Response(objective, objective, places, amounts, plan))
     return found
 
 
@@ -344,6 +352,7 @@ class ServerOracle(BlockOracle):
     ) -> None:
         self.instance = instance
         self.formulation = instance.check_formulation(formulation)
+        self.exact = not in_pieces(self.formulation)
         self._index: dict[int, ModeIndex] = {}
         self.slots = slots or self._enough_slots()
         names = tuple(server.name for server in instance.servers)
@@ -451,8 +460,15 @@ class ServerOracle(BlockOracle):
 
     def assignments(self, block: int, response: Response) -> list[Assignment]:
         """Row of the solution file for a response."""
-        schedule: Schedule = response.plan
-        return [self._search.assignment(schedule)]
+        plan: Schedule | tuple[BatchschedRow, ...] = response.plan
+        if isinstance(plan, tuple):  # a schedule in pieces that was found elsewhere
+            return [write_row(self.instance, row) for row in plan]
+        return [self._search.assignment(plan)]
+
+
+def tree_rows(instance: BatchschedInstance, formulation: str) -> tuple[str, ...]:
+    """Layouts that are branched on."""
+    return branched_rows(formulation)
 
 
 def build(instance: BatchschedInstance, formulation: str, rows: str) -> BlockOracle:
@@ -462,3 +478,6 @@ def build(instance: BatchschedInstance, formulation: str, rows: str) -> BlockOra
     if rows == "servers":
         return ServerOracle(instance, formulation)
     return MergedOracle(instance, formulation, BUCKET if rows == "buckets" else 1)
+
+
+__all__ = ["ORACLE_ROWS", "build", "first_rows", "tree_rows"]

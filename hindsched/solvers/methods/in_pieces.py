@@ -1,0 +1,52 @@
+"""The offline program of jobs in pieces has a column for every slot and placement: not if large."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from hindsched.errors import SolveFailed
+from hindsched.instances.base import Instance
+from hindsched.instances.modes import in_pieces
+from hindsched.solvers.answer import Progress
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.result import Result
+
+MOST_COLUMNS = 50_000
+"""Jobs x slots x most workers x servers up to which ``auto`` solves it beside the prices."""
+
+
+class Program(Protocol):
+    """Solves an offline program from an incumbent: called like `solve_milp`."""
+
+    def __call__(
+        self,
+        instance: Instance,
+        formulation: str,
+        options: SolveOptions,
+        on_progress: Progress | None = None,
+        **build: Any,
+    ) -> Result:
+        """Solve it."""
+        ...
+
+
+def if_in_pieces_small(program: Program) -> Program:
+    """Refuse to build a large program of jobs in pieces; ``auto`` then goes on without it."""
+
+    def solve(
+        instance: Any,
+        formulation: str,
+        options: SolveOptions,
+        on_progress: Progress | None = None,
+        **build: Any,
+    ) -> Result:
+        if in_pieces(formulation):
+            slots = build_oracle(instance, formulation).rows.sets[0].shape[-1]
+            most = sum(min(job.chunks, instance.most_workers) for job in instance.jobs)
+            columns = slots * most * len(instance.servers)
+            if columns > MOST_COLUMNS:
+                raise SolveFailed(f"the program has about {columns} columns, above {MOST_COLUMNS}")
+        return program(instance, formulation, options, on_progress, **build)
+
+    return solve

@@ -1,0 +1,166 @@
+"""Formulation ``preemptive`` of batchsched and astraea: the same blocks without contiguity."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import hindsched as hs
+from hindsched.errors import InputError, Refused
+from hindsched.instances.modes import in_pieces
+from hindsched.kernel.reading import Refused as RefusedByKernel
+from hindsched.models.base import subproblem
+from hindsched.online.batchsched.tiresias import Tiresias
+from hindsched.solvers.certificate import certify
+from hindsched.solvers.pricing.base import build_oracle
+from tests.brute_force.astraea import optimum_in_pieces as best_astraea
+from tests.brute_force.batchsched import optimum_in_pieces as best_batchsched
+from tests.brute_force.batchsched import times
+from tests.kernel.agreement import KERNELS, certificate, exact, kernel_bound, random_prices
+from tests.online.test_batchsched_rivals import gangs
+from tests.strategies.astraea import astraea_instances
+from tests.strategies.batchsched import tiny_instances
+
+FEW = settings(
+    max_examples=12, deadline=None, derandomize=True, database=None,
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+
+
+def pausing_pays() -> Any:
+    """A long job of 2 workers on 2 GPUs; a short, heavy one arrives while it runs."""
+    return gangs([(1, 2, 4, {}), (2, 2, 2, {"weight": 9})])
+
+
+def agree(instance: Any, formulation: str, best: float) -> None:
+    """Program, kernel and brute force say the same; every bound is on the safe side."""
+    result = hs.solve(instance, "milp", formulation=formulation)
+    if math.isinf(best):
+        assert result.status == "infeasible"
+        return
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(best)
+    checked = KERNELS[instance.family].check(
+        exact(instance.to_dict()), exact(result.solution.to_dict())
+    )
+    assert checked.violations == []
+    bound = hs.solve(instance, "bound", formulation=formulation, options={"work_limit": 3})
+    sign = 1 if instance.sense == "max" else -1
+    assert sign * bound.bound >= sign * best - 1e-6 * abs(best)
+    proven = kernel_bound(instance, exact(bound.certificate.to_dict()))
+    assert sign * float(proven.high) >= sign * best - 1e-6 * abs(best)
+
+
+@FEW
+@given(tiny_instances(num_jobs=2, horizon=3))
+def test_batchsched_by_brute_force(instance):
+    few = [{work for work, _ in times(instance, job)} for job in instance.jobs]
+    assume(all(len(own) <= 3 for own in few))  # rates, of which the states that are tried follow
+    agree(instance, "preemptive", best_batchsched(instance))
+
+
+@FEW
+@given(astraea_instances(least_jobs=2, most_jobs=2, most_servers=2), st.booleans())
+def test_astraea_by_brute_force(instance, must):
+    word = "must-complete,preemptive" if must else "preemptive"
+    agree(instance, word, best_astraea(instance, must))
+
+
+def test_pausing_pays_by_hand():
+    """(2 + 4 slots) + 9 x (2 slots of its own) against waiting for the long job."""
+    instance = pausing_pays()
+    apart = hs.solve(instance, "milp", formulation="preemptive")
+    assert apart.objective == 7 + 9 * 4
+    assert apart.solution.violations() == []
+    assert hs.solve(instance, "milp").objective > apart.objective
+    run = hs.simulate(instance, Tiresias(), formulation="preemptive")
+    assert run.objective == apart.objective
+    assert run.violations == []
+
+
+@pytest.mark.parametrize("method", ["auto", "milp", "relaxation", "bound", "column-generation"])
+@pytest.mark.parametrize("family", ["batchsched", "astraea"])
+def test_every_method_bounds_it(family, method):
+    instance = hs.generate(family, preset="small", jobs=2)
+    best = hs.solve(instance, "auto", formulation="preemptive", options={"work_limit": 20})
+    found = hs.solve(instance, method, formulation="preemptive", options={"work_limit": 20})
+    sign = 1 if instance.sense == "max" else -1
+    assert sign * found.bound >= sign * best.objective - 1e-6
+    assert in_pieces(found.formulation)
+    if found.certificate is not None:
+        assert found.certificate.layout == "preemptive"
+
+
+def test_only_its_layout_bounds_it():
+    instance = pausing_pays()
+    for rows in ("cluster", "servers", "buckets"):
+        oracle = build_oracle(instance, "preemptive", rows=rows)
+        prices = random_prices(oracle, 1)
+        with pytest.raises(InputError, match="prove no bound"):
+            certify(oracle, prices)
+        with pytest.raises(RefusedByKernel, match="layout"):
+            kernel_bound(instance, certificate(oracle, prices, 0, layout=rows))
+    with pytest.raises(InputError, match="cannot restrict"):
+        hs.solve(instance, "tree", formulation="preemptive")
+    with pytest.raises(InputError, match="in one window"):
+        subproblem(instance, 0, "preemptive")
+
+
+def test_a_pause_stands_in_this_formulation_only():
+    """The same rows: feasible here, (2a) in the paper's problem; never two at once."""
+    instance = pausing_pays()
+    rows = hs.solve(instance, "milp", formulation="preemptive").solution.assignments()
+    assert len(rows["j0"]) == 2
+    whole = hs.build_solution(instance, rows)
+    assert {broken.constraint for broken in whole.violations()} == {"(2a)"}
+    kernel = KERNELS["batchsched"]
+    data = hs.build_solution(instance, rows, "preemptive").to_dict()
+    assert kernel.check(exact(instance.to_dict()), exact(data)).violations == []
+    data["formulation"] = "modes"
+    assert kernel.check(exact(instance.to_dict()), exact(data)).violations
+    twice = {**rows, "j0": [rows["j0"][0], rows["j0"][0] | {"from": 1, "to": 9}]}
+    broken = hs.build_solution(instance, twice, "preemptive").to_dict() | {
+        "formulation": "preemptive"
+    }
+    assert kernel.check(exact(instance.to_dict()), exact(json.loads(json.dumps(broken)))).violations
+
+
+def test_a_pause_is_refused_by_the_simulator_in_the_papers_problem():
+    class Inside(Tiresias):
+        feasible_set = True
+
+    with pytest.raises(Refused) as refused:
+        hs.simulate(pausing_pays(), Inside())
+    assert refused.value.constraint == "(2a)"
+    assert hs.simulate(pausing_pays(), Inside(), formulation="preemptive").violations == []
+
+
+def test_reoptimise_plans_in_pieces():
+    run = hs.simulate(pausing_pays(), "reoptimise", formulation="preemptive")
+    assert run.violations == []
+
+
+def test_the_command_line_knows_it(tmp_path, capsys):
+    from hindsched.cli.app import run
+
+    name = {key: str(tmp_path / f"{key}.json") for key in ("instance", "solution", "certificate")}
+    hs.write(pausing_pays(), name["instance"])
+
+    def call(*words: str) -> Any:
+        assert run([*words, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    solved = call(
+        "solve", name["instance"], "--formulation", "preemptive", "-o", name["solution"],
+        "--certificate", name["certificate"],
+    )  # fmt: skip
+    assert solved["objective"] == 43
+    checked = call("verify", name["instance"], name["solution"], "--prices", name["certificate"])
+    assert checked["formulation"] == "preemptive"
+    assert call("model", name["instance"], "--formulation", "preemptive")["rows"] > 0
+    assert call("certify", name["instance"], "--formulation", "preemptive")

@@ -1,11 +1,12 @@
 """Under which setting each rival is strongest: the table of ``docs/rivals.md``, measured.
 
-    python benchmarks/rivals.py [FAMILY ...] [--seeds 2]
+    python benchmarks/rivals.py [FAMILY ...] [--seeds 2] [--missing]
 
 Every rival runs with every combination of the settings in `AXES` that it has, on contended
 instances of the family's paper preset made small enough for a table; some minutes. The table shows
-the summed objective of each combination relative to the rival's best; the rows of other families
-stay as they are.
+the summed objective of each combination relative to the rival's best; a rival that has none of
+these settings has a row that says so. Rows of other families stay as they are, with ``--missing``
+those of all rivals that have one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,12 @@ INSTANCES: dict[str, dict[str, Any]] = {
     "batchsched": {"jobs": 12, "servers": 6, "capacity_fraction": 0.2, "horizon": 30},
     "astraea": {"jobs": 25, "servers": 12},
     "edgecloud": {"jobs": 20, "servers": 12},
+    "mlbroker": {"jobs": 12, "horizon": 10, "datacenters": 5},
+    "gang": {"jobs": 200},
 }
+NO_RIVALS = ("dual-price", "reoptimise", "receding-horizon", "hindsight")
+"""The library's own, or planners that know more than any scheduler."""
+ALONE = "none of the settings"
 AXES: dict[str, tuple[Any, ...]] = {
     "gangs": ("ideal", "half", "drawn", "best"),
     "elastic": (True, False),
@@ -36,7 +42,13 @@ AXES: dict[str, tuple[Any, ...]] = {
     "theta2": (0.1, 0.5, 1.0),
     "rule": ("draw", "weight"),
     "power": (-0.5, -1.0),
+    "weights": ("unit", "value"),
+    "prices": ("unit", "marginal"),
+    "tight_slots": (False, True),
+    "estimates": (1.0, 2.0),
+    "threshold_gpu_seconds": (360.0, 3600.0, 36000.0),
 }
+ROW = re.compile(r"\| \w+ \| `[^`]+` \| (?:`\w+=|none of)")
 DRAWS = 2
 """Seeds of a randomised rival; its objective is their mean."""
 
@@ -65,13 +77,24 @@ def words(settings: dict[str, Any]) -> str:
     return ", ".join(f"{k}={str(v).lower()}" for k, v in shown.items())
 
 
-def rows(family: str, seeds: int) -> list[str]:
-    """A row a rival: its strongest setting, and the others relative to it."""
+def rivals(family: str) -> list[str]:
+    """What the family's own algorithms are compared with."""
+    return [
+        name for name in algorithms(family) if not name.startswith(family) and name not in NO_RIVALS
+    ]
+
+
+def rows(family: str, seeds: int, kept: dict[str, str]) -> list[str]:
+    """A row a rival: its strongest setting, and the others relative to it; `kept` ones stay."""
     instances = [generate(family, "paper", seed, **INSTANCES[family]) for seed in range(seeds)]
     found = []
-    for name in algorithms(family):
+    for name in rivals(family):
         choices = combinations(family, name)
+        if name in kept:
+            found.append(kept[name])
+            continue
         if len(choices) < 2:
+            found.append(f"| {family} | `{name}` | {ALONE} | |")
             continue
         sums = {
             words(one): sum(objective(instance, name, one) for instance in instances)
@@ -92,12 +115,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("families", nargs="*", default=list(INSTANCES), metavar="FAMILY")
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--missing", action="store_true", help="measure rivals without a row only")
     given = parser.parse_args()
     for family in given.families:
         text = PAGE.read_text()
-        old = [line for line in text.splitlines() if re.match(r"\| \w+ \| `[^`]+` \| `\w+=", line)]
+        old = [line for line in text.splitlines() if ROW.match(line)]
         kept = {f: [line for line in old if line.startswith(f"| {f} |")] for f in INSTANCES}
-        kept[family] = rows(family, given.seeds)
+        known = {line.split("`")[1]: line for line in kept[family]} if given.missing else {}
+        kept[family] = rows(family, given.seeds, known)
         head = text[: text.index("| family | rival |")].rstrip()
         table = ["| family | rival | strongest | others, relative to it |", "|---|---|---|---|"]
         PAGE.write_text("\n".join([head, "", *table, *itertools.chain(*kept.values()), ""]))

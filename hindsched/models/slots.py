@@ -157,7 +157,7 @@ def add_slots(
     columns = job_columns(cluster, table, first, last, last + 1)
     window = add_job(block, cluster, columns, relax, numbers)
     by_slot: dict[int, JobColumns] = defaultdict(lambda: JobColumns(table, y=columns.y))
-    for index in columns.u:
+    for index in sorted(columns.u, key=lambda index: -rates[index[0]]):  # `write` takes the first
         by_slot[index[1]].u.append(index)
     slots = sorted(by_slot)
     block.e = pyo.Var(

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 import hindsched as hs
@@ -27,7 +27,7 @@ from tests.strategies.astraea import astraea_instances
 from tests.strategies.batchsched import tiny_instances
 
 FEW = settings(
-    max_examples=12, deadline=None, derandomize=True, database=None,
+    max_examples=8, phases=[Phase.generate], deadline=None, derandomize=True, database=None,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 
@@ -52,7 +52,7 @@ def agree(instance: Any, formulation: str, best: float) -> None:
     bound = hs.solve(instance, "bound", formulation=formulation, options={"work_limit": 3})
     sign = 1 if instance.sense == "max" else -1
     assert sign * bound.bound >= sign * best - 1e-6 * abs(best)
-    proven = kernel_bound(instance, exact(bound.certificate.to_dict()))
+    proven = kernel_bound(instance, bound.certificate.to_dict())
     assert sign * float(proven.high) >= sign * best - 1e-6 * abs(best)
 
 
@@ -60,7 +60,7 @@ def agree(instance: Any, formulation: str, best: float) -> None:
 @given(tiny_instances(num_jobs=2, horizon=3))
 def test_batchsched_by_brute_force(instance):
     few = [{work for work, _ in times(instance, job)} for job in instance.jobs]
-    assume(all(len(own) <= 3 for own in few))  # rates, of which the states that are tried follow
+    assume(all(len(own) <= 2 for own in few))  # rates, of which the states that are tried follow
     agree(instance, "preemptive", best_batchsched(instance))
 
 
@@ -163,4 +163,5 @@ def test_the_command_line_knows_it(tmp_path, capsys):
     checked = call("verify", name["instance"], name["solution"], "--prices", name["certificate"])
     assert checked["formulation"] == "preemptive"
     assert call("model", name["instance"], "--formulation", "preemptive")["rows"] > 0
-    assert call("certify", name["instance"], "--formulation", "preemptive")
+    vipr = str(tmp_path / "p.vipr")
+    assert call("certify", name["instance"], "--formulation", "preemptive", "--vipr", vipr)

@@ -22,17 +22,17 @@ EQUATIONS = {
 
 def check(instance: dict[str, Any], solution: dict[str, Any]) -> Checked:
     """Check (2a)-(2o), or (15), and add up w (t + L)."""
-    return windows.check(*_problem(instance, solution["formulation"]), solution)
+    return windows.check(*_problem(instance, solution.get("formulation")), solution)
 
 
 def bound(instance: dict[str, Any], certificate: dict[str, Any], progress: Progress) -> Interval:
     """Sum of min over X_j of [w (t + L) + p A x] - p b."""
-    problem = _problem(instance, certificate["formulation"])
+    problem = _problem(instance, certificate.get("formulation"))
     return windows.bound(*problem, certificate, progress)
 
 
 def _problem(
-    instance: Mapping[str, Any], formulation: str
+    instance: Mapping[str, Any], formulation: str | None = None
 ) -> tuple[windows.Cluster, list[windows.Job]]:
     reading.natural(instance, SIGNED, "instance")
     resources, bandwidth = instance["resources"], instance["bandwidth_resource"]

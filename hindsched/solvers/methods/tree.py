@@ -43,8 +43,10 @@ SHARE_BEFORE_TREE, MOST_BEFORE_TREE = 0.1, 2.0
 """Share of the time, and seconds at most, that prices and search get before the tree."""
 ROOT_ITERATIONS = 60
 """Subgradient iterations that adapt the prices to the layout that is branched on."""
-MOST_CERTIFYING = 3.0
+MOST_CERTIFYING = 10.0
 """Seconds in which ``auto`` tries to certify what a solver proved."""
+TRIAL, LEAST_CLOSED = 100, 0.8
+"""Nodes after which a tree that has closed less than this share of the gap is given up."""
 SMALL_TREE = 50_000
 """Jobs x linking rows up to which a tree is grown to certify an optimum that a solver proved."""
 
@@ -254,8 +256,8 @@ def certify_optimum(result: Result) -> Result:
         return _certified(result, replace(options, work_limit=None, time_limit=units))
 
 
-def _certified(result: Result, options: SolveOptions) -> Result:
-    """`certify_optimum` by these options."""
+def _certified(result: Result, options: SolveOptions, *, patient: bool = True) -> Result:
+    """`certify_optimum` by these options; without patience a tree that grows slowly is given up."""
     solution, known = result.solution, result.certificate
     if solution is None or result.status is not Status.OPTIMAL:
         return result
@@ -280,8 +282,12 @@ def _certified(result: Result, options: SolveOptions) -> Result:
         gone = 0.0 if is_counted() else result.seconds
         limit = max(0.0, options.time_limit - gone)
 
+    objective = solution.objective()
+    bounds: list[float] = []
+
     def seconds_left() -> float:
-        return max(0.0, limit - (now() - started))
+        given_up = not patient and len(bounds) > TRIAL and _is_slow(bounds, objective)
+        return 0.0 if given_up else max(0.0, limit - (now() - started))
 
     with catch_interrupt() as interrupted:
         oracle = build_oracle(result.instance, result.formulation)
@@ -291,8 +297,16 @@ def _certified(result: Result, options: SolveOptions) -> Result:
         if prices is None:
             short = options.with_time(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * limit))
             prices = subgradient_bound(oracle, short, target=solution.objective()).prices
-        on_progress = LineProgress() if options.progress else None
-        grown = grow(result, prices, options.gap, seconds_left, interrupted, on_progress)
+        bounds.append(oracle.bound(prices))
+        listener = LineProgress() if options.progress else None
+
+        def report(bound: float | None, found: float | None, seconds: float, text: str) -> None:
+            if bound is not None:
+                bounds.append(bound)
+            if listener is not None:
+                listener(bound, found, seconds, text)
+
+        grown = grow(result, prices, options.gap, seconds_left, interrupted, report)
     certificate = grown.certificate
     assert certificate is not None
     told = f"{grown.details['nodes']} nodes, {grown.details['leaves']} leaves"
@@ -304,8 +318,17 @@ def _certified(result: Result, options: SolveOptions) -> Result:
     )
 
 
+def _is_slow(bounds: list[float], objective: float) -> bool:
+    """Whether less than `LEAST_CLOSED` of the first bound's gap is closed."""
+    first, last = abs(bounds[0] - objective), abs(bounds[-1] - objective)
+    return last > (1 - LEAST_CLOSED) * first
+
+
 def certifying(method: Method) -> Method:
-    """A method that gives an optimum which a solver proved a tree, in `MOST_CERTIFYING` seconds."""
+    """A method that gives an optimum which a solver proved a tree, in `MOST_CERTIFYING` seconds.
+
+    A tree that grows slowly is given up sooner.
+    """
 
     def run(
         instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
@@ -321,9 +344,9 @@ def certifying(method: Method) -> Method:
         limit = gone + MOST_CERTIFYING
         if options.time_limit is not None:
             limit = min(limit, options.time_limit)
-        short = options.with_time(limit).to_dict()
-        known = replace(result, status=Status.OPTIMAL, seconds=gone, options=short)
-        found = certify_optimum(known)
+        short = options.with_time(limit)
+        known = replace(result, status=Status.OPTIMAL, seconds=gone, options=short.to_dict())
+        found = _certified(known, short, patient=False)
         return replace(found, options=result.options, seconds=result.seconds)
 
     return run

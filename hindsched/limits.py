@@ -12,6 +12,7 @@ import ctypes
 import math
 import re
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -37,6 +38,8 @@ ROOM_FOR_A_THREAD = 32 << 20
 """Bytes of a thread's stack and of its first steps, generously."""
 ROUNDS_TO_DELIVER = 3
 SECONDS_BETWEEN_ALARMS = 1.0
+SECONDS_OF_LOADING, SECONDS_BETWEEN_LOOKS = 60.0, 0.02
+"""How long an alarm lets modules load, which half loaded stay broken; how often it looks."""
 OVERRUN_SHARE, OVERRUN_SECONDS = 1.1, 1.0
 """Work that has not stopped by itself after so many times its time limit, and so many seconds more,
 is stopped."""
@@ -74,8 +77,9 @@ class time_limit:  # noqa: N801 - used like contextlib's managers
     """Raise `OutOfTime` in the code inside once the time is over, whatever it does.
 
     It arrives between two steps of Python code, so a single long call into compiled code ends
-    first; one that only waits for the system, as ``time.sleep`` does, is woken in the main thread.
-    Time in which numba compiles kernels, once in an installation, does not count.
+    first, as does the loading of a module; one that only waits for the system, as ``time.sleep``
+    does, is woken in the main thread. Time in which numba compiles kernels, once in an
+    installation, does not count.
 
     Parameters
     ----------
@@ -109,6 +113,7 @@ class time_limit:  # noqa: N801 - used like contextlib's managers
             _watch_compiler()
             _ends.set(min(time.monotonic() + self._seconds, self._outer))
             self._thread = threading.get_ident()
+            self._loading = _imports(self._thread)
             self._waker = _listen()
             self._deadline = time.monotonic() + self._seconds - _compiler.seconds()
             threading.Thread(target=self._watch, name="time limit", daemon=True).start()
@@ -159,7 +164,11 @@ class time_limit:  # noqa: N801 - used like contextlib's managers
         while (left := self._deadline + _compiler.seconds() - time.monotonic()) > 0:
             if self._over.wait(left):
                 return
+        patience = time.monotonic() + SECONDS_OF_LOADING
         while True:  # again until it ends: a destructor or a callback swallows what is raised in it
+            while _imports(self._thread) > self._loading and time.monotonic() < patience:
+                if self._over.wait(SECONDS_BETWEEN_LOOKS):
+                    return
             with self._lock:
                 if self._over.is_set():
                     return
@@ -385,6 +394,15 @@ def _listen() -> bool:
         return False
     signal.signal(signal.SIGURG, lambda number, frame: None)
     return True
+
+
+def _imports(thread: int) -> int:
+    """How many imports inside imports a thread is in."""
+    frame, found = sys._current_frames().get(thread), 0
+    while frame is not None:
+        found += frame.f_code.co_filename.startswith("<frozen importlib")
+        frame = frame.f_back
+    return found
 
 
 def _raise_in(thread: int, error: type[BaseException]) -> None:

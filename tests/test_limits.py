@@ -1,6 +1,8 @@
 """Limits of time and memory: they stop what does not stop by itself, and only that."""
 
+import importlib
 import json
+import sys
 import time
 
 import numpy as np
@@ -271,3 +273,21 @@ def test_every_command_has_the_limits(monkeypatch, capsys):
     assert "time-limit" in capsys.readouterr().err
     assert run(["list", "families", "--time-limit", "60", "--memory-limit", "1T", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)
+
+
+def test_a_module_that_is_loading_is_not_broken(tmp_path, monkeypatch):
+    """Half a module would stay so: its second import would find the registries of the first."""
+    (tmp_path / "slow_to_load.py").write_text(
+        "import time\nend = time.monotonic() + 0.4\n"
+        "while time.monotonic() < end:\n    pass\nloaded = True\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def load_and_go_on():
+        importlib.import_module("slow_to_load")
+        while True:
+            pass
+
+    with pytest.raises(OutOfTime), time_limit(0.05):
+        load_and_go_on()
+    assert sys.modules.pop("slow_to_load").loaded

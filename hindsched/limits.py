@@ -113,7 +113,7 @@ class time_limit:  # noqa: N801 - used like contextlib's managers
             _watch_compiler()
             _ends.set(min(time.monotonic() + self._seconds, self._outer))
             self._thread = threading.get_ident()
-            self._loading = _imports(self._thread)
+            self._loading, _ = _inside(self._thread)
             self._waker = _listen()
             self._deadline = time.monotonic() + self._seconds - _compiler.seconds()
             threading.Thread(target=self._watch, name="time limit", daemon=True).start()
@@ -166,16 +166,22 @@ class time_limit:  # noqa: N801 - used like contextlib's managers
                 return
         patience = time.monotonic() + SECONDS_OF_LOADING
         while True:  # again until it ends: a destructor or a callback swallows what is raised in it
-            while _imports(self._thread) > self._loading and time.monotonic() < patience:
-                if self._over.wait(SECONDS_BETWEEN_LOOKS):
-                    return
             with self._lock:
                 if self._over.is_set():
                     return
-                _raise_in(self._thread, self._alarm)
-                if self._thread == threading.main_thread().ident and hasattr(signal, "SIGURG"):
-                    signal.pthread_kill(self._thread, signal.SIGURG)
-            self._over.wait(SECONDS_BETWEEN_ALARMS)
+                loading, ends = _inside(self._thread)  # and it takes no step until it hears
+                now = not ends and (loading <= self._loading or time.monotonic() > patience)
+                if now:
+                    _raise_in(self._thread, self._alarm)
+                    if self._thread == threading.main_thread().ident and hasattr(signal, "SIGURG"):
+                        signal.pthread_kill(self._thread, signal.SIGURG)
+            self._over.wait(SECONDS_BETWEEN_ALARMS if now else SECONDS_BETWEEN_LOOKS)
+
+
+_ENDS = {
+    way.__code__ for way in (time_limit.__enter__, time_limit.__exit__, time_limit._finish)
+}  # fmt: skip
+"""Steps that must be taken whole; `__exit__` begins outside any ``try``."""
 
 
 @contextmanager
@@ -396,13 +402,14 @@ def _listen() -> bool:
     return True
 
 
-def _imports(thread: int) -> int:
-    """How many imports inside imports a thread is in."""
-    frame, found = sys._current_frames().get(thread), 0
+def _inside(thread: int) -> tuple[int, bool]:
+    """How many steps of imports a thread is in, and whether a block begins or ends there."""
+    frame, loading, ends = sys._current_frames().get(thread), 0, False
     while frame is not None:
-        found += frame.f_code.co_filename.startswith("<frozen importlib")
+        loading += frame.f_code.co_filename.startswith("<frozen importlib")
+        ends = ends or frame.f_code in _ENDS
         frame = frame.f_back
-    return found
+    return loading, ends
 
 
 def _raise_in(thread: int, error: type[BaseException]) -> None:

@@ -27,8 +27,10 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.limits import check_memory
 from hindsched.models.base import Duals
 from hindsched.models.declared import Declared, Symbol
+from hindsched.models.edgecloud.size import BYTES_A_CELL
 from hindsched.models.edgecloud.symbols import JOB_SLOTS, PER_WORKER, SYMBOLS, index_label
 
 Group = tuple[str, tuple[int, ...], tuple[int, ...]]
@@ -192,6 +194,13 @@ def build_fractional(
     jobs = [j for j, job in enumerate(instance.jobs) if worker_type in (None, job.worker_type)]
     last = relaxation_last_slots(instance, jobs) if last is None else last
     groups = relaxation_groups(instance, layout)
+    cells = sum(
+        max(0, last[j] + 1 - instance.jobs[j].arrival)
+        * (1 + sum(kind == instance.jobs[j].worker_type for kind, *_ in groups))
+        for j in jobs
+    )
+    needed = 2.0 * BYTES_A_CELL * cells  # two rows a column: (4b) and (4e)
+    check_memory(f"the relaxation of {instance.name}", needed)
     y_keys, k_keys = _index_sets(instance, jobs, groups, last)
     cost = _costs(instance, y_keys, k_keys, plus, zeta_one)
     m.y = pyo.Var(

@@ -43,7 +43,7 @@ WORK = {"known": 10_000, "papers": 1_000, "rest": 300}
 SECONDS: dict[str, dict[str, float]] = {
     "known": {},
     "papers": {"both": 25.0, RANDOM: 20.0, DRAWS: 20.0},
-    "rest": {"both": 8.0, RANDOM: 2.0, DRAWS: 2.0},
+    "rest": {"both": 20.0, RANDOM: 5.0, DRAWS: 5.0},
 }
 """Longest search: some rivals solve programs in every slot."""
 SEEDS = {"known": 5, "papers": 5, "rest": 2}

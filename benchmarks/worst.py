@@ -15,6 +15,7 @@ import json
 import math
 import re
 import time
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -292,15 +293,22 @@ def page(results: Results) -> str:
     )
 
 
-def write_instances(results: Results) -> None:
-    """The papers' witnesses, of the first spaces, as files of the suite ``worst``."""
-    for case in paper_cases():
+def witnesses(results: Results) -> Iterator[Instance]:
+    """What the searches of algorithms found that a schedule beats, under the names of the suite."""
+    for case in [*paper_cases(), *rest_cases()]:
         row = results.get(case, "both")
-        if row is not None and "error" not in row and case["preset"] is None:
+        found = row is not None and "error" not in row and float(row["shown"]) > 1
+        if row is not None and found and case["preset"] is None:
             name = f"{case['family']}-worst-{case['algorithm']}"
-            instance = hs.read({**row["instance"], "name": name})
-            folder = Path("hindsched/instances") / case["family"] / "worst"
-            hs.write(instance, folder / f"{name}.json")
+            yield hs.read({**row["instance"], "name": name})
+
+
+def write_instances(results: Results) -> None:
+    """The witnesses of the families' first spaces as files of the suite ``worst``."""
+    for instance in witnesses(results):
+        folder = Path("hindsched/instances") / instance.family / "worst"
+        folder.mkdir(exist_ok=True)
+        hs.write(instance, folder / f"{instance.name}.json")
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The suite ``worst``: instances that ``hindsched worst`` found for the papers' own algorithms.
+"""The suite ``worst``: the worst instances that ``hindsched worst`` found for every algorithm.
 
 They are small files in ``instances/<family>/worst``; ``benchmarks/worst.py --instances`` writes
 them, ``docs/worst.md`` tells what goes wrong on each.

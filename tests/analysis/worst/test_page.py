@@ -2,6 +2,9 @@
 
 import pytest
 
+import hindsched as hs
+from hindsched.instances.base import FAMILIES
+from hindsched.instances.witnesses import witness_files
 from tests.scripts import ROOT, script
 
 
@@ -33,3 +36,19 @@ def test_papers_witnesses_are_worse_than_their_sweeps(made):
         row = results.get(case, "both")
         assert float(row["shown"]) > float(results.get(case, "sweep")["worst"]), case["name"]
         assert not row["contradicts"]
+
+
+def test_every_algorithm_was_searched(made):
+    module, results = made
+    for case in [*module.paper_cases(), *module.rest_cases()]:
+        for how in module.HOWS[case["part"]]:
+            assert results.get(case, how) is not None, (case["name"], how)
+
+
+def test_witnesses_are_the_suite_worst(made):
+    module, results = made
+    found = {instance.name: instance.to_dict() for instance in module.witnesses(results)}
+    stand = {path.stem: path for family in FAMILIES for path in witness_files(family)}
+    assert set(found) == set(stand)
+    for name, data in found.items():
+        assert hs.read(stand[name]).to_dict() == data

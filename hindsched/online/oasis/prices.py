@@ -24,7 +24,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from hindsched.arrays import Floats, Ints
+from hindsched.arrays import Floats, Ints, exp_of, log_of
 from hindsched.instances.base import SigmoidUtility, Utility
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solvers.pricing.rows import Rows
@@ -88,7 +88,7 @@ class PoolFacts:
             return PriceBounds(nothing, nothing, -math.inf)
         per_unit = np.full(demand.shape, -math.inf)
         job, resource = np.nonzero(demand)
-        per_unit[job, resource] = self.log_best[job] - np.log(demand[job, resource])
+        per_unit[job, resource] = self.log_best[job] - log_of(demand[job, resource])
         log_upper = np.where(used, per_unit.max(axis=0), -math.inf)
         log_worst = self.log_worst
         if floor > 0:
@@ -97,9 +97,9 @@ class PoolFacts:
         log_eta = self.log_eta(demand, total)
         log_lower = -math.inf
         if earns.any():
-            cost = np.log(self.work[earns] * demand[earns].sum(axis=1))
+            cost = log_of(self.work[earns] * demand[earns].sum(axis=1))
             log_lower = float((log_worst[earns] - cost).min()) - math.log(4) - log_eta
-        log_scale = np.log(scale) + np.zeros(len(total))
+        log_scale = log_of(np.asarray(scale, dtype=np.float64)) + np.zeros(len(total))
         return PriceBounds(log_upper - log_scale, log_lower - log_scale, log_eta)
 
 
@@ -220,7 +220,7 @@ class ExponentialPrices:
         """Price of the rows `rows` when `used` of each is used."""
         capacity = self._capacity[rows]
         share = np.divide(used, capacity, out=np.ones_like(used), where=capacity > 0)
-        return np.exp(self._log_lower[rows] + self._width[rows] * share)
+        return exp_of(self._log_lower[rows] + self._width[rows] * share)
 
 
 def _log_utility(utility: Utility, completion: int) -> float:

@@ -24,8 +24,8 @@ def shared(name: str) -> Any:
     return read(DATA / f"{name}.json")
 
 
-# Where the literal L makes prices nearly equal, their last digit decides; sums of products have another
-# one on processors with AVX-512 (the first of two numbers) than on those without.
+# Where the literal L makes prices nearly equal, their last digit decides; sums of products have
+# another one on processors with AVX-512 (the first of two numbers) than on those without.
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,8 @@ def named_instance(name: str) -> Instance:
         if suite_name == KNOWN_SUITE:
             return known_instance(f"{family}-{rest}")
         found = {rest_of(item.name, family, suite_name): item for item in suite(family, suite_name)}
-        rest = rest_of(rest, family, suite_name)
+        if rest not in found:  # it may begin with family and suite, as the instance's own name
+            rest = rest_of(rest, family, suite_name)
         if rest not in found:
             raise InputError("instance", name, f"must be one of {', '.join(found)}")
         return found[rest]

@@ -117,7 +117,8 @@ def same_ceilings(top: float, bottom: float, most: int) -> float:
         first = pow(-a, -1, b)
         d = first + (most - first) // b * b
         near = Fraction(1 + a * d, b * d)
-    return float(near)
+    found = float(near)  # and not above it: products of millions would pass a whole number
+    return found if found <= near else math.nextafter(found, 0.0)
 
 
 def how_many_fit(capacity: Floats, demand: Floats, most: int) -> Ints:

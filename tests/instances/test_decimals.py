@@ -37,6 +37,7 @@ anything = st.one_of(near_ties, st.floats(1e-9, 1e9), st.floats(0.01, 10))
 @example(top=2.000000001, bottom=2, most=4)
 @example(top=1.999999999, bottom=2, most=1)
 @example(top=1e-9, bottom=1e9, most=7)
+@example(top=372383370.5, bottom=9.418828699627264, most=11)
 def test_a_quotient_in_floats_has_the_ceilings_of_the_decimals(top, bottom, most):
     quotient = same_ceilings(top, bottom, most)
     for n in {0, 1, most, *range(1, most, max(1, most // 20))}:

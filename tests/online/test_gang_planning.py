@@ -25,12 +25,29 @@ from hindsched.solvers.methods.gang.replay import replay
 BUSY = {"jobs": 50, "gpus": 16, "load": 1.5, "weight": (1, 5), "deadline_factor": (1.2, 3.0)}
 
 BUSY_SERVERS = {**BUSY, "jobs": 30, "servers": 4}
+LONG = {"pool": ("paper", 2, BUSY), "servers": ("servers", 3, BUSY_SERVERS)}
+
+
+def half_begun(instance):
+    """What a queue began up to the middle of its starts, that slot, and what is left to plan."""
+    known = replay(instance, "fifo")
+    now = int(np.quantile(known.starts, 0.5))
+    runs = known.assignments()
+    begun = {name: rows for name, rows in runs.items() if rows[0]["from"] <= now}
+    view = outlook(instance, "non-preemptive", Commitments(now + 1, begun, frozenset(begun)), None)
+    left = open_jobs(instance, "non-preemptive", view)
+    assert left.fixed > 0
+    assert len(view.tasks) > 5
+    return begun, now, view, left
 
 
 @pytest.mark.parametrize("formulation", GangInstance.formulations)
 @pytest.mark.parametrize("algorithm", ["reoptimise", "dual-price"])
-def test_plans_for_hundreds_of_thousands_of_slots_are_feasible(algorithm, formulation):
-    instance = generate("paper", 2, **BUSY)
+@pytest.mark.parametrize("place", LONG)
+def test_plans_for_hundreds_of_thousands_of_slots_are_feasible(place, algorithm, formulation):
+    preset, seed, settings = LONG[place]
+    instance = generate(preset, seed, **settings)
+    assert instance.is_consolidated == (place == "servers")
     assert instance.serial_end > 100_000
     run = hs.simulate(instance, algorithm, formulation=formulation)
     assert run.violations == []
@@ -61,14 +78,7 @@ def test_a_run_may_begin_with_programs_and_go_on_with_searches():
 
 def test_a_plan_leaves_alone_what_is_fixed_and_only_improves():
     instance = generate("paper", 4, **BUSY)
-    known = replay(instance, "fifo")
-    now = int(np.quantile(known.starts, 0.5))
-    runs = known.assignments()
-    begun = {name: rows for name, rows in runs.items() if rows[0]["from"] <= now}
-    view = outlook(instance, "non-preemptive", Commitments(now + 1, begun, frozenset(begun)), None)
-    left = open_jobs(instance, "non-preemptive", view)
-    assert left.fixed > 0
-    assert len(view.tasks) > 5
+    begun, now, view, left = half_begun(instance)
     plan = plan_in_order(left, np.arange(len(view.tasks), dtype=float))
     better = best_plan(left, [plan], 5_000)
     for starts in (plan, better):
@@ -83,20 +93,6 @@ def test_a_plan_leaves_alone_what_is_fixed_and_only_improves():
     assert cost[1] < cost[0] < 1e30
 
 
-@pytest.mark.parametrize("formulation", GangInstance.formulations)
-@pytest.mark.parametrize("algorithm", ["reoptimise", "dual-price"])
-def test_plans_place_gangs_on_servers_whatever_the_number_of_slots(algorithm, formulation):
-    instance = generate("servers", 3, **BUSY_SERVERS)
-    assert instance.is_consolidated
-    assert instance.serial_end > 100_000
-    run = hs.simulate(instance, algorithm, formulation=formulation)
-    assert run.violations == []
-    counted = run.report["searches" if algorithm == "reoptimise" else "climbs"]
-    assert counted == np.unique(instance.submits).size
-    again = hs.simulate(instance, algorithm, formulation=formulation)
-    assert again.solution.to_dict() == run.solution.to_dict()
-
-
 def test_plans_on_servers_are_better_than_a_queue():
     instance = generate("servers", 3, **BUSY_SERVERS)
     cost = {
@@ -108,14 +104,7 @@ def test_plans_on_servers_are_better_than_a_queue():
 
 def test_what_holds_servers_keeps_them_and_the_rest_fits_beside_it():
     instance = generate("servers", 3, **BUSY_SERVERS)
-    known = replay(instance, "fifo")
-    now = int(np.quantile(known.starts, 0.5))
-    runs = known.assignments()
-    begun = {name: rows for name, rows in runs.items() if rows[0]["from"] <= now}
-    view = outlook(instance, "non-preemptive", Commitments(now + 1, begun, frozenset(begun)), None)
-    left = open_jobs(instance, "non-preemptive", view)
-    assert left.fixed > 0
-    assert len(view.tasks) > 5
+    begun, now, view, left = half_begun(instance)
     keys = [np.arange(len(view.tasks), dtype=float)]
     plans = [best_on_servers(left, instance.server_gpus, keys, rounds) for rounds in (0, 5_000)]
     for plan in plans:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hindsched.instances.base import Instance
 from hindsched.solvers.methods.auto import solve_auto
 from hindsched.solvers.methods.base import (
@@ -19,7 +21,9 @@ from hindsched.solvers.progress import Progress
 from hindsched.solvers.result import Result
 
 
-def generic_methods(find_incumbent: FindIncumbent | None = None) -> dict[str, Method]:
+def generic_methods(
+    find_incumbent: FindIncumbent | None = None, program: Callable[..., Result] = solve_milp
+) -> dict[str, Method]:
     """The methods of a family that has a program and a pricing oracle.
 
     Parameters
@@ -27,6 +31,8 @@ def generic_methods(find_incumbent: FindIncumbent | None = None) -> dict[str, Me
     find_incumbent : callable, optional
         Cheap feasible solution from which `milp` and `auto` begin; by default the solution that
         serves nobody, where that is feasible.
+    program : callable
+        How `auto` solves the offline program: called like `solve_milp`.
     """
     find = find_incumbent or serve_nobody
 
@@ -42,7 +48,9 @@ def generic_methods(find_incumbent: FindIncumbent | None = None) -> dict[str, Me
     ) -> Result:
         """Choose by the instance's size, and close the gap from both sides."""
         incumbent = find(instance, formulation)
-        return solve_auto(instance, formulation, options, on_progress, incumbent=incumbent)
+        return solve_auto(
+            instance, formulation, options, on_progress, incumbent=incumbent, program=program
+        )
 
     def tree(
         instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None

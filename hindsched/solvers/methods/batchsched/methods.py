@@ -20,7 +20,6 @@ from hindsched.solutions.base import Solution
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
-from hindsched.solvers.methods.auto import solve_auto
 from hindsched.solvers.methods.base import Method, keep_solution, preemptive, solve_milp
 from hindsched.solvers.methods.batchsched.reduction import ColumnReduction
 from hindsched.solvers.methods.generic import generic_methods
@@ -128,22 +127,10 @@ def milp(
     return reduced_program(instance, formulation, options, on_progress)
 
 
-def auto(
-    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
-) -> Result:
-    """Choose by the instance's size, and close the gap from both sides."""
-    return solve_auto(
-        instance,
-        formulation,
-        options,
-        on_progress,
-        incumbent=find_incumbent(instance, formulation),
-        program=if_in_pieces_small(reduced_program),
-    )
-
-
 METHODS: dict[str, Method] = {
-    **generic_methods(find_incumbent), "auto": auto, "milp": milp, "preemptive": preemptive,
-}  # fmt: skip
+    **generic_methods(find_incumbent, if_in_pieces_small(reduced_program)),
+    "milp": milp,
+    "preemptive": preemptive,
+}
 RIVALS_BOUND = ("bound", PREEMPTIVE)
 """Method and formulation of the bound for rivals that may do what the offline problem forbids."""

@@ -1,15 +1,17 @@
 """Faults tried on `hindsched bench`: what is lost, doubled or left over. Writes docs/faults.md.
 
-    python benchmarks/faults.py --trials 20
+    python benchmarks/faults.py --trials 20 --seed 15 [--fault "disk full"] [--kept trials.jsonl]
 
 Each trial begins a small bench, disturbs it, resumes it, and compares the tables with those of an
-undisturbed run. Needs Linux (``/proc``).
+undisturbed run. Rows of faults that are not asked for stay as they are. With ``--kept`` a run that
+was ended goes on with the trials that it has not made. Needs Linux (``/proc``).
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import os
 import random
 import resource
@@ -19,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -164,29 +166,47 @@ FAULTS: dict[str, Callable[[Trial], bool]] = {
 
 
 def main() -> None:
-    """Try every fault and write the page's table."""
+    """Try the faults and write their rows of the page's table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--fault", choices=FAULTS, action="append", help="all if absent")
+    parser.add_argument("--kept", type=Path, help="file of the trials that are made")
     given = parser.parse_args()
-    random.seed(given.seed)
     home = Path(tempfile.mkdtemp(prefix="hindsched-faults-"))
     generate = ["generate", "oasis", "--set", "jobs=3", "--set", "horizon=6", "--set", "servers=3"]
     subprocess.run([*HINDSCHED, *generate, "-o", str(home / "instance.json")], check=True)
     reference = Trial(home, 0)
     if reference.resume():
         raise SystemExit(reference.errors)
-    rows = []
-    for name, disturb in FAULTS.items():
-        counts = dict.fromkeys(COLUMNS[2:], 0)
+    made = kept_trials(given.kept)
+    for name in given.fault or FAULTS:
         for number in range(1, given.trials + 1):
-            for what, count in one_trial(Trial(home, number), disturb, reference).items():
-                counts[what] += count
-        rows.append([name, given.trials, *counts.values()])
-        sys.stdout.write(f"{rows[-1]}\n")
+            if (name, number) not in made:
+                random.seed(f"{given.seed} {name} {number}")
+                made[name, number] = one_trial(Trial(home, number), FAULTS[name], reference)
+                keep_trial(given.kept, name, number, made[name, number])
+        trials = [made[name, number] for number in range(1, given.trials + 1)]
+        row = [name, given.trials, *(sum(each[what] for each in trials) for what in COLUMNS[2:])]
+        sys.stdout.write(f"{row}\n")
         sys.stdout.flush()
-        write_table(rows)
+        write_row(row)
     shutil.rmtree(home)
+
+
+def kept_trials(path: Path | None) -> dict[tuple[str, int], dict[str, int]]:
+    """Trials that an earlier run has made."""
+    if path is None or not path.exists():
+        return {}
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return {(name, number): counts for name, number, counts in rows}
+
+
+def keep_trial(path: Path | None, name: str, number: int, counts: dict[str, int]) -> None:
+    """Add a trial to the file."""
+    if path is not None:
+        with open(path, "a", encoding="utf-8") as stream:
+            stream.write(json.dumps([name, number, counts]) + "\n")
 
 
 def one_trial(trial: Trial, disturb: Callable[[Trial], bool], reference: Trial) -> dict[str, int]:
@@ -211,12 +231,20 @@ def one_trial(trial: Trial, disturb: Callable[[Trial], bool], reference: Trial) 
     return found
 
 
-def write_table(rows: list[list[object]]) -> None:
-    """Replace the table of the page."""
-    lines = ["| " + " | ".join(map(str, row)) + " |" for row in [COLUMNS, ["---"] * 8, *rows]]
+def write_row(row: list[object]) -> None:
+    """Put a row into the page's table, in place of the one of the same fault."""
     head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    tail = rest.partition(END)[2]
+    table, _, tail = rest.partition(END)
+    rows = {line.split("|")[1].strip(): line for line in table.splitlines()[2:]}
+    rows[str(row[0])] = line_of(row)
+    lines = [line_of(COLUMNS), line_of(["---"] * len(COLUMNS)),
+             *(rows[name] for name in FAULTS if name in rows)]  # fmt: skip
     PAGE.write_text(head + BEGIN + "\n".join(lines) + "\n" + END + tail, encoding="utf-8")
+
+
+def line_of(row: Sequence[object]) -> str:
+    """A line of the table."""
+    return "| " + " | ".join(map(str, row)) + " |"
 
 
 if __name__ == "__main__":

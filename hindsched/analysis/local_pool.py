@@ -14,17 +14,16 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import contextmanager
 from itertools import islice
-from multiprocessing import resource_tracker
 from typing import Any
 
 from hindsched.analysis import tasks as in_tasks
 from hindsched.analysis.tasks import Record, Task, failed_record
+from hindsched.analysis.trackers import start_trackers
 from hindsched.instances.base import Instance
-from hindsched.solvers.interrupt import catch_interrupt, interruption
+from hindsched.solvers.interrupt import catch_interrupt, interruption, without_interrupts
 
 DEATHS_IN_A_ROW = 4
 """Pools that break one after the other with nothing finished: then no worker can live here."""
@@ -35,8 +34,6 @@ ONE_THREAD = {
     "NUMBA_NUM_THREADS": "1",
 }
 OVERDUE = "time limit: neither finished nor stopped"
-QUIET = "ignore:resource_tracker:UserWarning"
-"""A killed worker cannot give back Pyomo's semaphore; Python cleans up, but would say so."""
 PARENT_CHECK_SECONDS = 1.0
 POLL_SECONDS = 0.05
 TAKEN_SECONDS = 5.0
@@ -112,7 +109,7 @@ def _in_pool(
     """
     from joblib.externals.loky import ProcessPoolExecutor
 
-    start_quiet_tracker()
+    start_trackers()
     pool = ProcessPoolExecutor(
         max_workers=workers,
         initializer=prepare_worker,
@@ -141,33 +138,6 @@ def _in_pool(
         finally:
             wait_until_taken(running)
             pool.shutdown(wait=True, kill_workers=not finished)
-
-
-@contextmanager
-def without_interrupts() -> Iterator[None]:
-    """Hold Ctrl-C back: processes started inside never get it, this one does afterwards."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def start_quiet_tracker() -> None:
-    """Start Python's tracker of shared resources, which the workers use too, with `QUIET`."""
-    given = os.environ.get("PYTHONWARNINGS")
-    os.environ["PYTHONWARNINGS"] = f"{given},{QUIET}" if given else QUIET
-    try:
-        with without_interrupts():
-            resource_tracker.ensure_running()
-    finally:
-        if given is None:
-            del os.environ["PYTHONWARNINGS"]
-        else:
-            os.environ["PYTHONWARNINGS"] = given
 
 
 def wait_until_taken(futures: Iterable[Future[Any]]) -> None:

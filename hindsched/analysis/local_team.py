@@ -12,12 +12,12 @@ from hindsched.analysis.local_pool import (
     DEATHS_IN_A_ROW,
     ONE_THREAD,
     prepare_worker,
-    start_quiet_tracker,
-    without_interrupts,
 )
+from hindsched.analysis.trackers import start_trackers
 from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.solvers.bounds.distributed import Answer, Team, answer
+from hindsched.solvers.interrupt import without_interrupts
 from hindsched.solvers.pricing.base import BlockOracle
 
 
@@ -75,7 +75,7 @@ class LocalTeam(Team):
 @contextmanager
 def local_team(workers: int) -> Iterator[LocalTeam]:
     """A team of local processes that ends with the block."""
-    start_quiet_tracker()
+    start_trackers()
     team = LocalTeam(workers)
     try:
         yield team

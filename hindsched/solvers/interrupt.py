@@ -87,6 +87,19 @@ class _Either(threading.Event):
 
 
 @contextmanager
+def without_interrupts() -> Iterator[None]:
+    """Hold Ctrl-C back: processes started inside never get it, this one does afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
 def stoppable() -> Iterator[threading.Event]:
     """Yield an event that stops what runs inside as an interrupt would, and nothing outside.
 

@@ -12,13 +12,13 @@ from hindsched.analysis.local_pool import (
     ONE_THREAD,
     POLL_SECONDS,
     prepare_worker,
-    start_quiet_tracker,
     wait_until_taken,
-    without_interrupts,
 )
+from hindsched.analysis.trackers import start_trackers
 from hindsched.analysis.worst.evaluate import Evaluation, evaluate
 from hindsched.analysis.worst.problem import Problem
 from hindsched.instances.search.space import Data
+from hindsched.solvers.interrupt import without_interrupts
 
 Candidate = tuple[Data, float]
 """A candidate and the threshold of its race."""
@@ -43,7 +43,7 @@ def evaluating(problem: Problem, workers: int) -> Iterator[Evaluate]:
         return
     from joblib.externals.loky import ProcessPoolExecutor
 
-    start_quiet_tracker()
+    start_trackers()
     pool = ProcessPoolExecutor(
         max_workers=workers,
         initializer=_prepare,

@@ -13,8 +13,9 @@ from hindsched.instances.gang.generator import generate
 from hindsched.instances.gang.instance import KINDS, GangInstance, gang_data
 from hindsched.solvers.certificate import certify
 from hindsched.solvers.certificate_file import verify_certificate
-from hindsched.solvers.kernels.gang.orders import FAR, timeline
+from hindsched.solvers.kernels.gang.orders import FAR, timeline, total_cost
 from hindsched.solvers.kernels.gang.responses import FOREVER, Blocks, pausing_responses
+from hindsched.solvers.kernels.gang.sequences import starts_in_sequence
 from hindsched.solvers.methods.gang.clock import Clock
 from hindsched.solvers.methods.gang.incumbents import in_order, incumbents
 from hindsched.solvers.methods.gang.prices import climb_prices
@@ -140,6 +141,40 @@ def test_exchanges_on_a_wide_cluster_stay_feasible_and_gain():
     assert solution.objective() == pytest.approx(search.cost, rel=1e-12)
     search.start = now
     assert search.solution().violations() == []
+
+
+@pytest.mark.parametrize("memory", [16 * 10, 16 * 50, 10**6])
+def test_moves_at_no_heat_only_gain_in_any_window(monkeypatch, memory):
+    monkeypatch.setattr("hindsched.solvers.methods.gang.search.MEMORY", memory)
+    instance = generate("bursty", 5, jobs=120, gpus=16)
+    search = Search(instance, KINDS[0], seed=3)
+    search.try_starts(replay(instance, "fifo").starts)
+    sequence = np.argsort(search.start, kind="stable")
+    costs = [search.cost]
+    for _ in range(60):
+        search.move(sequence, 40, 1e-9, 50)
+        start = np.empty(sequence.size, dtype=np.int64)
+        starts_in_sequence(sequence, search.jobs, 16, start)
+        costs.append(total_cost(search.jobs, start))
+    assert costs == sorted(costs, reverse=True)
+    assert sorted(sequence) == list(range(120))
+    assert search.cost == costs[-1] < 0.9 * costs[0]
+    solution = search.solution()
+    assert solution.violations() == []
+    assert solution.objective() == pytest.approx(search.cost, rel=1e-12)
+
+
+def test_a_schedule_in_sequence_of_its_starts_is_no_worse():
+    instance = generate("bursty", 2, jobs=80, gpus=16)
+    search = Search(instance, KINDS[0])
+    for policy in ("fifo", "fifo-skip", "easy", "sjf"):
+        known = replay(instance, policy).starts
+        start = np.empty_like(known)
+        sequence = np.argsort(known, kind="stable")
+        starts_in_sequence(sequence, search.jobs, 16, start)
+        assert (start <= known).all()
+        assert (np.diff(start[sequence]) >= 0).all()
+        assert search.solution(start).violations() == []
 
 
 def test_a_timeline_is_what_is_free():

@@ -175,7 +175,7 @@ def total_cost(jobs: Any, start: Any) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _unit(state: Any) -> float:
+def unit(state: Any) -> float:
     """A draw from [0, 1): xorshift64*, whose state is one word."""
     word = state[0]
     word ^= word >> np.uint64(12)
@@ -186,20 +186,20 @@ def _unit(state: Any) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _below(state: Any, count: int) -> int:
+def below(state: Any, count: int) -> int:
     """A draw from 0 .. count - 1."""
-    return int(_unit(state) * count)
+    return int(unit(state) * count)
 
 
 @njit(cache=True, nogil=True)
 def _choose(state: Any, order: Any, first: int, reach: int, most: int, chosen: Any) -> int:
     """Draw jobs that start one after another: always the first, others of the next `reach`."""
     end = min(order.size, first + reach)
-    wanted = min(2 + _below(state, most - 1), end - first)
+    wanted = min(2 + below(state, most - 1), end - first)
     count = 0
     for index in range(first, end):
         left = end - index
-        if index == first or _unit(state) * left < wanted - count:
+        if index == first or unit(state) * left < wanted - count:
             chosen[count] = order[index]
             count += 1
             if count == wanted:
@@ -210,13 +210,13 @@ def _choose(state: Any, order: Any, first: int, reach: int, most: int, chosen: A
 @njit(cache=True, nogil=True)
 def _reorder(state: Any, chosen: Any, count: int) -> None:
     """Draw an order in which jobs come back: shuffled, one put first, or the first put last."""
-    draw = _unit(state)
+    draw = unit(state)
     if draw < 0.4:
         for index in range(count - 1, 0, -1):
-            other = _below(state, index + 1)
+            other = below(state, index + 1)
             chosen[index], chosen[other] = chosen[other], chosen[index]
     elif draw < 0.7:
-        moved = 1 + _below(state, count - 1)
+        moved = 1 + below(state, count - 1)
         job = chosen[moved]
         for index in range(moved, 0, -1):
             chosen[index] = chosen[index - 1]
@@ -271,7 +271,7 @@ def exchange(
     for turn in range(rounds):
         if turn % (2 * count_all) == 0:
             order = np.argsort(start, kind="mergesort")
-        count = _choose(state, order, _below(state, count_all), reach, most, chosen)
+        count = _choose(state, order, below(state, count_all), reach, most, chosen)
         if count < 2:
             continue
         begin, end, longest = start[chosen[0]], np.int64(0), np.int64(0)
@@ -310,7 +310,7 @@ def exchange(
             continue
         if change > 0.0:
             heat = hot * (cold / hot) ** (turn / rounds)
-            if _unit(state) >= np.exp(-change / heat):
+            if unit(state) >= np.exp(-change / heat):
                 continue
         length = join_equal(near_time, near_room, length)
         shift = length - steps

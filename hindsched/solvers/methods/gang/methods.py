@@ -86,6 +86,7 @@ def load_kernels(formulation: str) -> None:
         search = Search(tiny, formulation)
         search.try_starts(known.starts)
         search.try_expected(known.starts.astype(float))
+        search.move(np.argsort(known.starts), 2, 1.0, 1)
         search.exchange(known.starts.copy(), 2, 2, 1.0, 1)
 
 
@@ -198,6 +199,7 @@ class GangSolve:
             self.offer_told(team)
         self.offer(search.solution())
         self.details["orders"] = search.orders
+        self.details["moves"] = search.moves
         self.details["exchanges"] = search.exchanges
 
     def _team(

@@ -1,9 +1,10 @@
-"""Good schedules for gang: orders that the prices suggest, then exchanges of neighbouring jobs.
+"""Good schedules for gang: orders that the prices suggest, then moves in them.
 
 The expected starts of the smoothed bound say in which order jobs run; placed in that order, each
 as early as possible (alpha points: Hall, Schulz, Shmoys & Wein 1997; Goemans et al. 2002), they are
-a good schedule already. From the best one `exchange` anneals: in cycles of different size and heat,
-each from the best schedule so far.
+a good schedule already. From the best one two kernels anneal in turn, in cycles of different reach
+and heat, each from the best schedule so far: `resequence` moves jobs in the sequence of starts, and
+everything behind follows; `exchange` puts a few jobs in again elsewhere while all others stay.
 
 The search is for jobs in one piece in one pool. Such a schedule is one of the other kinds as well;
 where jobs may pause, the best replayed policy is better. On servers the orders are replayed with
@@ -15,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -35,6 +37,7 @@ from hindsched.solvers.kernels.gang.orders import (
     total_cost,
 )
 from hindsched.solvers.kernels.gang.responses import FOREVER
+from hindsched.solvers.kernels.gang.sequences import resequence, starts_in_sequence
 from hindsched.solvers.methods.gang.clock import Clock
 from hindsched.solvers.methods.gang.incumbents import incumbents
 from hindsched.solvers.pricing.gang.pool import job_blocks
@@ -43,18 +46,24 @@ from hindsched.solvers.work import now, spend
 
 ALPHAS = (0.0, 0.5, 1.0)
 """Which part of a job counts for its place in the order."""
-CYCLES = ((10, 100, 0.3), (4, 100, 1.0), (10, 100, 1.0), (20, 200, 0.3), (6, 50, 0.1))
-"""Most jobs of an exchange, of how many neighbours, and heat relative to the mean cost of a job's
-own duration."""
+MOVES = ((1_000, 0.2), (300, 0.03), (3_000, 0.1))
+"""Longest stretch of the sequence in which a move is made, and heat relative to the mean cost of a
+job's own duration."""
+EXCHANGES = ((10, 100, 0.3), (4, 100, 1.0), (10, 100, 1.0), (20, 200, 0.3), (6, 50, 0.1))
+"""Most jobs of an exchange, of how many neighbours, and relative heat."""
+MEMORY = 4_000_000
+"""Places in the sequence x GPUs that a window of moves holds at most."""
+PLACED = 50_000
+"""Jobs placed by moves that count as a unit of work."""
 COOLING = 0.01
 """Heat at the end of a cycle over that at its begin."""
 ROUNDS = 2_000
-"""Exchanges between two looks at the clock at first; about `LOOK_SECONDS` later."""
+"""Moves or exchanges between two looks at the clock at first; about `LOOK_SECONDS` later."""
 LOOK_SECONDS = 0.25
 HEATS = 20
 """Heats of `best_in_rounds`, from hot to cold."""
-FIRST_CYCLE = 0.4
-"""Share of the time left that a cycle takes."""
+EXCHANGE_SHARE, MOVE_SHARE = 0.25, 0.8
+"""Shares of the time left that a cycle takes: exchanges come down fast, moves come further."""
 LEAST_CYCLE_SECONDS = 2.0
 
 
@@ -80,6 +89,7 @@ class Search:
     cost: float = math.inf
     start: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     orders: int = 0
+    moves: int = 0
     exchanges: int = 0
     on_look: Callable[[], None] | None = None
 
@@ -95,6 +105,7 @@ class Search:
 
     def reseed(self, seed: int) -> None:
         """Draw otherwise from now on."""
+        self.draws = np.random.default_rng(seed)
         self.state = np.array([2 * seed + 88172645463325252], dtype=np.uint64)
 
     def try_order(self, order: Ints) -> bool:
@@ -117,30 +128,49 @@ class Search:
             self.try_order(np.argsort(expected + alpha * self.jobs.duration, kind="stable"))
 
     def anneal(self, clock: Clock, on_cycle: Callable[[], object] | None = None) -> None:
-        """Exchange neighbouring jobs until the clock stops; call `on_cycle` after each cycle."""
+        """Move and exchange jobs until the clock stops; call `on_cycle` after each cycle."""
         if self.start.size < 2:
             return
         number = 0
         while not clock.is_over:
-            most, reach, heat = CYCLES[number % len(CYCLES)]
             left = clock.seconds_left
-            seconds = max(min(left, LEAST_CYCLE_SECONDS), FIRST_CYCLE * left)
-            self._cycle(most, reach, heat * self.scale, clock.first(seconds))
+            share = MOVE_SHARE if number % 2 else EXCHANGE_SHARE
+            own = clock.first(max(min(left, LEAST_CYCLE_SECONDS), share * left))
+            if number % 2:
+                reach, heat = MOVES[number // 2 % len(MOVES)]
+                sequence = np.argsort(self.start, kind="stable")
+                self._cycle(heat, own, partial(self.move, sequence, reach))
+            else:
+                most, near, heat = EXCHANGES[number // 2 % len(EXCHANGES)]
+                self._cycle(heat, own, partial(self.exchange, self.start.copy(), most, near))
+            self.try_order(np.argsort(self.start, kind="stable"))
             number += 1
             if on_cycle is not None:
                 on_cycle()
 
-    def _cycle(self, most: int, reach: int, hot: float, clock: Clock) -> None:
+    def _cycle(self, heat: float, clock: Clock, step: Callable[[float, int], None]) -> None:
         rounds = ROUNDS
-        self.try_order(np.argsort(self.start, kind="stable"))
-        at = self.start.copy()
         while not clock.is_over:
             since = now()
-            self.exchange(at, most, reach, hot * COOLING**clock.share_gone, rounds)
+            step(heat * self.scale * COOLING**clock.share_gone, rounds)
             spent = now() - since
             if self.on_look is not None:
                 self.on_look()
             rounds = int(np.clip(rounds * LOOK_SECONDS / max(spent, 1e-6), 100, 4 * rounds))
+
+    def move(self, sequence: Ints, reach: int, heat: float, rounds: int) -> None:
+        """Anneal a sequence of starts in place for some rounds; keep its schedule if the best."""
+        gpus = self.instance.total_gpus
+        places = int(np.clip(MEMORY // gpus, 2, sequence.size))
+        first = int(self.draws.integers(sequence.size - places + 1))
+        placed = resequence(
+            sequence, self.jobs, gpus, first, places, rounds, heat, self.state, reach
+        )
+        spend(max(1, placed // PLACED))
+        self.moves += rounds
+        start = np.empty_like(self.start)
+        starts_in_sequence(sequence, self.jobs, gpus, start)
+        self.try_starts(start)
 
     def exchange(self, start: Ints, most: int, reach: int, heat: float, rounds: int) -> None:
         """Anneal the schedule `start` in place for some rounds; keep the best one seen."""
@@ -180,7 +210,7 @@ def best_in_rounds(instance: GangInstance, formulation: str, rounds: int) -> Gan
     search = Search(instance, formulation)
     search.try_starts(best.starts)
     start = search.start.copy()
-    most, reach, hot = CYCLES[0]
+    most, reach, hot = EXCHANGES[0]
     for step in range(HEATS):
         heat = hot * search.scale * COOLING ** (step / HEATS)
         search.exchange(start, most, reach, heat, rounds // HEATS)

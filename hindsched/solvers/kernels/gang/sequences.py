@@ -1,0 +1,146 @@
+"""Annealing over the orders in which jobs of one pool start.
+
+Each job of a sequence starts as early as possible, but not before the one in front of it. Every
+schedule is at most improved by sequencing its own starts so, so that one sequence is optimal for
+any objective that never rewards waiting. All that a later job needs to know of those before it is
+when each GPU becomes free: one sorted row a place in the sequence, no timeline. GPUs that are free
+before the last start are entered as free from then on, so equal rows mean equal futures; and later
+free GPUs never make a later job start earlier. So what a move costs is known as soon as the rows
+agree again, and a move that only delays is given up as soon as it costs too much.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from hindsched.solvers.kernels.gang.orders import below, cost_of, unit
+
+SWAP, ONE = 0.3, 0.6
+"""Share of the moves that swap two jobs; share of the others that move one job, not a block."""
+
+
+@njit(cache=True, nogil=True)
+def advance(old: Any, new: Any, job: int, jobs: Any) -> Any:
+    """Start the next job where the GPUs become free at `old`; fill `new`, return the start."""
+    width = jobs.gpus[job]
+    start = max(jobs.submit[job], old[width - 1])
+    end = start + jobs.duration[job]
+    index = width
+    while index < old.size and old[index] < end:
+        new[index - width] = max(old[index], start)
+        index += 1
+    new[index - width : index] = end
+    new[index:] = old[index:]
+    return start
+
+
+@njit(cache=True, nogil=True)
+def starts_in_sequence(sequence: Any, jobs: Any, gpus_in_all: int, start: Any) -> None:
+    """Fill the starts of jobs that start one after another."""
+    row = np.zeros((2, gpus_in_all), dtype=np.int64)
+    for place in range(sequence.size):
+        job = sequence[place]
+        start[job] = advance(row[place % 2], row[1 - place % 2], job, jobs)
+
+
+@njit(cache=True, nogil=True)
+def _later(new: Any, old: Any) -> int:
+    """0 if two rows are equal, 1 if the new one is nowhere earlier, -1 if nowhere later, else 2."""
+    earlier = later = False
+    for index in range(new.size):
+        earlier |= new[index] < old[index]
+        later |= new[index] > old[index]
+        if earlier and later:
+            return 2
+    return 1 if later else -1 if earlier else 0
+
+
+@njit(cache=True, nogil=True)
+def _move(state: Any, old: Any, new: Any, first: int, last: int) -> None:
+    """Draw what comes to places `first` to `last`: two swapped, or a block moved to an end."""
+    if unit(state) < SWAP:
+        new[first], new[last] = old[last], old[first]
+        return
+    apart = last - first
+    block = 1 if unit(state) < ONE else int((apart + 0.999) ** unit(state))
+    if unit(state) < 0.5:
+        block = apart + 1 - block  # the rest comes to the front: the block goes to the back
+    for index in range(block):
+        new[first + index] = old[last + 1 - block + index]
+    for index in range(apart + 1 - block):
+        new[first + block + index] = old[first + index]
+
+
+@njit(cache=True, nogil=True)
+def resequence(
+    sequence: Any, jobs: Any, gpus_in_all: int, first: int, places: int, rounds: int, heat: float,
+    state: Any, reach: int,
+) -> int:  # fmt: skip
+    """Anneal a sequence in place at one temperature; how many jobs were placed.
+
+    Every round moves jobs within a stretch of the sequence whose length is drawn from all orders
+    of magnitude alike, and accepts what costs less, or more by chance. A change that still has
+    consequences where the window of places ends is accepted only if no GPU is free later there.
+
+    Parameters
+    ----------
+    sequence : ndarray of int, shape (jobs,)
+        All jobs; changed.
+    jobs : Jobs
+        The jobs.
+    gpus_in_all : int
+        GPUs of the pool.
+    first, places : int
+        Where in the sequence jobs move: a row of the memory for each place.
+    rounds : int
+        How many moves to try.
+    heat : float
+        Temperature, in the unit of the cost, above 0.
+    state : ndarray of uint64, shape (1,)
+        State of the draws, not 0; changed.
+    reach : int
+        The longest stretch, at least 1.
+    """
+    row = np.zeros((2, gpus_in_all), dtype=np.int64)
+    for place in range(first):
+        advance(row[place % 2], row[1 - place % 2], sequence[place], jobs)
+    free = np.empty((places + 1, gpus_in_all), dtype=np.int64)
+    new_free = np.empty_like(free)
+    cost, new_cost = np.empty((2, places))
+    now = sequence[first : first + places]
+    free[0] = row[first % 2]
+    for place in range(places):
+        start = advance(free[place], free[place + 1], now[place], jobs)
+        cost[place] = cost_of(jobs, now[place], start)
+    new = now.copy()
+    placed = first + places
+    reach = min(reach, places - 1)
+    for _ in range(rounds):
+        limit = -heat * np.log(1.0 - unit(state))
+        begin, end = below(state, places), int((reach + 0.999) ** unit(state))
+        end += begin
+        if end >= places:
+            continue
+        _move(state, now, new, begin, end)
+        change, stop, gone = 0.0, places, 2
+        new_free[begin] = free[begin]
+        for place in range(begin, places):
+            start = advance(new_free[place], new_free[place + 1], new[place], jobs)
+            new_cost[place] = cost_of(jobs, new[place], start)
+            change += new_cost[place] - cost[place]
+            if place >= end:
+                gone = _later(new_free[place + 1], free[place + 1])
+                if gone == 0 or (gone == 1 and change > limit):
+                    stop = place + 1
+                    break
+        placed += stop - begin
+        if change > limit or (gone > 0 and first + places < sequence.size):
+            new[begin : end + 1] = now[begin : end + 1]
+            continue
+        now[begin : end + 1] = new[begin : end + 1]
+        free[begin + 1 : stop + 1] = new_free[begin + 1 : stop + 1]
+        cost[begin:stop] = new_cost[begin:stop]
+    return placed

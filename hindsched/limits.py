@@ -31,9 +31,9 @@ SHARE_OF_FREE_MEMORY = 0.8
 """What a process may take of the free memory where nothing else is asked for."""
 
 
-UNASKED_MEMORY = 2 << 30
-"""What one thing may need that is built without any limit of time or memory: nobody has said that
-it may take long."""
+UNASKED_MEMORY, UNASKED_SLOTS = 2 << 30, 1_000_000
+"""What one thing may need that is built without any limit of time or memory, and slots that may be
+played one by one then: nobody has said that it may take long."""
 ROOM_FOR_A_THREAD = 32 << 20
 """Bytes of a thread's stack and of its first steps, generously."""
 ROUNDS_TO_DELIVER = 3
@@ -303,6 +303,29 @@ def check_memory(what: str, needed: float) -> None:
             " or fewer jobs, or say by --time-limit or --memory-limit what it may take"
         )
         raise InputError(what, f"about {in_words(needed)}", rule)
+
+
+def check_slots(what: str, slots: int) -> None:
+    """Refuse to play more than `UNASKED_SLOTS` slots one by one where there is no limit.
+
+    Parameters
+    ----------
+    what : str
+        What would be played.
+    slots : int
+        How many slots that takes at least.
+
+    Raises
+    ------
+    InputError
+        One line that says how many there are, the limit, and how to raise it.
+    """
+    if slots > UNASKED_SLOTS and nobody_asked():
+        rule = (
+            f"must be at most {UNASKED_SLOTS} where no limit is given, as each is played: take"
+            " longer slots, or say by --time-limit or --memory-limit what it may take"
+        )
+        raise InputError(what, f"{slots} slots", rule)
 
 
 def parse_bytes(text: str | int | None, where: str = "memory-limit") -> int | None:

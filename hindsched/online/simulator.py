@@ -13,6 +13,7 @@ from typing import Any
 
 from hindsched.errors import InputError, Refused, SolveFailed
 from hindsched.instances.base import Instance, family_module
+from hindsched.limits import check_slots
 from hindsched.notebook_card import card
 from hindsched.online.decision_check import DecisionCheck
 from hindsched.online.dynamics import WIDTHS
@@ -24,11 +25,13 @@ from hindsched.online.registry import (
     declared_estimates,
     name_of,
 )
+from hindsched.online.truth import RowTruth
 from hindsched.solutions.base import Solution
 from hindsched.solvers.compiling import compile_first
 
-STEPS_WITHOUT_PROGRESS = 100_000
-"""After the last arrival an algorithm that leaves work undone so often is stopped as stuck."""
+STEPS_WITHOUT_PROGRESS, SHARE_WITHOUT_PROGRESS = 100_000, 0.9
+"""After the last arrival an algorithm is stopped as stuck that leaves work undone so often while
+nothing runs, and in so large a share of all steps: some wait twice as long each time."""
 FEW_JOBS = 3
 """Jobs of the runs that compile kernels; more would only be played."""
 
@@ -229,6 +232,8 @@ def simulate(
     if isinstance(algorithm, str):
         algorithm = build_algorithm(instance.family, algorithm, settings)
     formulation = instance.check_formulation(formulation)
+    truth: type[RowTruth] = family_module("online", instance.family, "dynamics").Truth
+    check_slots(f"a run on {instance.name}", truth.slots_to_play(instance))
     if estimates is None:
         estimates = declared_estimates(instance, algorithm.estimate_settings())
     environment = environment_of(
@@ -305,15 +310,19 @@ def _run(
         algorithm.foresee(tuple(job.model_copy(deep=True) for job in instance.jobs))
     inside = clock() - started
     decision_ms: list[float] = []
-    slot = idle = 0
+    slot = steps = idle = after = 0
     while slot < last_slot or not truth.is_over(slot):
         waits = (to_come[-1] if to_come else None, truth.next_slot(slot), _wake_up(algorithm, slot))
         known = [wait for wait in waits if wait is not None]
-        idle = idle + 1 if slot >= last_slot and truth.is_idle else 0
-        if not known or idle > STEPS_WITHOUT_PROGRESS:
-            what = f"for {STEPS_WITHOUT_PROGRESS} slots" if known else f"after slot {slot}"
+        if slot >= last_slot:
+            after += 1
+            check_slots(f"a run on {instance.name} after its last arrival", after)
+            idle = idle + 1 if truth.is_idle(slot) else 0
+        if not known or idle > max(STEPS_WITHOUT_PROGRESS, SHARE_WITHOUT_PROGRESS * steps):
+            what = f"for {idle - 1} slots" if known else f"after slot {slot}"
             raise SolveFailed(f"{name} left jobs unfinished {what}")
         slot = min(known)
+        steps += 1
         if to_come and to_come[-1] == slot:
             to_come.pop()
         ended = truth.advance(slot)

@@ -13,12 +13,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hindsched.errors import InputError, Refused
 from hindsched.instances.base import Instance
+from hindsched.limits import check_memory
 from hindsched.online.protocol import Decision, Environment, NameCard
 from hindsched.solutions.base import Assignment, Solution, build_solution
 
 Row = TypeVar("Row")
+Array = TypeVar("Array", bound=NDArray[Any])
 
 
 class RowTruth(ABC):
@@ -40,6 +45,7 @@ class RowTruth(ABC):
         self._alone: dict[str, Instance] = {}
         self._by_reveal = sorted(instance.jobs, key=self.reveal_slot)
         self._known: dict[str, Any] = {}
+        self._booked = 0
 
     def reveal_slot(self, job: Any) -> int:
         """Slot in whose step the job is told to the algorithm: its arrival."""
@@ -76,10 +82,14 @@ class RowTruth(ABC):
         """Next slot to step if no job arrives before: every one, or that of the next event."""
         return slot + 1
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing that was decided is known to go on; a run that stays so is stuck."""
-        return True
+    @staticmethod
+    def slots_to_play(instance: Any) -> int:
+        """Slots that a run steps at least, whether anything happens in them or not."""
+        return max([instance.horizon, *map(instance.arrival_of, instance.jobs)])
+
+    def is_idle(self, slot: int) -> bool:
+        """Whether nothing decided goes on in `slot` or later; a run that stays so is stuck."""
+        return self._booked < slot
 
     def check_form(self, name: str, rows: Sequence[Assignment]) -> None:
         """Raise `InputError` for rows that no solution file of the family could hold.
@@ -103,6 +113,7 @@ class RowTruth(ABC):
             for row in rows:
                 self.check_row(slot, self.jobs[name], row)
                 self.rows.setdefault(name, []).append(row)
+                self._booked = max(self._booked, row["to"])
 
     @abstractmethod
     def check_row(self, slot: int, job: Any, row: Assignment) -> None:
@@ -119,6 +130,18 @@ class RowTruth(ABC):
     def report(self) -> dict[str, Any]:
         """Further facts of the run that only the truth knows."""
         return {}
+
+
+def in_every_slot(capacity: Array, slots: int) -> Array:
+    """Copies of the capacities for every slot, slots first, after a look at the memory they need.
+
+    Raises
+    ------
+    InputError
+        What they need, what there is, what helps.
+    """
+    check_memory(f"room in {slots} slots", float(capacity.nbytes) * slots)
+    return np.repeat(capacity[None], slots, axis=0)  # type: ignore[return-value]
 
 
 def read_or_refuse(

@@ -18,7 +18,7 @@ from hindsched.instances.modes import in_pieces
 from hindsched.online.astraea.cluster import AstraeaCluster, build_cluster
 from hindsched.online.astraea.private import private_clusters
 from hindsched.online.protocol import Environment
-from hindsched.online.truth import RowTruth, read_or_refuse, whole_window
+from hindsched.online.truth import RowTruth, in_every_slot, read_or_refuse, whole_window
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import read_row, row_progress, row_violations
 from hindsched.solutions.base import Assignment, Solution, build_solution
@@ -37,8 +37,8 @@ class Truth(RowTruth):
         super().__init__(instance, environment)
         horizon = self.instance.horizon
         self._free = {
-            "(3c)": np.repeat(self.instance.worker_count[None], horizon, axis=0),
-            "(3d)": np.repeat(self.instance.ps_count[None], horizon, axis=0),
+            "(3c)": in_every_slot(self.instance.worker_count, horizon),
+            "(3d)": in_every_slot(self.instance.ps_count, horizon),
         }
         self._rows: dict[str, list[AstraeaRow]] = {}
         self._left = {job.name: Fraction(job.total_minibatches) for job in self.instance.jobs}

@@ -17,7 +17,7 @@ from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.modes import in_pieces, ps_for
 from hindsched.online.dynamics import GangCluster, Placement
 from hindsched.online.protocol import Environment, draws
-from hindsched.online.truth import RowTruth, read_or_refuse, whole_window
+from hindsched.online.truth import RowTruth, in_every_slot, read_or_refuse, whole_window
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.batchsched.solution import (
     BatchschedRow,
@@ -56,7 +56,7 @@ class Truth(RowTruth):
     def __init__(self, instance: Instance, environment: Environment) -> None:
         super().__init__(instance, environment)
         self._whole = loosened(self.instance.server_capacity, self.instance.server_capacity)
-        self._free = np.repeat(self._whole[None], self.instance.horizon, axis=0)
+        self._free = in_every_slot(self._whole, self.instance.horizon)
         self._busy: dict[str, set[int]] = {}
         self._known_rows: dict[str, _Known] = {}
         self._kept: dict[str, list[BatchschedRow]] = {}
@@ -103,7 +103,7 @@ class Truth(RowTruth):
             raise Refused("(2a)", where, "the job paused or its placement changed")
         if read.last > len(self._free):
             more = max(read.last - len(self._free), len(self._free))
-            new = np.repeat(self._whole[None], more, axis=0)
+            new = in_every_slot(self._whole, more)
             self._free = np.concatenate([self._free, new])
         left = self._free[read.first - 1 : read.last] - found.used
         if (left < 0).any():

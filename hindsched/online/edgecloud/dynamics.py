@@ -291,6 +291,17 @@ class Truth(RowTruth):
             self._end = int(self._all_runs().last.max(initial=0)) if settled else None
         return self._end is not None and slot >= self._end
 
+    @staticmethod
+    def slots_to_play(instance: EdgecloudInstance) -> int:
+        """Until the last job can be done: chunks that run are stepped too."""
+        shortest = np.minimum(instance.edge_slots, instance.cloud_slots)
+        ends = [job.arrival + int(n) for job, n in zip(instance.jobs, shortest, strict=True)]
+        return max([RowTruth.slots_to_play(instance), *ends])
+
+    def is_idle(self, slot: int) -> bool:
+        """Whether no chunk runs in `slot` or later."""
+        return not self._open and int(self._all_runs().last.max(initial=0)) < slot
+
     def _all_runs(self) -> Runs:
         """Runs of everything decided so far, dispatches carried out to the end."""
         if self._finished is None:

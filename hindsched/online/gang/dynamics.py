@@ -122,8 +122,12 @@ class Truth(RowTruth):
         """Slot of the last arrival."""
         return self.reveal_slot(self._by_reveal[-1]) if self._by_reveal else 0
 
-    @property
-    def is_idle(self) -> bool:
+    @staticmethod
+    def slots_to_play(instance: GangInstance) -> int:
+        """Events are stepped, no slots."""
+        return 0
+
+    def is_idle(self, slot: int) -> bool:
         """Whether no job runs and none is promised to."""
         return not (self._running or self._pending)
 

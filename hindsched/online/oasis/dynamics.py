@@ -14,7 +14,7 @@ from hindsched.instances.decimals import loosened
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.online.dynamics import Cluster, Placement
 from hindsched.online.protocol import Environment, draws
-from hindsched.online.truth import RowTruth
+from hindsched.online.truth import RowTruth, in_every_slot
 from hindsched.solutions.base import Assignment, Solution, build_solution
 
 MOST_FIXED_WORKERS = 30
@@ -34,7 +34,7 @@ class Truth(RowTruth):
             "ps": {s.name: i for i, s in enumerate(self.instance.ps_servers)},
         }
         self._free = {
-            role: np.repeat(loosened(capacity, capacity)[None], horizon, axis=0)
+            role: in_every_slot(loosened(capacity, capacity), horizon)
             for role, capacity in (
                 ("workers", self.instance.worker_capacity),
                 ("ps", self.instance.ps_capacity),

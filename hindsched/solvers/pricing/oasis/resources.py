@@ -24,6 +24,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.decimals import FLOAT_ERROR, how_many_fit
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
+from hindsched.limits import check_memory
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.oasis.solution import OasisSolution, run_length
 from hindsched.solvers.kernels.oasis.worker_slot import (
@@ -284,6 +285,9 @@ class OasisOracle(BlockOracle):
             if known is not None:
                 total = max(total, known.table.shape[1] - 1)
                 workers = max(workers, known.costs.shape[1])
+            check_memory(
+                f"a table of {total} chunks over {slots} slots", 8.0 * slots * (total + workers)
+            )
             self._scratch = Scratch(
                 np.empty((slots, total + 1)),
                 np.empty((slots, workers)),

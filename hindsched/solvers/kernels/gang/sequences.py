@@ -21,6 +21,9 @@ from hindsched.solvers.kernels.gang.orders import below, cost_of, unit
 SWAP, ONE = 0.3, 0.6
 """Share of the moves that swap two jobs; share of the others that move one job, not a block."""
 
+TOGETHER = 64
+"""GPUs compared between two looks at what is known already."""
+
 
 @njit(cache=True, nogil=True)
 def advance(old: Any, new: Any, job: int, jobs: Any) -> Any:
@@ -28,12 +31,19 @@ def advance(old: Any, new: Any, job: int, jobs: Any) -> Any:
     width = jobs.gpus[job]
     start = max(jobs.submit[job], old[width - 1])
     end = start + jobs.duration[job]
-    index = width
-    while index < old.size and old[index] < end:
-        new[index - width] = max(old[index], start)
-        index += 1
-    new[index - width : index] = end
-    new[index:] = old[index:]
+    low, high = width, old.size  # the first GPU that becomes free no earlier than this job's
+    while low < high:
+        middle = (low + high) // 2
+        if old[middle] < end:
+            low = middle + 1
+        else:
+            high = middle
+    for index in range(low - width):
+        new[index] = max(old[index + width], start)
+    for index in range(low - width, low):
+        new[index] = end
+    for index in range(low, old.size):
+        new[index] = old[index]
     return start
 
 
@@ -48,14 +58,15 @@ def starts_in_sequence(sequence: Any, jobs: Any, gpus_in_all: int, start: Any) -
 
 @njit(cache=True, nogil=True)
 def _later(new: Any, old: Any) -> int:
-    """0 if two rows are equal, 1 if the new one is nowhere earlier, -1 if nowhere later, else 2."""
-    earlier = later = False
-    for index in range(new.size):
-        earlier |= new[index] < old[index]
-        later |= new[index] > old[index]
-        if earlier and later:
-            return 2
-    return 1 if later else -1 if earlier else 0
+    """0 if two rows are equal, 1 if the new one is later and nowhere earlier, else -1."""
+    earlier = later = 0
+    for begin in range(0, new.size, TOGETHER):
+        for index in range(begin, min(begin + TOGETHER, new.size)):
+            earlier += new[index] < old[index]
+            later += new[index] > old[index]
+        if earlier:
+            return -1
+    return 1 if later else 0
 
 
 @njit(cache=True, nogil=True)
@@ -76,25 +87,21 @@ def _move(state: Any, old: Any, new: Any, first: int, last: int) -> None:
 
 @njit(cache=True, nogil=True)
 def resequence(
-    sequence: Any, jobs: Any, gpus_in_all: int, first: int, places: int, rounds: int, heat: float,
-    state: Any, reach: int,
-) -> int:  # fmt: skip
+    sequence: Any, jobs: Any, gpus_in_all: int, rounds: int, heat: float, state: Any, reach: int
+) -> int:
     """Anneal a sequence in place at one temperature; how many jobs were placed.
 
     Every round moves jobs within a stretch of the sequence whose length is drawn from all orders
-    of magnitude alike, and accepts what costs less, or more by chance. A change that still has
-    consequences where the window of places ends is accepted only if no GPU is free later there.
+    of magnitude alike, and accepts what costs less, or more by chance.
 
     Parameters
     ----------
     sequence : ndarray of int, shape (jobs,)
-        All jobs; changed.
+        All jobs, at least two; changed.
     jobs : Jobs
         The jobs.
     gpus_in_all : int
-        GPUs of the pool.
-    first, places : int
-        Where in the sequence jobs move: a row of the memory for each place.
+        GPUs of the pool: a row of memory for each job has so many entries.
     rounds : int
         How many moves to try.
     heat : float
@@ -104,19 +111,16 @@ def resequence(
     reach : int
         The longest stretch, at least 1.
     """
-    row = np.zeros((2, gpus_in_all), dtype=np.int64)
-    for place in range(first):
-        advance(row[place % 2], row[1 - place % 2], sequence[place], jobs)
+    places = sequence.size
     free = np.empty((places + 1, gpus_in_all), dtype=np.int64)
     new_free = np.empty_like(free)
     cost, new_cost = np.empty((2, places))
-    now = sequence[first : first + places]
-    free[0] = row[first % 2]
+    free[0] = 0
     for place in range(places):
-        start = advance(free[place], free[place + 1], now[place], jobs)
-        cost[place] = cost_of(jobs, now[place], start)
-    new = now.copy()
-    placed = first + places
+        start = advance(free[place], free[place + 1], sequence[place], jobs)
+        cost[place] = cost_of(jobs, sequence[place], start)
+    new = sequence.copy()
+    placed = places
     reach = min(reach, places - 1)
     for _ in range(rounds):
         limit = -heat * np.log(1.0 - unit(state))
@@ -124,8 +128,8 @@ def resequence(
         end += begin
         if end >= places:
             continue
-        _move(state, now, new, begin, end)
-        change, stop, gone = 0.0, places, 2
+        _move(state, sequence, new, begin, end)
+        change, stop = 0.0, places
         new_free[begin] = free[begin]
         for place in range(begin, places):
             start = advance(new_free[place], new_free[place + 1], new[place], jobs)
@@ -137,10 +141,10 @@ def resequence(
                     stop = place + 1
                     break
         placed += stop - begin
-        if change > limit or (gone > 0 and first + places < sequence.size):
-            new[begin : end + 1] = now[begin : end + 1]
+        if change > limit:
+            new[begin : end + 1] = sequence[begin : end + 1]
             continue
-        now[begin : end + 1] = new[begin : end + 1]
+        sequence[begin : end + 1] = new[begin : end + 1]
         free[begin + 1 : stop + 1] = new_free[begin + 1 : stop + 1]
         cost[begin:stop] = new_cost[begin:stop]
     return placed

@@ -51,8 +51,8 @@ MOVES = ((1_000, 0.2), (300, 0.03), (3_000, 0.1))
 job's own duration."""
 EXCHANGES = ((10, 100, 0.3), (4, 100, 1.0), (10, 100, 1.0), (20, 200, 0.3), (6, 50, 0.1))
 """Most jobs of an exchange, of how many neighbours, and relative heat."""
-MEMORY = 4_000_000
-"""Places in the sequence x GPUs that a window of moves holds at most."""
+MOST_MEMORY = 10_000_000
+"""Jobs x GPUs up to which moves are made: beyond it takes too long to place what follows one."""
 PLACED = 50_000
 """Jobs placed by moves that count as a unit of work."""
 COOLING = 0.01
@@ -105,7 +105,6 @@ class Search:
 
     def reseed(self, seed: int) -> None:
         """Draw otherwise from now on."""
-        self.draws = np.random.default_rng(seed)
         self.state = np.array([2 * seed + 88172645463325252], dtype=np.uint64)
 
     def try_order(self, order: Ints) -> bool:
@@ -134,9 +133,10 @@ class Search:
         number = 0
         while not clock.is_over:
             left = clock.seconds_left
-            share = MOVE_SHARE if number % 2 else EXCHANGE_SHARE
+            follows = number % 2 == 1 and self.start.size * self.instance.total_gpus <= MOST_MEMORY
+            share = MOVE_SHARE if follows else EXCHANGE_SHARE
             own = clock.first(max(min(left, LEAST_CYCLE_SECONDS), share * left))
-            if number % 2:
+            if follows:
                 reach, heat = MOVES[number // 2 % len(MOVES)]
                 sequence = np.argsort(self.start, kind="stable")
                 self._cycle(heat, own, partial(self.move, sequence, reach))
@@ -161,11 +161,7 @@ class Search:
     def move(self, sequence: Ints, reach: int, heat: float, rounds: int) -> None:
         """Anneal a sequence of starts in place for some rounds; keep its schedule if the best."""
         gpus = self.instance.total_gpus
-        places = int(np.clip(MEMORY // gpus, 2, sequence.size))
-        first = int(self.draws.integers(sequence.size - places + 1))
-        placed = resequence(
-            sequence, self.jobs, gpus, first, places, rounds, heat, self.state, reach
-        )
+        placed = resequence(sequence, self.jobs, gpus, rounds, heat, self.state, reach)
         spend(max(1, placed // PLACED))
         self.moves += rounds
         start = np.empty_like(self.start)

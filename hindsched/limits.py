@@ -272,6 +272,11 @@ def nobody_asked() -> bool:
     return not _asked.get() and math.isinf(_ends.get())
 
 
+def ask() -> None:
+    """Count this process as one whose limits somebody chose, as its parent is."""
+    _asked.set(True)
+
+
 def check_memory(what: str, needed: float) -> None:
     """Refuse to build what the free memory, or the limit in force, cannot hold.
 

@@ -17,12 +17,13 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from hindsched.analysis import tasks as in_tasks
 from hindsched.analysis.tasks import Record, Task, failed_record
 from hindsched.analysis.trackers import start_trackers
 from hindsched.instances.base import Instance
+from hindsched.limits import ask, nobody_asked
 from hindsched.solvers.interrupt import catch_interrupt, interruption, without_interrupts
 
 DEATHS_IN_A_ROW = 4
@@ -113,7 +114,7 @@ def _in_pool(
     pool = ProcessPoolExecutor(
         max_workers=workers,
         initializer=prepare_worker,
-        initargs=(instances, os.getpid()),
+        initargs=(instances, Parent.this()),
         env=ONE_THREAD,
     )
     waiting = iter(tasks)
@@ -153,11 +154,33 @@ _instances_of_worker: Instances = {}
 """In a worker process: the instances that tasks name."""
 
 
-def prepare_worker(instances: Instances, parent: int) -> None:
+class Parent(NamedTuple):
+    """What a worker is told of the process that starts it.
+
+    Parameters
+    ----------
+    process : int
+        Its id.
+    asked : bool
+        Whether somebody chose a limit of time or memory for it.
+    """
+
+    process: int
+    asked: bool
+
+    @classmethod
+    def this(cls) -> Self:
+        """Of the present process."""
+        return cls(os.getpid(), not nobody_asked())
+
+
+def prepare_worker(instances: Instances, parent: Parent) -> None:
     """Keep the instances, leave Ctrl-C to the parent, and do not outlive it."""
     global _instances_of_worker
     _instances_of_worker = instances
     in_tasks.expendable.set()
+    if parent.asked:  # the limit of memory itself the system hands on
+        ask()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "setpgrp"):
         os.setpgrp()
@@ -165,7 +188,7 @@ def prepare_worker(instances: Instances, parent: int) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
     def watch() -> None:
-        while os.getppid() == parent:  # another one as soon as the parent is dead
+        while os.getppid() == parent.process:  # another one as soon as the parent is dead
             time.sleep(PARENT_CHECK_SECONDS)
         os._exit(1)
 

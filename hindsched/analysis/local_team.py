@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Any
 from hindsched.analysis.local_pool import (
     DEATHS_IN_A_ROW,
     ONE_THREAD,
+    Parent,
     prepare_worker,
 )
 from hindsched.analysis.trackers import start_trackers
@@ -87,7 +87,7 @@ _share: BlockOracle | None = None
 """In a worker process: the share that it holds."""
 
 
-def _prepare(share: BlockOracle, parent: int) -> None:
+def _prepare(share: BlockOracle, parent: Parent) -> None:
     global _share
     prepare_worker({}, parent)
     _share = share
@@ -102,7 +102,7 @@ def _start(share: BlockOracle) -> Any:
     from joblib.externals.loky import ProcessPoolExecutor
 
     return ProcessPoolExecutor(
-        max_workers=1, initializer=_prepare, initargs=(share, os.getpid()), env=ONE_THREAD
+        max_workers=1, initializer=_prepare, initargs=(share, Parent.this()), env=ONE_THREAD
     )
 
 

@@ -126,6 +126,8 @@ def run_task(instance: Instance, task: Task, run_limit: float | None = None) -> 
         record |= {**found, "status": "ok"}
     except OutOfTime:
         record["error"] = late(run_limit)
+    except MemoryError as error:
+        record["error"] = f"not enough memory ({error or 'no more is left'})"
     except HindschedError as error:
         record |= {"error": f"{type(error).__name__}: {error}", "exit_code": error.exit_code}
     except Exception as error:

@@ -9,11 +9,14 @@ import time
 from pathlib import Path
 
 import cloudpickle
+import numpy as np
 import pytest
 
 from hindsched.analysis import cluster, sweep
-from hindsched.analysis.tasks import OFFLINE, ONLINE, Task
+from hindsched.analysis.tasks import OFFLINE, ONLINE, Task, run_task
 from hindsched.errors import InputError
+from hindsched.instances.generators.registry import generate
+from hindsched.limits import memory_limit, nobody_asked
 from hindsched.solvers.interrupt import Terminated, raise_terminated
 
 # Workers cannot import test modules, so functions of this one travel by value.
@@ -82,6 +85,22 @@ def slow(instance, task):
     return work(instance, task)
 
 
+def takes_a_lot(instance, task):
+    """The offline task wants more than a GB; all say whether anybody set a limit."""
+    if task.kind == OFFLINE:
+        instance = Greedy()
+    return {"asked": not nobody_asked(), **run_task(instance, task)}
+
+
+class Greedy:
+    """An instance of which only the size is known."""
+
+    family = "oasis"
+
+    def sha256(self):
+        return str(np.empty(5 << 25).nbytes)
+
+
 def is_alive(pid):
     try:
         os.kill(pid, 0)
@@ -122,6 +141,20 @@ def test_a_task_that_kills_its_worker_fails_alone(monkeypatch):
     }
     died = next(record for record in records if record["status"] == "failed")
     assert died["error"].startswith("the worker process died")
+
+
+@pytest.mark.parametrize("limit", [1 << 30, None])
+def test_workers_have_the_limit_of_memory(monkeypatch, limit):
+    monkeypatch.setattr(sweep, "run_task", takes_a_lot)
+    instance = generate("oasis", jobs=2, horizon=5)
+    name = instance.name
+    todo = [Task(OFFLINE, name), Task(ONLINE, name, "fifo"), Task(ONLINE, name, "drf")]
+    with memory_limit(limit):
+        records = sweep.run_tasks(todo, [instance], workers=1)
+    assert [record["status"] for record in records] == ["failed", "ok", "ok"]
+    refused = records[0]["error"].startswith("not enough memory (Unable to allocate 1.25 GiB")
+    assert refused == (limit is not None)
+    assert {record["asked"] for record in records} == {limit is not None}
 
 
 def test_an_interrupted_solve_stops_the_sweep_and_is_not_kept(monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from itertools import islice
 from hindsched.analysis.local_pool import (
     ONE_THREAD,
     POLL_SECONDS,
+    Parent,
     prepare_worker,
     wait_until_taken,
 )
@@ -47,7 +47,7 @@ def evaluating(problem: Problem, workers: int) -> Iterator[Evaluate]:
     pool = ProcessPoolExecutor(
         max_workers=workers,
         initializer=_prepare,
-        initargs=(problem, os.getpid()),
+        initargs=(problem, Parent.this()),
         env=ONE_THREAD,
     )
     running: dict[Future[Evaluation], int] = {}
@@ -79,7 +79,7 @@ _problem: list[Problem] = []
 """In a worker process: the search that it works for."""
 
 
-def _prepare(problem: Problem, parent: int) -> None:
+def _prepare(problem: Problem, parent: Parent) -> None:
     prepare_worker({}, parent)
     _problem[:] = [problem]
 

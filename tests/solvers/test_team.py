@@ -31,6 +31,9 @@ def nobody_is_left():
     before = threading.active_count()
     yield
     assert not multiprocessing.active_children()
+    patience = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < patience:
+        time.sleep(0.01)  # a reader ends when its pipe has closed
     assert threading.active_count() <= before
 
 

@@ -19,6 +19,7 @@ from hindsched.instances.base import Instance
 from hindsched.models.base import offline_program
 from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.answer import Progress
+from hindsched.solvers.certificate import Certificate
 from hindsched.solvers.kept import keep
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
@@ -236,6 +237,22 @@ def keep_solution(solution: Solution | None, method: str) -> None:
                 solution=solution,
             )
         )
+
+
+def keep_bound(instance: Instance, certificate: Certificate, backend: str, method: str) -> None:
+    """Keep what prices prove, before something that a limit may stop in the middle."""
+    keep(
+        Result(
+            instance=instance,
+            formulation=certificate.formulation,
+            method=method,
+            status=Status.NO_SOLUTION,
+            stopped_by=StoppedBy.TIME_LIMIT,
+            bound=certificate.bound,
+            certificate=certificate,
+            backend=backend,
+        )
+    )
 
 
 def better(one: Solution | None, other: Solution | None) -> Solution | None:

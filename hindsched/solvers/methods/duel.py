@@ -16,14 +16,19 @@ from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.certificate import certify
-from hindsched.solvers.kept import keep
-from hindsched.solvers.methods.base import better, infeasible, keep_solution, serve_nobody
+from hindsched.solvers.methods.base import (
+    better,
+    infeasible,
+    keep_bound,
+    keep_solution,
+    serve_nobody,
+)
 from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle, row_layouts
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result, status_of
-from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.status import StoppedBy
 from hindsched.solvers.team import Member, Team
 from hindsched.solvers.work import now
 
@@ -230,18 +235,7 @@ class Duel:
         if self.bounding.is_infeasible:
             return
         certificate = certify(self.oracle, self.bounding.best.prices)
-        keep(
-            Result(
-                instance=self.oracle.instance,
-                formulation=self.oracle.formulation,
-                method=METHOD,
-                status=Status.NO_SOLUTION,
-                stopped_by=StoppedBy.TIME_LIMIT,
-                bound=certificate.bound,
-                certificate=certificate,
-                backend="subgradient",
-            )
-        )
+        keep_bound(self.oracle.instance, certificate, "subgradient", METHOD)
 
     def _start_search(self, last: float) -> None:
         """Build the primal search and its first solutions, where the family can place jobs."""

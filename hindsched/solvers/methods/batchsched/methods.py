@@ -20,7 +20,7 @@ from hindsched.solutions.base import Solution
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
-from hindsched.solvers.methods.base import Method, keep_solution, preemptive, solve_milp
+from hindsched.solvers.methods.base import Method, keep_bound, keep_solution, preemptive, solve_milp
 from hindsched.solvers.methods.batchsched.reduction import ColumnReduction
 from hindsched.solvers.methods.generic import generic_methods
 from hindsched.solvers.methods.in_pieces import if_in_pieces_small
@@ -61,6 +61,7 @@ def find_incumbent(instance: Instance, formulation: str) -> Solution | None:
     seconds = SEARCH_SHARE * (SEARCH_SECONDS if is_counted() else time_left(SEARCH_SECONDS))
     options = SolveOptions(time_limit=seconds)
     found = subgradient_bound(oracle, options, target=first.objective(), max_iterations=300)
+    keep_bound(instance, found.certificate, "subgradient", "list schedule")
     shape = (*instance.server_capacity.shape, oracle.slots)
     prices = found.prices.reshape(shape).transpose(2, 0, 1)
     schedules = improved_list_schedule(instance, prices=prices, insertions=INSERTIONS)

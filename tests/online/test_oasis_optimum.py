@@ -62,6 +62,7 @@ def is_optimal(instance: Any, name: str, best: float) -> bool:
     return result.objective >= best - 1e-6
 
 
+@pytest.mark.timeout(3000)
 def test_relaxation_program_and_algorithms_stand_in_order_on_one_set() -> None:
     """LP >= MILP = brute force >= every algorithm; often a capacity binds and none is optimal."""
     binds: list[bool] = []

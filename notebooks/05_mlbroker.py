@@ -70,6 +70,7 @@ for setting in steps:
 # %%
 five = experiment("5")
 assert (five["ratio"] <= five["r1"]).all()
+assert five["r1"].between(3, 9).all()
 five.groupby(["case", "epsilon"], sort=False)["ratio"].agg(["mean", "max"]).round(4)
 
 # %% [markdown]

@@ -1,4 +1,4 @@
-"""Numbers on the pages are made by a script, asserted by a test, or no measurements at all."""
+"""Every number on pages and in notebooks is made by a script, asserted, or no measurement."""
 
 from __future__ import annotations
 
@@ -23,16 +23,30 @@ PAGES = [
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
     if page.name not in MADE_WHOLE
 ]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.py"))
 KINDS = ("paper", "worked", "definition", "held")
+
+
+def prose(page: Path) -> str:
+    """A page's text, or that of a notebook's cells of text, line by line as it stands."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".md":
+        return text
+    lines, is_text = [], False
+    for line in text.splitlines():
+        if line.startswith("# %%"):
+            is_text = "[markdown]" in line
+        lines.append(line.removeprefix("# ") if is_text and line.startswith("# ") else "")
+    return "\n".join(lines)
 
 
 def spans(line: str, words: str) -> list[tuple[int, int]]:
     return [found.span() for found in re.finditer(re.escape(words), line)]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *NOTEBOOKS], ids=lambda page: page.name)
 def test_every_number_in_prose_has_a_source(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
+    text = prose(page)
     lines, known = text.splitlines(), SOURCES.get(page.name, {})
     used: set[str] = set()
     for hit in numbers(text):

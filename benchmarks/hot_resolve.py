@@ -13,7 +13,8 @@ import numpy as np
 import pyomo.environ as pyo
 
 from hindsched.solvers.backends.standard_form import compile_program
-from hindsched.solvers.program import PersistentProgram, solve_program
+from hindsched.solvers.persistent import PersistentProgram
+from hindsched.solvers.program import solve_program
 
 
 def build(jobs, rows):

@@ -16,7 +16,7 @@ import time
 import numpy as np
 
 import hindsched as hs
-from hindsched.models.base import Commitments, model_module, offline_program
+from hindsched.models.base import Commitments, offline_program, on_servers
 from hindsched.online.engines import dual_price, reoptimise
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import Solver, solve_program
@@ -75,10 +75,9 @@ class Timed(RollingProgram):
             everything = Commitments(
                 self.slot, self.all_rows, frozenset(self.all_locked), frozenset(self.all_rejected)
             )
-            module = model_module(self.cluster.family)
             program = offline_program(
                 self.cluster.with_jobs(tuple(self.all_jobs)), self.formulation, relax=self.relax,
-                commitments=everything, **({} if self.relax else getattr(module, "ON_SERVERS", {})),
+                commitments=everything, **({} if self.relax else on_servers(self.cluster.family)),
             )  # fmt: skip
             if step.started_from is not None and not self.relax:
                 program.load(step.started_from)

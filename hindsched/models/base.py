@@ -273,6 +273,12 @@ def model_module(family: str) -> ModuleType:
     return family_module("models", family, "offline")
 
 
+def on_servers(family: str) -> Mapping[str, Any]:
+    """Keywords of a family's `build_offline` under which every optimum can be placed on servers."""
+    found: Mapping[str, Any] = getattr(model_module(family), "ON_SERVERS", {})
+    return found
+
+
 def offline_program(
     instance: Instance, formulation: str | None = None, **build: Any
 ) -> OfflineProgram:

@@ -14,7 +14,7 @@ from typing import Any
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
-from hindsched.models.base import Array, Commitments, OfflineProgram, model_module, offline_program
+from hindsched.models.base import Array, Commitments, OfflineProgram, offline_program, on_servers
 from hindsched.models.recorder import recording
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.options import SolveOptions
@@ -197,13 +197,11 @@ class RollingProgram:
 
     def build(self) -> OfflineProgram:
         """The program at this step, recorded."""
-        on_servers: dict[str, Any] = {}
-        if not self.relax:
-            on_servers = getattr(model_module(self.cluster.family), "ON_SERVERS", {})
+        build = {} if self.relax else on_servers(self.cluster.family)
         with recording():
             return offline_program(
                 self.instance, self.formulation, relax=self.relax,
-                commitments=self.commitments(), **on_servers,
+                commitments=self.commitments(), **build,
             )  # fmt: skip
 
     def solve(self, start: Callable[[], Solution | None] | None = None) -> Step:

@@ -14,8 +14,9 @@ from hindsched.errors import SolveFailed
 from hindsched.models.base import Subproblem, subproblem
 from hindsched.solvers.backends.standard_form import TriviallyInfeasibleError
 from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.persistent import PersistentProgram
 from hindsched.solvers.pricing.base import BlockOracle, Response
-from hindsched.solvers.program import PersistentProgram, ProgramResult, solve_program
+from hindsched.solvers.program import ProgramResult, solve_program
 from hindsched.solvers.status import Status
 
 EXACT = SolveOptions(gap=1e-9)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hindsched as hs
-from hindsched.models.base import Commitments, model_module, offline_program
+from hindsched.models.base import Commitments, offline_program, on_servers
 from hindsched.models.recorder import RecordedModel, recording
 from hindsched.online.engines import dual_price, reoptimise
 from hindsched.solvers.backends.standard_form import compile_program
@@ -60,12 +60,10 @@ class Compared(RollingProgram):
         everything = Commitments(
             self.slot, self.all_rows, frozenset(self.all_locked), frozenset(self.all_rejected)
         )
-        on_servers = {} if self.relax else getattr(
-            model_module(self.cluster.family), "ON_SERVERS", {}
-        )  # fmt: skip
+        build = {} if self.relax else on_servers(self.cluster.family)
         program = offline_program(
             self.cluster.with_jobs(tuple(self.all_jobs)), self.formulation, relax=self.relax,
-            commitments=everything, **on_servers,
+            commitments=everything, **build,
         )  # fmt: skip
         step = super().solve(start)
         rebuilt = solve_program(program.model, SolveOptions(gap=1e-7))

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from marked import write_between
 
 import hindsched as hs
 from hindsched.analysis.cluster_team import cluster_team
@@ -32,7 +33,7 @@ from hindsched.solvers.bounds.distributed import DividedOracle
 from hindsched.solvers.pricing.base import build_oracle
 
 PAGE = Path("docs/scale.md")
-BEGIN, END = "<!-- divided: made by benchmarks/divided.py -->", "<!-- end of divided -->"
+MARK = "<!-- divided: made by benchmarks/divided.py -->"
 MILLION, MINUTES, ITERATIONS = 1_000_000, 10, 300
 """The plan on paper: so many jobs bounded by so many evaluations in so many minutes."""
 LINK_BYTES_A_SECOND = 1.25e8
@@ -74,9 +75,7 @@ def write_page(known: dict[str, Any]) -> None:
             f"{row['megabytes']:.1f} |"
         )
     lines += ["", *plan(rows), "", *known.get("first order", [])]
-    head, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    text = "\n".join([BEGIN, *lines, END])
-    PAGE.write_text(head + text + rest.split(END)[1], encoding="utf-8")
+    write_between(PAGE, MARK, lines)
 
 
 def divided(jobs: int, evaluations: int) -> list[dict[str, Any]]:

@@ -14,10 +14,12 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from marked import write_between
+
 import hindsched as hs
 
 PAGE = Path("docs/scale.md")
-BEGIN, END = "<!-- pdlp: made by benchmarks/pdlp.py -->", "<!-- end of pdlp -->"
+MARK = "<!-- pdlp: made by benchmarks/pdlp.py -->"
 SIZES = ((10, 10, 5), (20, 20, 10), (40, 40, 20))
 """Jobs, slots and servers of each role."""
 WAYS = {
@@ -33,7 +35,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=120.0, help="limit of each solve")
     chosen = parser.parse_args()
     today = datetime.now(UTC).date().isoformat()
-    lines = [BEGIN, f"Measured on {today}, {os.cpu_count()} cores, processor seconds, one thread,"
+    lines = [f"Measured on {today}, {os.cpu_count()} cores, processor seconds, one thread,"
              f" highspy {version('highspy')}; limit {chosen.seconds:g} s by the clock.", "",
              "| jobs, slots, servers | by | seconds | linear program | certified bound |",
              "|---|---|---|---|---|"]  # fmt: skip
@@ -44,8 +46,7 @@ def main() -> None:
             row = f"| {jobs}, {horizon}, {servers} + {servers} | {name} | {' | '.join(cells)} |"
             print(row, flush=True)
             lines.append(row)
-    head, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    PAGE.write_text(head + "\n".join([*lines, END]) + rest.split(END)[1], encoding="utf-8")
+    write_between(PAGE, MARK, lines)
 
 
 def measure(instance: hs.Instance, seconds: float) -> list[tuple[str, list[str]]]:

@@ -30,6 +30,7 @@ import edgecloud
 import hot_resolve
 import mlbroker
 import numpy as np
+from marked import write_between
 
 import hindsched as hs
 from hindsched.analysis.figures.batchsched.figures import accepted_weight
@@ -42,7 +43,7 @@ from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import solve_program
 
 PAGE = Path("docs/performance.md")
-BEGIN, END = "<!-- made by benchmarks/performance.py -->", "<!-- end -->"
+MARK = "<!-- made by benchmarks/performance.py -->"
 CLOSED = 1e-6
 """Relative gap at which an optimum counts as proven."""
 LIMIT = 20.0
@@ -243,16 +244,14 @@ def main() -> None:
         (folder / f"{part}.json").write_text(json.dumps(rows))
     files = [folder / f"{part}.json" for part in PARTS]
     known = [Row(**row) for file in files if file.exists() for row in json.loads(file.read_text())]
-    head, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    PAGE.write_text(head + table(known) + rest.split(END)[1], encoding="utf-8")
+    write_between(PAGE, MARK, table(known))
 
 
-def table(rows: list[Row]) -> str:
+def table(rows: list[Row]) -> list[str]:
     version = hs.versions()
     names = ("hindsched", "highspy", "cvxpy", "pyomo")
     used = ", ".join(f"{name} {version[name]}" for name in names if name in version)
     lines = [
-        BEGIN,
         f"Measured on {datetime.now(UTC).date().isoformat()}, {os.cpu_count()} cores: {used}.",
         "",
         "| what | rival | hindsched | rival's | ratio |",
@@ -261,7 +260,7 @@ def table(rows: list[Row]) -> str:
     for row in rows:
         ratio = "-" if row.ratio is None else f"{row.mark}{row.ratio:,.3g}"
         lines.append(f"| {row.what} | {row.rival} | {row.ours} | {row.theirs} | {ratio} |")
-    return "\n".join([*lines, END])
+    return lines
 
 
 if __name__ == "__main__":

@@ -26,8 +26,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from marked import write_between
+
 PAGE = Path("docs/scale.md")
-BEGIN, END = "<!-- growth: made by benchmarks/scale.py -->", "<!-- end of growth -->"
+MARK = "<!-- growth: made by benchmarks/scale.py -->"
 CASES: dict[str, tuple[str, tuple[int, ...]]] = {
     "oasis": ("oasis", (100, 1_000, 10_000)),
     "batchsched": ("batchsched", (100, 1_000, 10_000)),
@@ -142,9 +144,8 @@ def bound(file: str, prices: str) -> None:
 
 
 def write_page(known: dict[tuple[str, int, str], Any]) -> None:
-    head, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
     today = datetime.now(UTC).date().isoformat()
-    lines = [BEGIN, f"Measured on {today}, {os.cpu_count()} cores, processor seconds.", ""]
+    lines = [f"Measured on {today}, {os.cpu_count()} cores, processor seconds.", ""]
     lines.append("| family | step | jobs | seconds | exponent | peak memory so far, MB |")
     lines.append("|---|---|---|---|---|---|")
     for family, (algorithm, all_sizes) in CASES.items():
@@ -161,7 +162,7 @@ def write_page(known: dict[tuple[str, int, str], Any]) -> None:
                 f"{' / '.join(shown(each) for each in found)} | {exponent(sizes, found)} | "
                 f"{' / '.join(megabytes(each) for each in found)} |"
             )
-    PAGE.write_text(head + "\n".join([*lines, END]) + rest.split(END)[1], encoding="utf-8")
+    write_between(PAGE, MARK, lines)
 
 
 def shown(found: dict[str, Any]) -> str:

@@ -15,9 +15,11 @@ import time
 import tomllib
 from pathlib import Path
 
+from marked import write_between
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/install.md"
-BEGIN, END = "<!-- by benchmarks/weight.py -->\n", "<!-- end -->\n"
+MARK = "<!-- by benchmarks/weight.py -->"
 MEGABYTE = 1 << 20
 PURPOSES = {
     "clarabel": "the solver of the convex programs",
@@ -96,9 +98,7 @@ def text(sizes: dict[str, int], total: int, seconds: float) -> str:
 
 def main() -> None:
     """Replace what stands between the marks."""
-    page = PAGE.read_text()
-    begin, end = page.index(BEGIN) + len(BEGIN), page.index(END)
-    PAGE.write_text(page[:begin] + "\n" + text(*weigh()) + "\n" + page[end:])
+    write_between(PAGE, MARK, ["", text(*weigh())])
 
 
 if __name__ == "__main__":

@@ -310,27 +310,32 @@ def check_memory(what: str, needed: float) -> None:
         raise InputError(what, f"about {in_words(needed)}", rule)
 
 
-def check_slots(what: str, slots: int) -> None:
-    """Refuse to play more than `UNASKED_SLOTS` slots one by one where there is no limit.
+def check_count(what: str, count: int, things: str, most: int | None = None) -> None:
+    """Refuse to go through very many things one by one where there is no limit.
 
     Parameters
     ----------
     what : str
-        What would be played.
-    slots : int
-        How many slots that takes at least.
+        What would be done.
+    count : int
+        How many things that takes at least.
+    things : str
+        What they are.
+    most : int, optional
+        How many may be; `UNASKED_SLOTS` if None.
 
     Raises
     ------
     InputError
         One line that says how many there are, the limit, and how to raise it.
     """
-    if slots > UNASKED_SLOTS and nobody_asked():
+    most = UNASKED_SLOTS if most is None else most
+    if count > most and nobody_asked():
         rule = (
-            f"must be at most {UNASKED_SLOTS} where no limit is given, as each is played: take"
-            " longer slots, or say by --time-limit or --memory-limit what it may take"
+            f"must be at most {most} where no limit is given: take longer slots"
+            " or fewer jobs, or say by --time-limit or --memory-limit what it may take"
         )
-        raise InputError(what, f"{slots} slots", rule)
+        raise InputError(what, f"{count} {things}", rule)
 
 
 def parse_bytes(text: str | int | None, where: str = "memory-limit") -> int | None:

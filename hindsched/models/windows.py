@@ -21,7 +21,7 @@ one's.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -39,7 +39,9 @@ Key = tuple[int, int, int]
 """Server, resource, slot."""
 Span = tuple[int, int, int]
 """Worker type, duration, slot."""
-Keep = Callable[[tuple[int, int, int, int, int], int, int, int], bool]
+Mode = tuple[int, int, int, int, int]
+"""Worker type, PS type, whether on one server, workers, duration."""
+Keep = Callable[[Mode, int, int, int], bool]
 
 
 class Window(NamedTuple):
@@ -121,25 +123,10 @@ def job_columns(
         ``keep(mode, t, n, g)``: whether a column may be in a better schedule than the incumbent.
     """
     columns = JobColumns(table)
-    most_workers = int(table.workers.max(initial=0))
-    room = np.minimum(units(cluster.server_capacity, cluster.worker_demand), most_workers)
-    free = loosened(cluster.server_capacity, cluster.server_capacity)
-    seen: dict[tuple[int, int, int, int], list[tuple[int, int]]] = {}
-    for k, (m, p, q, count, length) in enumerate(table.tuples()):
-        stop = min(last + 1, int(np.floor(latest_completion + 1e-9))) - length
-        if stop < earliest:
-            continue
-        if cluster.has_ps or q:
-            key = (m, p, q, count)
-            if key not in seen:
-                seen[key] = hosts(cluster, free, m, p, q, count)
-            places = seen[key]
-        else:
-            places = [(-1, 0)]
-        if not q and room[:, m].sum() < count:
-            continue
+    room = _room(cluster, table)
+    for k, mode, stop, places in _starts(cluster, table, earliest, last, latest_completion):
+        m, _, q, count, length = mode
         for t in range(earliest, stop + 1):
-            mode = (m, p, q, count, length)
             kept = [(k, t, n, g) for n, g in places if keep is None or keep(mode, t, n, g)]
             columns.u += kept
             if not q and kept:
@@ -148,6 +135,44 @@ def job_columns(
                     most = min(int(room[h, m]), count)
                     columns.y[index] = max(columns.y.get(index, 0), most)
     return columns
+
+
+def count_columns(
+    cluster: WindowCluster, table: Modes, earliest: int, last: int, latest_completion: float
+) -> int:
+    """How many columns ``u`` `job_columns` makes where all are kept."""
+    starts = _starts(cluster, table, earliest, last, latest_completion)
+    return sum((stop - earliest + 1) * len(places) for _, _, stop, places in starts)
+
+
+def _room(cluster: WindowCluster, table: Modes) -> NDArray[np.int64]:
+    """Workers of each type that an empty server takes, by (server, type)."""
+    most_workers = int(table.workers.max(initial=0))
+    return np.minimum(units(cluster.server_capacity, cluster.worker_demand), most_workers)
+
+
+def _starts(
+    cluster: WindowCluster, table: Modes, earliest: int, last: int, latest_completion: float
+) -> Iterator[tuple[int, Mode, int, list[tuple[int, int]]]]:
+    """Modes that fit somewhere, each with its latest start and its hosts."""
+    room = _room(cluster, table)
+    free = loosened(cluster.server_capacity, cluster.server_capacity)
+    seen: dict[Mode, list[tuple[int, int]]] = {}
+    for k, mode in enumerate(table.tuples()):
+        m, p, q, count, length = mode
+        stop = min(last + 1, int(np.floor(latest_completion + 1e-9))) - length
+        if stop < earliest:
+            continue
+        if cluster.has_ps or q:
+            key = (m, p, q, count, 0)
+            if key not in seen:
+                seen[key] = hosts(cluster, free, m, p, q, count)
+            places = seen[key]
+        else:
+            places = [(-1, 0)]
+        if not q and room[:, m].sum() < count:
+            continue
+        yield k, mode, stop, places
 
 
 @dataclass(frozen=True)

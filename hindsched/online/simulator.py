@@ -13,7 +13,7 @@ from typing import Any
 
 from hindsched.errors import InputError, Refused, SolveFailed
 from hindsched.instances.base import Instance, family_module
-from hindsched.limits import check_slots
+from hindsched.limits import check_count
 from hindsched.notebook_card import card
 from hindsched.online.decision_check import DecisionCheck
 from hindsched.online.dynamics import WIDTHS
@@ -233,7 +233,7 @@ def simulate(
         algorithm = build_algorithm(instance.family, algorithm, settings)
     formulation = instance.check_formulation(formulation)
     truth: type[RowTruth] = family_module("online", instance.family, "dynamics").Truth
-    check_slots(f"a run on {instance.name}", truth.slots_to_play(instance))
+    check_count(f"a run on {instance.name}", truth.slots_to_play(instance), "slots")
     if estimates is None:
         estimates = declared_estimates(instance, algorithm.estimate_settings())
     environment = environment_of(
@@ -316,7 +316,7 @@ def _run(
         known = [wait for wait in waits if wait is not None]
         if slot >= last_slot:
             after += 1
-            check_slots(f"a run on {instance.name} after its last arrival", after)
+            check_count(f"a run on {instance.name} after its last arrival", after, "slots")
             idle = idle + 1 if truth.is_idle(slot) else 0
         if not known or idle > max(STEPS_WITHOUT_PROGRESS, SHARE_WITHOUT_PROGRESS * steps):
             what = f"for {idle - 1} slots" if known else f"after slot {slot}"

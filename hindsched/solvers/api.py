@@ -183,7 +183,11 @@ def _within_limits(
     with keeping() as kept:
         try:
             with time_limit(overrun(limit)), memory:
-                return run(instance, formulation, options, on_progress)
+                result = run(instance, formulation, options, on_progress)
+            stopped = result.stopped_by in (StoppedBy.TIME_LIMIT, StoppedBy.MEMORY_LIMIT)
+            if stopped and result.bound is None:  # before it had one
+                result = joined(certain(instance, formulation, method), result)
+            return result
         except OutOfTime:
             stopped_by = StoppedBy.TIME_LIMIT
         except MemoryError:

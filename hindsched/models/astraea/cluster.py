@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from hindsched.models.slots import SlotBlock, slot_symbols
 from hindsched.models.windows import WINDOW_SYMBOLS, BlockNumbers, WindowBlock
 
 Array = NDArray[np.float64]
+SLOTS_AT_ONCE = 4096
+"""Of a search from the horizon back."""
 BLOCK = BlockNumbers(
     "eq_3l",
     "(3l) no worker of a window that is not chosen",
@@ -74,9 +77,11 @@ def index_label(instance: AstraeaInstance, index: str, value: Any) -> Any:
 
 def last_worthwhile_slot(instance: AstraeaInstance, job: AstraeaJob) -> int:
     """Last slot at which completing the job earns something; 0 if none."""
-    for slot in range(instance.horizon, job.arrival, -1):
-        if instance.revenue(job, slot) > 0:
-            return slot
+    for end in range(instance.horizon, job.arrival, -SLOTS_AT_ONCE):
+        slots = np.arange(max(job.arrival, end - SLOTS_AT_ONCE) + 1, end + 1)
+        worth = np.flatnonzero(instance.revenues(job, slots.astype(float)) > 0)
+        if worth.size:
+            return int(slots[worth[-1]])
     return 0
 
 
@@ -87,14 +92,11 @@ def revenue_of(
     values: Array | None = None,
 ) -> Any:
     """``sum f(t + d - 1) u``, or with given values by slot in place of f."""
-    if values is None:
-        values = np.zeros(instance.horizon + 1)
-        for slot in range(job.arrival + 1, instance.horizon + 1):
-            values[slot] = instance.revenue(job, slot)
+    earned = cache(partial(instance.revenue, job)) if values is None else values.__getitem__
     if isinstance(block, SlotBlock):
-        return pyo.quicksum(float(values[t]) * end for t, end in block.ends.items())
+        return pyo.quicksum(float(earned(t)) * end for t, end in block.ends.items())
     table = block.columns.table.tuples()
     return pyo.quicksum(
-        float(values[index[1] + table[index[0]][4] - 1]) * block.block.u[index]
+        float(earned(index[1] + table[index[0]][4] - 1)) * block.block.u[index]
         for index in block.columns.u
     )

@@ -30,6 +30,7 @@ from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes, slot_modes
 from hindsched.instances.modes import PREEMPTIVE, Modes
+from hindsched.limits import check_count, check_memory
 from hindsched.models import algebra as pyo
 from hindsched.models.base import PRINTED, Commitments, Duals, OfflineProgram, choose_form
 from hindsched.models.batchsched.printed import (
@@ -41,7 +42,7 @@ from hindsched.models.batchsched.printed import (
 from hindsched.models.batchsched.subproblem import BLOCK, build_subproblem
 from hindsched.models.batchsched.symbols import SYMBOLS, index_label
 from hindsched.models.slots import SlotBlock, add_slots, windows_of
-from hindsched.models.windows import Keep, WindowBlock, add_job, job_columns
+from hindsched.models.windows import Keep, WindowBlock, add_job, count_columns, job_columns
 from hindsched.solutions.batchsched.plan import plan_rest
 from hindsched.solutions.batchsched.solution import (
     BatchschedRow,
@@ -55,6 +56,10 @@ __all__ = ["FORMS", "BatchschedProgram", "build_max_weight", "build_offline", "b
 
 Array = NDArray[np.float64]
 SLOTS = "slots"
+BYTES_A_COLUMN = 1_000
+"""A column of Pyomo, and its part in the rows."""
+MOST_COLUMNS = 20_000_000
+"""Each is looked at, also if it then is left out: minutes, where no limit is given."""
 FORMS: dict[str, tuple[str, ...]] = {
     "modes": ("modes", PRINTED), "literal": (PRINTED,), PREEMPTIVE: (SLOTS,),
 }  # fmt: skip
@@ -191,6 +196,15 @@ def build_offline(
         default=1,
     )
     jobs = [j for j, job in enumerate(instance.jobs) if job.name not in fixed]
+    if form == FORMS["modes"][0]:
+        most = sum(
+            count_columns(
+                instance, tables[job.name], max(job.arrival, commitments.now), slots,
+                latest[job.name],
+            )
+            for job in instance.jobs if job.name in tables
+        )  # fmt: skip
+        _check_size(instance, most, all_stay=keep is None)
     free = _free(instance, fixed, slots)
     model = pyo.ConcreteModel(name=instance.name)
     blocks: dict[int, WindowBlock | SlotBlock] = {}
@@ -234,6 +248,14 @@ def build_offline(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=model,
         again=again, fixed=fixed, slots=slots, jobs=jobs, blocks=blocks, incumbent=incumbent,
     )  # fmt: skip
+
+
+def _check_size(instance: BatchschedInstance, columns: int, all_stay: bool) -> None:
+    """Refuse a program of more columns than can be gone through, or than fit."""
+    what = f"the program of {instance.name}"
+    if all_stay:
+        check_memory(what, float(BYTES_A_COLUMN * columns))
+    check_count(what, columns, "columns", MOST_COLUMNS)
 
 
 def _link(

@@ -1,0 +1,23 @@
+"""What the astraea program needs at least: room in every slot, a column for every start."""
+
+from __future__ import annotations
+
+from hindsched.instances.astraea.instance import AstraeaInstance
+from hindsched.instances.astraea.modes import modes
+from hindsched.models.astraea.cluster import UnitCluster, last_worthwhile_slot
+from hindsched.models.windows import count_columns
+
+BYTES_A_COLUMN, BYTES_A_ROW = 1_000, 40
+"""A column of Pyomo and its part in the rows; of a server and slot, what is free there."""
+
+
+def program_bytes(instance: AstraeaInstance) -> float:
+    """Bytes, from below."""
+    must = instance.check_formulation(None).startswith("must-complete")
+    cluster, columns = UnitCluster.of(instance), 0
+    for job in instance.jobs:
+        last = instance.horizon if must else last_worthwhile_slot(instance, job)
+        table = modes(instance, job)
+        columns += count_columns(cluster, table, job.arrival + 1, last, last + 1)
+    rows = instance.horizon * (instance.worker_count.size + instance.ps_count.size)
+    return float(BYTES_A_COLUMN * columns + BYTES_A_ROW * rows)

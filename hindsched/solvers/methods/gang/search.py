@@ -62,8 +62,10 @@ ROUNDS = 2_000
 LOOK_SECONDS = 0.25
 HEATS = 20
 """Heats of `best_in_rounds`, from hot to cold."""
-EXCHANGE_SHARE, MOVE_SHARE = 0.25, 0.8
+EXCHANGE_SHARE, WIDE_EXCHANGE_SHARE, MOVE_SHARE = 0.25, 0.5, 0.8
 """Shares of the time left that a cycle takes: exchanges come down fast, moves come further."""
+WIDE = 100
+"""GPUs from which a move, whose time grows with them, is so slow that exchanges have more."""
 LEAST_CYCLE_SECONDS = 2.0
 
 
@@ -130,11 +132,12 @@ class Search:
         """Move and exchange jobs until the clock stops; call `on_cycle` after each cycle."""
         if self.start.size < 2:
             return
-        number = 0
+        gpus = self.instance.total_gpus
+        number, exchanges = 0, WIDE_EXCHANGE_SHARE if gpus >= WIDE else EXCHANGE_SHARE
         while not clock.is_over:
             left = clock.seconds_left
-            follows = number % 2 == 1 and self.start.size * self.instance.total_gpus <= MOST_MEMORY
-            share = MOVE_SHARE if follows else EXCHANGE_SHARE
+            follows = number % 2 == 1 and self.start.size * gpus <= MOST_MEMORY
+            share = MOVE_SHARE if follows else exchanges
             own = clock.first(max(min(left, LEAST_CYCLE_SECONDS), share * left))
             if follows:
                 reach, heat = MOVES[number // 2 % len(MOVES)]

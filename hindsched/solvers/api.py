@@ -184,9 +184,10 @@ def _within_limits(
         try:
             with time_limit(overrun(limit)), memory:
                 result = run(instance, formulation, options, on_progress)
-            stopped = result.stopped_by in (StoppedBy.TIME_LIMIT, StoppedBy.MEMORY_LIMIT)
-            if stopped and result.bound is None:  # before it had one
-                result = joined(certain(instance, formulation, method), result)
+            limits = (StoppedBy.TIME_LIMIT, StoppedBy.MEMORY_LIMIT)
+            open_ended = result.status in (Status.FEASIBLE, Status.NO_SOLUTION)
+            if open_ended and result.stopped_by in limits and result.bound is None:
+                result = replace(result, bound=instance.certain_bound())
             return result
         except OutOfTime:
             stopped_by = StoppedBy.TIME_LIMIT

@@ -301,6 +301,15 @@ def test_every_command_has_the_limits(monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)
 
 
+def test_certify_is_stopped_while_it_builds(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("hindsched.solvers.vipr.prove.vipr_proof", lambda *_, **__: run_for_ever())
+    monkeypatch.setattr(limits, "OVERRUN_SECONDS", 0.05)
+    write(hs.named_instance(EXAMPLES["oasis"]), tmp_path / "x.json")
+    command = ["certify", str(tmp_path / "x.json"), "--vipr", str(tmp_path / "x.vipr")]
+    assert run([*command, "--time-limit", "0.1"]) == 1
+    assert capsys.readouterr().err == "error: stopped after 0.1 s (--time-limit)\n"
+
+
 def test_a_module_that_is_loading_is_not_broken(tmp_path, monkeypatch):
     """Half a module would stay so: its second import would find the registries of the first."""
     (tmp_path / "slow_to_load.py").write_text(

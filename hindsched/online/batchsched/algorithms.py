@@ -34,7 +34,7 @@ from hindsched.online.batchsched.density import (
     least_volume,
     resource_units,
 )
-from hindsched.online.batchsched.engines import BatchschedDualPrice
+from hindsched.online.batchsched.engines import BatchschedDualPrice, BatchschedReoptimise
 from hindsched.online.batchsched.greedy_rtl import greedy_right_to_left
 from hindsched.online.batchsched.left_shift import LeftShift
 from hindsched.online.batchsched.theorem import OBSERVED_ALPHA, theorem
@@ -49,7 +49,6 @@ from hindsched.online.engines.batching import (
     post_prices,
 )
 from hindsched.online.engines.primal_dual import Engine
-from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.protocol import Environment
 from hindsched.online.registry import Factory
 from hindsched.online.rivals.drf import Drf
@@ -377,7 +376,7 @@ ALGORITHMS: dict[str, Factory] = {
     "batchsched-exact": BatchschedExact,
     "batchsched-adaptive": BatchschedAdaptive,
     "dual-price": BatchschedDualPrice,
-    "reoptimise": Reoptimise,
+    "reoptimise": BatchschedReoptimise,
     "fifo": Fifo,
     "drf": outside(Drf),
     "antman": AntMan,

@@ -1,8 +1,9 @@
-"""``dual-price`` for batchsched, whose slots have no end: the rows grow as jobs need them."""
+"""The shared engines for batchsched: slots without end, programs without presolve."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,10 +12,17 @@ from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.batchsched.modes import modes
 from hindsched.online.engines.dual_price import DualPrice
+from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.protocol import Decision, Environment
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.batchsched.oracle import ServerOracle
+
+
+class BatchschedReoptimise(Reoptimise):
+    """`Reoptimise`; HiGHS' presolve takes most of the time of programs of modes on real servers."""
+
+    solver_options: ClassVar[Mapping[str, Any]] = {"presolve": "off"}
 
 
 class BatchschedDualPrice(DualPrice):

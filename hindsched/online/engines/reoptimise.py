@@ -6,7 +6,8 @@ fixed that the family's rules make irrevocable, and its plan is followed until t
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,11 +34,15 @@ class Reoptimise(OnlineAlgorithm):
         Relative gap at which a solve stops.
     """
 
+    solver_options: ClassVar[Mapping[str, Any]] = {}
+    """Further options of the solver that suit a family's programs."""
+
     def __init__(self, nodes: int = 200, gap: float = 1e-4) -> None:
         if nodes < 1:
             raise InputError("set.nodes", nodes, "must be at least 1")
         self.nodes, self.gap = nodes, gap
-        self.options = SolveOptions(gap=gap, solver_options={"mip_max_nodes": nodes})
+        own = {"mip_max_nodes": nodes, **self.solver_options}
+        self.options = SolveOptions(gap=gap, solver_options=own)
 
     def start(self, environment: Environment) -> None:
         """Begin with no jobs and no plan."""

@@ -25,8 +25,9 @@ from typing import Any, Self
 from hindsched.errors import HindschedError, InputError
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-LEAST_MEMORY = 64 << 20
-"""Less than this is a mistake: Python alone needs about as much."""
+LEAST_MEMORY = 512 << 20
+"""Less than this is a mistake: the libraries need about as much, and those of linear algebra ask
+for memory for ever where they get none."""
 SHARE_OF_FREE_MEMORY = 0.8
 """What a process may take of the free memory where nothing else is asked for."""
 
@@ -339,12 +340,12 @@ def check_count(what: str, count: int, things: str, most: int | None = None) -> 
 
 
 def parse_bytes(text: str | int | None, where: str = "memory-limit") -> int | None:
-    """Read a number of bytes: ``2G``, ``500M``, ``1.5GB``, or a plain number of bytes.
+    """Read a number of bytes: ``2G``, ``800M``, ``1.5GB``, or a plain number of bytes.
 
     Examples
     --------
     >>> from hindsched.limits import parse_bytes
-    >>> parse_bytes("1.5G"), parse_bytes("500M")
+    >>> parse_bytes("1.5G"), parse_bytes("800M")
     (1610612736, 524288000)
     """
     if text is None:
@@ -352,7 +353,7 @@ def parse_bytes(text: str | int | None, where: str = "memory-limit") -> int | No
     match = re.fullmatch(r"(\d{1,18}(?:\.\d{1,9})?)\s*([KMGT]?)(?:i?B)?", str(text).strip(), re.I)
     number = 0 if match is None else int(float(match[1]) * UNITS[match[2].upper()])
     if number < LEAST_MEMORY:
-        rule = f"must be at least {in_words(LEAST_MEMORY)}, as in 2G or 500M"
+        rule = f"must be at least {in_words(LEAST_MEMORY)}, as in 2G or 800M"
         raise InputError(where, text, rule)
     return number
 

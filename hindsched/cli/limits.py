@@ -16,7 +16,7 @@ from hindsched.solvers.interrupt import Terminated
 MemoryLimit = Annotated[
     str | None,
     typer.Option(
-        help="Memory that each process may hold, as in 2G or 500M; 80 % of the free one if absent."
+        help="Memory that each process may hold, as in 2G or 800M; 80 % of the free one if absent."
     ),
 ]
 TimeLimit = Annotated[float | None, typer.Option(help="Seconds after which the command stops.")]

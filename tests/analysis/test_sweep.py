@@ -1,5 +1,6 @@
 """The sweep: order, dying workers, Dask, and the wish to stop."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,14 +10,11 @@ import time
 from pathlib import Path
 
 import cloudpickle
-import numpy as np
 import pytest
 
 from hindsched.analysis import cluster, sweep
-from hindsched.analysis.tasks import OFFLINE, ONLINE, Task, run_task
+from hindsched.analysis.tasks import OFFLINE, ONLINE, Task
 from hindsched.errors import InputError
-from hindsched.instances.generators.registry import generate
-from hindsched.limits import memory_limit, nobody_asked
 from hindsched.solvers.interrupt import Terminated, raise_terminated
 
 # Workers cannot import test modules, so functions of this one travel by value.
@@ -85,20 +83,36 @@ def slow(instance, task):
     return work(instance, task)
 
 
-def takes_a_lot(instance, task):
-    """The offline task wants more than a GB; all say whether anybody set a limit."""
-    if task.kind == OFFLINE:
-        instance = Greedy()
-    return {"asked": not nobody_asked(), **run_task(instance, task)}
+LIMITED = """
+import json, sys
+import numpy as np
+from hindsched.analysis import sweep
+from hindsched.analysis.tasks import OFFLINE, ONLINE, Task, run_task
+from hindsched.instances.generators.registry import generate
+from hindsched.limits import memory_limit, nobody_asked
 
 
 class Greedy:
-    """An instance of which only the size is known."""
-
     family = "oasis"
 
     def sha256(self):
         return str(np.empty(5 << 25).nbytes)
+
+
+def takes_a_lot(instance, task):
+    if task.kind == OFFLINE:
+        instance = Greedy()  # wants more than a GB
+    return {"asked": not nobody_asked(), **run_task(instance, task)}
+
+
+sweep.run_task = takes_a_lot
+instance = generate("oasis", jobs=2, horizon=5)
+todo = [Task(OFFLINE, instance.name), *(Task(ONLINE, instance.name, a) for a in ("fifo", "drf"))]
+with memory_limit(json.loads(sys.argv[1])):
+    records = sweep.run_tasks(todo, [instance], workers=1)
+print(json.dumps([[r["status"], r.get("error", ""), r["asked"]] for r in records]))
+"""
+"""A process of its own, because a limit counts what the process holds already."""
 
 
 def is_alive(pid):
@@ -144,17 +158,14 @@ def test_a_task_that_kills_its_worker_fails_alone(monkeypatch):
 
 
 @pytest.mark.parametrize("limit", [1 << 30, None])
-def test_workers_have_the_limit_of_memory(monkeypatch, limit):
-    monkeypatch.setattr(sweep, "run_task", takes_a_lot)
-    instance = generate("oasis", jobs=2, horizon=5)
-    name = instance.name
-    todo = [Task(OFFLINE, name), Task(ONLINE, name, "fifo"), Task(ONLINE, name, "drf")]
-    with memory_limit(limit):
-        records = sweep.run_tasks(todo, [instance], workers=1)
-    assert [record["status"] for record in records] == ["failed", "ok", "ok"]
-    refused = records[0]["error"].startswith("not enough memory (Unable to allocate 1.25 GiB")
+def test_workers_have_the_limit_of_memory(limit):
+    command = [sys.executable, "-c", LIMITED, json.dumps(limit)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
+    records = json.loads(done.stdout.splitlines()[-1])
+    assert [status for status, _, _ in records] == ["failed", "ok", "ok"]
+    refused = records[0][1].startswith("not enough memory (Unable to allocate 1.25 GiB")
     assert refused == (limit is not None)
-    assert {record["asked"] for record in records} == {limit is not None}
+    assert {asked for _, _, asked in records} == {limit is not None}
 
 
 def test_an_interrupted_solve_stops_the_sweep_and_is_not_kept(monkeypatch):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import random
 import shutil
 import sys
 
@@ -14,6 +13,7 @@ from hindsched.errors import InputError
 from hindsched.solvers.options import SOLVERS, SolveOptions
 from hindsched.solvers.program import solve_program
 from hindsched.solvers.status import Status, StoppedBy
+from tests.knapsack import knapsack
 
 NEEDS = {"scip": "pyscipopt", "gurobi": "gurobipy", "cbc": "cbc", "glpk": "glpsol"}
 WITH_DUALS = ("highs", "cbc", "glpk", "gurobi")
@@ -69,19 +69,9 @@ def cover(sense):
     return model
 
 
-def hard(items=70, rows=40, seed=1):
-    """A multidimensional knapsack that takes any solver more than a few seconds."""
-    rng = random.Random(seed)
-    model = pyo.ConcreteModel()
-    model.x = pyo.Var(range(items), domain=pyo.Binary)
-    model.row = pyo.ConstraintList()
-    for _ in range(rows):
-        weights = [rng.randint(5, 99) for _ in range(items)]
-        used = pyo.quicksum(w * model.x[i] for i, w in enumerate(weights))
-        model.row.add(used <= sum(weights) // 3)
-    value = pyo.quicksum(rng.randint(40, 60) * model.x[i] for i in range(items))
-    model.objective = pyo.Objective(expr=value, sense=pyo.maximize)
-    return model
+def hard():
+    """A program that takes any solver more than a few seconds."""
+    return knapsack(items=70, rows=40, seed=1)
 
 
 def options(solver, **more):

@@ -35,6 +35,9 @@ SHARE_OF_FREE_MEMORY = 0.8
 UNASKED_MEMORY, UNASKED_SLOTS = 2 << 30, 1_000_000
 """What one thing may need that is built without any limit of time or memory, and slots that may be
 played one by one then: nobody has said that it may take long."""
+SURELY_THERE = 1 << 26
+FASTEST_BUILDING = 1 << 30
+"""Bytes a second that a machine at most builds of anything, and goes through once."""
 ROOM_FOR_A_THREAD = 32 << 20
 """Bytes of a thread's stack and of its first steps, generously."""
 ROUNDS_TO_DELIVER = 3
@@ -45,11 +48,28 @@ OVERRUN_SHARE, OVERRUN_SECONDS = 1.1, 1.0
 """Work that has not stopped by itself after so many times its time limit, and so many seconds more,
 is stopped."""
 KILL_SHARE, KILL_SECONDS = 1.2, 2.0
-"""The same for what does not stop either: its process is killed, where it is a worker's."""
+"""The same for what does not stop either: its process is killed, where it is a worker's. A command
+keeps to it from the start of its process."""
+SECONDS_TO_END = 0.6
+"""What a command needs for its last steps once its work was stopped."""
 
 
 class OutOfTime(BaseException):
     """Raised inside a `time_limit` whose time is over; no ``except Exception`` swallows it."""
+
+
+class NoTimeLeft(OutOfTime):
+    """Raised before something is built that cannot be ready in the time that is left.
+
+    Parameters
+    ----------
+    refusal : InputError
+        What it needs, what there is, and how to raise the limit.
+    """
+
+    def __init__(self, refusal: InputError) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
 
 
 class LimitReached(HindschedError, RuntimeError):
@@ -61,7 +81,11 @@ _ends: ContextVar[float] = ContextVar("ends", default=math.inf)
 
 
 _asked: ContextVar[bool] = ContextVar("asked", default=False)
-"""Whether a `memory_limit` of somebody's choice is in force."""
+"""Whether a `memory_limit` of somebody's choice is in force, or a command's time limit."""
+
+
+_command_ends: ContextVar[float] = ContextVar("command ends", default=math.inf)
+"""When the work of the `command` around this code must have ended, without what numba compiles."""
 
 
 def time_left(otherwise: float) -> float:
@@ -70,8 +94,38 @@ def time_left(otherwise: float) -> float:
 
 
 def overrun(limit: float | None) -> float | None:
-    """When work that was given a time limit is stopped from outside."""
-    return None if limit is None else OVERRUN_SHARE * limit + OVERRUN_SECONDS
+    """Seconds after which work that was given a time limit is stopped from outside.
+
+    Inside a `command` it ends so early that the command keeps to its own limit, whatever went
+    before; half of its limit is left to the work in any case.
+    """
+    if limit is None:
+        return None
+    left = _command_ends.get() + _compiler.seconds() - time.monotonic()
+    return max(min(OVERRUN_SHARE * limit + OVERRUN_SECONDS, left), limit / 2)
+
+
+@contextmanager
+def command(limit: float | None, began: float) -> Iterator[None]:
+    """Let all work inside be stopped so early that a command keeps to its time limit.
+
+    That is `KILL_SHARE` of it and `KILL_SECONDS`, the loading of modules included.
+
+    Parameters
+    ----------
+    limit : float, optional
+        Seconds for the whole command; None for no limit.
+    began : float
+        By ``time.monotonic``: of a process that is there for the command, when that started.
+    """
+    most = math.inf if limit is None else KILL_SHARE * limit + KILL_SECONDS - SECONDS_TO_END
+    token = _command_ends.set(began + most - _compiler.seconds())
+    asked = _asked.set(_asked.get() or limit is not None)
+    try:
+        yield
+    finally:
+        _command_ends.reset(token)
+        _asked.reset(asked)
 
 
 class time_limit:  # noqa: N801 - used like contextlib's managers
@@ -111,7 +165,6 @@ class time_limit:  # noqa: N801 - used like contextlib's managers
         bytes(ROOM_FOR_A_THREAD)  # a thread that finds no memory would be waited for without end
         self._outer = _ends.get()
         try:
-            _watch_compiler()
             _ends.set(min(time.monotonic() + self._seconds, self._outer))
             self._thread = threading.get_ident()
             self._loading, _ = _inside(self._thread)
@@ -282,7 +335,7 @@ def check_memory(what: str, needed: float) -> None:
     """Refuse to build what the free memory, or the limit in force, cannot hold.
 
     Without any limit of time or memory more than `UNASKED_MEMORY` is refused too: what needs so
-    much may also take hours.
+    much may also take hours. Inside a `time_limit` it ends at once what could only overrun it.
 
     Parameters
     ----------
@@ -295,6 +348,8 @@ def check_memory(what: str, needed: float) -> None:
     ------
     InputError
         One line that says what it needs, what there is, and how to raise the limit.
+    NoTimeLeft
+        The same line, where it is the time that does not suffice.
     """
     free = free_memory()
     if needed > free:
@@ -309,6 +364,19 @@ def check_memory(what: str, needed: float) -> None:
             " or fewer jobs, or say by --time-limit or --memory-limit what it may take"
         )
         raise InputError(what, f"about {in_words(needed)}", rule)
+    left = time_left(math.inf)
+    if needed > FASTEST_BUILDING * left:
+        rule = (
+            f"must fit into the {left:.2g} s that are left, in which nobody builds it: take longer"
+            " slots or fewer jobs, or raise --time-limit"
+        )
+        raise NoTimeLeft(InputError(what, f"about {in_words(needed)}", rule))
+
+
+def check_large(what: str, needed: float) -> None:
+    """`check_memory` for what is built often: a look at what surely fits takes longer than that."""
+    if needed > SURELY_THERE:
+        check_memory(what, needed)
 
 
 def check_count(what: str, count: int, things: str, most: int | None = None) -> None:
@@ -404,12 +472,15 @@ _watched = threading.Event()
 
 
 def seconds_of_compiling() -> float:
-    """How long numba has compiled in this process since this was asked first; no cached kernels."""
-    _watch_compiler()
+    """How long numba has compiled in this process since kernels were loaded; no cached ones."""
     return _compiler.seconds()
 
 
-def _watch_compiler() -> None:
+def watch_compiler() -> None:
+    """Count the time in which numba compiles from now on: called where kernels are loaded.
+
+    Not where a limit begins, which would load numba for what needs none.
+    """
     if _watched.is_set():
         return
     _watched.set()

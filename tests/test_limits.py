@@ -2,9 +2,12 @@
 
 import importlib
 import json
+import re
+import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyomo.environ as pyo
@@ -14,6 +17,7 @@ import hindsched as hs
 from hindsched import limits
 from hindsched.cli.app import run
 from hindsched.errors import InputError
+from hindsched.instances.base import family_module
 from hindsched.instances.io import parse_instance, write
 from hindsched.limits import (
     LEAST_MEMORY,
@@ -21,17 +25,23 @@ from hindsched.limits import (
     check_memory,
     free_memory,
     memory_limit,
+    overrun,
     parse_bytes,
     time_left,
     time_limit,
 )
 from hindsched.models.astraea.offline import build_offline
 from hindsched.models.astraea.size import BYTES_A_COLUMN, BYTES_A_ROW, program_bytes
+from hindsched.models.base import model_module
+from hindsched.online.simulator import environment_of
+from hindsched.solutions.batchsched.plan import plan_rest
+from hindsched.solutions.commitments import Commitments
 from hindsched.solvers import api
 from hindsched.solvers.certificate_file import verify_certificate
 from hindsched.solvers.kept import keep
 from hindsched.solvers.methods.base import certain
 from hindsched.solvers.methods.gang import methods
+from hindsched.solvers.pricing.batchsched.search import ScheduleSearch
 from hindsched.solvers.status import StoppedBy
 
 EXAMPLES = {
@@ -289,6 +299,124 @@ def test_what_somebody_asked_for_is_built(monkeypatch):
         check_memory("prices", 2 << 20)
     with memory_limit(None), pytest.raises(InputError, match="where no limit is given"):
         check_memory("prices", 2 << 20)
+
+
+def test_what_nobody_builds_in_the_time_that_is_left_is_not_begun(monkeypatch):
+    monkeypatch.setattr(limits, "free_memory", lambda: 1 << 50)
+    with time_limit(600):
+        check_memory("prices", 500 * limits.FASTEST_BUILDING)
+        with pytest.raises(limits.NoTimeLeft, match="prices: about 600 GB: must fit into the"):
+            check_memory("prices", 600 * limits.FASTEST_BUILDING)
+
+
+def test_a_method_without_time_to_build_says_what_is_certain(monkeypatch):
+    monkeypatch.setattr(limits, "FASTEST_BUILDING", 1)
+    result = hs.solve(hostile("oasis"), time_limit=60)
+    assert result.stopped_by is StoppedBy.TIME_LIMIT
+    assert (result.objective, result.bound) == (0, hostile("oasis").certain_bound())
+
+
+def test_a_command_without_time_to_build_says_what_it_needs(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(limits, "FASTEST_BUILDING", 1)
+    write(hostile("oasis"), tmp_path / "x.json")
+    for command in (["model"], ["certify", "--vipr", str(tmp_path / "x.vipr")]):
+        line = [command[0], str(tmp_path / "x.json"), *command[1:], "--time-limit", "600"]
+        assert run(line) == 2
+        error = capsys.readouterr().err
+        assert error.startswith(f"error: the program of {hostile('oasis').name}: about ")
+        assert error.endswith("or raise --time-limit\n")
+        assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("where", ["truth", "program"])
+@pytest.mark.parametrize("family", ["oasis", "batchsched", "astraea"])
+def test_slots_in_which_nothing_happens_are_not_laid_out(family, where):
+    """A job that arrives in slot 10^7 takes the room of its own slots, not of all before."""
+    instance = hs.named_instance(EXAMPLES[family]).with_fields(horizon=10**7)
+    jobs = (*instance.jobs[:2], instance.jobs[-1].model_copy(update={"arrival": 10**7 - 2}))
+    instance = instance.with_jobs(jobs)
+    if where == "program":
+        if family == "oasis":
+            pytest.skip("its programs have a column in every slot, and are refused")
+        module = model_module(family)
+        free = module._free(instance, {})
+        assert free.pages == 0
+        if family == "batchsched":
+            planned = plan_rest(instance, Commitments())
+            assert max(row.last for rows in planned.rows.values() for row in rows) >= 10**7 - 2
+        return
+    truth = family_module("online", family, "dynamics").Truth(
+        instance, environment_of(instance, {})
+    )
+    rooms = truth._free.values() if isinstance(truth._free, dict) else [truth._free]
+    assert [room.pages for room in rooms] == [0] * len(rooms)
+
+
+def test_a_search_over_ten_million_slots_is_refused_before_its_tables_are_laid_out():
+    instance = hs.named_instance(EXAMPLES["batchsched"])
+    with time_limit(5), pytest.raises(limits.NoTimeLeft, match="a search over 10000000 slots"):
+        ScheduleSearch(instance, 10**7, 1)
+
+
+def test_what_a_command_did_before_counts(monkeypatch):
+    clock = [1000.0]
+    monkeypatch.setattr(limits.time, "monotonic", lambda: clock[0])
+    alone = overrun(10)
+    with limits.command(10, began=1000.0):
+        assert overrun(10) == alone == 1.1 * 10 + 1
+        clock[0] = 1006.0
+        assert overrun(10) == pytest.approx(1.2 * 10 + 2 - limits.SECONDS_TO_END - 6)
+        assert overrun(2) == 1.1 * 2 + 1  # a part of the work has its own limit
+        assert not limits.nobody_asked()
+        clock[0] = 1013.0
+        assert overrun(10) == 5  # half the limit in any case
+    assert overrun(10) == alone
+    assert limits.nobody_asked()
+
+
+def test_a_command_counts_from_the_start_of_its_process(monkeypatch, capsys):
+    seen = []
+    monkeypatch.setattr("hindsched.cli.limits.overrun", lambda seconds: seen.append(seconds))
+    monkeypatch.setattr(
+        "hindsched.cli.limits.whole_command",
+        lambda *given: seen.append(given) or limits.command(*given),
+    )
+    assert run(["list", "families", "--time-limit", "60"], began=12.5) == 0
+    assert seen == [(60.0, 12.5), 60.0]
+
+
+@pytest.mark.parametrize(("command", "unneeded"), [
+    ("list families", {"numba", "cvxpy", "pyomo", "highspy"}), ("model", {"numba", "cvxpy"}),
+    ("describe", {"numba", "cvxpy", "pyomo"}), ("solve --method milp", {"cvxpy"}),
+    ("simulate --algorithm astraea", {"cvxpy"}), ("certify", {"cvxpy"}),
+])  # fmt: skip
+def test_a_command_loads_what_it_needs(command, unneeded, tmp_path):
+    """Loading counts, and takes longer than many a limit."""
+    path = tmp_path / "x.json"
+    write(hs.named_instance(EXAMPLES["astraea"]), path)
+    word, *options = command.split()
+    given = [word, *options, *([] if word == "list" else [str(path)]), "--time-limit", "9"]
+    given += ["--vipr", str(tmp_path / "x.vipr")] if word == "certify" else []
+    code = (
+        f"import sys; from hindsched.cli.app import run; assert run({given}) == 0\n"
+        f"assert not {unneeded} & set(sys.modules), {unneeded} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_whoever_loads_numba_counts_what_it_compiles():
+    """No limit loads numba to do so: kernels do, and their folder is the only one that has any."""
+    package = Path(hs.__file__).parent
+    users = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if re.search(r"^(import|from) numba", path.read_text(), re.MULTILINE)
+        and "from hindsched.solvers.kernels" not in path.read_text()
+        and "watch_compiler()" not in path.read_text()
+    }
+    assert {name for name in users if not name.startswith("solvers/kernels/")} == set()
+    importlib.import_module("hindsched.solvers.kernels")
+    assert limits._watched.is_set()
 
 
 def test_every_command_has_the_limits(monkeypatch, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from types import FrameType
 
 INTERRUPTED, TERMINATED = 130, 143
@@ -16,13 +17,14 @@ WORDS = {
 
 def main() -> None:
     """Entry point of the ``hindsched`` command."""
+    began = time.monotonic()
     _leave_at_once("before anything began; what was there is as it was")  # modules are loaded
     from hindsched.cli.app import run
     from hindsched.solvers.interrupt import raise_terminated
 
     signal.signal(signal.SIGTERM, raise_terminated)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    code = run()
+    code = run(began=began)
     _leave_at_once("after everything was done")
     raise SystemExit(code)
 

@@ -25,7 +25,7 @@ from hindsched.cli import (
     worst,
 )
 from hindsched.cli.library import library
-from hindsched.cli.limits import limited
+from hindsched.cli.limits import limited, process_began
 from hindsched.cli.output import errors, out
 from hindsched.errors import HindschedError
 
@@ -63,13 +63,13 @@ def main(
         out.print(WELCOME, markup=False)
 
 
-app.command()(limited(bench.bench))
+app.command()(limited(bench.bench, of_each=True))
 app.command()(limited(audit.audit))
 app.command()(limited(generate.generate))
 app.command()(limited(solve.solve))
 app.command()(limited(model.model))
 app.command()(limited(simulate.simulate))
-app.command()(limited(simulate.ratio))
+app.command()(limited(simulate.ratio, of_each=True))
 app.command()(limited(solve.verify))
 app.command()(limited(certify.certify))
 app.command("compile")(limited(compiling.compile_))
@@ -84,13 +84,15 @@ app.command()(limited(look.versions))
 app.add_typer(library)
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
+def run(arguments: Sequence[str] | None = None, began: float | None = None) -> int:
     """Run the command line and return the exit code.
 
     Parameters
     ----------
     arguments : sequence of str, optional
         Arguments; None for those of the process.
+    began : float, optional
+        When the process started that is there for this command, by ``time.monotonic``.
 
     Returns
     -------
@@ -99,6 +101,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """
     _open_missing_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
+    process_began.set(began)
     try:
         code = app(given, standalone_mode=False)
     except HindschedError as error:

@@ -29,7 +29,7 @@ def certify(
     the instance's problem; `hindsched verify` links a bound to the instance itself.
     """
     from hindsched.instances.io import write_text
-    from hindsched.limits import LimitReached, OutOfTime, overrun
+    from hindsched.limits import LimitReached, NoTimeLeft, OutOfTime, overrun
     from hindsched.limits import time_limit as stopped_after
     from hindsched.solvers.vipr.prove import DEFAULT_SECONDS, vipr_proof
 
@@ -41,6 +41,8 @@ def certify(
             proof = vipr_proof(
                 instance, formulation, form=form, relax=relax, time_limit=seconds, most_nodes=nodes
             )
+    except NoTimeLeft:
+        raise
     except OutOfTime:
         raise LimitReached(f"stopped after {time_limit:g} s (--time-limit)") from None
     write_text(proof.text, vipr)

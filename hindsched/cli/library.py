@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -97,7 +98,7 @@ def check(
 
 
 @library.command()
-@limited
+@partial(limited, of_each=True)
 def improve(
     names: Names = None,
     family: OneFamily = None,

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import functools
 import inspect
+import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Annotated, Any
 
 import typer
 
 from hindsched.errors import InputError, Interrupted
-from hindsched.limits import LimitReached, OutOfTime, memory_limit, parse_bytes, time_limit
+from hindsched.limits import (
+    LimitReached,
+    NoTimeLeft,
+    OutOfTime,
+    memory_limit,
+    overrun,
+    parse_bytes,
+    time_limit,
+)
+from hindsched.limits import command as whole_command
 from hindsched.solvers.interrupt import Terminated
 
 MemoryLimit = Annotated[
@@ -23,11 +34,24 @@ TimeLimit = Annotated[float | None, typer.Option(help="Seconds after which the c
 TIME, MEMORY = "time_limit", "memory_limit"
 
 
-def limited(command: Callable[..., int | None]) -> Callable[..., int | None]:
+process_began: ContextVar[float | None] = ContextVar("process began", default=None)
+"""When the process started that is there for one command; None where it runs among others."""
+
+
+def limited(
+    command: Callable[..., int | None], *, of_each: bool = False
+) -> Callable[..., int | None]:
     """Give a command the two options, and hold them.
 
     A command that has a ``time_limit`` of its own, in which it stops with an answer, keeps it; any
     other is stopped in one line.
+
+    Parameters
+    ----------
+    command : callable
+        The command.
+    of_each : bool
+        Whether its own ``time_limit`` is that of every solve and run, not of the whole.
     """
     own = inspect.signature(command, eval_str=True)
     added = [(name, kind) for name, kind in ((TIME, TimeLimit), (MEMORY, MemoryLimit))
@@ -40,13 +64,17 @@ def limited(command: Callable[..., int | None]) -> Callable[..., int | None]:
         seconds = taken.get(TIME)
         if seconds is not None and not 0 <= seconds < float("inf"):
             raise InputError("time-limit", seconds, "must be a number of seconds, at least 0")
+        whole = None if of_each else taken.get(TIME, given.get(TIME))
         try:
-            with time_limit(seconds), memory_limit(most):
+            began = process_began.get() or time.monotonic()
+            with whole_command(whole, began), time_limit(overrun(seconds)), memory_limit(most):
                 return command(**given)
         except Terminated:
             raise Interrupted("terminated", 143) from None
         except KeyboardInterrupt:  # before typer sees it, which says nothing
             raise Interrupted("interrupted", 130) from None
+        except NoTimeLeft as error:
+            raise error.refusal from None
         except OutOfTime:
             raise LimitReached(f"stopped after {seconds:g} s (--time-limit)") from None
         except MemoryError as error:

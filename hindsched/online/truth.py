@@ -13,17 +13,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hindsched.errors import InputError, Refused
 from hindsched.instances.base import Instance
-from hindsched.limits import check_memory
 from hindsched.online.protocol import Decision, Environment, NameCard
 from hindsched.solutions.base import Assignment, Solution, build_solution
 
 Row = TypeVar("Row")
-Array = TypeVar("Array", bound=NDArray[Any])
 
 
 class RowTruth(ABC):
@@ -130,18 +125,6 @@ class RowTruth(ABC):
     def report(self) -> dict[str, Any]:
         """Further facts of the run that only the truth knows."""
         return {}
-
-
-def in_every_slot(capacity: Array, slots: int) -> Array:
-    """Copies of the capacities for every slot, slots first, after a look at the memory they need.
-
-    Raises
-    ------
-    InputError
-        What they need, what there is, what helps.
-    """
-    check_memory(f"room in {slots} slots", float(capacity.nbytes) * slots)
-    return np.repeat(capacity[None], slots, axis=0)  # type: ignore[return-value]
 
 
 def read_or_refuse(

@@ -15,17 +15,16 @@ import platform
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
-
-import numba
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
 from hindsched.instances.io import write_bytes
 from hindsched.kernel_cache import cache_folder
 from hindsched.limits import seconds_of_compiling
-from hindsched.solvers import kernels
 
+KERNELS = Path(__file__).with_name("kernels")
 SHORT = 1.0
 """Seconds that a run on a tiny instance is given."""
 MOST_RUNS = 8
@@ -111,8 +110,8 @@ def _mark(what: str) -> Path:
 @cache
 def _version() -> str:
     """What compiled kernels depend on: machine, interpreter, numba, and the kernels' sources."""
-    facts = [platform.machine(), platform.processor(), platform.python_version(), numba.__version__]
-    for source in sorted(Path(kernels.__file__).parent.rglob("*.py")):
+    facts = [platform.machine(), platform.processor(), platform.python_version(), version("numba")]
+    for source in sorted(KERNELS.rglob("*.py")):
         stat = source.stat()
         facts.append(f"{source} {stat.st_mtime_ns} {stat.st_size}")
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]

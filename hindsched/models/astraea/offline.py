@@ -53,6 +53,7 @@ from hindsched.models.slots import SlotBlock, add_slots, windows_of
 from hindsched.models.windows import WindowBlock, add_job, job_columns
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import AstraeaSolution, read_row
+from hindsched.solutions.room import Room
 from hindsched.solutions.window_placing import fixed_rows
 
 __all__ = ["FORMS", "AstraeaProgram", "build_offline", "build_round", "build_subproblem"]
@@ -275,14 +276,14 @@ def whole_window(solution: AstraeaSolution, name: str) -> AstraeaRow | None:
     )
 
 
-def _free(instance: AstraeaInstance, fixed: Rows) -> Array:
-    """Capacity that fixed rows leave, shape (slots, S, W + P)."""
+def _free(instance: AstraeaInstance, fixed: Rows) -> Room[Array]:
+    """Capacity that fixed rows leave, shape (S, W + P)."""
     split = len(instance.worker_types)
-    free = np.repeat(UnitCluster.of(instance).server_capacity[None], instance.horizon, axis=0)
+    free = Room(UnitCluster.of(instance).server_capacity)
     for rows in fixed.values():
         for row in rows:
-            free[row.first - 1 : row.last, :, row.worker_type] -= row.workers
-            free[row.first - 1 : row.last, :, split + row.ps_type] -= row.ps
+            free.book(row.first, row.last, row.workers, slice(None), row.worker_type)
+            free.book(row.first, row.last, row.ps, slice(None), split + row.ps_type)
     return free
 
 
@@ -290,7 +291,7 @@ def _link(
     model: Any,
     instance: AstraeaInstance,
     blocks: Mapping[int, WindowBlock | SlotBlock],
-    free: Array,
+    free: Room[Array],
     must: bool,
 ) -> None:
     """Add (3c), (3d), and how often a job runs."""
@@ -301,7 +302,6 @@ def _link(
         for (s, r, t), terms in block.use.items():
             found = workers[s, r, t] if r < split else ps[s, r - split, t]
             found += terms
-    left = free.tolist()
 
     @model.Constraint(list(blocks) if must else [], doc="(3k) every job runs once")
     def eq_3k(_: Any, j: int) -> Any:
@@ -315,8 +315,8 @@ def _link(
 
     @model.Constraint(sorted(workers), doc="(3c) workers of a server")
     def eq_3c(_: Any, s: int, w: int, t: int) -> Any:
-        return pyo.quicksum(workers[s, w, t]) <= left[t - 1][s][w]
+        return pyo.quicksum(workers[s, w, t]) <= float(free.at(t)[s, w])
 
     @model.Constraint(sorted(ps), doc="(3d) PSs of a server")
     def eq_3d(_: Any, s: int, p: int, t: int) -> Any:
-        return pyo.quicksum(ps[s, p, t]) <= left[t - 1][s][split + p]
+        return pyo.quicksum(ps[s, p, t]) <= float(free.at(t)[s, split + p])

@@ -29,6 +29,7 @@ from hindsched.models import algebra as pyo
 from hindsched.models.declared import Symbol
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import AstraeaSolution
+from hindsched.solutions.room import Room
 
 Array = NDArray[np.float64]
 Pace = tuple[int, int, int, int, int]
@@ -128,7 +129,7 @@ def add_printed(
     instance: AstraeaInstance,
     sets: Ranges,
     now: int,
-    free: Array,
+    free: Room[Array],
     must: bool,
     relax: bool,
 ) -> Any:
@@ -144,7 +145,7 @@ def add_printed(
         Index ranges.
     now : int
         First slot still open.
-    free : ndarray, shape (slots, S, W + P)
+    free : Room
         Workers and PSs that fixed rows leave.
     must : bool
         Whether every job must complete, as (3k) reads literally.
@@ -341,7 +342,7 @@ def _work(model: Any, instance: AstraeaInstance, sets: Ranges) -> None:
         return pyo.quicksum(m.z[j, s, p, t] for s in S) <= int(total_ps[p]) * chosen
 
 
-def _capacities(model: Any, instance: AstraeaInstance, sets: Ranges, free: Array) -> None:
+def _capacities(model: Any, instance: AstraeaInstance, sets: Ranges, free: Room[Array]) -> None:
     """(3a)-(3d), with what fixed rows take off the right sides.
 
     In (3a), (3b) the others' use is moved to the left: every tenant then has the same row.
@@ -349,26 +350,27 @@ def _capacities(model: Any, instance: AstraeaInstance, sets: Ranges, free: Array
     jobs, S, W, P = sets.jobs, sets.S, sets.W, sets.P
     T = sets.T if jobs else range(0)
     split = len(W)
-    left = free.tolist()
-    taken = (np.concatenate([instance.worker_count, instance.ps_count], axis=1) - free).sum(axis=1)
     quota = np.concatenate([instance.worker_quota, instance.ps_quota], axis=1).sum(axis=0)
-    shared = (quota - taken).tolist()
+
+    def shared(t: int, kind: int) -> float:
+        taken = (free.capacity[:, kind] - free.at(t)[:, kind]).sum()
+        return float(quota[kind] - taken)
 
     @model.Constraint(W, T, doc="(3a) workers within the quotas of all tenants")
     def eq_3a(m: Any, w: int, t: int) -> Any:
-        return pyo.quicksum(m.y[j, s, w, t] for j in jobs for s in S) <= shared[t - 1][w]
+        return pyo.quicksum(m.y[j, s, w, t] for j in jobs for s in S) <= shared(t, w)
 
     @model.Constraint(P, T, doc="(3b) PSs within the quotas of all tenants")
     def eq_3b(m: Any, p: int, t: int) -> Any:
-        return pyo.quicksum(m.z[j, s, p, t] for j in jobs for s in S) <= shared[t - 1][split + p]
+        return pyo.quicksum(m.z[j, s, p, t] for j in jobs for s in S) <= shared(t, split + p)
 
     @model.Constraint(S, W, T, doc="(3c) workers of a server")
     def eq_3c(m: Any, s: int, w: int, t: int) -> Any:
-        return pyo.quicksum(m.y[j, s, w, t] for j in jobs) <= left[t - 1][s][w]
+        return pyo.quicksum(m.y[j, s, w, t] for j in jobs) <= float(free.at(t)[s, w])
 
     @model.Constraint(S, P, T, doc="(3d) PSs of a server")
     def eq_3d(m: Any, s: int, p: int, t: int) -> Any:
-        return pyo.quicksum(m.z[j, s, p, t] for j in jobs) <= left[t - 1][s][split + p]
+        return pyo.quicksum(m.z[j, s, p, t] for j in jobs) <= float(free.at(t)[s, split + p])
 
 
 def read_printed(model: Any, instance: AstraeaInstance) -> dict[str, AstraeaRow]:

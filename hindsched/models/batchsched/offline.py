@@ -50,6 +50,7 @@ from hindsched.solutions.batchsched.solution import (
     read_row,
     row_use,
 )
+from hindsched.solutions.room import Room
 from hindsched.solutions.window_placing import fixed_rows
 
 __all__ = ["FORMS", "BatchschedProgram", "build_max_weight", "build_offline", "build_subproblem"]
@@ -205,7 +206,7 @@ def build_offline(
             for job in instance.jobs if job.name in tables
         )  # fmt: skip
         _check_size(instance, most, all_stay=keep is None)
-    free = _free(instance, fixed, slots)
+    free = _free(instance, fixed)
     model = pyo.ConcreteModel(name=instance.name)
     blocks: dict[int, WindowBlock | SlotBlock] = {}
     decided = sum(
@@ -262,7 +263,7 @@ def _link(
     model: Any,
     instance: BatchschedInstance,
     blocks: Mapping[int, WindowBlock | SlotBlock],
-    free: Array,
+    free: Room[Array],
 ) -> Any:
     """Add (2a) and the capacities; return the weighted completion times of the open jobs."""
 
@@ -309,7 +310,7 @@ def build_max_weight(
     def eq_7a(_: Any, j: int) -> Any:
         return blocks[j].chosen <= 1
 
-    _add_capacity(model, instance, blocks, _free(instance, {}, max(last, 0)))
+    _add_capacity(model, instance, blocks, _free(instance, {}))
     model.objective = pyo.Objective(
         expr=pyo.quicksum(float(instance.jobs[j].weight) * blocks[j].chosen for j in possible),
         sense=pyo.maximize,
@@ -326,30 +327,29 @@ def _add_capacity(
     model: Any,
     instance: BatchschedInstance,
     blocks: Mapping[int, WindowBlock | SlotBlock],
-    free: Array,
+    free: Room[Array],
 ) -> None:
     """(2h)/(15b): what all jobs use of a server's resource in a slot."""
     use: dict[tuple[int, int, int], list[Any]] = defaultdict(list)
     for block in blocks.values():
         for key, terms in block.use.items():
             use[key] += terms
-    right = free.tolist()
     number = "2h" if instance.has_ps else "15b"
     rows = pyo.Constraint(
         sorted(use),
-        rule=lambda _, h, r, t: pyo.quicksum(use[h, r, t]) <= right[t - 1][h][r],
+        rule=lambda _, h, r, t: pyo.quicksum(use[h, r, t]) <= float(free.at(t)[h, r]),
         doc=f"({number}) what runs fits on its server",
     )
     model.add_component(f"eq_{number}", rows)
 
 
 def _free(
-    instance: BatchschedInstance, fixed: Mapping[str, tuple[BatchschedRow, ...]], slots: int
-) -> Array:
-    free = np.repeat(instance.server_capacity[None], slots, axis=0)
+    instance: BatchschedInstance, fixed: Mapping[str, tuple[BatchschedRow, ...]]
+) -> Room[Array]:
+    free = Room(instance.server_capacity)
     for rows in fixed.values():
         for row in rows:
-            free[row.first - 1 : row.last] -= row_use(instance, row)
+            free.book(row.first, row.last, row_use(instance, row))
     return free
 
 

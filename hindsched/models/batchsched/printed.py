@@ -31,6 +31,7 @@ from hindsched.instances.modes import units
 from hindsched.models import algebra as pyo
 from hindsched.models.declared import Symbol
 from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution
+from hindsched.solutions.room import Room
 
 Array = NDArray[np.float64]
 Rows = Mapping[str, tuple[BatchschedRow, ...]]
@@ -135,7 +136,7 @@ class Ranges:
 
 
 def add_printed(
-    model: Any, instance: BatchschedInstance, sets: Ranges, now: int, free: Array, relax: bool
+    model: Any, instance: BatchschedInstance, sets: Ranges, now: int, free: Room[Array], relax: bool
 ) -> Any:
     """Fill `model` with the printed program but for its objective, whose open part is returned.
 
@@ -149,7 +150,7 @@ def add_printed(
         Index ranges.
     now : int
         First slot still open.
-    free : ndarray, shape (slots, H, R)
+    free : Room
         What fixed rows leave of the capacities.
     relax : bool
         The linear relaxation.
@@ -373,10 +374,9 @@ def _running(model: Any, instance: BatchschedInstance, sets: Ranges) -> None:
     _add_numbered(model, "2h" if instance.has_ps else "15b", rows)
 
 
-def _capacity(model: Any, instance: BatchschedInstance, sets: Ranges, free: Array) -> None:
+def _capacity(model: Any, instance: BatchschedInstance, sets: Ranges, free: Room[Array]) -> None:
     """(2h)/(15b): what runs on a server in a slot."""
     worker, ps = instance.worker_demand.tolist(), instance.ps_demand.tolist()
-    right = free.tolist()
     kinds = {r: [k for k in sets.M if worker[k][r]] for r in range(len(instance.resources))}
     ps_kinds = {r: [p for p in sets.P if ps[p][r]] if instance.has_ps else [] for r in kinds}
     cells = [
@@ -387,7 +387,7 @@ def _capacity(model: Any, instance: BatchschedInstance, sets: Ranges, free: Arra
     def used(m: Any, h: int, r: int, t: int) -> Any:
         load = [worker[k][r] * m.run_y[j, h, k, t] for j in sets.jobs for k in kinds[r]]
         load += [ps[p][r] * m.run_s[j, h, p, t] for j in sets.jobs for p in ps_kinds[r]]
-        return pyo.quicksum(load) <= right[t - 1][h][r]
+        return pyo.quicksum(load) <= float(free.at(t)[h, r])
 
     rows = {"": pyo.Constraint(cells, rule=used, doc="what runs fits on its server")}
     _add_numbered(model, "2h" if instance.has_ps else "15b", rows)

@@ -18,10 +18,13 @@ from hindsched.instances.modes import in_pieces
 from hindsched.online.astraea.cluster import AstraeaCluster, build_cluster
 from hindsched.online.astraea.private import private_clusters
 from hindsched.online.protocol import Environment
-from hindsched.online.truth import RowTruth, in_every_slot, read_or_refuse, whole_window
+from hindsched.online.truth import RowTruth, read_or_refuse, whole_window
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import read_row, row_progress, row_violations
 from hindsched.solutions.base import Assignment, Solution, build_solution
+from hindsched.solutions.room import Room
+
+ALL = slice(None)
 
 
 class Truth(RowTruth):
@@ -35,11 +38,9 @@ class Truth(RowTruth):
 
     def __init__(self, instance: Instance, environment: Environment) -> None:
         super().__init__(instance, environment)
-        horizon = self.instance.horizon
         self._free = {
-            "(3c)": in_every_slot(self.instance.worker_count, horizon),
-            "(3d)": in_every_slot(self.instance.ps_count, horizon),
-        }
+            "(3c)": Room(self.instance.worker_count), "(3d)": Room(self.instance.ps_count),
+        }  # fmt: skip
         self._rows: dict[str, list[AstraeaRow]] = {}
         self._left = {job.name: Fraction(job.total_minibatches) for job in self.instance.jobs}
 
@@ -62,17 +63,16 @@ class Truth(RowTruth):
                 raise Refused("(3l)", where, "the job paused")
             if not read.same_placement(earlier[-1]):
                 raise Refused("(3f)", where, "the placement changed")
-        span = slice(read.first - 1, read.last)
         uses = {"(3c)": (read.workers, read.worker_type), "(3d)": (read.ps, read.ps_type)}
         for number, (counts, kind) in uses.items():
-            left = self._free[number][span, :, kind] - counts
+            left = self._free[number].window(read.first, read.last, ALL, kind) - counts
             if (left < 0).any():
                 at, server = np.unravel_index(int(np.argmin(left)), left.shape)
                 name = self.instance.servers[int(server)].name
                 place = f"{where}, server {name}, slot {read.first + int(at)}"
                 raise Refused(number, place, f"lacks {-int(left.min())}")
         for number, (counts, kind) in uses.items():
-            self._free[number][span, :, kind] -= counts
+            self._free[number].book(read.first, read.last, counts, ALL, kind)
         earlier.append(read)
         self._left[job.name] -= read.slots * row_progress(self.instance, job, read)
 

@@ -17,7 +17,7 @@ from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.modes import in_pieces, ps_for
 from hindsched.online.dynamics import GangCluster, Placement
 from hindsched.online.protocol import Environment, draws
-from hindsched.online.truth import RowTruth, in_every_slot, read_or_refuse, whole_window
+from hindsched.online.truth import RowTruth, read_or_refuse, whole_window
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.batchsched.solution import (
     BatchschedRow,
@@ -28,6 +28,7 @@ from hindsched.solutions.batchsched.solution import (
     row_use,
     write_row,
 )
+from hindsched.solutions.room import Room
 from hindsched.solutions.rows import read_span
 
 MOST_FIXED_WORKERS = 30
@@ -56,7 +57,7 @@ class Truth(RowTruth):
     def __init__(self, instance: Instance, environment: Environment) -> None:
         super().__init__(instance, environment)
         self._whole = loosened(self.instance.server_capacity, self.instance.server_capacity)
-        self._free = in_every_slot(self._whole, self.instance.horizon)
+        self._free = Room(self._whole)
         self._busy: dict[str, set[int]] = {}
         self._known_rows: dict[str, _Known] = {}
         self._kept: dict[str, list[BatchschedRow]] = {}
@@ -101,18 +102,14 @@ class Truth(RowTruth):
         continues = before is not None and before.row.continues_as(read)
         if before is not None and not continues and self._in_one_piece:
             raise Refused("(2a)", where, "the job paused or its placement changed")
-        if read.last > len(self._free):
-            more = max(read.last - len(self._free), len(self._free))
-            new = in_every_slot(self._whole, more)
-            self._free = np.concatenate([self._free, new])
-        left = self._free[read.first - 1 : read.last] - found.used
+        left = self._free.window(read.first, read.last) - found.used
         if (left < 0).any():
             number = "(2h)" if self.instance.has_ps else "(15b)"
             at, h, r = np.unravel_index(int(np.argmin(left)), left.shape)
             place = f"{where}, server {self.instance.servers[h].name}, slot {read.first + int(at)}"
             lacks = f"lacks {-left[at, h, r]:.6g} {self.instance.resources[r]}"
             raise Refused(number, place, lacks)
-        self._free[read.first - 1 : read.last] = left
+        self._free.book(read.first, read.last, found.used)
         busy.update(span)
         self._known_rows[job.name] = found
         kept = self._kept.setdefault(job.name, [])

@@ -14,8 +14,9 @@ from hindsched.instances.decimals import loosened
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.online.dynamics import Cluster, Placement
 from hindsched.online.protocol import Environment, draws
-from hindsched.online.truth import RowTruth, in_every_slot
+from hindsched.online.truth import RowTruth
 from hindsched.solutions.base import Assignment, Solution, build_solution
+from hindsched.solutions.room import Room
 
 MOST_FIXED_WORKERS = 30
 """Fixed gang sizes are drawn from 1..min(30, most workers)."""
@@ -28,13 +29,12 @@ class Truth(RowTruth):
 
     def __init__(self, instance: Instance, environment: Environment) -> None:
         super().__init__(instance, environment)
-        horizon = self.instance.horizon
         self._index = {
             "workers": {s.name: i for i, s in enumerate(self.instance.worker_servers)},
             "ps": {s.name: i for i, s in enumerate(self.instance.ps_servers)},
         }
         self._free = {
-            role: in_every_slot(loosened(capacity, capacity), horizon)
+            role: Room(loosened(capacity, capacity))
             for role, capacity in (
                 ("workers", self.instance.worker_capacity),
                 ("ps", self.instance.ps_capacity),
@@ -55,11 +55,11 @@ class Truth(RowTruth):
             for server, count in row.get(role, {}).items():
                 if type(count) is not int or count < 0:
                     raise Refused("(12)" if role == "workers" else "(13)", where, f"{count!r}")
-                index = self._index[role][server]
-                left = self._free[role][span, index] - count * demand
+                index, used = self._index[role][server], count * demand
+                left = self._free[role].window(row["from"], row["to"], index) - used
                 if (left < 0).any():
                     raise Refused(number, f"{where}, server {server}", f"lacks {-left.min():.6g}")
-                bookings.append((role, index, left))
+                bookings.append((role, index, used))
         counts = [sum(row.get(role, {}).values()) for role in ("workers", "ps")]
         workers, ps = (held[:, span] + np.array(counts)[:, None]).tolist()
         if max(workers) > job.chunks:
@@ -69,8 +69,8 @@ class Truth(RowTruth):
                 raise Refused("(6)", where, f"{s} parameter servers for {n} workers")
             if s > n:
                 raise Refused("(7)", where, f"{s} parameter servers for {n} workers")
-        for role, index, left in bookings:
-            self._free[role][span, index] = left
+        for role, index, used in bookings:
+            self._free[role].book(row["from"], row["to"], used, index)
         held[:, span] += np.array(counts)[:, None]
 
     def unfinished(self) -> list[str]:

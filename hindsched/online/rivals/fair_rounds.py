@@ -3,61 +3,30 @@
 ``gavel`` is max-min fairness in the form of Narayanan et al., "Heterogeneity-aware cluster
 scheduling policies for deep learning workloads" (OSDI 2020); ``themis`` is the finish-time fairness
 of Mahajan et al., "Themis: Fair and efficient GPU cluster scheduling" (NSDI 2020), as the former
-writes it as a program. From the papers' published formulas; the full texts were not at hand.
-
-================  ================================================================
-``x[j]``          share of the rounds in which job j runs
-``equal[j]``      the share that a n-th of the cluster would give it, n jobs
-``use[r, j]``     share of resource r's total that its gang holds
-================  ================================================================
+writes it as a program. From the papers' published formulas; the full texts were not at hand. The
+programs are in `fair_shares`.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
-from hindsched.errors import SolveFailed
 from hindsched.online.dynamics import Gangs, draws_gangs
 from hindsched.online.protocol import Decision, Environment
 from hindsched.online.rivals.elastic import EventDriven
-from hindsched.solvers.backends.convex import solve_convex
+
+if TYPE_CHECKING:
+    from hindsched.online.rivals.fair_shares import Present
 
 Reals = NDArray[np.float64]
+PROGRAMS = "hindsched.online.rivals.fair_shares"
 SLACK = 1e-4
 """How much of its fair share a job may lose to the solver's tolerance."""
-
-
-@dataclass(frozen=True)
-class Present:
-    """The unfinished jobs at a round, in the order of arrival.
-
-    Parameters
-    ----------
-    use : array (resources, jobs)
-        Share of each resource's total that a job's gang holds.
-    left, total : array (jobs,)
-        Slots that the gang still needs, and needed at first.
-    waited : array (jobs,)
-        Slots since the job arrived.
-    """
-
-    use: Reals
-    left: Reals
-    total: Reals
-    waited: Reals
-
-    @property
-    def equal(self) -> Reals:
-        """Share of time that an equal part of the cluster is worth to each job."""
-        most = np.maximum(1e-12, self.use.max(axis=0))
-        found: Reals = np.minimum(1.0, 1.0 / (len(self.left) * most))
-        return found
 
 
 class FairRounds(EventDriven):
@@ -78,6 +47,7 @@ class FairRounds(EventDriven):
     def __init__(self, gangs: Gangs = "ideal") -> None:
         self.gangs = gangs
         self.randomised = draws_gangs(gangs)  # type: ignore[misc]
+        import_module(PROGRAMS)  # before a decision is timed
 
     @abstractmethod
     def least_shares(self, present: Present) -> Reals:
@@ -126,6 +96,8 @@ class FairRounds(EventDriven):
         return (-share / ran if ran else -np.inf, -share)
 
     def _solve(self) -> dict[str, float]:
+        from hindsched.online.rivals.fair_shares import Present, all_of_the_time
+
         names = [name for name in self.jobs if self.cluster.fixed_workers(self.jobs[name])]
         if not names:
             return {}
@@ -151,12 +123,10 @@ class Gavel(FairRounds):
     """Max-min fairness: the least share over that of an equal part of the cluster is largest."""
 
     def least_shares(self, present: Present) -> Reals:
-        """Maximise ``min_j x[j] / equal[j]``."""
-        x = cp.Variable(len(present.left), nonneg=True)
-        least = cp.min(cp.multiply(1 / present.equal, x))
-        _solved(cp.Problem(cp.Maximize(least), [x <= 1, present.use @ x <= 1]))
-        found: Reals = np.minimum(1.0, float(least.value) * present.equal)
-        return found
+        """Maximise the least share over that of an equal part."""
+        from hindsched.online.rivals.fair_shares import max_min_shares
+
+        return max_min_shares(present)
 
 
 class Themis(FairRounds):
@@ -167,25 +137,7 @@ class Themis(FairRounds):
     """
 
     def least_shares(self, present: Present) -> Reals:
-        """Minimise ``max_j (waited[j] + left[j] / x[j]) / (total[j] / equal[j])``."""
-        x = cp.Variable(len(present.left), nonneg=True)
-        alone = present.total / present.equal
-        shared = present.waited + cp.multiply(present.left, cp.inv_pos(x))
-        worst = cp.max(cp.multiply(1 / alone, shared))
-        _solved(cp.Problem(cp.Minimize(worst), [x <= 1, present.use @ x <= 1]))
-        found: Reals = np.minimum(1.0, present.left / (float(worst.value) * alone - present.waited))
-        return found
+        """Minimise the worst of time shared over time alone."""
+        from hindsched.online.rivals.fair_shares import finish_time_shares
 
-
-def all_of_the_time(present: Present, least: Reals) -> Reals:
-    """Shares of time that sum to the most, each at least its own bound."""
-    x = cp.Variable(len(least))
-    _solved(cp.Problem(cp.Maximize(cp.sum(x)), [x >= least, x <= 1, present.use @ x <= 1]))
-    found: Reals = np.clip(x.value, least, 1.0).round(6)  # equal jobs stay equal
-    return found
-
-
-def _solved(problem: cp.Problem) -> None:
-    result = solve_convex(problem, ignore_dpp=True)
-    if not result.has_point:
-        raise SolveFailed(f"fair shares: {result.status}, {result.backend}")
+        return finish_time_shares(present)

@@ -18,6 +18,7 @@ from hindsched.solutions.batchsched.solution import (
     row_use,
 )
 from hindsched.solutions.commitments import Commitments
+from hindsched.solutions.room import Room
 from hindsched.solutions.window_placing import fixed_rows, hosts, num_ps
 
 FixedRows = dict[str, tuple[BatchschedRow, ...]]
@@ -47,10 +48,10 @@ def plan_rest(
     slots = max([slots, *(job.arrival for job in instance.jobs)])
     slots += sum(int(table.duration.max()) for table in tables.values())
     whole = loosened(instance.server_capacity, instance.server_capacity)
-    free = np.repeat(whole[None], slots, axis=0)
+    free = Room(whole)
     for found in fixed.values():
         for row in found:
-            free[row.first - 1 : row.last] -= row_use(instance, row)
+            free.book(row.first, row.last, row_use(instance, row))
     open_jobs = [job for job in instance.jobs if job.name in tables]
     for job in sorted(open_jobs, key=lambda job: -job.weight / tables[job.name].duration.min()):
         earliest = max(job.arrival, commitments.now)
@@ -60,12 +61,12 @@ def plan_rest(
             for mode in table:
                 start = completion - mode[4]
                 if start >= earliest:
-                    window = free[start - 1 : completion - 1].min(axis=0)
+                    window = free.least(start, completion - 1)
                     placed = placed or place_mode(instance, window, mode, start)
             if placed is not None:
                 break
         assert placed is not None  # after the others' last slot a job finds the cluster empty
-        free[placed.first - 1 : placed.last] -= row_use(instance, placed)
+        free.book(placed.first, placed.last, row_use(instance, placed))
         rows[job.name] = (placed,)
     return BatchschedSolution(instance, dict(rows))
 

@@ -11,8 +11,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hindsched.kernel_cache import ensure_cache_folder
+from hindsched.limits import watch_compiler
 
 ensure_cache_folder()
+watch_compiler()
 
 Floats = NDArray[np.float64]
 

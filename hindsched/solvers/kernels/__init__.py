@@ -6,5 +6,7 @@ a named one, which the kernel makes again.
 """
 
 from hindsched.kernel_cache import ensure_cache_folder
+from hindsched.limits import watch_compiler
 
 ensure_cache_folder()
+watch_compiler()

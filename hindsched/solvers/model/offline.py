@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hindsched.instances.base import Instance
 from hindsched.models.base import (
@@ -23,11 +23,13 @@ from hindsched.models.base import (
 from hindsched.solutions.base import Solution
 from hindsched.solvers.model.block import SubproblemModel
 from hindsched.solvers.model.changes import what_changed
-from hindsched.solvers.model.convex import ConvexModel
 from hindsched.solvers.model.dual import DualModel
 from hindsched.solvers.model.face import HeldPyomo
 from hindsched.solvers.model.result import ModelResult, solve_declared
 from hindsched.solvers.options import SolveOptions
+
+if TYPE_CHECKING:
+    from hindsched.solvers.model.convex import ConvexModel
 
 
 class Model(HeldPyomo[OfflineProgram]):

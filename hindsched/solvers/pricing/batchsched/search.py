@@ -17,6 +17,7 @@ from hindsched.instances.batchsched.instance import BatchschedInstance, Batchsch
 from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.decimals import loosened
 from hindsched.instances.modes import Modes
+from hindsched.limits import check_large
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import BatchschedRow, write_row
 from hindsched.solvers.kernels.batchsched.window_minima import (
@@ -35,6 +36,8 @@ from hindsched.solvers.kernels.cheapest_workers import renew_slot_costs
 from hindsched.solvers.kernels.placement import Kinds, fill, num_ps
 
 NO_LIMIT = 1e300
+TABLES_BESIDE = 4
+"""Tables of all slots beside the levels of minima: what is free, prices, their sums, costs."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,8 @@ class ScheduleSearch:
         self.slots = slots
         self.capacity: Floats = instance.server_capacity
         self._kinds = kinds_of(instance)
+        tables = num_levels(slots) + TABLES_BESIDE
+        check_large(f"a search over {slots} slots", float(self.capacity.nbytes) * slots * tables)
         counts = max(1, min(most_workers, instance.most_workers))
         types = (len(self._kinds.worker), counts, slots)
         self._costs = np.zeros(types), np.zeros(types)

@@ -1,0 +1,82 @@
+"""The programs of `fair_rounds`, in a file of their own: CVXPY takes long to load.
+
+================  ================================================================
+``x[j]``          share of the rounds in which job j runs
+``equal[j]``      the share that a n-th of the cluster would give it, n jobs
+``use[r, j]``     share of resource r's total that its gang holds
+================  ================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import NDArray
+
+from hindsched.errors import SolveFailed
+from hindsched.solvers.backends.convex import solve_convex
+
+Reals = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Present:
+    """The unfinished jobs at a round, in the order of arrival.
+
+    Parameters
+    ----------
+    use : array (resources, jobs)
+        Share of each resource's total that a job's gang holds.
+    left, total : array (jobs,)
+        Slots that the gang still needs, and needed at first.
+    waited : array (jobs,)
+        Slots since the job arrived.
+    """
+
+    use: Reals
+    left: Reals
+    total: Reals
+    waited: Reals
+
+    @property
+    def equal(self) -> Reals:
+        """Share of time that an equal part of the cluster is worth to each job."""
+        most = np.maximum(1e-12, self.use.max(axis=0))
+        found: Reals = np.minimum(1.0, 1.0 / (len(self.left) * most))
+        return found
+
+
+def max_min_shares(present: Present) -> Reals:
+    """Maximise ``min_j x[j] / equal[j]``."""
+    x = cp.Variable(len(present.left), nonneg=True)
+    least = cp.min(cp.multiply(1 / present.equal, x))
+    _solved(cp.Problem(cp.Maximize(least), [x <= 1, present.use @ x <= 1]))
+    found: Reals = np.minimum(1.0, float(least.value) * present.equal)
+    return found
+
+
+def finish_time_shares(present: Present) -> Reals:
+    """Minimise ``max_j (waited[j] + left[j] / x[j]) / (total[j] / equal[j])``."""
+    x = cp.Variable(len(present.left), nonneg=True)
+    alone = present.total / present.equal
+    shared = present.waited + cp.multiply(present.left, cp.inv_pos(x))
+    worst = cp.max(cp.multiply(1 / alone, shared))
+    _solved(cp.Problem(cp.Minimize(worst), [x <= 1, present.use @ x <= 1]))
+    found: Reals = np.minimum(1.0, present.left / (float(worst.value) * alone - present.waited))
+    return found
+
+
+def all_of_the_time(present: Present, least: Reals) -> Reals:
+    """Shares of time that sum to the most, each at least its own bound."""
+    x = cp.Variable(len(least))
+    _solved(cp.Problem(cp.Maximize(cp.sum(x)), [x >= least, x <= 1, present.use @ x <= 1]))
+    found: Reals = np.clip(x.value, least, 1.0).round(6)  # equal jobs stay equal
+    return found
+
+
+def _solved(problem: cp.Problem) -> None:
+    result = solve_convex(problem, ignore_dpp=True)
+    if not result.has_point:
+        raise SolveFailed(f"fair shares: {result.status}, {result.backend}")

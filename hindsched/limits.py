@@ -36,6 +36,7 @@ UNASKED_MEMORY, UNASKED_SLOTS = 2 << 30, 1_000_000
 """What one thing may need that is built without any limit of time or memory, and slots that may be
 played one by one then: nobody has said that it may take long."""
 SURELY_THERE = 1 << 26
+"""Bytes that take no time and fit into any memory."""
 FASTEST_BUILDING = 1 << 30
 """Bytes a second that a machine at most builds of anything, and goes through once."""
 ROOM_FOR_A_THREAD = 32 << 20
@@ -365,7 +366,7 @@ def check_memory(what: str, needed: float) -> None:
         )
         raise InputError(what, f"about {in_words(needed)}", rule)
     left = time_left(math.inf)
-    if needed > FASTEST_BUILDING * left:
+    if needed > SURELY_THERE + FASTEST_BUILDING * left:
         rule = (
             f"must fit into the {left:.2g} s that are left, in which nobody builds it: take longer"
             " slots or fewer jobs, or raise --time-limit"

@@ -303,14 +303,19 @@ def test_what_somebody_asked_for_is_built(monkeypatch):
 
 def test_what_nobody_builds_in_the_time_that_is_left_is_not_begun(monkeypatch):
     monkeypatch.setattr(limits, "free_memory", lambda: 1 << 50)
+    monkeypatch.setattr(limits, "time_left", lambda otherwise: 0.0)
+    check_memory("a little", 1 << 20)  # the alarm is due, and says it better
+    monkeypatch.undo()
+    monkeypatch.setattr(limits, "free_memory", lambda: 1 << 50)
     with time_limit(600):
         check_memory("prices", 500 * limits.FASTEST_BUILDING)
-        with pytest.raises(limits.NoTimeLeft, match="prices: about 600 GB: must fit into the"):
-            check_memory("prices", 600 * limits.FASTEST_BUILDING)
+        with pytest.raises(limits.NoTimeLeft, match="prices: about 700 GB: must fit into the"):
+            check_memory("prices", 700 * limits.FASTEST_BUILDING)
 
 
 def test_a_method_without_time_to_build_says_what_is_certain(monkeypatch):
     monkeypatch.setattr(limits, "FASTEST_BUILDING", 1)
+    monkeypatch.setattr(limits, "SURELY_THERE", 0)
     result = hs.solve(hostile("oasis"), time_limit=60)
     assert result.stopped_by is StoppedBy.TIME_LIMIT
     assert (result.objective, result.bound) == (0, hostile("oasis").certain_bound())
@@ -318,6 +323,7 @@ def test_a_method_without_time_to_build_says_what_is_certain(monkeypatch):
 
 def test_a_command_without_time_to_build_says_what_it_needs(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(limits, "FASTEST_BUILDING", 1)
+    monkeypatch.setattr(limits, "SURELY_THERE", 0)
     write(hostile("oasis"), tmp_path / "x.json")
     for command in (["model"], ["certify", "--vipr", str(tmp_path / "x.vipr")]):
         line = [command[0], str(tmp_path / "x.json"), *command[1:], "--time-limit", "600"]

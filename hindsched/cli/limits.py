@@ -61,13 +61,16 @@ def limited(
     def run(**given: Any) -> int | None:
         most = parse_bytes(given[MEMORY])
         taken = {name: given.pop(name) for name, _ in added}
-        seconds = taken.get(TIME)
+        seconds, limit = taken.get(TIME), taken.get(TIME, given.get(TIME))
         if seconds is not None and not 0 <= seconds < float("inf"):
             raise InputError("time-limit", seconds, "must be a number of seconds, at least 0")
-        whole = None if of_each else taken.get(TIME, given.get(TIME))
+        began = process_began.get() or time.monotonic()
         try:
-            began = process_began.get() or time.monotonic()
-            with whole_command(whole, began), time_limit(overrun(seconds)), memory_limit(most):
+            with (
+                whole_command(None if of_each else limit, began),
+                time_limit(overrun(seconds)),
+                memory_limit(most),
+            ):
                 return command(**given)
         except Terminated:
             raise Interrupted("terminated", 143) from None
@@ -76,7 +79,7 @@ def limited(
         except NoTimeLeft as error:
             raise error.refusal from None
         except OutOfTime:
-            raise LimitReached(f"stopped after {seconds:g} s (--time-limit)") from None
+            raise LimitReached(f"stopped after {limit:g} s (--time-limit)") from None
         except MemoryError as error:
             reason = str(error) or "no more is left"
             raise LimitReached(f"not enough memory ({reason}); --memory-limit sets it") from None

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SOLUTION_FORMAT = "hindsched-solution/1"
+SOLUTION_KEYS = (
+    "format", "family", "instance", "instance_sha256", "formulation", "objective", "produced_by",
+    "jobs",
+)  # fmt: skip
+JOB_KEYS = ("name", "completion", "assignments")
+"""Fields of a solution file, and of each of its jobs."""
 FEASIBILITY_TOLERANCE = 1e-6
 """Slack, in units of the constraint scaled by its right side, below which nothing is violated."""
 

@@ -215,6 +215,19 @@ def test_a_record_states_the_objective_of_its_decisions_and_no_more(records, tmp
         submit(path, records)
 
 
+@pytest.mark.parametrize(("part", "where"), [
+    ("solution", "solution note"), ("certificate", "certificate note"),
+    ("solution", r"jobs\[1\]\.note"),
+])  # fmt: skip
+def test_a_field_that_nobody_reads_is_refused(part, where, records, tmp_path):
+    data = deepcopy(data_of(records, part))
+    (data["jobs"][1] if "jobs" in where else data)["note"] = "buy here"
+    path = tmp_path / "offered.json"
+    path.write_text(json.dumps(data))
+    with pytest.raises(InputError, match=f"^{where}: buy here: unknown field$"):
+        submit(path, records)
+
+
 def test_a_refusal_names_the_file_that_was_offered_and_no_other(records, tmp_path, capsys):
     data = deepcopy(data_of(records, "solution"))
     data["instance_sha256"] = "0" * 64

@@ -6,6 +6,7 @@ import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hindsched.analysis.exact import exact_check
 from hindsched.analysis.library.records import (
@@ -20,6 +21,8 @@ from hindsched.instances.base import Instance
 from hindsched.instances.generators.registry import make
 from hindsched.instances.io import read_json
 from hindsched.instances.recipes import Recipe, find_recipe
+from hindsched.solutions.base import JOB_KEYS, SOLUTION_KEYS
+from hindsched.solvers.certificate import KEYS
 
 ROUNDING = 1e-11
 """What a sum of floating point may be off by, relatively; no more is forgiven."""
@@ -85,6 +88,7 @@ def submit(path: str | Path, records: Records) -> Submission:
         raise InputError(str(path), _format(data), f"must have the format {' or '.join(FORMATS)}")
     if not isinstance(data.get("instance"), str):
         raise InputError(f"{path} instance", data.get("instance"), "must name an instance")
+    _check_keys(data, part)
     recipe = find_recipe(data["instance"])
     content = json.dumps(data, separators=(",", ":")).encode() + b"\n"  # it may be compressed
     return offer(recipe, make(recipe), part, content, records)
@@ -124,6 +128,18 @@ def offer(
     if better:
         records.keep(recipe, part, content)
     return Submission(recipe, part, value, before, kept=better)
+
+
+def _check_keys(data: dict[str, Any], part: Part) -> None:
+    """Refuse fields that nobody reads: a record is published as it is."""
+    known = KEYS if part == "certificate" else SOLUTION_KEYS
+    jobs = data.get("jobs") if part == "solution" else None
+    fields = {f"{part} {key}": value for key, value in data.items() if key not in known}
+    for index, job in enumerate(jobs if isinstance(jobs, list) else ()):
+        named = job if isinstance(job, dict) else {}
+        fields |= {f"jobs[{index}].{key}": named[key] for key in named if key not in JOB_KEYS}
+    for where, value in fields.items():
+        raise InputError(where, value, "unknown field")
 
 
 def _format(data: object) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,16 @@ from hindsched.analysis.worst.state import read_state, write_state
 from hindsched.analysis.worst.witness import Witness, make_witness
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.search.space import Data, find_space
+from hindsched.limits import LimitReached, OutOfTime, overrun
+from hindsched.limits import time_limit as stopped_after
 from hindsched.solvers.interrupt import catch_interrupt
 
 DEFAULT_SECONDS = 60.0
 """Time limit of a search that is given neither a time nor a work limit."""
 KEEP = 0.99
 """Share of the ratio's distance from 1 that shrinking keeps."""
+SEARCH_SHARE = 0.7
+"""Of a time limit, what the search has; shrinking ends by then too, the rest is for the proof."""
 SHRINK_SHARE = 0.25
 """Seconds of shrinking over those of the search, at least `SHRINK_SECONDS`."""
 SHRINK_SECONDS = 5.0
@@ -86,7 +91,8 @@ def worst(
     seed : int
         Of the search's draws. The same seed looks at the same candidates in the same order.
     time_limit : float, optional
-        Seconds of the search; a minute if neither this nor `work_limit` is given.
+        Seconds for everything, most of them for the search; a minute of search if neither this nor
+        `work_limit` is given.
     work_limit : int, optional
         Candidates to evaluate; unlike a time limit it makes the result the same everywhere.
     target : float, optional
@@ -146,18 +152,22 @@ def worst(
     question = _question(problem, search, starts, preset)
     if resume and place is not None:
         read_state(search, question, place)
-    if time_limit is None and work_limit is None:
-        time_limit = DEFAULT_SECONDS
-    seconds = math.inf if time_limit is None else time_limit
+    ends = time.monotonic() + (overrun(time_limit) or math.inf)
+    searching, seconds = math.inf, math.inf if work_limit is not None else DEFAULT_SECONDS
+    if time_limit is not None:
+        now = time.monotonic()
+        searching, seconds = now + SEARCH_SHARE * (ends - now), SEARCH_SHARE * time_limit
     with catch_interrupt() as stop, evaluating(problem, workers) as evaluate:
-        ended = search.run(
-            evaluate,
-            seconds=seconds,
-            evaluations=math.inf if work_limit is None else work_limit,
-            target=math.inf if target is None else target,
-            stop=stop.is_set,
-            on_generation=_after_generation(search, question, place, on_progress),
-        )
+        ended = "time"
+        with suppress(OutOfTime), _stopped_at(searching):
+            ended = search.run(
+                evaluate,
+                seconds=seconds,
+                evaluations=math.inf if work_limit is None else work_limit,
+                target=math.inf if target is None else target,
+                stop=stop.is_set,
+                on_generation=_after_generation(search, question, place, on_progress),
+            )
         if place is not None:
             write_state(search, question, place)
         if search.best is None:
@@ -177,13 +187,27 @@ def worst(
         data = search.best.data
         if shrink and not stop.is_set():
             limit = max(SHRINK_SECONDS, SHRINK_SHARE * min(seconds, search.seconds))
-            limit = math.inf if time_limit is None else limit
-            data, tried = _shrink(problem, search, evaluate, keep, limit, stop.is_set)
-            facts |= {"keep": keep, "shrinking": tried}
-    witness = make_witness(problem, data, {**facts, "digest": digest(data)})
+            limit = math.inf if math.isinf(seconds) else limit
+            limit = min(limit, searching - time.monotonic())
+            with suppress(OutOfTime), _stopped_at(searching):
+                data, tried = _shrink(problem, search, evaluate, keep, limit, stop.is_set)
+                facts |= {"keep": keep, "shrinking": tried}
+    try:
+        with _stopped_at(ends):
+            witness = make_witness(
+                problem, data, {**facts, "digest": digest(data)}, ends - time.monotonic()
+            )
+    except OutOfTime:
+        rule = "was found, and no time was left to run everything once more: raise the time limit"
+        raise LimitReached(f"a ratio of {search.best.score:.6g} {rule}") from None
     if place is not None:
         witness.write(place)
     return witness
+
+
+def _stopped_at(ends: float) -> stopped_after:
+    """Stop what runs inside at a time of the clock."""
+    return stopped_after(None if math.isinf(ends) else max(0.0, ends - time.monotonic()))
 
 
 def _shrink(

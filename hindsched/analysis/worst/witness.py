@@ -6,6 +6,8 @@ both schedules are judged by the family's definition, and the ratio is their quo
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -56,8 +58,10 @@ class Witness(Facts):
         write_witness(self, folder)
 
 
-def make_witness(problem: Problem, data: Data, search: Mapping[str, Any]) -> Witness:
-    """Run everything once more on a candidate, and prove what can be proven.
+def make_witness(
+    problem: Problem, data: Data, search: Mapping[str, Any], seconds: float = math.inf
+) -> Witness:
+    """Run everything once more on a candidate, and prove in some seconds what can be proven.
 
     Raises
     ------
@@ -82,7 +86,7 @@ def make_witness(problem: Problem, data: Data, search: Mapping[str, Any]) -> Wit
         level = middle.objective
         optimum = Optimum(instance.sense, Interval(level, level), "compared", reference_by)
     else:
-        offline, certificate, bound = _best(problem, instance)
+        offline, certificate, bound = _best(problem, instance, time.monotonic() + seconds)
         sense = instance.sense
         for run in runs:
             better = offline is None or (
@@ -122,15 +126,16 @@ def make_witness(problem: Problem, data: Data, search: Mapping[str, Any]) -> Wit
 
 
 def _best(
-    problem: Problem, instance: Instance
+    problem: Problem, instance: Instance, ends: float
 ) -> tuple[Solution | None, Certificate | None, float | None]:
-    """The best schedule known, a certificate and the bound."""
-    options = {"time_limit": PROOF_SECONDS, "threads": 1}
+    """The best schedule known by some time of the clock, a certificate and the bound."""
     methods = dict.fromkeys((problem.space.exact, "auto"))
     best: Solution | None = None
     certificate, bound = None, None
     sign = 1 if instance.sense == "max" else -1
-    for method in methods:
+    for left, method in zip(range(len(methods), 0, -1), methods, strict=True):
+        seconds = min(PROOF_SECONDS, max(0.0, ends - time.monotonic()) / (2 * left))
+        options = {"time_limit": seconds, "threads": 1}
         found = solve(instance, method, formulation=problem.formulation, options=options)
         if str(found.status) == "optimal" and method != "orders":
             found = certify_optimum(found)

@@ -251,6 +251,32 @@ def build_offline(
     )  # fmt: skip
 
 
+def check_listed(instance: BatchschedInstance, listed: BatchschedSolution) -> None:
+    """Refuse, before a better schedule is searched, a program that stays too large with it.
+
+    Parameters
+    ----------
+    instance : BatchschedInstance
+        The instance.
+    listed : BatchschedSolution
+        A schedule that is cheap to make. Half the columns that it leaves count.
+
+    Raises
+    ------
+    InputError
+        Where no limit is given, if those are more than can be gone through.
+    """
+    tables = {job.name: modes(instance, job) for job in instance.jobs}
+    latest = _latest_completions(instance, {}, 0, listed, tables, {})
+    columns = sum(
+        count_columns(
+            instance, tables[job.name], job.arrival, math.floor(latest[job.name]), latest[job.name]
+        )
+        for job in instance.jobs
+    )
+    _check_size(instance, columns // 2, all_stay=False)
+
+
 def _check_size(instance: BatchschedInstance, columns: int, all_stay: bool) -> None:
     """Refuse a program of more columns than can be gone through, or than fit."""
     what = f"the program of {instance.name}"

@@ -21,6 +21,7 @@ import numpy as np
 
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.modes import in_pieces
+from hindsched.limits import check_large
 from hindsched.solutions.astraea.payments import (
     gained,
     initial_share,
@@ -162,6 +163,7 @@ class AstraeaSolution(WindowSolution[AstraeaRow]):
     def _use(self, role: str) -> Counts:
         """Workers or PSs in use, shape (last_slot, S, types)."""
         count = self.instance.worker_count if role == "worker" else self.instance.ps_count
+        check_large(f"what runs in {self.last_slot} slots", float(count.nbytes) * self.last_slot)
         used = np.zeros((self.last_slot, *count.shape), dtype=np.int64)
         for rows in self.rows.values():
             for row in rows:

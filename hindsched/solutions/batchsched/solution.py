@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.decimals import added, times
 from hindsched.instances.modes import in_pieces
+from hindsched.limits import check_large
 from hindsched.solutions.base import Assignment, Violation
 from hindsched.solutions.rows import (
     check_row_keys,
@@ -154,10 +155,15 @@ class BatchschedSolution(WindowSolution[BatchschedRow]):
             found.append(Violation("(2f)", f"job {job.name}: mini-batches", float(missing)))
         return found
 
+    def _check_room(self) -> None:
+        needed = float(self.instance.server_capacity.nbytes) * self.last_slot
+        check_large(f"what runs in {self.last_slot} slots", needed)
+
     @cached_property
     def use(self) -> NDArray[np.float64]:
         """Resources in use, shape (last_slot, servers, resources)."""
         instance = self.instance
+        self._check_room()
         used = np.zeros((self.last_slot, *instance.server_capacity.shape))
         for rows in self.rows.values():
             for row in rows:
@@ -168,6 +174,7 @@ class BatchschedSolution(WindowSolution[BatchschedRow]):
         instance = self.instance
         number = "(2h)" if instance.has_ps else "(15b)"
         capacity, workers, ps = instance.whole_units.tables
+        self._check_room()
         excess = -np.repeat(capacity[None], self.last_slot, axis=0)
         for rows in self.rows.values():
             for row in rows:

@@ -192,14 +192,18 @@ class OasisSolution(Solution):
         excess = [y * b - z * big_b for y, z in zip(y_sum.tolist(), z_sum.tolist(), strict=True)]
         return np.array([units.amount(over, 0) for over in excess], dtype=float)
 
+    def _running(self, deployed: Mapping[str, Deployment]) -> NDArray[np.intp]:
+        """Slots, from 0 on, in which anything runs."""
+        runs = np.zeros(self.instance.horizon, dtype=bool)
+        for counts in deployed.values():
+            runs |= counts.any(axis=1)
+        return np.flatnonzero(runs)
+
     def _use(
         self, deployed: Mapping[str, Deployment], demand: NDArray[np.float64], servers: int
     ) -> NDArray[np.float64]:
         """Use by slot, server and resource, up to the last slot in which anything runs."""
-        runs = np.zeros(self.instance.horizon, dtype=bool)
-        for counts in deployed.values():
-            runs |= counts.any(axis=1)
-        last = 1 + int(np.flatnonzero(runs)[-1]) if runs.any() else 0
+        last = 1 + int(self._running(deployed).max(initial=-1))
         use = np.zeros((last, servers, len(self.instance.resources)))
         for index, job in enumerate(self.instance.jobs):
             if job.name in deployed:
@@ -214,17 +218,19 @@ class OasisSolution(Solution):
         names: list[str],
     ) -> list[Violation]:
         capacity, demand = units.tables
-        excess = -np.repeat(capacity[None], self.instance.horizon, axis=0)
+        slots = self._running(deployed)
+        excess = -np.repeat(capacity[None], slots.size, axis=0)
         for index, job in enumerate(self.instance.jobs):
             if job.name in deployed:
-                excess = added(excess, ..., times(deployed[job.name][:, :, None], demand[index]))
+                counts = deployed[job.name][slots]
+                excess = added(excess, ..., times(counts[:, :, None], demand[index]))
         return [
             Violation(
                 number,
-                f"server {names[server]}, {self.instance.resources[resource]}, slot {slot + 1}",
-                units.amount(excess[slot, server, resource], resource),
+                f"server {names[server]}, {self.instance.resources[resource]}, slot {slots[t] + 1}",
+                units.amount(excess[t, server, resource], resource),
             )
-            for slot, server, resource in np.argwhere(excess > 0)
+            for t, server, resource in np.argwhere(excess > 0)
         ]
 
     def job_rows(self) -> list[dict[str, Any]]:

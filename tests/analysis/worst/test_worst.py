@@ -8,6 +8,7 @@ import signal
 import pytest
 
 import hindsched as hs
+from hindsched import limits
 from hindsched.analysis.worst import api
 from hindsched.analysis.worst.evaluate import BOUNDED, EXACT, evaluate, quotient
 from hindsched.analysis.worst.folder import check_witness
@@ -50,6 +51,32 @@ def test_first_come_first_served_loses_all_but_the_first_value(found):
     assert witness.optimum.is_proven
     assert "fifo earns 1 where a schedule earns 10" in witness.explain()
     assert "j2 (arrives at 1) loses 10: not served instead of in slot 1" in witness.explain()
+
+
+def run_for_ever(*_, **__):
+    while True:
+        pass
+
+
+def test_a_candidate_that_never_ends_is_stopped(monkeypatch):
+    monkeypatch.setattr(limits, "OVERRUN_SECONDS", 0.1)
+    monkeypatch.setattr("hindsched.analysis.worst.pool.evaluate", run_for_ever)
+    with pytest.raises(SolveFailed, match=r"no candidate was evaluated .* \(time\)"):
+        hs.worst("oasis", "fifo", preset="one-slot", time_limit=0.2, workers=0)
+
+
+def test_shrinking_that_never_ends_leaves_the_instance_as_it_was_found(monkeypatch):
+    monkeypatch.setattr(api, "_shrink", run_for_ever)
+    witness = hs.worst("oasis", "fifo", preset="one-slot", time_limit=4, target=THETA, workers=0)
+    assert witness.proven == THETA
+    assert "shrinking" not in witness.search
+
+
+def test_a_proof_that_never_ends_is_said(monkeypatch):
+    monkeypatch.setattr(limits, "OVERRUN_SECONDS", 0.1)
+    monkeypatch.setattr(api, "make_witness", run_for_ever)
+    with pytest.raises(limits.LimitReached, match=r"^a ratio of .*: raise the time limit$"):
+        hs.worst("oasis", "fifo", preset="one-slot", time_limit=3, target=1.5, workers=0)
 
 
 def test_random_starts_alone_find_it_too():

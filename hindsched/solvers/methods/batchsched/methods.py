@@ -13,9 +13,9 @@ from typing import Any
 from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.modes import PREEMPTIVE, in_pieces
-from hindsched.limits import time_left
+from hindsched.limits import nobody_asked, time_left
 from hindsched.models.base import PRINTED
-from hindsched.models.batchsched.offline import FORMS
+from hindsched.models.batchsched.offline import FORMS, check_listed
 from hindsched.solutions.base import Solution
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solvers.answer import Progress
@@ -125,6 +125,9 @@ def milp(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Solve the offline program by a mixed-integer solver."""
+    if nobody_asked() and not in_pieces(formulation):
+        assert isinstance(instance, BatchschedInstance)
+        check_listed(instance, as_solution(instance, list_schedule(instance), formulation))
     return reduced_program(instance, formulation, options, on_progress)
 
 

@@ -22,15 +22,14 @@ from hindsched.solvers.backends.convex import solve_convex
 from hindsched.solvers.certificate_file import verify_certificate
 from hindsched.solvers.explain import explain
 from hindsched.solvers.kernels.mlbroker.fee_sharing import share_fees, shared_bound
-from hindsched.solvers.kernels.mlbroker.geo_placement import (
-    best_placement,
+from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement, placement_cost
+from hindsched.solvers.kernels.mlbroker.geo_relocation import relocate
+from hindsched.solvers.kernels.mlbroker.relaxed_placement import (
     pinned_workers,
-    placement_cost,
     relaxed_best,
-    relaxed_placement,
+    relaxed_by_place,
     round_largest_remainder,
 )
-from hindsched.solvers.kernels.mlbroker.geo_relocation import relocate
 from hindsched.solvers.methods.mlbroker import convex as mlbroker_convex
 from hindsched.solvers.methods.mlbroker.bound import lagrangian_certificate
 from hindsched.solvers.methods.mlbroker.convex import regulariser, solve_fractional
@@ -39,9 +38,12 @@ from hindsched.solvers.methods.mlbroker.plan import plan_slots
 from hindsched.solvers.methods.mlbroker.relaxation import relaxation_bound
 from hindsched.solvers.methods.mlbroker.slot import (
     best_responses,
+    jobs_of,
+    priced_block,
     priced_placement,
     relaxed_placements,
     slot_cost,
+    tiers_of,
     tight_placement,
 )
 from hindsched.solvers.model.offline import model
@@ -52,7 +54,7 @@ from tests.strategies.mlbroker import flicker, instances, make, two_jobs
 KERNELS = {
     kernel.py_func.__name__: kernel
     for kernel in (
-        ship, best_placement, pinned_workers, placement_cost, relaxed_best, relaxed_placement,
+        ship, best_placement, pinned_workers, placement_cost, relaxed_best, relaxed_by_place,
         round_largest_remainder, relocate, shared_bound, share_fees,
     )
 }  # fmt: skip
@@ -138,22 +140,19 @@ def test_shared_bound_by_its_formula_and_its_subgradient(instance, data):
     if not slot.jobs:
         return
     launch = np.repeat(slot.deployment[:, None], 3, axis=1)
-    rest = (
-        slot.data, slot.capacity, slot.needed, slot.worker, slot.server, slot.exchange,
-        slot.distance, slot.arc, launch, slot.unit, slot.discounted, slot.fee, slot.largest_use,
-    )  # fmt: skip
+    given = jobs_of(slot, launch), tiers_of(slot), slot.largest_use
     shape = (len(slot.jobs), 3, 2)
 
     def drawn():
         return np.array([quarters(data.draw, 0, 3) for _ in range(np.prod(shape))]).reshape(shape)
 
     one, other = drawn(), drawn()
-    bound, gradient = shared_bound(one, *rest)
+    bound, gradient = shared_bound(*given, one)
     price = slot.unit - np.maximum(0.0, slot.unit - slot.discounted - one)
     relaxed, _, _ = relaxed_placements(slot, launch, price)
     left = slot.fee - np.einsum("jrk,jk->rk", one, slot.largest_use)
     assert bound == pytest.approx(relaxed + np.minimum(0.0, left).sum(), abs=1e-9)
-    elsewhere, _ = shared_bound(other, *rest)
+    elsewhere, _ = shared_bound(*given, other)
     assert elsewhere <= bound + (gradient * (other - one)).sum() + 1e-9  # concave
 
 
@@ -201,21 +200,18 @@ def test_relaxed_placement_bounds_the_exact_one(instance, data):
     slot = SlotData.at(instance, instance.jobs[0].arrival)
     launch = np.array([quarters(data.draw, 0, 3) for _ in range(3)])
     price = slot.unit
-    arguments = (
-        slot.data[0], slot.capacity[0], slot.needed[0], price @ slot.worker[0],
-        price @ slot.server[0], slot.exchange[0] * slot.distance, slot.arc[0], launch,
-    )  # fmt: skip
-    relaxed, workers, _ = relaxed_best(*arguments)
-    cost, bound, integer, ps = best_placement(*arguments, 20_000, np.inf)
+    block = priced_block(slot, 0, price @ slot.worker[0], price @ slot.server[0], launch)
+    relaxed, workers, _ = relaxed_best(block)
+    cost, bound, integer, ps = best_placement(block, 20_000, np.inf)
     assert relaxed <= bound + 1e-9
     assert bound == pytest.approx(cost)
     assert workers.sum() == pytest.approx(slot.needed[0])
     assert integer.sum() >= slot.needed[0]
-    _, _, _, none = best_placement(*arguments, 20_000, cost)
+    _, _, _, none = best_placement(block, 20_000, cost)
     assert none == -1  # nothing is below the optimum
-    above = best_placement(*arguments, 20_000, cost + 1.0)
+    above = best_placement(block, 20_000, cost + 1.0)
     assert above[0] == pytest.approx(cost)
-    limited_cost, limited_bound, _, _ = best_placement(*arguments, 1, np.inf)
+    limited_cost, limited_bound, _, _ = best_placement(block, 1, np.inf)
     assert limited_bound <= cost + 1e-9 <= limited_cost + 2e-9
     assert 0 <= ps < 3
 

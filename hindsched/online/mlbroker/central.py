@@ -7,7 +7,7 @@ import numpy as np
 from hindsched.instances.mlbroker.instance import Floats
 from hindsched.instances.mlbroker.slot import Ints, SlotData
 from hindsched.online.mlbroker.dynamics import Broker
-from hindsched.solvers.kernels.mlbroker.geo_placement import pinned_workers
+from hindsched.solvers.kernels.mlbroker.relaxed_placement import pinned_workers
 
 
 class Central(Broker):

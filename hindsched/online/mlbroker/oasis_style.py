@@ -11,7 +11,12 @@ from hindsched.instances.mlbroker.slot import Ints, SlotData
 from hindsched.online.mlbroker.dynamics import Broker
 from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement
 from hindsched.solvers.kernels.mlbroker.geo_relocation import average_prices
-from hindsched.solvers.methods.mlbroker.slot import ONLINE_NODE_LIMIT, best_responses
+from hindsched.solvers.methods.mlbroker.slot import (
+    ONLINE_NODE_LIMIT,
+    best_responses,
+    priced_block,
+    tiers_of,
+)
 
 
 class OasisStyle(Broker):
@@ -36,14 +41,10 @@ class OasisStyle(Broker):
         used = np.zeros(view.unit.shape)
         for j in range(len(view.jobs)):
             worker_price, ps_price = average_prices(
-                int(view.needed[j]), view.worker[j], view.server[j], used,
-                view.unit, view.discounted, view.fee,
-            )  # fmt: skip
-            _, _, workers[j], ps[j] = best_placement(
-                view.data[j], view.capacity[j], view.needed[j], worker_price, ps_price,
-                view.exchange[j] * view.distance, view.arc[j], launch[j], ONLINE_NODE_LIMIT,
-                np.inf,
-            )  # fmt: skip
+                int(view.needed[j]), view.worker[j], view.server[j], used, tiers_of(view)
+            )
+            block = priced_block(view, j, worker_price, ps_price, launch[j])
+            _, _, workers[j], ps[j] = best_placement(block, ONLINE_NODE_LIMIT, np.inf)
             used += np.outer(workers[j], view.worker[j])
             used[ps[j]] += view.server[j]
         return workers, ps

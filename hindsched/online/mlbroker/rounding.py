@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from hindsched.instances.mlbroker.slot import Floats, Ints, SlotData
 from hindsched.online.protocol import draws
 from hindsched.solutions.mlbroker.transport import ship
-from hindsched.solvers.kernels.mlbroker.geo_placement import pinned_workers
+from hindsched.solvers.kernels.mlbroker.relaxed_placement import pinned_workers
 from hindsched.solvers.methods.mlbroker.slot import largest_remainder
 
 SNAP = 1e-4

@@ -7,19 +7,17 @@ together, wholly to the limited cloud, where its chunks are shorter, or wholly t
 where all run at once. So a schedule is an order, and for each job whether the edge is closed to it.
 
 ==================  ==========================================================================
-``order``           positions of the pool's jobs, the first placed first, shape (J,)
-``in_cloud``        whether a job must go to the cloud if it can, shape (J,)
 ``edge``            columns of edge workers; the others are workers of a limited cloud
-``ready``           first slot that a job can use on a worker, shape (J, W)
-``work``, ``chunks``  slots of one chunk; number of chunks, shape (J,)
-``cloud_work``      slots of one chunk of a job that is wholly in a limited cloud, shape (J,)
-``cloud_end``       slot after a job's last in an unlimited cloud, `NEVER` if there is none
+``ready``           first slot that a job can use on a worker, of one job shape (W,)
+``work``, ``chunks``  slots of one chunk; number of chunks
 ``busy``            whether a worker's slot is taken, shape (slots, W); slots beyond are free
 ``counts``          slots, then chunks, that a job takes on each worker, shape (W,)
 ==================  ==========================================================================
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -34,6 +32,45 @@ NEAR = 6
 """Most places that most moves shift a job."""
 SHARE_NEAR, SHARE_CLOUD = 0.7, 0.15
 """Share of the moves that shift a job by little, and of those that send it to the cloud or back."""
+
+
+class PoolJobs(NamedTuple):
+    """The jobs of a pool.
+
+    Parameters
+    ----------
+    edge : int
+        Columns of edge workers, the first ones.
+    ready : ndarray of int, shape (J, W)
+        First slot that a job can use on a worker, `NEVER` where it cannot be uploaded.
+    work, chunks, cloud_work : ndarray of int, shape (J,)
+        Slots of a chunk, number of chunks, and slots of a chunk of a job that is wholly in a
+        limited cloud.
+    cloud_end : ndarray of int, shape (J,)
+        Slot after a job's last if it runs in an unlimited cloud, `NEVER` if there is none.
+    """
+
+    edge: int
+    ready: Ints
+    work: Ints
+    chunks: Ints
+    cloud_work: Ints
+    cloud_end: Ints
+
+
+class Order(NamedTuple):
+    """Priorities of a pool's jobs, and which of them must go to the cloud if they can.
+
+    Parameters
+    ----------
+    jobs : ndarray of int, shape (J,)
+        Positions in the pool, the first placed first.
+    in_cloud : ndarray of bool, shape (J,)
+        By position in the pool.
+    """
+
+    jobs: Ints
+    in_cloud: Bools
 
 
 @njit(cache=True, nogil=True)
@@ -91,15 +128,7 @@ def occupy(busy: Bools, edge: int, ready: Ints, work: int, chunks: int, counts: 
 
 @njit(cache=True, nogil=True)
 def place_job(
-    in_cloud: bool,
-    edge: int,
-    ready: Ints,
-    work: int,
-    chunks: int,
-    cloud_work: int,
-    cloud_end: int,
-    busy: Bools,
-    counts: Ints,
+    pool: PoolJobs, job: int, in_cloud: bool, busy: Bools, counts: Ints
 ) -> tuple[int, int]:
     """Place one job where it ends first.
 
@@ -111,7 +140,9 @@ def place_job(
         `MIXED`, `LIMITED_CLOUD` or `UNLIMITED_CLOUD`; but for the last, `counts` says how many
         chunks are on each worker.
     """
-    end, place = cloud_end, UNLIMITED_CLOUD
+    edge, ready = pool.edge, pool.ready[job]
+    work, chunks, cloud_work = pool.work[job], pool.chunks[job], pool.cloud_work[job]
+    end, place = pool.cloud_end[job], UNLIMITED_CLOUD
     if edge < ready.size and cloud_work < work:
         found = earliest_end(
             busy[:, edge:], 0, ready[edge:], cloud_work, chunks, counts[edge:], end
@@ -131,88 +162,63 @@ def place_job(
 
 
 @njit(cache=True, nogil=True)
-def place_in_order(
-    order: Ints,
-    in_cloud: Bools,
-    edge: int,
-    ready: Ints,
-    work: Ints,
-    chunks: Ints,
-    cloud_work: Ints,
-    cloud_end: Ints,
-    busy: Bools,
-    counts: Ints,
-    ends: Ints,
-) -> int:
+def place_in_order(pool: PoolJobs, order: Order, busy: Bools, counts: Ints, ends: Ints) -> int:
     """Place all jobs on free workers; fill `ends` and return their sum."""
     busy[:] = False
     total = 0
-    for j in order:
-        ends[j], _ = place_job(
-            in_cloud[j], edge, ready[j], work[j], chunks[j], cloud_work[j], cloud_end[j],
-            busy, counts,
-        )  # fmt: skip
+    for j in order.jobs:
+        ends[j], _ = place_job(pool, j, order.in_cloud[j], busy, counts)
         total += ends[j]
     return total
 
 
 @njit(cache=True, nogil=True)
 def anneal(
+    pool: PoolJobs,
+    busy: Bools,
+    order: Order,
+    current: int,
+    best_order: Order,
+    best: int,
     draws: np.random.Generator,
     moves: int,
     hot: float,
     cold: float,
-    current: int,
-    order: Ints,
-    in_cloud: Bools,
-    edge: int,
-    ready: Ints,
-    work: Ints,
-    chunks: Ints,
-    cloud_work: Ints,
-    cloud_end: Ints,
-    busy: Bools,
-    best_order: Ints,
-    best_in_cloud: Bools,
-    best: int,
 ) -> tuple[int, int]:
     """Try `moves` changes of the order while the temperature falls from `hot` to `cold`.
 
-    Changes `order` and `in_cloud` in place, and the best ones where they are beaten; returns the
-    present and the best sum of ends.
+    Changes `order` in place, and `best_order` where it is beaten; returns the present and the best
+    sum of ends.
     """
-    jobs = order.size
-    has_cloud = cloud_end.min() < NEVER or edge < ready.shape[1]
-    counts, ends = np.zeros(ready.shape[1], np.int64), np.zeros(jobs, np.int64)
-    new_order, new_in_cloud = order.copy(), in_cloud.copy()
+    jobs, columns = pool.ready.shape
+    has_cloud = pool.cloud_end.min() < NEVER or pool.edge < columns
+    counts, ends = np.zeros(columns, np.int64), np.zeros(jobs, np.int64)
+    new = Order(order.jobs.copy(), order.in_cloud.copy())
     for move in range(moves):
         temperature = hot + (cold - hot) * move / moves
-        new_order[:] = order
-        new_in_cloud[:] = in_cloud
+        new.jobs[:] = order.jobs
+        new.in_cloud[:] = order.in_cloud
         job = int(draws.random() * jobs)
         if has_cloud and draws.random() < SHARE_CLOUD:
-            new_in_cloud[job] = not in_cloud[job]
+            new.in_cloud[job] = not order.in_cloud[job]
         else:
             place = int(draws.random() * jobs)
             if draws.random() < SHARE_NEAR:
                 place = job + int(draws.random() * (2 * NEAR + 1)) - NEAR
                 place = max(0, min(jobs - 1, place))
             if job < place:
-                new_order[job:place] = order[job + 1 : place + 1]
+                new.jobs[job:place] = order.jobs[job + 1 : place + 1]
             else:
-                new_order[place + 1 : job + 1] = order[place:job]
-            new_order[place] = order[job]
-        found = place_in_order(
-            new_order, new_in_cloud, edge, ready, work, chunks, cloud_work, cloud_end,
-            busy, counts, ends,
-        )  # fmt: skip
+                new.jobs[place + 1 : job + 1] = order.jobs[place:job]
+            new.jobs[place] = order.jobs[job]
+        found = place_in_order(pool, new, busy, counts, ends)
         if found > current and draws.random() >= np.exp((current - found) / temperature):
             continue
         current = found
-        order[:] = new_order
-        in_cloud[:] = new_in_cloud
+        order.jobs[:] = new.jobs
+        order.in_cloud[:] = new.in_cloud
         if found < best:
             best = found
-            best_order[:] = order
-            best_in_cloud[:] = in_cloud
+            best_order.jobs[:] = order.jobs
+            best_order.in_cloud[:] = order.in_cloud
     return current, best

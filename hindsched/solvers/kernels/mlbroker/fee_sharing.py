@@ -15,39 +15,24 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from hindsched.solvers.kernels.mlbroker.geo_placement import relaxed_best
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from hindsched.arrays import Floats
+from hindsched.solvers.kernels.mlbroker.blocks import PricedBlock, SlotJobs, Tiers
+from hindsched.solvers.kernels.mlbroker.relaxed_placement import relaxed_best
 
 
 @njit(cache=True)
 def shared_bound(
-    shares: Floats,
-    data: Floats,
-    capacity: Floats,
-    needed: Ints,
-    worker: Floats,
-    server: Floats,
-    exchange: Floats,
-    distance: Floats,
-    arc: Floats,
-    launch: Floats,
-    unit: Floats,
-    discounted: Floats,
-    fee: Floats,
-    most: Floats,
+    slot: SlotJobs, tiers: Tiers, most: Floats, shares: Floats
 ) -> tuple[float, Floats]:
     """Bound at given shares and its subgradient.
 
     Parameters
     ----------
-    shares : ndarray, shape (J, R, K)
-        lambda, weighted USD per unit.
     most : ndarray, shape (J, K)
         H.
+    shares : ndarray, shape (J, R, K)
+        lambda, weighted USD per unit.
 
     Returns
     -------
@@ -56,6 +41,8 @@ def shared_bound(
     gradient : ndarray, shape (J, R, K)
         ``w - H u`` at the jobs' relaxed best responses.
     """
+    unit, discounted, fee = tiers
+    worker, server = slot.worker, slot.server
     jobs, centers, kinds = shares.shape
     gradient = np.zeros_like(shares)
     bound = 0.0
@@ -69,16 +56,11 @@ def shared_bound(
                 price[r, k] = unit[r, k] - max(0.0, gain)
                 worker_price[r] += price[r, k] * worker[j, k]
                 ps_price[r] += price[r, k] * server[j, k]
-        cost, workers, ps = relaxed_best(
-            data[j],
-            capacity[j],
-            needed[j],
-            worker_price,
-            ps_price,
-            exchange[j] * distance,
-            arc[j],
-            launch[j],
-        )
+        block = PricedBlock(
+            slot.data[j], slot.capacity[j], slot.needed[j], worker_price, ps_price,
+            slot.exchange[j] * slot.distance, slot.arc[j], slot.launch[j],
+        )  # fmt: skip
+        cost, workers, ps = relaxed_best(block)
         bound += cost
         for r in range(centers):
             for k in range(kinds):
@@ -101,22 +83,7 @@ def shared_bound(
 
 @njit(cache=True)
 def share_fees(
-    shares: Floats,
-    target: float,
-    iterations: int,
-    data: Floats,
-    capacity: Floats,
-    needed: Ints,
-    worker: Floats,
-    server: Floats,
-    exchange: Floats,
-    distance: Floats,
-    arc: Floats,
-    launch: Floats,
-    unit: Floats,
-    discounted: Floats,
-    fee: Floats,
-    most: Floats,
+    slot: SlotJobs, tiers: Tiers, most: Floats, shares: Floats, target: float, iterations: int
 ) -> tuple[float, Floats]:
     """Improve shares by subgradient steps.
 
@@ -136,6 +103,7 @@ def share_fees(
     shares : ndarray, shape (J, R, K)
         The shares that prove it.
     """
+    unit, discounted, _ = tiers
     jobs, centers, kinds = shares.shape
     size = np.ones((jobs, kinds))  # steps are taken in money: lambda H
     for j in range(jobs):
@@ -149,22 +117,7 @@ def share_fees(
     stale = 0
     direction = np.zeros_like(now)
     for _ in range(iterations):
-        bound, gradient = shared_bound(
-            now,
-            data,
-            capacity,
-            needed,
-            worker,
-            server,
-            exchange,
-            distance,
-            arc,
-            launch,
-            unit,
-            discounted,
-            fee,
-            most,
-        )
+        bound, gradient = shared_bound(slot, tiers, most, now)
         if best == -np.inf or bound > best + 1e-9 * abs(best):
             best = bound
             best_shares = now.copy()

@@ -14,19 +14,22 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.solutions.mlbroker.transport import ship
-from hindsched.solvers.kernels.mlbroker.geo_placement import LEFT, best_placement, pinned_workers
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from hindsched.solvers.kernels.mlbroker.blocks import Job, PricedBlock, SlotJobs, Tiers
+from hindsched.solvers.kernels.mlbroker.geo_placement import LEFT, best_placement
+from hindsched.solvers.kernels.mlbroker.relaxed_placement import pinned_workers
 
 
 @njit(cache=True)
-def tier_price(unit: float, discounted: float, fee: float, used: float) -> float:
-    """Two-tier price F of `used` units."""
-    return min(unit * used, discounted * used + fee)
+def added_price(tier: tuple[float, float, float], used: float, more: float) -> float:
+    """What `more` units add to the two-tier price F of `used`, at (a, b, e)."""
+    unit, discounted, fee = tier
+    both = used + more
+    before = min(unit * used, discounted * used + fee)
+    after: float = min(unit * both, discounted * both + fee)
+    return after - before
 
 
 @njit(cache=True)
@@ -40,7 +43,11 @@ def joining_price(
     discounted: Floats,
     fee: Floats,
 ) -> float:
-    """What a job's resources add to the tiered bill when the others use `others` (R, K)."""
+    """What a job's resources add to the tiered bill when the others use `others` (R, K).
+
+    It takes arrays, as does `_cost_beside`: counting references to those of a `Job` would take a
+    quarter of the search's time.
+    """
     centers, kinds = unit.shape
     cost = 0.0
     for r in range(centers):
@@ -51,30 +58,28 @@ def joining_price(
             if r == ps:
                 more += server[k]
             if more > 0.0:
-                cost += tier_price(unit[r, k], discounted[r, k], fee[r, k], others[r, k] + more)
-                cost -= tier_price(unit[r, k], discounted[r, k], fee[r, k], others[r, k])
+                tier = unit[r, k], discounted[r, k], fee[r, k]
+                cost += added_price(tier, others[r, k], more)
     return cost
 
 
 @njit(cache=True)
-def _job_cost(
+def _cost_beside(
+    rent: float,
     workers: Ints,
     ps: int,
     data: Floats,
     capacity: float,
-    worker: Floats,
-    server: Floats,
     exchange: Floats,
     arc: Floats,
     launch: Floats,
-    others: Floats,
-    unit: Floats,
-    discounted: Floats,
-    fee: Floats,
     best: float,
 ) -> float:
-    """Exact cost of one job; infinite where it is not below `best`, or the data does not fit."""
-    fixed = joining_price(workers, ps, worker, server, others, unit, discounted, fee)
+    """Exact cost of a job that adds `rent` to the bill.
+
+    Infinite where it is not below `best`, or the data does not fit.
+    """
+    fixed = rent
     for r in range(data.size):
         fixed += workers[r] * exchange[r, ps]
         if workers[r] > 0 or r == ps:
@@ -100,22 +105,7 @@ def _job_cost(
 
 @njit(cache=True)
 def relocate(
-    workers: Ints,
-    ps: Ints,
-    data: Floats,
-    capacity: Floats,
-    needed: Ints,
-    worker: Floats,
-    server: Floats,
-    exchange: Floats,
-    distance: Floats,
-    arc: Floats,
-    launch: Floats,
-    unit: Floats,
-    discounted: Floats,
-    fee: Floats,
-    passes: int,
-    node_limit: int,
+    slot: SlotJobs, tiers: Tiers, workers: Ints, ps: Ints, passes: int, node_limit: int
 ) -> int:
     """Improve a slot's integer placement in place until no single job gains.
 
@@ -123,20 +113,6 @@ def relocate(
     ----------
     workers, ps : ndarray of int, shapes (J, R), (J,)
         The placement; changed in place. It must hold the data.
-    data, capacity, needed : ndarray, shapes (J, R), (J,), (J,)
-        D, P and N of each job.
-    worker, server : ndarray, shape (J, K)
-        n and m.
-    exchange : ndarray, shape (J,)
-        B in GB; times `distance` it is the weighted price of a remote worker.
-    distance : ndarray, shape (R, R)
-        Weighted d for communication.
-    arc : ndarray, shape (J, R, R)
-        Weighted transfer price, infinite where pinned data would leave.
-    launch : ndarray, shape (J, R)
-        Weighted launch cost, 0 where the job already runs.
-    unit, discounted, fee : ndarray, shape (R, K)
-        Weighted a, b and e.
     passes : int
         Most passes over the jobs.
     node_limit : int
@@ -147,8 +123,9 @@ def relocate(
     int
         Number of moves made.
     """
+    worker, server = slot.worker, slot.server
     jobs, centers = workers.shape
-    kinds = unit.shape[1]
+    kinds = worker.shape[1]
     used = np.zeros((centers, kinds))
     for j in range(jobs):
         for k in range(kinds):
@@ -157,7 +134,6 @@ def relocate(
             used[ps[j], k] += server[j, k]
     moves = 0
     others = np.zeros((centers, kinds))
-    talk = np.zeros((centers, centers))
     for _ in range(passes):
         improved = False
         for j in range(jobs):
@@ -167,12 +143,11 @@ def relocate(
                     if r == ps[j]:
                         left -= server[j, k]
                     others[r, k] = left if left > 1e-12 * used[r, k] else 0.0
-                for q in range(centers):
-                    talk[r, q] = exchange[j] * distance[r, q]
-            moved, ps[j] = _improve(
-                workers[j], ps[j], data[j], capacity[j], needed[j], worker[j], server[j], talk,
-                arc[j], launch[j], others, unit, discounted, fee, node_limit,
+            job = Job(
+                slot.data[j], slot.capacity[j], slot.needed[j], worker[j], server[j],
+                slot.exchange[j] * slot.distance, slot.arc[j], slot.launch[j],
             )  # fmt: skip
+            moved, ps[j] = _improve(job, workers[j], ps[j], others, tiers, node_limit)
             if moved:
                 improved = True
                 moves += 1
@@ -188,27 +163,15 @@ def relocate(
 
 @njit(cache=True)
 def _improve(
-    workers: Ints,
-    ps: int,
-    data: Floats,
-    capacity: float,
-    needed: int,
-    worker: Floats,
-    server: Floats,
-    talk: Floats,
-    arc: Floats,
-    launch: Floats,
-    others: Floats,
-    unit: Floats,
-    discounted: Floats,
-    fee: Floats,
-    node_limit: int,
+    job: Job, workers: Ints, ps: int, others: Floats, tiers: Tiers, node_limit: int
 ) -> tuple[bool, int]:
     """Move one job to its cheapest neighbour in place; whether it moved, and its PS.
 
     All neighbours pass through one call of the cost, which keeps the time to compile low.
     """
-    centers = data.size
+    data, capacity, needed, worker, server, exchange, arc, launch = job
+    unit, discounted, fee = tiers
+    centers = workers.size
     floor = pinned_workers(data, capacity, arc)
     trial = workers.copy()
     here = best = np.inf
@@ -222,24 +185,18 @@ def _improve(
         elif number < total - 1:
             to = _neighbour(number - 1, workers, ps, needed, floor, trial)
         elif node_limit > 0:
-            worker_price, server_price = average_prices(
-                needed, worker, server, others, unit, discounted, fee
-            )
+            each, serving = average_prices(needed, worker, server, others, tiers)
+            block = PricedBlock(data, capacity, needed, each, serving, exchange, arc, launch)
             # chords of what joining costs: what is above `best` at them is above it here
-            _, _, response, to = best_placement(
-                data, capacity, needed, worker_price, server_price, talk, arc, launch, node_limit,
-                best,
-            )  # fmt: skip
+            _, _, response, to = best_placement(block, node_limit, best)
             for r in range(centers):
                 trial[r] = response[r]
         else:
             to = -1
         if to < 0:
             continue
-        cost = _job_cost(
-            trial, to, data, capacity, worker, server, talk, arc, launch, others, unit,
-            discounted, fee, best,
-        )  # fmt: skip
+        rent = joining_price(trial, to, worker, server, others, unit, discounted, fee)
+        cost = _cost_beside(rent, trial, to, data, capacity, exchange, arc, launch, best)
         if number == 0:
             here = cost
         if cost < best:
@@ -294,20 +251,15 @@ def _neighbour(number: int, workers: Ints, ps: int, needed: int, floor: Ints, tr
 
 @njit(cache=True)
 def average_prices(
-    needed: int,
-    worker: Floats,
-    server: Floats,
-    others: Floats,
-    unit: Floats,
-    discounted: Floats,
-    fee: Floats,
+    needed: int, worker: Floats, server: Floats, others: Floats, tiers: Tiers
 ) -> tuple[Floats, Floats]:
     """Average price per worker and per PS if the whole job joined each centre, shapes (R,), (R,).
 
     The prices of ``oasis-style``'s sequential variant: units are charged at what they would add to
     the tiered bill if all `needed` workers and the PS came to the centre.
     """
-    centers, kinds = unit.shape
+    unit, discounted, fee = tiers
+    centers, kinds = others.shape
     worker_price = np.zeros(centers)
     server_price = np.zeros(centers)
     for r in range(centers):
@@ -315,8 +267,8 @@ def average_prices(
             more = needed * worker[k] + server[k]
             if more <= 0.0:
                 continue
-            price = tier_price(unit[r, k], discounted[r, k], fee[r, k], others[r, k] + more)
-            price -= tier_price(unit[r, k], discounted[r, k], fee[r, k], others[r, k])
+            tier = unit[r, k], discounted[r, k], fee[r, k]
+            price = added_price(tier, others[r, k], more)
             worker_price[r] += worker[k] * price / more
             server_price[r] += server[k] * price / more
     return worker_price, server_price

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hindsched.arrays import Bools, Ints
+from hindsched.arrays import Ints
 from hindsched.instances.base import Instance
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.solutions.base import Solution
@@ -24,6 +24,8 @@ from hindsched.solvers.kernels.edgecloud.priority_search import (
     MIXED,
     NEVER,
     UNLIMITED_CLOUD,
+    Order,
+    PoolJobs,
     anneal,
     place_in_order,
     place_job,
@@ -60,53 +62,40 @@ class Pool:
     places : ndarray of int, shape (W,)
         Position of each column's worker in `EdgecloudInstance.worker_list`; their number means one
         of the cloud's limited workers.
-    edge : int
-        Columns of edge workers, the first ones.
-    ready : ndarray of int, shape (J, W)
-        First slot that a job can use on a worker, `NEVER` where it cannot be uploaded.
-    work, chunks, cloud_work : ndarray of int, shape (J,)
-        Slots of a chunk, number of chunks, and slots of a chunk of a job that is wholly in a
-        limited cloud.
-    cloud_end : ndarray of int, shape (J,)
-        Slot after a job's last if it runs in an unlimited cloud, `NEVER` if there is none.
+    given : PoolJobs
+        What the kernel knows of them.
     slots : int
         Slots after which every order is done.
     """
 
     jobs: Ints
     places: Ints
-    edge: int
-    ready: Ints
-    work: Ints
-    chunks: Ints
-    cloud_work: Ints
-    cloud_end: Ints
+    given: PoolJobs
     slots: int
 
     def __post_init__(self) -> None:
         self.busy = np.zeros((self.slots, self.places.size), dtype=np.bool_)
-        self.in_cloud: Bools = np.zeros(self.jobs.size, dtype=np.bool_)
-        load = self.work * self.chunks / max(1, self.places.size)
-        first = np.minimum(self.ready.min(axis=1, initial=NEVER), self.cloud_end)
+        given, in_cloud = self.given, np.zeros(self.jobs.size, dtype=np.bool_)
+        load = given.work * given.chunks / max(1, self.places.size)
+        self._ready = given.ready.min(axis=1, initial=NEVER)
+        first = np.minimum(self._ready, given.cloud_end)
         starts = [np.argsort(first + factor * load, kind="stable") for factor in (0.0, 1.5, 6.0)]
-        self.order: Ints = min(starts, key=lambda order: self.place(order, self.in_cloud)[0])
-        self.total, self.ends = self.place(self.order, self.in_cloud)
+        orders = [Order(start, in_cloud) for start in starts]
+        self.order = min(orders, key=lambda order: self.place(order)[0])
+        self.total, self.ends = self.place(self.order)
         self.moves = FIRST_ROUND
 
-    def place(self, order: Ints, in_cloud: Bools) -> tuple[int, Ints]:
+    def place(self, order: Order) -> tuple[int, Ints]:
         """Sum of the ends, and each job's end, if jobs are placed in an order; fills ``busy``."""
         ends, counts = np.zeros(self.jobs.size, np.int64), np.zeros(self.places.size, np.int64)
-        total = place_in_order(
-            order, in_cloud, self.edge, self.ready, self.work, self.chunks, self.cloud_work,
-            self.cloud_end, self.busy, counts, ends,
-        )  # fmt: skip
+        total = place_in_order(self.given, order, self.busy, counts, ends)
         return total, ends
 
     def cool(self, draws: np.random.Generator, stop: Callable[[], bool]) -> None:
         """One cooling from the best order; the next one is longer."""
-        order, in_cloud, current = self.order.copy(), self.in_cloud.copy(), self.total
-        mean = float(np.mean(self.ends - self.ready.min(axis=1, initial=NEVER).clip(max=self.ends)))
-        mean = max(mean, 1.0)
+        present = Order(self.order.jobs.copy(), self.order.in_cloud.copy())
+        current = self.total
+        mean = max(float(np.mean(self.ends - self._ready.clip(max=self.ends))), 1.0)
         batch = max(1, BATCH_JOBS // self.jobs.size)
         for begin in range(0, self.moves, batch):
             if stop():
@@ -117,30 +106,26 @@ class Pool:
                 for moves in (begin, begin + batch)
             )
             current, self.total = anneal(
-                draws, min(batch, self.moves - begin), hot, cold, current, order, in_cloud,
-                self.edge, self.ready, self.work, self.chunks, self.cloud_work, self.cloud_end,
-                self.busy, self.order, self.in_cloud, self.total,
+                self.given, self.busy, present, current, self.order, self.total,
+                draws, min(batch, self.moves - begin), hot, cold,
             )  # fmt: skip
-        self.total, self.ends = self.place(self.order, self.in_cloud)
+        self.total, self.ends = self.place(self.order)
         self.moves = min(GROWTH * self.moves, LONGEST_ROUND)
 
     def runs(self, instance: EdgecloudInstance) -> list[ChunkRun]:
         """Runs of all chunks under the best order."""
         self.busy[:] = False
-        counts = np.zeros(self.places.size, np.int64)
+        given, counts = self.given, np.zeros(self.places.size, np.int64)
         found: list[ChunkRun] = []
-        for j in self.order:
+        for j in self.order.jobs:
             job, before = int(self.jobs[j]), self.busy.copy()
-            end, place = place_job(
-                self.in_cloud[j], self.edge, self.ready[j], self.work[j], self.chunks[j],
-                self.cloud_work[j], self.cloud_end[j], self.busy, counts,
-            )  # fmt: skip
+            end, place = place_job(given, j, self.order.in_cloud[j], self.busy, counts)
             if place == UNLIMITED_CLOUD:
                 first, cloud = end - int(instance.cloud_slots[job]), len(instance.worker_list)
-                numbers = range(1, int(self.chunks[j]) + 1)
+                numbers = range(1, int(given.chunks[j]) + 1)
                 found += [ChunkRun(job, number, cloud, first, end - 1) for number in numbers]
                 continue
-            work = int((self.work if place == MIXED else self.cloud_work)[j])
+            work = int((given.work if place == MIXED else given.cloud_work)[j])
             chunk = 0
             for w in np.flatnonzero(counts):
                 taken = np.flatnonzero(self.busy[:, w] & ~before[:, w]).reshape(-1, work)
@@ -274,6 +259,5 @@ def _pool(instance: EdgecloudInstance, kind: str) -> Pool | None:
     slots = latest + int(longest[usable > 0].sum()) + 1
     if slots * max(1, places.size) > MOST_CELLS:
         return None
-    return Pool(
-        jobs, places, len(workers), ready, work, chunks, cloud_work, cloud_end, slots
-    )  # fmt: skip
+    given = PoolJobs(len(workers), ready, work, chunks, cloud_work, cloud_end)
+    return Pool(jobs, places, given, slots)

@@ -8,15 +8,15 @@ independent; within a slot the fees are shared among the jobs (`share_fees`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from hindsched.instances.mlbroker.instance import Floats, MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.solvers.certificate import Certificate, certify
+from hindsched.solvers.kernels.mlbroker.blocks import SlotJobs, Tiers
 from hindsched.solvers.kernels.mlbroker.fee_sharing import share_fees, shared_bound
-from hindsched.solvers.methods.mlbroker.slot import tight_placement
+from hindsched.solvers.methods.mlbroker.slot import jobs_of, tiers_of, tight_placement
 from hindsched.solvers.pricing.mlbroker.oracle import MlbrokerOracle
 from hindsched.solvers.work import now, spend
 
@@ -75,9 +75,9 @@ def lagrangian_certificate(
         late = deadline is not None and now() > deadline
         if iterations and not late:
             target = tight_placement(slot, launch, relocation=False).cost
-            bound, shares = share_fees(shares, target, iterations, *arrays)
+            bound, shares = share_fees(*arrays, shares, target, iterations)
         else:
-            bound, _ = shared_bound(shares, *arrays)
+            bound, _ = shared_bound(*arrays, shares)
         discount[:, :, jobs, t - 1] = shares.transpose(1, 2, 0)
         total += bound
         if on_slot is not None:
@@ -86,9 +86,8 @@ def lagrangian_certificate(
     return certify(oracle, prices)
 
 
-def _arrays(slot: SlotData, launch: Floats, formulation: str) -> tuple[Any, ...]:
-    distance = slot.distance * (formulation != "paper")
-    return (
-        slot.data, slot.capacity, slot.needed, slot.worker, slot.server, slot.exchange, distance,
-        slot.arc, launch, slot.unit, slot.discounted, slot.fee, slot.largest_use,
-    )  # fmt: skip
+def _arrays(slot: SlotData, launch: Floats, formulation: str) -> tuple[SlotJobs, Tiers, Floats]:
+    jobs = jobs_of(slot, launch)
+    if formulation == "paper":  # talk with the PS is free
+        jobs = jobs._replace(distance=0.0 * slot.distance)
+    return jobs, tiers_of(slot), slot.largest_use

@@ -243,17 +243,14 @@ class TierProgram:
             )
             least, most, may, must, _ = oracle.within(j, t, limits.get(j, {}))
             more = np.where(must | (least > 0), 0.0, np.maximum(presence, 0.0))
-            talk, arcs = oracle.slot_arrays(j)
-            slot = instance.data[j, t], float(instance.capacity[j])
-            _, _, workers, ps = restricted_placement(
-                *slot, instance.workers_needed[j, t], each, ps_price, talk, arcs, more, least,
-                most, may, NODE_LIMIT, np.inf,
-            )  # fmt: skip
+            block = oracle.priced_block(j, t, each, ps_price, more)
+            _, _, workers, ps = restricted_placement(block, least, most, may, NODE_LIMIT, np.inf)
             key = (*workers.tolist(), int(ps))
             if key in self._pool[j, t]:
                 continue
             added += 1
-            cost = placement_cost(workers, ps, *slot, nothing, nothing, talk, arcs, nothing)
+            unpriced = block._replace(worker_price=nothing, ps_price=nothing, launch=nothing)
+            cost = placement_cost(unpriced, workers, ps)
             at = np.arange(len(nothing)) == ps
             use = workers[:, None] * instance.worker_demand[j] + at[:, None] * instance.ps_demand[j]
             found = Placement(workers, int(ps), float(cost), use, (workers > 0) | at)

@@ -13,14 +13,18 @@ from typing import Any
 import numpy as np
 
 from hindsched.instances.mlbroker.slot import Floats, Ints, SlotData
-from hindsched.solvers.kernels.mlbroker.geo_placement import (
-    best_placement,
+from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement, placement_cost
+from hindsched.solvers.kernels.mlbroker.relaxed_placement import (
     pinned_workers,
-    placement_cost,
-    relaxed_placement,
+    relaxed_by_place,
     round_largest_remainder,
 )
-from hindsched.solvers.methods.mlbroker.slot import SlotPlacement, relocated, slot_cost
+from hindsched.solvers.methods.mlbroker.slot import (
+    SlotPlacement,
+    priced_block,
+    relocated,
+    slot_cost,
+)
 from hindsched.solvers.work import now, spend
 
 CANDIDATE_NODES = 200
@@ -214,26 +218,20 @@ def _plan_at(
 
 def _candidates(view: SlotData, job: int, price: Floats, share: float) -> list[Option]:
     """Placements of a job in a slot with their cost at `price`, launches left out."""
-    talk = view.exchange[job] * view.distance
     worker, server = price @ view.worker[job], price @ view.server[job]
-    data, capacity, needed = view.data[job], float(view.capacity[job]), int(view.needed[job])
+    data, needed = view.data[job], int(view.needed[job])
     free = np.zeros(view.num_centers)
+    block = priced_block(view, job, worker, server, free)
     found: dict[tuple[bytes, int], Option] = {}
 
     def add(workers: Ints, ps: int) -> None:
         if (workers.tobytes(), ps) not in found:
-            cost = placement_cost(
-                workers, ps, data, capacity, worker, server, talk, view.arc[job], free
-            )
-            found[workers.tobytes(), ps] = (workers, ps, cost)
+            found[workers.tobytes(), ps] = (workers, ps, placement_cost(block, workers, ps))
 
-    stays = pinned_workers(data, capacity, view.arc[job])
-    given = [
-        relaxed_placement(data, capacity, needed, worker, server, talk, view.arc[job], free, ps)
-        for ps in range(view.num_centers)
-    ]
-    for ps in np.argsort([value for value, _ in given])[:NEAREST].tolist():
-        add(round_largest_remainder(given[ps][1], needed, stays), ps)
+    stays = pinned_workers(data, block.capacity, block.arc)
+    costs, fractional = relaxed_by_place(block)
+    for ps in np.argsort(costs)[:NEAREST].tolist():
+        add(round_largest_remainder(fractional[ps], needed, stays), ps)
     arc = np.where(np.isinf(view.arc[job]), 0.0, view.arc[job])
     alone = data @ arc + needed * worker + server
     for r in np.argsort(alone)[:NEAREST].tolist():
@@ -245,10 +243,8 @@ def _candidates(view: SlotData, job: int, price: Floats, share: float) -> list[O
             cost + charge * (np.count_nonzero(workers) + (workers[ps] == 0))
             for workers, ps, cost in found.values()
         )
-        _, _, workers, ps = best_placement(
-            data, capacity, needed, worker, server, talk, view.arc[job], free + charge,
-            CANDIDATE_NODES, cheapest,
-        )  # fmt: skip
+        charged = block._replace(launch=free + charge)
+        _, _, workers, ps = best_placement(charged, CANDIDATE_NODES, cheapest)
         if ps >= 0:
             add(workers, int(ps))
     return list(found.values())

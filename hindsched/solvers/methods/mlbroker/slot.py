@@ -20,17 +20,19 @@ import numpy as np
 
 from hindsched.instances.mlbroker.slot import Floats, Ints, SlotData
 from hindsched.solutions.mlbroker.transport import ship
-from hindsched.solvers.kernels.mlbroker.geo_placement import (
-    LEFT,
-    best_placement,
+from hindsched.solvers.kernels.mlbroker.blocks import PricedBlock, SlotJobs, Tiers
+from hindsched.solvers.kernels.mlbroker.geo_placement import LEFT, best_placement
+from hindsched.solvers.kernels.mlbroker.geo_relocation import relocate
+from hindsched.solvers.kernels.mlbroker.relaxed_placement import (
     pinned_workers,
     relaxed_best,
     round_largest_remainder,
 )
-from hindsched.solvers.kernels.mlbroker.geo_relocation import relocate
 
 ONLINE_NODE_LIMIT = 2_000
 """Nodes of a best response inside a heuristic, where no proof is needed."""
+MOST_PASSES = 50
+"""Passes of the local search over the jobs."""
 MAX_ROUNDS = 30
 """Rounds of tier-price iteration from one start."""
 
@@ -52,6 +54,29 @@ class SlotPlacement:
     workers: Ints
     ps: Ints
     cost: float
+
+
+def tiers_of(slot: SlotData) -> Tiers:
+    """The slot's tiers, as the kernels want them."""
+    return Tiers(slot.unit, slot.discounted, slot.fee)
+
+
+def jobs_of(slot: SlotData, launch: Floats) -> SlotJobs:
+    """The slot's jobs, as the kernels want them."""
+    return SlotJobs(
+        slot.data, slot.capacity, slot.needed, slot.worker, slot.server, slot.exchange,
+        slot.distance, slot.arc, launch,
+    )  # fmt: skip
+
+
+def priced_block(
+    slot: SlotData, job: int, worker_price: Floats, ps_price: Floats, launch: Floats
+) -> PricedBlock:
+    """One job of the slot at prices of a worker, of the PS and of a launch, each of shape (R,)."""
+    return PricedBlock(
+        slot.data[job], slot.capacity[job], slot.needed[job], worker_price, ps_price,
+        slot.exchange[job] * slot.distance, slot.arc[job], launch,
+    )  # fmt: skip
 
 
 def slot_cost(slot: SlotData, launch: Floats, workers: Ints, ps: Ints) -> float:
@@ -77,11 +102,8 @@ def relocated(
     workers = np.array(workers, dtype=np.int64)
     ps = np.array(ps, dtype=np.int64)
     if len(slot.jobs):
-        relocate(
-            workers, ps, slot.data, slot.capacity, slot.needed, slot.worker, slot.server,
-            slot.exchange, slot.distance, slot.arc, launch, slot.unit, slot.discounted, slot.fee,
-            50, ONLINE_NODE_LIMIT if respond else 0,
-        )  # fmt: skip
+        nodes = ONLINE_NODE_LIMIT if respond else 0
+        relocate(jobs_of(slot, launch), tiers_of(slot), workers, ps, MOST_PASSES, nodes)
     return SlotPlacement(workers, ps, slot_cost(slot, launch, workers, ps))
 
 
@@ -109,10 +131,8 @@ def relaxed_placements(
     total = 0.0
     for j in range(jobs):
         price = unit_price if unit_price.ndim == 2 else unit_price[j]
-        cost, workers[j], ps[j] = relaxed_best(
-            slot.data[j], slot.capacity[j], slot.needed[j], price @ slot.worker[j],
-            price @ slot.server[j], slot.exchange[j] * slot.distance, slot.arc[j], launch[j],
-        )  # fmt: skip
+        block = priced_block(slot, j, price @ slot.worker[j], price @ slot.server[j], launch[j])
+        cost, workers[j], ps[j] = relaxed_best(block)
         total += cost
     return total, workers, ps
 
@@ -134,11 +154,9 @@ def best_responses(
     workers = np.zeros((jobs, slot.num_centers), dtype=np.int64)
     ps = np.zeros(jobs, dtype=np.int64)
     for j in range(jobs):
-        _, _, workers[j], ps[j] = best_placement(
-            slot.data[j], slot.capacity[j], slot.needed[j], unit_price @ slot.worker[j],
-            unit_price @ slot.server[j], slot.exchange[j] * slot.distance, slot.arc[j], launch[j],
-            node_limit, np.inf,
-        )  # fmt: skip
+        prices = unit_price @ slot.worker[j], unit_price @ slot.server[j]
+        block = priced_block(slot, j, *prices, launch[j])
+        _, _, workers[j], ps[j] = best_placement(block, node_limit, np.inf)
     return workers, ps
 
 

@@ -37,6 +37,7 @@ from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution
+from hindsched.solvers.kernels.mlbroker.blocks import PricedBlock
 from hindsched.solvers.kernels.mlbroker.geo_placement import restricted_placement
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import NEVER, Axes, Limits
@@ -269,9 +270,16 @@ class MlbrokerOracle(BlockOracle):
                 found[:, :, job, t] = use
         return found
 
-    def slot_arrays(self, job: int) -> tuple[Floats, Floats]:
-        """Price of an exchange by worker's and PS's centre, and of a GB moved, of a job."""
-        return self.instance.exchange[job] * self._distance, self._arcs[job]
+    def priced_block(
+        self, job: int, t: int, worker_price: Floats, ps_price: Floats, launch: Floats
+    ) -> PricedBlock:
+        """The job in slot t (from 0) at prices of a worker, of the PS and of using a centre."""
+        instance = self.instance
+        return PricedBlock(
+            instance.data[job, t], float(instance.capacity[job]), instance.workers_needed[job, t],
+            worker_price, ps_price, instance.exchange[job] * self._distance, self._arcs[job],
+            launch,
+        )  # fmt: skip
 
     def _priced(
         self, job: int, discount: Floats, deployment: Floats, limits: Limits
@@ -284,7 +292,7 @@ class MlbrokerOracle(BlockOracle):
         instance, record = self.instance, self.instance.jobs[job]
         first, last = record.arrival - 1, record.departure
         capacity = float(instance.capacity[job])
-        talk, arcs = self.slot_arrays(job)
+        talk, arcs = instance.exchange[job] * self._distance, self._arcs[job]
         launch = float(self._launch[job])
         far = float(arcs[np.isfinite(arcs)].max()) + float(talk.max()) / capacity
         terms, size = [], 0.0
@@ -301,10 +309,10 @@ class MlbrokerOracle(BlockOracle):
             terms += taken.tolist()
             terms += np.minimum(launch - mu[:, t], 0.0).tolist()
             more = np.where(used, 0.0, np.maximum(presence, 0.0))
+            block = self.priced_block(job, t, each, ps_price, more)
             _, bound, workers[t - first], ps[t - first] = restricted_placement(
-                instance.data[job, t], capacity, instance.workers_needed[job, t], each,
-                ps_price, talk, arcs, more, least, most, may, NODE_LIMIT, np.inf,
-            )  # fmt: skip
+                block, least, most, may, NODE_LIMIT, np.inf
+            )
             if math.isinf(bound):
                 return math.inf, 0.0, workers, ps
             terms.append(bound)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from . import reading, windows
-from .exact import Interval, exactly
+from .exact import Interval, common_step, exactly
 from .reading import Checked, Progress, names, require
 
 SENSE = "min"
@@ -26,9 +26,10 @@ def check(instance: dict[str, Any], solution: dict[str, Any]) -> Checked:
 
 
 def bound(instance: dict[str, Any], certificate: dict[str, Any], progress: Progress) -> Interval:
-    """Sum of min over X_j of [w (t + L) + p A x] - p b."""
+    """Sum of min over X_j of [w (t + L) + p A x] - p b; objectives are whole in the weights."""
     problem = _problem(instance, certificate.get("formulation"))
-    return windows.bound(*problem, certificate, progress)
+    step = common_step(job["weight"] for job in instance["jobs"])
+    return windows.bound(*problem, certificate, progress, step)
 
 
 def _problem(

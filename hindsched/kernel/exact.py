@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import gcd, lcm
 from typing import Any
 
 BITS = 192
@@ -55,6 +56,13 @@ def total(parts: Iterable[Interval]) -> Interval:
 def ceiling(number: Fraction | int) -> int:
     """Least integer that is not below a number."""
     return -(-number.numerator // number.denominator)
+
+
+def common_step(amounts: Iterable[Fraction | int]) -> Fraction:
+    """Return the largest number that all amounts are whole multiples of; 0 of none."""
+    listed = [Fraction(amount) for amount in amounts]
+    below = lcm(*(amount.denominator for amount in listed))
+    return Fraction(gcd(*(int(amount * below) for amount in listed)), below)
 
 
 def outward(low: Fraction | int, high: Fraction | int) -> Interval:

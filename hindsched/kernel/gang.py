@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from heapq import heappop, heappush
 from itertools import accumulate, pairwise
-from math import gcd, lcm
+from math import lcm
 from typing import Any
 
 from . import reading, trees
-from .exact import Interval, ceiling, exactly
+from .exact import Interval, ceiling, common_step, exactly
 from .reading import Checked, Progress, Violation, note, require, whole
 from .trees import NEVER, Limits, between
 
@@ -135,7 +135,7 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
         return exactly(makespan(jobs, room, kind) * seconds)
     unit = 1 if goal == "deadlines" else seconds
     below = lcm(*(Fraction(job.w * unit).denominator for job in jobs))
-    step = Fraction(gcd(*(int(job.w * unit * below) for job in jobs)), below)
+    step = common_step(job.w * unit for job in jobs)
     features = {"completion": (), **({"server_gpus": [("server", sizes)]} if apart else {})}
     places = sizes if apart else {"": room}
 

@@ -224,9 +224,10 @@ def check(cluster: Cluster, jobs: Sequence[Job], solution: Mapping[str, Any]) ->
 
 
 def bound(
-    cluster: Cluster, jobs: Sequence[Job], certificate: Mapping[str, Any], progress: Progress
-) -> Interval:
-    """Bound that a certificate proves on the sum of costs or revenues."""
+    cluster: Cluster, jobs: Sequence[Job], certificate: Mapping[str, Any], progress: Progress,
+    step: Fraction | int = 0,
+) -> Interval:  # fmt: skip
+    """Bound that a certificate proves on the sum of costs or revenues; `step` as for `trees`."""
     found = trees.layout(certificate, ("cluster", "buckets", "servers", slots.LAYOUT))
     require(found != slots.LAYOUT or certificate["kind"] != "tree", "layout: has no trees")
     require(found == slots.LAYOUT or not cluster.in_pieces, f"layout: must be {slots.LAYOUT}")
@@ -234,7 +235,8 @@ def bound(
     on_server = [("server", cluster.servers)]
     features = {**dict.fromkeys(("completion", "start", "workers", "worker_type", "ps_type"), ()),
                 "server_workers": on_server, "server_ps": on_server}  # fmt: skip
-    return trees.prove(certificate, rows.bound, features, [job.name for job in jobs], progress)
+    names = [job.name for job in jobs]
+    return trees.prove(certificate, rows.bound, features, names, progress, step)
 
 
 class _Rows:

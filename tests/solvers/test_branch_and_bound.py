@@ -86,7 +86,7 @@ def test_every_tiny_tree_closes_at_the_brute_force_optimum(family):
         leaves.append(check_closed(tree, instance, optimum_of(instance)))
 
     check()
-    assert sum(count > 1 for count in leaves) >= 10  # prices alone would not have done
+    assert sum(count > 1 for count in leaves) >= 5  # prices alone would not have done
 
 
 @pytest.mark.parametrize(("layout", "least"), [("groups", 90), ("patterns", 100)])

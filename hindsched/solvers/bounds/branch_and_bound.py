@@ -29,7 +29,7 @@ from hindsched.arrays import Floats
 from hindsched.solutions.base import Solution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.branching import Split
-from hindsched.solvers.bounds.node_program import NodeBound, NodeProgram
+from hindsched.solvers.bounds.node_program import Answers, NodeBound, NodeProgram
 from hindsched.solvers.bounds.tree_certificate import certify_tree
 from hindsched.solvers.certificate import Certificate, certify
 from hindsched.solvers.pricing.base import BlockOracle
@@ -61,6 +61,8 @@ class Node:
         What they prove, its parent's bound at most.
     is_fine : bool
         Whether it is bounded with all rows, not the coarser layout's alone.
+    answers : Answers, optional
+        What the blocks of its layout answered at these prices.
     children : list of Node
         Empty for a leaf.
     """
@@ -69,6 +71,7 @@ class Node:
     prices: Floats = field(repr=False)
     bound: float
     is_fine: bool = True
+    answers: Answers | None = field(default=None, repr=False)
     children: list[Node] = field(default_factory=list, repr=False)
 
 
@@ -93,6 +96,11 @@ class BranchAndBound:
         Told of every better solution.
     program : callable
         Makes what bounds the nodes.
+
+    Attributes
+    ----------
+    looks : bool
+        Whether solutions are looked for at the nodes: not where the incumbent is the best.
     """
 
     def __init__(
@@ -113,6 +121,7 @@ class BranchAndBound:
         self.incumbent = incumbent
         self.objective = None if incumbent is None else incumbent.objective()
         self.nodes = 0
+        self.looks = True
         self.stopped_by = StoppedBy.TIME_LIMIT
         self._find, self._on_solution = find_solution, on_solution
         self._interrupted = interrupted or Event()
@@ -237,21 +246,23 @@ class BranchAndBound:
                 return
             program = self._programs[node.is_fine]
             splits = program.candidates(shares)
-            whole = program.solution(shares) if not splits else None
-            self._look_for_solution(node.prices, shares, whole)
+            if self.looks:
+                own = program.solution(shares, splits, seconds())
+                self._look_for_solution(node.prices, shares, own)
             if self._is_closed(node.bound):
                 return
             if node.is_fine:
                 splits = splits or program.undecided(shares, node.decisions)
                 break
             splits = [split for split in splits if split.feature == COMPLETES]
-            node.is_fine = not splits
+            if not splits:
+                node.is_fine, node.answers = True, None
         if not splits:
             self._unresolved.append(node)
             return
         for decision in splits[0].sides:
             decisions = (*node.decisions, decision)
-            child = Node(decisions, node.prices, node.bound, node.is_fine)
+            child = Node(decisions, node.prices, node.bound, node.is_fine, node.answers)
             node.children.append(child)
             self._push(child)
 
@@ -265,21 +276,21 @@ class BranchAndBound:
             program = self._make_program(oracle, self.root.bound, self._interrupted)
             self._programs[node.is_fine] = program
         found: NodeBound = self._programs[node.is_fine].bound(
-            node.decisions, prices, self._cutoff, seconds
+            node.decisions, prices, self._cutoff, seconds, node.answers
         )
         if math.isinf(found.bound):
             node.bound, node.prices = found.bound, np.zeros(self.oracle.rows.size)
         elif self.sign * found.bound <= self.sign * node.bound:
-            node.bound, node.prices = found.bound, found.prices
+            node.bound, node.prices, node.answers = found.bound, found.prices, found.answers
             if not node.is_fine:
                 node.prices = self.oracle.prices_of(oracle, found.prices)
         return found.shares
 
     def _look_for_solution(
-        self, prices: Floats, shares: Sequence[Any], whole: Solution | None
+        self, prices: Floats, shares: Sequence[Any], own: Solution | None
     ) -> None:
         """Take a better solution: the node's own, or one near it."""
-        found = [whole]
+        found = [own]
         if self._find is not None:
             found.append(self._find(prices, shares))
         for solution in found:

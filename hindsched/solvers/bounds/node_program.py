@@ -21,7 +21,7 @@ from hindsched.solutions.base import Solution
 from hindsched.solvers.bounds.branching import Share, Split, candidates, undecided
 from hindsched.solvers.bounds.column_generation import Column, Master
 from hindsched.solvers.pricing.base import BlockOracle, Response
-from hindsched.solvers.pricing.decisions import BranchDecision, Feature
+from hindsched.solvers.pricing.decisions import BranchDecision, Feature, Limits
 from hindsched.solvers.pricing.restricted import RestrictedOracle
 
 SMOOTHING = 0.3
@@ -32,6 +32,22 @@ HIGHEST_PENALTY = 1e4
 """Times the first penalty: a node that still buys off then has no solution worth its bound."""
 MOST_ROUNDS = 200
 """Rounds of pricing at one node."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What blocks answered at a node's prices: a child asks only those decided since.
+
+    Parameters
+    ----------
+    limits : mapping
+        Limits by block that the answers obey.
+    values : list of float
+        Value of every block's best response.
+    """
+
+    limits: Mapping[int, Limits]
+    values: list[float]
 
 
 @dataclass(frozen=True)
@@ -49,12 +65,15 @@ class NodeBound:
         if the node needs none: it is cut off or out of time.
     rounds : int
         Rounds of pricing.
+    answers : Answers, optional
+        What the blocks answered at `prices`, for the node's children.
     """
 
     prices: Floats
     bound: float
     shares: Sequence[Any] | None
     rounds: int
+    answers: Answers | None = None
 
 
 class NodeProgram:
@@ -78,6 +97,7 @@ class NodeProgram:
         self._master = Master(RestrictedOracle(oracle, ()), "primal", self._penalty, interrupted)
         self._responses: list[Response] = []
         self._features: list[Mapping[Feature, int] | None] = []
+        self._of_block: dict[int, list[int]] = {}
 
     def add(self, block: int, response: Response) -> int:
         """Add a schedule as a column; return 1 if it is new."""
@@ -86,6 +106,7 @@ class NodeProgram:
         if not self._master.add([column]):
             return 0
         outside = response.plan is None
+        self._of_block.setdefault(block, []).append(len(self._responses))
         self._responses.append(response)
         self._features.append(None if outside else self.oracle.features_of(block, response))
         return 1
@@ -96,6 +117,7 @@ class NodeProgram:
         prices: Floats,
         cutoff: float | None,
         seconds: Callable[[], float | None],
+        known: Answers | None = None,
     ) -> NodeBound:
         """Find good prices for the solutions that obey `decisions`.
 
@@ -109,38 +131,45 @@ class NodeProgram:
             A bound that does not pass it is good enough.
         seconds : callable
             Seconds that are left, or None.
+        known : Answers, optional
+            What this program's blocks answered at `prices` before.
         """
         oracle = RestrictedOracle(self.oracle, decisions)
-        best_prices, best = prices, self._price(oracle, prices)[0]
+        best, _, answers = self._price(oracle, prices, known)
+        best_prices = prices
+
+        def found(shares: Sequence[Share] | None, rounds: int) -> NodeBound:
+            return NodeBound(best_prices, best, shares, rounds, answers)
+
         if self._is_closed(best, cutoff):
-            return NodeBound(best_prices, best, None, 0)
+            return found(None, 0)
         self._master.set_penalty(self._penalty)
         self._switch(oracle)  # columns added from here on obey the decisions
         for round_ in range(1, MOST_ROUNDS + 1):
             solved = self._solve(seconds())
             if solved is None:
-                return NodeBound(best_prices, best, None, round_)
+                return found(None, round_)
             value, duals, whole = solved
             added = 0
             for smoothing in (SMOOTHING, 0.0):
                 tried = smoothing * best_prices + (1 - smoothing) * duals
-                bound, added = self._price(oracle, tried)
+                bound, added, own = self._price(oracle, tried)
                 if self.sign * bound < self.sign * best:
-                    best_prices, best = tried, bound
+                    best_prices, best, answers = tried, bound, own
                 if added:
                     break
             if self._is_closed(best, cutoff):
-                return NodeBound(best_prices, best, None, round_)
+                return found(None, round_)
             left = seconds()
             if self._interrupted.is_set() or (left is not None and left <= 0):
-                return NodeBound(best_prices, best, None, round_)
+                return found(None, round_)
             if whole and self.sign * (best - value) <= CONVERGED * (1 + abs(value)):
                 break
             if not added:
                 if whole or self._master.penalty > HIGHEST_PENALTY * self._penalty:
                     break
                 self._master.raise_penalty()
-        return NodeBound(best_prices, best, self._shares() if whole else None, round_)
+        return found(self._shares() if whole else None, round_)
 
     def candidates(self, shares: Sequence[Share]) -> list[Split]:
         """Where a node's program is undecided, the best split first."""
@@ -152,8 +181,22 @@ class NodeProgram:
         """Where an integral node could still be decided otherwise."""
         return undecided(self.oracle, shares, decisions)
 
-    def solution(self, shares: Sequence[Share]) -> Solution | None:
-        """An integral node's own solution, if servers hold it; not checked."""
+    def solution(
+        self, shares: Sequence[Share], splits: Sequence[Split], seconds: float | None
+    ) -> Solution | None:
+        """An integral node's own solution, if servers hold it; not checked.
+
+        Parameters
+        ----------
+        shares : sequence of Share
+            The node's linear program.
+        splits : sequence of Split
+            Its `candidates`, none if it is integral.
+        seconds : float, optional
+            What is left of the time.
+        """
+        if splits:
+            return None
         chosen = {share.block: share.response for share in shares if share.features is not None}
         return self.oracle.place([chosen.get(block) for block in range(self.oracle.num_blocks)])
 
@@ -165,17 +208,23 @@ class NodeProgram:
             self._master.forget_basis()
             return self._master.solve(seconds)
 
-    def _price(self, oracle: RestrictedOracle, prices: Floats) -> tuple[float, int]:
-        """Bound at `prices` and the number of new columns."""
-        terms = oracle.price_terms(prices).tolist()
+    def _price(
+        self, oracle: RestrictedOracle, prices: Floats, known: Answers | None = None
+    ) -> tuple[float, int, Answers | None]:
+        """Bound at `prices`, the number of new columns, and the blocks' answers."""
+        values: list[float] = []
         added = 0
-        for block, response in enumerate(oracle.responses(prices)):
-            assert response is not None
-            if math.isinf(response.value):
-                return response.value, 0
-            terms.append(response.value)
+        for block in range(oracle.num_blocks):
+            if known is not None and known.limits.get(block) == oracle.limits.get(block):
+                values.append(known.values[block])
+                continue
+            response = oracle.best_response(block, prices)
+            if response is None:  # decisions leave the block nothing
+                return -self.sign * math.inf, 0, None
+            values.append(response.value)
             added += self.add(block, response)
-        return oracle.round_outward(terms), added
+        terms = [*oracle.price_terms(prices).tolist(), *values]
+        return oracle.round_outward(terms), added, Answers(oracle.limits, values)
 
     def _is_closed(self, bound: float, cutoff: float | None) -> bool:
         if math.isinf(bound):
@@ -184,12 +233,11 @@ class NodeProgram:
 
     def _switch(self, oracle: RestrictedOracle) -> None:
         """Switch columns on or off by a node's decisions."""
-        columns = self._master.columns
-        keeps = [
-            oracle.keeps(column.block, features)
-            for column, features in zip(columns, self._features, strict=True)
-        ]
-        self._master.switch(np.array(keeps, dtype=bool))
+        on = np.ones(len(self._responses), dtype=bool)
+        for block in oracle.limits:
+            for position in self._of_block.get(block, ()):
+                on[position] = oracle.keeps(block, self._features[position])
+        self._master.switch(on)
 
     def _shares(self) -> list[Share]:
         values = self._master.column_values()

@@ -28,7 +28,12 @@ from hindsched.solvers.interrupt import catch_interrupt, stoppable
 from hindsched.solvers.kept import keep
 from hindsched.solvers.methods.base import closer, joined, solve_milp
 from hindsched.solvers.methods.duel import ENDED, METHOD, Duel
-from hindsched.solvers.methods.tree import grow_from, tree_rows
+from hindsched.solvers.methods.tree import (
+    MOST_CERTIFYING,
+    Growing,
+    growing_from,
+    tree_rows,
+)
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result, status_of
@@ -41,7 +46,7 @@ SMALL_SIZE = 50_000
 SHARE_ALONE, SHARE_BESIDE = (0.1, 1.0), (0.02, 0.3)
 """Share of the time, and seconds at most, that prices and search get before the program, and where
 they go on beside it."""
-SHARE_OF_TREE, MOST_OF_TREE = 0.15, 1.5
+SHARE_OF_TREE, MOST_OF_TREE = 0.15, 4.0
 """Share of the time, and seconds at most, that a tree gets before the program on one core."""
 SHARE_OF_MEMBER = 0.95
 """Share of the time left after which a member tells what it has."""
@@ -81,26 +86,54 @@ def solve_auto(
         if not small:
             result = duel.run(duel.limit, helpers=threads - 1)
         else:
+            growing: Growing | None = None
             has_tree = bool(tree_rows(instance, formulation))
             share, most = SHARE_BESIDE if has_tree or threads > 1 else SHARE_ALONE
             result = keep(duel.run(min(most, share * duel.limit)))
             if has_tree and threads == 1 and result.stopped_by not in ENDED:
-                seconds = min(MOST_OF_TREE, SHARE_OF_TREE * duel.limit)
-                result = keep(_with_tree(result, duel, seconds, interrupted))
+                growing = growing_from(duel, result, interrupted)
+                result = keep(_with_tree(growing, duel, interrupted))
             if result.stopped_by not in ENDED:
                 result = _with_program(result, duel, options, program, threads)
+                if growing is not None:
+                    result = _certified_by(growing, result, duel)
         relation = "at most" if small else "above"
         why = f"jobs x linking rows = {size}, {relation} {SMALL_SIZE}"
         return replace(result, details={"why": why, **result.details})
 
 
-def _with_tree(known: Result, duel: Duel, seconds: float, interrupted: Event) -> Result:
+def _with_tree(growing: Growing, duel: Duel, interrupted: Event) -> Result:
     """Try to close the gap by a tree in a short time."""
-    end = now() + min(seconds, duel.seconds_left())
-    grown = grow_from(duel, known, lambda: max(0.0, end - now()), interrupted)
+    known = growing.known
+    end = now() + min(MOST_OF_TREE, SHARE_OF_TREE * duel.limit, duel.seconds_left())
+    grown = growing.run(lambda: max(0.0, end - now()))
     if within_gap(grown.objective, grown.bound, duel.options.gap):
         return replace(grown, method=f"{METHOD}+tree", stopped_by=StoppedBy.GAP)
     return grown if interrupted.is_set() else replace(grown, stopped_by=known.stopped_by)
+
+
+def _certified_by(growing: Growing, result: Result, duel: Duel) -> Result:
+    """Go on with the tree to certify an optimum that the program proved, while its pace will do."""
+    solution, gap = result.solution, duel.options.gap
+    certificate = result.certificate
+    if solution is None or result.stopped_by is not StoppedBy.GAP or certificate is None:
+        return result
+    objective = solution.objective()
+    if within_gap(objective, certificate.bound, gap):
+        return result
+    growing.take_best(solution)
+    end = now() + min(MOST_CERTIFYING, duel.seconds_left())
+
+    def seconds_left() -> float:
+        left = max(0.0, end - now())
+        return 0.0 if growing.pace.is_slow(objective, left) else left
+
+    grown = growing.run(seconds_left)
+    certificate = grown.certificate
+    assert certificate is not None
+    told = f"{grown.details['nodes']} nodes, {grown.details['leaves']} leaves"
+    details = {**result.details, "certified_bound": certificate.bound, "tree": told}
+    return replace(result, certificate=certificate, details=details)
 
 
 def _with_program(
@@ -171,13 +204,9 @@ def _prove(duel: Duel, known: Result, member: Member) -> None:
         return
     if tree_rows(known.instance, known.formulation):
         with catch_interrupt() as interrupted:
-            grown = grow_from(
-                duel,
-                found,
-                lambda: duel.seconds_left() - (1 - SHARE_OF_MEMBER) * duel.limit,
-                interrupted,
-                member.tell,
-            )
+            reserve = (1 - SHARE_OF_MEMBER) * duel.limit
+            growing = growing_from(duel, found, interrupted, member.tell)
+            grown = growing.run(lambda: duel.seconds_left() - reserve)
         told = {key: grown.details[key] for key in ("nodes", "leaves")}
         member.say(News(certificate=grown.certificate, details=told))
     if duel.search is not None:

@@ -45,8 +45,9 @@ ROOT_ITERATIONS = 60
 """Subgradient iterations that adapt the prices to the layout that is branched on."""
 MOST_CERTIFYING = 10.0
 """Seconds in which ``auto`` tries to certify what a solver proved."""
-TRIAL, LEAST_CLOSED = 100, 0.8
-"""Nodes after which a tree that has closed less than this share of the gap is given up."""
+TRIAL, LEAST_CLOSED = 100, 0.9
+"""Nodes after which a tree that has closed less than this share of the gap must keep up a pace that
+closes it in time."""
 SMALL_TREE = 50_000
 """Jobs x linking rows up to which a tree is grown to certify an optimum that a solver proved."""
 
@@ -116,33 +117,31 @@ def solve_tree(
         )
         if known.stopped_by in ENDED:
             return known
-        return grow_from(duel, known, duel.seconds_left, interrupted)
+        return growing_from(duel, known, interrupted).run(duel.seconds_left)
 
 
-def grow_from(
+def growing_from(
     duel: Duel,
     known: Result,
-    seconds_left: Callable[[], float],
     interrupted: Event,
     on_solution: Callable[[Solution], None] | None = None,
-) -> Result:
-    """Grow a tree from the prices of a duel, with its search near the nodes once that is complete.
+) -> Growing:
+    """A tree from the prices of a duel, with its search near the nodes once that is complete.
 
     Parameters
     ----------
     duel : Duel
         Prices, search, gap and listener.
-    known, seconds_left, interrupted, on_solution
-        As for `grow`.
+    known, interrupted, on_solution
+        As for `Growing`.
     """
     find = None
     if duel.search is not None and duel.search.is_complete:
         find = partial(_near_nodes, duel.search, interrupted)
-    return grow(
+    return Growing(
         known,
         duel.bounding.best.prices,
         duel.options.gap,
-        seconds_left,
         interrupted,
         duel.on_progress,
         find,
@@ -157,17 +156,35 @@ def _near_nodes(
     return NodeSolutions(oracle, search.oracle, search, interrupted)
 
 
-def grow(
-    known: Result,
-    prices: Floats,
-    gap: float,
-    seconds_left: Callable[[], float],
-    interrupted: Event,
-    on_progress: Progress | None,
-    find: Callable[[BlockOracle], FindSolution] | None = None,
-    on_solution: Callable[[Solution], None] | None = None,
-) -> Result:
-    """Grow a tree on one layout after the other until one closes the gap.
+class Pace:
+    """How fast a tree's bound moves, and whether it will reach an objective in time."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[float, float]] = []
+
+    def note(self, seconds: float, bound: float) -> None:
+        """Hear of the bound after so many seconds of growing."""
+        self._known.append((seconds, bound))
+
+    def is_slow(self, objective: float, left: float) -> bool:
+        """Whether the tree is to be given up with so many seconds left.
+
+        After `TRIAL` nodes it is if less than `LEAST_CLOSED` of the first gap is closed and what
+        the last half of the time closed would not close the rest.
+        """
+        if len(self._known) <= TRIAL:
+            return False
+        gaps = [abs(bound - objective) for _, bound in self._known]
+        if gaps[-1] <= (1 - LEAST_CLOSED) * gaps[0]:
+            return False
+        gone = self._known[-1][0]
+        half = next(at for at, (seconds, _) in enumerate(self._known) if seconds >= gone / 2)
+        closed = gaps[half] - gaps[-1]
+        return gaps[-1] * (gone - self._known[half][0]) >= closed * left
+
+
+class Growing:
+    """A tree on one layout after the other until one closes the gap, resumable.
 
     Parameters
     ----------
@@ -176,51 +193,107 @@ def grow(
         better.
     prices : ndarray
         Prices in the family's default layout.
-    gap, seconds_left, interrupted, on_progress
+    gap, interrupted, on_progress
         As for `BranchAndBound`.
     find : callable, optional
         ``find(oracle)``: what looks for solutions near the nodes of a tree on an oracle.
     on_solution : callable, optional
         Told of every better solution.
+
+    Attributes
+    ----------
+    known : Result
+        What is known by now.
+    pace : Pace
+        How its bound moved.
     """
-    instance = known.instance
-    root = build_oracle(instance, known.formulation)
-    nodes = 0
-    for rows in tree_rows(instance, known.formulation):
-        oracle, start = root, prices
-        if rows != root.layout:
-            oracle = build_oracle(instance, known.formulation, rows=rows)
-            start = _adapted(oracle, root, prices, known.objective)
+
+    def __init__(
+        self,
+        known: Result,
+        prices: Floats,
+        gap: float,
+        interrupted: Event,
+        on_progress: Progress | None,
+        find: Callable[[BlockOracle], FindSolution] | None = None,
+        on_solution: Callable[[Solution], None] | None = None,
+    ) -> None:
+        self.known, self.gap, self.on_progress = known, gap, on_progress
+        self._prices, self._interrupted = prices, interrupted
+        self._find, self._on_solution = find, on_solution
+        self._root = build_oracle(known.instance, known.formulation)
+        self._layouts = iter(tree_rows(known.instance, known.formulation))
+        self._tree: BranchAndBound | None = None
+        self._looks = True
+        self._nodes, self._seconds = 0, 0.0
+        self.pace = Pace()
+
+    def take_best(self, solution: Solution) -> None:
+        """Take a solution that a solver proved to be the best: none is looked for any more."""
+        self.known, self._looks = replace(self.known, solution=solution), False
+        if self._tree is not None:
+            self._tree.offer(solution)
+            self._tree.looks = False
+
+    def run(self, seconds_left: Callable[[], float]) -> Result:
+        """Grow until the gap is closed, the time is over or Ctrl-C comes."""
+        started = now() - self._seconds
+
+        def report(bound: float | None, found: float | None, seconds: float, text: str) -> None:
+            if bound is not None:
+                self.pace.note(now() - started, bound)
+            if self.on_progress is not None:
+                self.on_progress(bound, found, seconds, text)
+
+        while True:
+            tree = self._tree = self._tree or self._next_tree()
+            if tree is None:
+                return self.known
+            self.pace.note(now() - started, tree.bound)
+            tree.run(seconds_left, report)
+            self._seconds = now() - started
+            known, certificate = self.known, tree.certificate()
+            if not certificate.is_better_than(known.certificate):
+                assert known.certificate is not None
+                certificate = known.certificate
+            nodes, leaves = self._nodes + tree.nodes, certificate.num_leaves or 0
+            self.known = known = replace(
+                known,
+                status=status_of(tree.incumbent),
+                stopped_by=tree.stopped_by,
+                solution=tree.incumbent,
+                bound=certificate.bound,
+                certificate=certificate,
+                backend="branch and bound on prices, highs",
+                details={**known.details, "nodes": nodes, "leaves": leaves},
+            )
+            closed = within_gap(known.objective, known.bound, self.gap)
+            if closed or tree.stopped_by is not StoppedBy.CONVERGED:
+                return known
+            self._nodes, self._tree = nodes, None
+
+    def _next_tree(self) -> BranchAndBound | None:
+        """A tree on the next layout; None after the last."""
+        known = self.known
+        rows = next(self._layouts, None)
+        if rows is None:
+            return None
+        oracle, start = self._root, self._prices
+        if rows != oracle.layout:
+            oracle = build_oracle(known.instance, known.formulation, rows=rows)
+            start = _adapted(oracle, self._root, start, known.objective)
         tree = BranchAndBound(
             oracle,
             start,
-            gap=gap,
+            gap=self.gap,
             incumbent=known.solution,
-            find_solution=None if find is None else find(oracle),
-            interrupted=interrupted,
-            on_solution=on_solution,
-            program=node_program(instance.family),
+            find_solution=None if self._find is None else self._find(oracle),
+            interrupted=self._interrupted,
+            on_solution=self._on_solution,
+            program=node_program(known.instance.family),
         )
-        tree.run(seconds_left, on_progress)
-        nodes += tree.nodes
-        certificate = tree.certificate()
-        if not certificate.is_better_than(known.certificate):
-            assert known.certificate is not None
-            certificate = known.certificate
-        known = replace(
-            known,
-            status=status_of(tree.incumbent),
-            stopped_by=tree.stopped_by,
-            solution=tree.incumbent,
-            bound=certificate.bound,
-            certificate=certificate,
-            backend="branch and bound on prices, highs",
-            details={**known.details, "nodes": nodes, "leaves": certificate.num_leaves or 0},
-        )
-        closed = within_gap(known.objective, known.bound, gap)
-        if closed or tree.stopped_by is not StoppedBy.CONVERGED:
-            break
-    return known
+        tree.looks = self._looks
+        return tree
 
 
 def certify_optimum(result: Result) -> Result:
@@ -283,11 +356,10 @@ def _certified(result: Result, options: SolveOptions, *, patient: bool = True) -
         limit = max(0.0, options.time_limit - gone)
 
     objective = solution.objective()
-    bounds: list[float] = []
 
     def seconds_left() -> float:
-        given_up = not patient and len(bounds) > TRIAL and _is_slow(bounds, objective)
-        return 0.0 if given_up else max(0.0, limit - (now() - started))
+        left = max(0.0, limit - (now() - started))
+        return 0.0 if not patient and growing.pace.is_slow(objective, left) else left
 
     with catch_interrupt() as interrupted:
         oracle = build_oracle(result.instance, result.formulation)
@@ -297,16 +369,10 @@ def _certified(result: Result, options: SolveOptions, *, patient: bool = True) -
         if prices is None:
             short = options.with_time(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * limit))
             prices = subgradient_bound(oracle, short, target=solution.objective()).prices
-        bounds.append(oracle.bound(prices))
         listener = LineProgress() if options.progress else None
-
-        def report(bound: float | None, found: float | None, seconds: float, text: str) -> None:
-            if bound is not None:
-                bounds.append(bound)
-            if listener is not None:
-                listener(bound, found, seconds, text)
-
-        grown = grow(result, prices, options.gap, seconds_left, interrupted, report)
+        growing = Growing(result, prices, options.gap, interrupted, listener)
+        growing.take_best(solution)
+        grown = growing.run(seconds_left)
     certificate = grown.certificate
     assert certificate is not None
     told = f"{grown.details['nodes']} nodes, {grown.details['leaves']} leaves"
@@ -316,12 +382,6 @@ def _certified(result: Result, options: SolveOptions, *, patient: bool = True) -
         seconds=result.seconds + now() - started,
         details={**result.details, "certified_bound": certificate.bound, "tree": told},
     )
-
-
-def _is_slow(bounds: list[float], objective: float) -> bool:
-    """Whether less than `LEAST_CLOSED` of the first bound's gap is closed."""
-    first, last = abs(bounds[0] - objective), abs(bounds[-1] - objective)
-    return last > (1 - LEAST_CLOSED) * first
 
 
 def certifying(method: Method) -> Method:

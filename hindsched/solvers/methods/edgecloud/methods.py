@@ -37,9 +37,9 @@ from hindsched.solvers.methods.edgecloud.search import DEFAULT_SECONDS, search
 from hindsched.solvers.methods.tree import (
     MOST_BEFORE_TREE,
     SHARE_BEFORE_TREE,
+    Growing,
     certifying,
     check_has_tree,
-    grow,
 )
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
@@ -314,10 +314,8 @@ def tree(
     if prices is None:
         prices = np.zeros(oracle.rows.size)
     with catch_interrupt() as interrupted:
-        return grow(
-            known, prices, options.gap, lambda: limit - (now() - started),
-            interrupted, on_progress,
-        )  # fmt: skip
+        growing = Growing(known, prices, options.gap, interrupted, on_progress)
+        return growing.run(lambda: limit - (now() - started))
 
 
 METHODS: dict[str, Method] = {

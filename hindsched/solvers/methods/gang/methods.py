@@ -38,7 +38,7 @@ from hindsched.solvers.methods.gang.incumbents import in_order, incumbents
 from hindsched.solvers.methods.gang.orders import orders
 from hindsched.solvers.methods.gang.prices import certify_without_prices, climb_prices
 from hindsched.solvers.methods.gang.search import Search
-from hindsched.solvers.methods.tree import certifying, check_has_tree, grow
+from hindsched.solvers.methods.tree import Growing, certifying, check_has_tree
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.decisions import COMPLETES, NEVER
 from hindsched.solvers.pricing.gang.pool import GangOracle
@@ -355,10 +355,9 @@ def tree(
         certificate = run.certificate
         prices = oracle.prices_from(certificate.layout, certificate.rows, certificate.prices)
         assert prices is not None
-        return grow(
-            known, prices, options.gap, lambda: whole.seconds_left, stop, on_progress,
-            lambda _: partial(_near_node, instance, formulation),
-        )  # fmt: skip
+        near = partial(_near_node, instance, formulation)
+        growing = Growing(known, prices, options.gap, stop, on_progress, lambda _: near)
+        return growing.run(lambda: whole.seconds_left)
 
 
 def _near_node(

@@ -36,7 +36,7 @@ from hindsched.solvers.methods.mlbroker.plan import (
 )
 from hindsched.solvers.methods.mlbroker.relaxation import relaxation_bound
 from hindsched.solvers.methods.mlbroker.slot import SlotPlacement, priced_placement, tight_placement
-from hindsched.solvers.methods.tree import SHARE_BEFORE_TREE, certifying, check_has_tree, grow
+from hindsched.solvers.methods.tree import SHARE_BEFORE_TREE, Growing, certifying, check_has_tree
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result
@@ -317,11 +317,9 @@ def tree(
         return known
     views = [SlotData.at(instance, t) for t in range(1, instance.horizon + 1)]
     with catch_interrupt() as interrupted:
-        return grow(
-            known, certificate.prices, options.gap,
-            lambda: limit - (now() - started), interrupted, on_progress,
-            lambda _: partial(_near_node, instance, views, formulation),
-        )  # fmt: skip
+        near, prices = partial(_near_node, instance, views, formulation), certificate.prices
+        growing = Growing(known, prices, options.gap, interrupted, on_progress, lambda _: near)
+        return growing.run(lambda: limit - (now() - started))
 
 
 def _near_node(

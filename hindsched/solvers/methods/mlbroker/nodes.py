@@ -117,8 +117,12 @@ class TierProgram:
         prices: Floats,
         cutoff: float | None,
         seconds: Callable[[], float | None],
+        known: Any = None,
     ) -> NodeBound:
-        """Find good prices for the solutions that obey `decisions`; see `NodeProgram.bound`."""
+        """Find good prices for the solutions that obey `decisions`; see `NodeProgram.bound`.
+
+        `known` is not used: the oracle adds up its own bounds.
+        """
         restricted = RestrictedOracle(self.oracle, decisions)
         limits = limits_of(decisions)
         best_prices, best = prices, restricted.bound(prices)
@@ -220,8 +224,12 @@ class TierProgram:
                         found.append(Split(j, feature, value - 1, 0, 0.0, 0.0))
         return found
 
-    def solution(self, shares: Sequence[NodePoint]) -> Solution:
-        """Placements with the largest shares, together."""
+    def solution(
+        self, shares: Sequence[NodePoint], splits: Sequence[Split], seconds: float | None
+    ) -> Solution | None:
+        """Placements with the largest shares, together, where nothing is mixed."""
+        if splits:
+            return None
         (point,) = shares
         instance = self.oracle.instance
         shape = (len(instance.jobs), instance.horizon)

@@ -34,7 +34,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.batchsched.modes import minibatch_times, modes
-from hindsched.instances.decimals import loosened
+from hindsched.instances.decimals import common_step, exactly, loosened
 from hindsched.instances.modes import in_pieces, ps_for, units
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.batchsched.solution import (
@@ -365,6 +365,7 @@ class ServerOracle(BlockOracle):
         capacity = np.broadcast_to(instance.server_capacity[:, :, None], shape).copy()
         self.rows = Rows([RowSet("capacity", axes, capacity)])
         self.features = self._cluster.features(names)
+        self.step = common_step(exactly(job.weight) for job in instance.jobs) or None
 
     def _enough_slots(self) -> int:
         schedules = list_schedule(self.instance).values()

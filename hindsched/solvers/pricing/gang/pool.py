@@ -16,13 +16,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property, reduce
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from hindsched.errors import InputError
+from hindsched.instances.decimals import common_step
 from hindsched.instances.gang.instance import (
     MOST_PROGRAM_SLOTS,
     GangInstance,
@@ -260,11 +261,8 @@ def job_blocks(instance: GangInstance, formulation: str) -> Blocks:
 
 def objective_step(instance: GangInstance, goal: str) -> Fraction | None:
     """What every objective is a whole multiple of: slots, or missed deadlines, times weights."""
-    weights = [exact(job.weight) for job in instance.jobs]
-    if goal == "completion":
-        weights = [weight * exact(instance.slot_seconds) for weight in weights]
-    below = math.lcm(*(weight.denominator for weight in weights))
-    return Fraction(reduce(math.gcd, (int(weight * below) for weight in weights), 0), below) or None
+    unit = exact(instance.slot_seconds) if goal == "completion" else 1
+    return common_step(exact(job.weight) * unit for job in instance.jobs) or None
 
 
 def job_costs(solution: GangSolution) -> list[float]:

@@ -199,6 +199,8 @@ def verify_leaves(oracle: BlockOracle, read: Sequence[ReadLeaf], claimed: float)
     leaves = []
     for number, (decisions, prices, stated) in enumerate(read):
         leaf = _bound_leaf(oracle, decisions, prices)
+        if oracle.step is not None and isinstance(stated, float) and stated != leaf.bound:
+            leaf = _bound_leaf(oracle, decisions, prices, rounded=False)
         _check_stated(oracle, leaf, stated, f"prices[{number}].bound")
         leaves.append(leaf)
     certificate = _assemble_tree(oracle, leaves)
@@ -239,8 +241,18 @@ def check_cover(leaves: Sequence[tuple[BranchDecision, ...]], where: str) -> Non
         waiting += [(side, depth + 1) for side in sides]
 
 
-def _bound_leaf(oracle: BlockOracle, decisions: tuple[BranchDecision, ...], prices: Floats) -> Leaf:
-    bound = RestrictedOracle(oracle, decisions).bound(prices)
+def _bound_leaf(
+    oracle: BlockOracle,
+    decisions: tuple[BranchDecision, ...],
+    prices: Floats,
+    *,
+    rounded: bool = True,
+) -> Leaf:
+    """Bound a leaf; what its prices prove alone where it is not `rounded` to the oracle's step."""
+    restricted = RestrictedOracle(oracle, decisions)
+    if not rounded:
+        restricted.step = None
+    bound = restricted.bound(prices)
     return Leaf(decisions, prices, bound if math.isfinite(bound) else None)
 
 

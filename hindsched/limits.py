@@ -37,8 +37,8 @@ UNASKED_MEMORY, UNASKED_SLOTS = 2 << 30, 1_000_000
 played one by one then: nobody has said that it may take long."""
 SURELY_THERE = 1 << 26
 """Bytes that take no time and fit into any memory."""
-FASTEST_BUILDING = 1 << 30
-"""Bytes a second that a machine at most builds of anything, and goes through once."""
+FASTEST_BUILDING = 1 << 29
+"""Bytes a second that a machine at most lays out, fills and goes through, of anything."""
 ROOM_FOR_A_THREAD = 32 << 20
 """Bytes of a thread's stack and of its first steps, generously."""
 ROUNDS_TO_DELIVER = 3
@@ -51,7 +51,7 @@ is stopped."""
 KILL_SHARE, KILL_SECONDS = 1.2, 2.0
 """The same for what does not stop either: its process is killed, where it is a worker's. A command
 keeps to it from the start of its process."""
-SECONDS_TO_END = 0.6
+SECONDS_TO_END = 1.0
 """What a command needs for its last steps once its work was stopped."""
 
 

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,9 +16,11 @@ import pytest
 
 import hindsched as hs
 from hindsched import limits
+from hindsched.analysis import tasks
 from hindsched.cli.app import run
 from hindsched.errors import InputError
 from hindsched.instances.base import family_module
+from hindsched.instances.decimals import added
 from hindsched.instances.io import parse_instance, write
 from hindsched.limits import (
     LEAST_MEMORY,
@@ -309,7 +312,7 @@ def test_what_nobody_builds_in_the_time_that_is_left_is_not_begun(monkeypatch):
     monkeypatch.setattr(limits, "free_memory", lambda: 1 << 50)
     with time_limit(600):
         check_memory("prices", 500 * limits.FASTEST_BUILDING)
-        with pytest.raises(limits.NoTimeLeft, match="prices: about 700 GB: must fit into the"):
+        with pytest.raises(limits.NoTimeLeft, match="prices: about 350 GB: must fit into the"):
             check_memory("prices", 700 * limits.FASTEST_BUILDING)
 
 
@@ -364,6 +367,28 @@ def test_a_search_over_ten_million_slots_is_refused_before_its_tables_are_laid_o
         ScheduleSearch(instance, 10**7, 1)
 
 
+def test_a_program_too_large_is_refused_before_a_schedule_is_searched(monkeypatch):
+    instance = hs.named_instance(EXAMPLES["batchsched"])
+    searched = []
+    search = "hindsched.solvers.methods.batchsched.methods.find_incumbent"
+    monkeypatch.setattr(search, lambda *given: searched.append(given))
+    monkeypatch.setattr("hindsched.models.batchsched.offline.MOST_COLUMNS", 10)
+    with pytest.raises(InputError, match="columns: must be at most 10 where no limit is given"):
+        hs.solve(instance, "milp")
+    assert searched == []
+
+
+def test_the_check_of_a_solution_looks_at_slots_in_which_something_runs(monkeypatch):
+    run = hs.simulate(hs.named_instance(EXAMPLES["oasis"]), "oasis").solution
+    instance = run.instance.with_fields(horizon=10**6)
+    solution = hs.build_solution(instance, run.assignments())
+    sizes = []
+    of_module = "hindsched.solutions.oasis.solution.added"
+    monkeypatch.setattr(of_module, lambda a, *rest: sizes.append(len(a)) or added(a, *rest))
+    assert solution.violations() == []
+    assert 0 < max(sizes) <= run.instance.horizon
+
+
 def test_what_a_command_did_before_counts(monkeypatch):
     clock = [1000.0]
     monkeypatch.setattr(limits.time, "monotonic", lambda: clock[0])
@@ -410,6 +435,16 @@ def test_a_command_loads_what_it_needs(command, unneeded, tmp_path):
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
+def test_no_family_loads_the_convex_solvers_before_a_method_needs_them():
+    code = (
+        "import sys\nfrom hindsched.instances.io import families\n"
+        "from hindsched.solvers.api import methods\n"
+        "assert all(methods(family) for family in families())\n"
+        "assert not {'cvxpy', 'clarabel'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_whoever_loads_numba_counts_what_it_compiles():
     """No limit loads numba to do so: kernels do, and their folder is the only one that has any."""
     package = Path(hs.__file__).parent
@@ -423,6 +458,15 @@ def test_whoever_loads_numba_counts_what_it_compiles():
     assert {name for name in users if not name.startswith("solvers/kernels/")} == set()
     importlib.import_module("hindsched.solvers.kernels")
     assert limits._watched.is_set()
+
+
+def test_what_a_run_loads_for_its_kernels_is_none_of_its_time(monkeypatch):
+    seen = []
+    monkeypatch.setattr(tasks, "watch_compiler", lambda: seen.append("loaded"))
+    monkeypatch.setattr(tasks, "time_limit", lambda _: seen.append("clock") or nullcontext())
+    with tasks._stopped_after(2.0):
+        pass
+    assert seen == ["loaded", "clock"]
 
 
 def test_every_command_has_the_limits(monkeypatch, capsys):

@@ -28,6 +28,7 @@ from hindsched.limits import (
     killed_after,
     overrun,
     time_limit,
+    watch_compiler,
 )
 from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.online.registry import algorithms, build_from
@@ -282,6 +283,7 @@ def _online(instance: Instance, task: Task, run_limit: float | None) -> Record:
 def _stopped_after(limit: float | None) -> Iterator[None]:
     """Stop what runs inside at its limit; a worker process is killed if that does not help."""
     kill = KILL_SHARE * limit + KILL_SECONDS if limit is not None and expendable.is_set() else None
+    watch_compiler()  # what kernels need is loaded, which is none of the run's time
     with killed_after(kill), time_limit(overrun(limit)):
         yield
 

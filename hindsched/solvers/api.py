@@ -15,7 +15,14 @@ from typing import Any
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, check_family, family_module, has_module
-from hindsched.limits import OutOfTime, memory_limit, nobody_asked, overrun, time_limit
+from hindsched.limits import (
+    OutOfTime,
+    memory_limit,
+    nobody_asked,
+    overrun,
+    time_limit,
+    watch_compiler,
+)
 from hindsched.models.base import check_size
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.compiling import SHORT, compile_first
@@ -117,6 +124,7 @@ def solve(
     if method == "auto" and chosen.time_limit is chosen.work_limit is None and nobody_asked():
         check_size(instance)
     compile_solve(instance.family)
+    watch_compiler()  # what kernels need is loaded before the clock starts
     started = time.perf_counter()
     with catch_interrupt():
         result = _counted(known[method], instance, formulation, method, chosen, on_progress)

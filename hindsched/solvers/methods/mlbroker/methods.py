@@ -34,7 +34,6 @@ from hindsched.solvers.methods.mlbroker.plan import (
     used_centers,
     with_launches,
 )
-from hindsched.solvers.methods.mlbroker.relaxation import relaxation_bound
 from hindsched.solvers.methods.mlbroker.slot import SlotPlacement, priced_placement, tight_placement
 from hindsched.solvers.methods.tree import SHARE_BEFORE_TREE, Growing, certifying, check_has_tree
 from hindsched.solvers.options import SolveOptions
@@ -179,6 +178,8 @@ def chord(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """P_f (9) with the chord of the concave price, one linear program a job; not certified."""
+    from hindsched.solvers.methods.mlbroker.relaxation import relaxation_bound
+
     assert isinstance(instance, MlbrokerInstance)
     started = now()
     limit = None if is_counted() else options.time_limit

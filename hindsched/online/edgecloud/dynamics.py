@@ -33,8 +33,9 @@ from hindsched.online.protocol import Decision, Environment
 from hindsched.online.truth import RowTruth
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.ps import active_spans
+from hindsched.solutions.edgecloud.reading import CLOUD_KEYS, EDGE_KEYS, PS_KEYS
 from hindsched.solutions.edgecloud.runs import ChunkRun, Holds, Runs
-from hindsched.solutions.edgecloud.solution import CLOUD_KEYS, EDGE_KEYS, PS_KEYS, EdgecloudSolution
+from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from hindsched.solvers.kernels.edgecloud.preemptive_queue import serve
 
 DISPATCH_KEYS = {"chunk", "server", "worker", "priority"}

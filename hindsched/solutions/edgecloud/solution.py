@@ -20,7 +20,6 @@ from typing import Any, Self
 import numpy as np
 
 from hindsched.arrays import Bools, Floats, Ints
-from hindsched.errors import InputError
 from hindsched.instances.decimals import exactly
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.solutions.base import (
@@ -29,12 +28,8 @@ from hindsched.solutions.base import (
     Solution,
     Violation,
 )
-from hindsched.solutions.edgecloud.runs import ChunkRun, Holds, Runs, load, loads
-from hindsched.solutions.rows import read_span
-
-EDGE_KEYS = {"chunk", "server", "worker", "from", "to"}
-CLOUD_KEYS = {"chunk", "server", "from", "to"}
-PS_KEYS = {"ps", "from", "to"}
+from hindsched.solutions.edgecloud.reading import read_rows
+from hindsched.solutions.edgecloud.runs import Holds, Runs, load, loads
 
 
 class EdgecloudSolution(Solution):
@@ -72,27 +67,7 @@ class EdgecloudSolution(Solution):
         cls, instance: Any, assignments: Assignments, formulation: str | None = None
     ) -> Self:
         """Build from rows in the file's form; see the base class."""
-        runs: list[ChunkRun] = []
-        holds: list[tuple[int, int, int, int]] = []
-        position = {job.name: index for index, job in enumerate(instance.jobs)}
-        for name, rows in assignments.items():
-            if name not in position:
-                raise InputError("jobs", name, "must name a job of the instance")
-            j = position[name]
-            for number, row in enumerate(rows):
-                where = f"{name}.assignments[{number}]"
-                first, last = read_span(where, row)
-                if "ps" in row:
-                    _check_keys(row, PS_KEYS, where)
-                    holds.append((j, _ps_place(instance, row, where), first, last))
-                else:
-                    chunk = row.get("chunk")
-                    if type(chunk) is not int or not 1 <= chunk <= instance.jobs[j].chunks:
-                        rule = f"must be in 1..{instance.jobs[j].chunks}"
-                        raise InputError(f"{where}.chunk", chunk, rule)
-                    place = worker_place(instance, row, where)
-                    runs.append(ChunkRun(j, chunk, place, first, last))
-        return cls(instance, Runs.of(runs), Holds.of(holds), formulation)
+        return cls(instance, *read_rows(instance, assignments), formulation)
 
     def assignments(self) -> dict[str, list[Assignment]]:
         """Rows in the file's form."""
@@ -471,36 +446,6 @@ class EdgecloudSolution(Solution):
                 }
             )
         return found
-
-
-def worker_place(instance: EdgecloudInstance, row: Assignment, where: str) -> int:
-    """Position of the worker that a row names, or the number of workers for the cloud."""
-    if row.get("server") == instance.cloud.name:
-        _check_keys(row, CLOUD_KEYS, where)
-        return len(instance.worker_list)
-    _check_keys(row, EDGE_KEYS, where)
-    if not isinstance(row["server"], str) or row["server"] not in instance.server_index:
-        raise InputError(f"{where}.server", row["server"], "must name a server or the cloud")
-    number = row["worker"]
-    place = instance.worker_index.get((row["server"], number)) if type(number) is int else None
-    if place is None:
-        count = len(instance.servers[instance.server_index[row["server"]]].workers)
-        raise InputError(f"{where}.worker", number, f"must be in 1..{count}")
-    return place
-
-
-def _ps_place(instance: EdgecloudInstance, row: Assignment, where: str) -> int:
-    if row["ps"] == instance.cloud.name:
-        return len(instance.servers)
-    place = instance.server_index.get(row["ps"]) if isinstance(row["ps"], str) else None
-    if place is None:
-        raise InputError(f"{where}.ps", row["ps"], "must name a server or the cloud")
-    return place
-
-
-def _check_keys(row: Assignment, keys: set[str], where: str) -> None:
-    if set(row) != keys:
-        raise InputError(where, row, f"must have exactly the keys {', '.join(sorted(keys))}")
 
 
 SOLUTION = EdgecloudSolution

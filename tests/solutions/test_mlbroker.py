@@ -1,5 +1,7 @@
 """mlbroker's accounting, by hand and against its definition."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -100,6 +102,20 @@ def test_surplus_workers_connect_for_free_as_printed():
     rows = placed(surplus(), ({"r1": 1, "r2": 1, "r3": 1}, "r1"))
     assert build_solution(surplus(), rows).objective() == 203
     assert build_solution(surplus(), rows, "paper").objective() == 3
+
+
+def test_workers_are_not_listed_one_by_one():
+    """Only the nearest workers that are needed connect, however many are rented."""
+    many = 10**7
+    rows = placed(surplus(), ({"r2": many, "r3": many}, "r1"))
+    alone = placed(surplus(), ({"r2": 1}, "r1"))
+    expected = build_solution(surplus(), alone, "paper").costs.by_cost["communication"]
+    tracemalloc.start()
+    found = build_solution(surplus(), rows, "paper").costs.by_cost["communication"]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == expected > 0
+    assert peak < many
 
 
 def test_weights_multiply_the_costs():

@@ -130,9 +130,10 @@ def realised_costs(
         if ps[job, slot] >= 0:
             per_worker = instance.exchange[job] * instance.transfer_price[:, ps[job, slot]]
             if formulation == "paper":
-                needed = int(instance.workers_needed[job, slot])
-                each = np.sort(np.repeat(per_worker, np.maximum(placed, 0)))[:needed]
-                communication[job, slot] = each.sum()
+                nearest = np.argsort(per_worker)  # only as many workers as are needed talk
+                reached = np.cumsum(np.maximum(placed[nearest], 0))
+                talking = np.minimum(reached, int(instance.workers_needed[job, slot]))
+                communication[job, slot] = per_worker[nearest] @ np.diff(talking, prepend=0)
             else:
                 communication[job, slot] = per_worker @ placed
     present = (workers > 0) | (ps[:, :, None] == np.arange(centers))

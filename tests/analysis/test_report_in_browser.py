@@ -63,7 +63,7 @@ def eventually(holds, seconds=20.0):
 
 
 def says(browser, selector, words):
-    return eventually(lambda: words in find(browser, selector)[0].text)
+    return eventually(lambda: any(words in element.text for element in find(browser, selector)))
 
 
 def cells(browser, table, column):

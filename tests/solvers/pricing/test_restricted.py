@@ -220,6 +220,7 @@ def test_without_decisions_a_restricted_oracle_is_the_oracle(family):
         # One by one, not through the family's compiled call for all jobs.
         values = [response.value for response in restricted.responses(prices)]
         assert values == pytest.approx(oracle.block_values(prices)[0].tolist(), abs=1e-9)
+        restricted.step = None  # a leaf's bound is rounded to what an objective can be
         assert restricted.bound(prices) == pytest.approx(oracle.bound(prices), abs=1e-9)
 
     check()

@@ -77,18 +77,19 @@ def test_a_tree_goes_on_where_it_stopped():
 
 
 @pytest.mark.parametrize(
-    ("gaps", "left", "slow"),
+    ("gaps", "each", "left", "slow"),
     [
-        ([10.0] * 50, 0.0, False),  # it is tried first
-        ([10.0] * 200, 1e6, True),
-        ([200.0 - n for n in range(200)], 300.0, False),
-        ([400.0 - n for n in range(200)], 300.0, False),
-        ([400.0 - n for n in range(200)], 150.0, True),
-        ([100.0, *[9.0] * 200], 1.0, False),  # nearly closed
+        ([10.0] * 50, 0.01, 0.0, False),  # it is tried first
+        ([10.0] * 50, 1.0, 0.0, True),  # for some seconds only
+        ([10.0] * 200, 0.01, 1e4, True),
+        ([200.0 - n for n in range(200)], 0.01, 3.0, False),
+        ([400.0 - n for n in range(200)], 0.01, 3.0, False),
+        ([400.0 - n for n in range(200)], 0.01, 1.5, True),
+        ([100.0, *[9.0] * 200], 0.01, 0.01, False),  # nearly closed
     ],
 )
-def test_a_tree_is_slow_if_its_pace_does_not_close_the_gap_in_time(gaps, left, slow):
+def test_a_tree_is_slow_if_its_pace_does_not_close_the_gap_in_time(gaps, each, left, slow):
     pace = tree.Pace()
-    for second, gap in enumerate(gaps):
-        pace.note(second, 1000.0 + gap)
+    for node, gap in enumerate(gaps):
+        pace.note(each * node, 1000.0 + gap)
     assert pace.is_slow(1000.0, left) is slow

@@ -45,9 +45,9 @@ ROOT_ITERATIONS = 60
 """Subgradient iterations that adapt the prices to the layout that is branched on."""
 MOST_CERTIFYING = 10.0
 """Seconds in which ``auto`` tries to certify what a solver proved."""
-TRIAL, LEAST_CLOSED = 100, 0.9
-"""Nodes after which a tree that has closed less than this share of the gap must keep up a pace that
-closes it in time."""
+TRIAL, TRIAL_SECONDS, LEAST_CLOSED = 100, 4.0, 0.9
+"""Nodes, or seconds, after which a tree that has closed less than this share of the gap must keep
+up a pace that closes it in time."""
 SMALL_TREE = 50_000
 """Jobs x linking rows up to which a tree is grown to certify an optimum that a solver proved."""
 
@@ -169,10 +169,10 @@ class Pace:
     def is_slow(self, objective: float, left: float) -> bool:
         """Whether the tree is to be given up with so many seconds left.
 
-        After `TRIAL` nodes it is if less than `LEAST_CLOSED` of the first gap is closed and what
-        the last half of the time closed would not close the rest.
+        After `TRIAL` nodes or `TRIAL_SECONDS` it is if less than `LEAST_CLOSED` of the first gap is
+        closed and what the last half of the time closed would not close the rest.
         """
-        if len(self._known) <= TRIAL:
+        if len(self._known) <= TRIAL and (not self._known or self._known[-1][0] < TRIAL_SECONDS):
             return False
         gaps = [abs(bound - objective) for _, bound in self._known]
         if gaps[-1] <= (1 - LEAST_CLOSED) * gaps[0]:

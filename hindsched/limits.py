@@ -20,8 +20,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
+from hindsched.compiler_clock import seconds_of_compiling
 from hindsched.errors import HindschedError, InputError
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -102,7 +103,7 @@ def overrun(limit: float | None) -> float | None:
     """
     if limit is None:
         return None
-    left = _command_ends.get() + _compiler.seconds() - time.monotonic()
+    left = _command_ends.get() + seconds_of_compiling() - time.monotonic()
     return max(min(OVERRUN_SHARE * limit + OVERRUN_SECONDS, left), limit / 2)
 
 
@@ -120,7 +121,7 @@ def command(limit: float | None, began: float) -> Iterator[None]:
         By ``time.monotonic``: of a process that is there for the command, when that started.
     """
     most = math.inf if limit is None else KILL_SHARE * limit + KILL_SECONDS - SECONDS_TO_END
-    token = _command_ends.set(began + most - _compiler.seconds())
+    token = _command_ends.set(began + most - seconds_of_compiling())
     asked = _asked.set(_asked.get() or limit is not None)
     try:
         yield
@@ -170,7 +171,7 @@ class time_limit:  # noqa: N801 - used like contextlib's managers
             self._thread = threading.get_ident()
             self._loading, _ = _inside(self._thread)
             self._waker = _listen()
-            self._deadline = time.monotonic() + self._seconds - _compiler.seconds()
+            self._deadline = time.monotonic() + self._seconds - seconds_of_compiling()
             threading.Thread(target=self._watch, name="time limit", daemon=True).start()
         except BaseException as error:
             self._finish(error)
@@ -216,7 +217,7 @@ class time_limit:  # noqa: N801 - used like contextlib's managers
         return error is not None
 
     def _watch(self) -> None:
-        while (left := self._deadline + _compiler.seconds() - time.monotonic()) > 0:
+        while (left := self._deadline + seconds_of_compiling() - time.monotonic()) > 0:
             if self._over.wait(left):
                 return
         patience = time.monotonic() + SECONDS_OF_LOADING
@@ -415,7 +416,7 @@ def parse_bytes(text: str | int | None, where: str = "memory-limit") -> int | No
     --------
     >>> from hindsched.limits import parse_bytes
     >>> parse_bytes("1.5G"), parse_bytes("800M")
-    (1610612736, 524288000)
+    (1610612736, 838860800)
     """
     if text is None:
         return None
@@ -434,67 +435,12 @@ def in_words(number: float) -> str:
     --------
     >>> from hindsched.limits import in_words
     >>> in_words(7.2e9)
-    '6.7 GB'
+    '6.71 GB'
     """
     for unit, size in reversed(list(UNITS.items())):
         if unit and number >= size:
             return f"{number / size:.3g} {unit}B"
     return f"{number:.0f} bytes"
-
-
-class _Compiler:
-    """How long numba has compiled in this process so far."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._running = 0
-        self._begun = self._total = 0.0
-
-    def __call__(self, event: Any) -> None:
-        with self._lock:
-            now = time.monotonic()
-            if event.is_start:
-                self._running += 1
-                if self._running == 1:
-                    self._begun = now
-            elif event.is_end:
-                self._running -= 1
-                if self._running == 0:
-                    self._total += now - self._begun
-
-    def seconds(self) -> float:
-        with self._lock:
-            now = time.monotonic() - self._begun if self._running else 0.0
-            return self._total + now
-
-
-_compiler = _Compiler()
-_watched = threading.Event()
-
-
-def seconds_of_compiling() -> float:
-    """How long numba has compiled in this process since kernels were loaded; no cached ones."""
-    return _compiler.seconds()
-
-
-def watch_compiler() -> None:
-    """Count the time in which numba compiles from now on: called where kernels are loaded.
-
-    Not where a limit begins, which would load numba for what needs none.
-    """
-    if _watched.is_set():
-        return
-    _watched.set()
-    from numba.core import event
-
-    class Listener(event.Listener):
-        def on_start(self, event: Any) -> None:
-            _compiler(event)
-
-        def on_end(self, event: Any) -> None:
-            _compiler(event)
-
-    event.register("numba:compile", Listener())
 
 
 def _listen() -> bool:

@@ -2,13 +2,10 @@
 
 import importlib
 import json
-import re
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pyomo.environ as pyo
@@ -16,7 +13,6 @@ import pytest
 
 import hindsched as hs
 from hindsched import limits
-from hindsched.analysis import tasks
 from hindsched.cli.app import run
 from hindsched.errors import InputError
 from hindsched.instances.base import family_module
@@ -443,30 +439,6 @@ def test_no_family_loads_the_convex_solvers_before_a_method_needs_them():
         "assert not {'cvxpy', 'clarabel'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_whoever_loads_numba_counts_what_it_compiles():
-    """No limit loads numba to do so: kernels do, and their folder is the only one that has any."""
-    package = Path(hs.__file__).parent
-    users = {
-        path.relative_to(package).as_posix()
-        for path in package.rglob("*.py")
-        if re.search(r"^(import|from) numba", path.read_text(), re.MULTILINE)
-        and "from hindsched.solvers.kernels" not in path.read_text()
-        and "watch_compiler()" not in path.read_text()
-    }
-    assert {name for name in users if not name.startswith("solvers/kernels/")} == set()
-    importlib.import_module("hindsched.solvers.kernels")
-    assert limits._watched.is_set()
-
-
-def test_what_a_run_loads_for_its_kernels_is_none_of_its_time(monkeypatch):
-    seen = []
-    monkeypatch.setattr(tasks, "watch_compiler", lambda: seen.append("loaded"))
-    monkeypatch.setattr(tasks, "time_limit", lambda _: seen.append("clock") or nullcontext())
-    with tasks._stopped_after(2.0):
-        pass
-    assert seen == ["loaded", "clock"]
 
 
 def test_every_command_has_the_limits(monkeypatch, capsys):

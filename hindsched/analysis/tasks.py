@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from hindsched.analysis.jsonable import jsonable
 from hindsched.analysis.spans import job_spans
+from hindsched.compiler_clock import watch_compiler
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance, family_module, has_module
 from hindsched.limits import (
@@ -28,7 +29,6 @@ from hindsched.limits import (
     killed_after,
     overrun,
     time_limit,
-    watch_compiler,
 )
 from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.online.registry import algorithms, build_from

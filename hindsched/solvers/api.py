@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
+from hindsched.compiler_clock import watch_compiler
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, check_family, family_module, has_module
 from hindsched.limits import (
@@ -21,7 +22,6 @@ from hindsched.limits import (
     nobody_asked,
     overrun,
     time_limit,
-    watch_compiler,
 )
 from hindsched.models.base import check_size
 from hindsched.solutions.base import build_solution

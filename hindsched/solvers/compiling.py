@@ -18,11 +18,11 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from hindsched.compiler_clock import seconds_of_compiling
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
 from hindsched.instances.io import write_bytes
 from hindsched.kernel_cache import cache_folder
-from hindsched.limits import seconds_of_compiling
 
 KERNELS = Path(__file__).with_name("kernels")
 SHORT = 1.0

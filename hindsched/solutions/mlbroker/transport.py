@@ -10,8 +10,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from hindsched.compiler_clock import watch_compiler
 from hindsched.kernel_cache import ensure_cache_folder
-from hindsched.limits import watch_compiler
 
 ensure_cache_folder()
 watch_compiler()

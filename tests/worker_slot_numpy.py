@@ -8,15 +8,13 @@ last slot back.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from hindsched.arrays import Floats, Ints
 
 TOLERANCE = 1e-9
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
-
-def units_that_fit(room: IntArray, residual: FloatArray | None, demand: FloatArray) -> IntArray:
+def units_that_fit(room: Ints, residual: Floats | None, demand: Floats) -> Ints:
     """Units by server that fit in one slot, given what is left, shape (H,) and (H, R)."""
     if residual is None:
         return room
@@ -27,7 +25,7 @@ def units_that_fit(room: IntArray, residual: FloatArray | None, demand: FloatArr
     return np.clip(np.minimum(room, fits), 0, None).astype(np.int64)
 
 
-def cheapest_units(prices: FloatArray, fits: IntArray, most: int) -> tuple[IntArray, FloatArray]:
+def cheapest_units(prices: Floats, fits: Ints, most: int) -> tuple[Ints, Floats]:
     """Server of each of the cheapest units in order, and the prefix costs, at most `most` units."""
     order = np.argsort(prices, kind="stable")
     servers = np.repeat(order, fits[order])[:most]
@@ -35,12 +33,12 @@ def cheapest_units(prices: FloatArray, fits: IntArray, most: int) -> tuple[IntAr
 
 
 def slot_costs(
-    worker_prices: FloatArray,
-    worker_fits: IntArray,
-    ps_prices: FloatArray,
-    ps_fits: IntArray,
-    needed: IntArray,
-) -> FloatArray:
+    worker_prices: Floats,
+    worker_fits: Ints,
+    ps_prices: Floats,
+    ps_fits: Ints,
+    needed: Ints,
+) -> Floats:
     """Cheapest cost of 0..N workers with their PSs in one slot; infinite where they do not fit."""
     most = needed.size - 1
     _, workers = cheapest_units(worker_prices, worker_fits, most)
@@ -52,7 +50,7 @@ def slot_costs(
     return cost
 
 
-def unit_prices(prices: FloatArray, demand: FloatArray) -> FloatArray:
+def unit_prices(prices: Floats, demand: Floats) -> Floats:
     """Price of one unit by server, from prices of shape (H, R), added in the kernel's order."""
     total = np.zeros(prices.shape[0])
     for r in np.flatnonzero(demand > 0):
@@ -61,20 +59,20 @@ def unit_prices(prices: FloatArray, demand: FloatArray) -> FloatArray:
 
 
 def best_schedule(
-    worker_prices: FloatArray,
-    ps_prices: FloatArray,
-    worker_residual: FloatArray | None,
-    ps_residual: FloatArray | None,
-    worker_room: IntArray,
-    ps_room: IntArray,
-    worker_demand: FloatArray,
-    ps_demand: FloatArray,
-    needed: IntArray,
-    steps: IntArray,
+    worker_prices: Floats,
+    ps_prices: Floats,
+    worker_residual: Floats | None,
+    ps_residual: Floats | None,
+    worker_room: Ints,
+    ps_room: Ints,
+    worker_demand: Floats,
+    ps_demand: Floats,
+    needed: Ints,
+    steps: Ints,
     total: int,
-    utilities: FloatArray,
+    utilities: Floats,
     arrival: int,
-) -> tuple[float, int, IntArray]:
+) -> tuple[float, int, Ints]:
     """Find the best schedule of one job; arguments as in ``worker_slot.best_schedule``.
 
     Returns

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hindsched.arrays import Floats, Ints
+from hindsched.arrays import Bools, Floats, Ints
 
 NEAR = 1e-9
 """A float this close to a whole number, relatively, may stand for it or for a hair beside it."""
@@ -74,7 +74,7 @@ def exact_step(own: float, gradient_mb: float, mbps: float, slot_seconds: float)
 
 
 def ceil_exactly(
-    amounts: Floats, exact: Callable[..., Fraction], certain: NDArray[np.bool_] | bool = False
+    amounts: Floats, exact: Callable[..., Fraction], certain: Bools | bool = False
 ) -> Ints:
     """Round up what files' decimals say: exactly where a float lies near a whole number.
 
@@ -94,9 +94,9 @@ def ceil_exactly(
     return whole.astype(np.int64)
 
 
-def near_whole(amounts: Floats) -> NDArray[np.bool_]:
+def near_whole(amounts: Floats) -> Bools:
     """Where rounding could take an amount for a whole number, or a whole number for less."""
-    near: NDArray[np.bool_] = np.abs(amounts - np.rint(amounts)) <= NEAR * np.maximum(1.0, amounts)
+    near: Bools = np.abs(amounts - np.rint(amounts)) <= NEAR * np.maximum(1.0, amounts)
     return near
 
 

@@ -26,9 +26,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module, has_module
 from hindsched.limits import check_memory
@@ -41,8 +39,7 @@ __all__ = ["Commitments"]
 if TYPE_CHECKING:
     from hindsched.models.convex import ConvexProgram
 
-Array = NDArray[np.float64]
-Prices = Mapping[str, Array]
+Prices = Mapping[str, Floats]
 """Prices, or what is left of capacities, by the row sets of the family's oracle with one row a
 server."""
 Duals = Mapping[Any, float]
@@ -100,7 +97,7 @@ class OfflineProgram(Declared):
         """Set the variables from a solution: a start for the solver."""
 
     @abstractmethod
-    def capacity_prices(self, duals: Duals) -> dict[str, Array]:
+    def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
         """Duals of the linking rows as prices of the family's oracle with one row a server.
 
         Parameters
@@ -190,11 +187,11 @@ class DualProgram(Declared):
         return f"{self.instance.family}: dual of {self.instance.name} ({self.formulation})"
 
     @abstractmethod
-    def prices(self) -> dict[str, Array]:
+    def prices(self) -> dict[str, Floats]:
         """Prices of the capacities at the variables' values, by the oracle's row sets."""
 
     @abstractmethod
-    def payoffs(self) -> Array:
+    def payoffs(self) -> Floats:
         """Payoff of each job at the variables' values, in the instance's order."""
 
     @abstractmethod

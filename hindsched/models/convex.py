@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.models.declared import Component, Face
 
@@ -91,9 +91,7 @@ class ConvexProgram(Face):
                     found.append(Component(name, kind, part.doc, names, unit, size))
         return found
 
-    def table(
-        self, name: str, value_of: Callable[[Any], NDArray[np.float64] | None]
-    ) -> pd.Series[Any]:
+    def table(self, name: str, value_of: Callable[[Any], Floats | None]) -> pd.Series[Any]:
         """The numbers of one component over all its copies, labelled; the unit is in the name.
 
         Parameters

@@ -26,8 +26,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import loosened
 from hindsched.instances.modes import Modes, units
 from hindsched.models import algebra as pyo
@@ -51,8 +51,8 @@ class Window(NamedTuple):
     last: int
     worker_type: int
     ps_type: int
-    workers: NDArray[np.int64]
-    ps: NDArray[np.int64]
+    workers: Ints
+    ps: Ints
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def count_columns(
     return sum((stop - earliest + 1) * len(places) for _, _, stop, places in starts)
 
 
-def _room(cluster: WindowCluster, table: Modes) -> NDArray[np.int64]:
+def _room(cluster: WindowCluster, table: Modes) -> Ints:
     """Workers of each type that an empty server takes, by (server, type)."""
     most_workers = int(table.workers.max(initial=0))
     return np.minimum(units(cluster.server_capacity, cluster.worker_demand), most_workers)
@@ -342,13 +342,13 @@ def _add_use(
             use[server, r, slot].append(part)
 
 
-def _amounts(need: NDArray[np.float64]) -> list[tuple[int, float]]:
+def _amounts(need: Floats) -> list[tuple[int, float]]:
     return [(r, amount) for r, amount in enumerate(need.tolist()) if amount]
 
 
 def _matching_column(
     columns: JobColumns, cluster: WindowCluster, row: WindowRow
-) -> tuple[tuple[int, int, int, int], NDArray[np.int64]] | None:
+) -> tuple[tuple[int, int, int, int], Ints] | None:
     table = columns.table.tuples()
     for index in columns.u:
         k, t, n, g = index

@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.online.protocol import Environment
 from hindsched.solutions.base import Assignment
@@ -160,7 +158,7 @@ class Cluster(ABC):
         return gang_width(self.gangs, lambda: self.drawn_workers(job), self.max_workers(job))
 
     @abstractmethod
-    def shares(self, job: Any, workers: int) -> NDArray[np.float64]:
+    def shares(self, job: Any, workers: int) -> Floats:
         """Share of every resource's total that `workers` workers and their PSs hold."""
 
     def dominant_share(self, job: Any, workers: int) -> float:

@@ -8,13 +8,12 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Ints
 from hindsched.errors import InputError
 from hindsched.instances.base import MOST_COUNT, Instance
 from hindsched.solutions.base import Assignment, Assignments
 
-Counts = NDArray[np.int64]
 Cluster = TypeVar("Cluster", bound=Instance)
 Row = TypeVar("Row")
 
@@ -60,7 +59,7 @@ def read_span(where: str, row: Mapping[str, Any]) -> tuple[int, int]:
     return row["from"], row["to"]
 
 
-def read_counts(where: str, counts: Any, names: Sequence[str]) -> Counts:
+def read_counts(where: str, counts: Any, names: Sequence[str]) -> Ints:
     """Read an object ``server name -> count``, shape (servers,)."""
     if not isinstance(counts, dict):
         raise InputError(where, counts, "must be an object: server name -> count")
@@ -82,7 +81,7 @@ def _positions(names: tuple[str, ...]) -> dict[str, int]:
     return {name: index for index, name in enumerate(names)}
 
 
-def write_counts(counts: Counts, names: Sequence[str]) -> dict[str, int]:
+def write_counts(counts: Ints, names: Sequence[str]) -> dict[str, int]:
     """Write counts as an object of what is not 0."""
     return {names[int(index)]: int(counts[index]) for index in np.flatnonzero(counts)}
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.instances.base import Instance
 from hindsched.instances.decimals import NEAR, how_many_left
 from hindsched.instances.modes import ps_for
@@ -16,7 +16,6 @@ from hindsched.solutions.base import Assignment
 from hindsched.solutions.commitments import Commitments
 from hindsched.solutions.window_row import WindowRow
 
-Reals = NDArray[np.float64]
 AnyRow = TypeVar("AnyRow", bound=WindowRow)
 
 
@@ -36,13 +35,13 @@ class WindowCluster(Protocol):
     """
 
     @property
-    def server_capacity(self) -> Reals: ...  # noqa: D102
+    def server_capacity(self) -> Floats: ...  # noqa: D102
     @property
-    def worker_demand(self) -> Reals: ...  # noqa: D102
+    def worker_demand(self) -> Floats: ...  # noqa: D102
     @property
-    def ps_demand(self) -> Reals: ...  # noqa: D102
+    def ps_demand(self) -> Floats: ...  # noqa: D102
     @property
-    def ps_ratio(self) -> Reals: ...  # noqa: D102
+    def ps_ratio(self) -> Floats: ...  # noqa: D102
     @property
     def has_ps(self) -> bool: ...  # noqa: D102
 
@@ -80,7 +79,7 @@ def num_ps(cluster: WindowCluster, m: int, p: int, elsewhere: int) -> int:
 
 
 def hosts(
-    cluster: WindowCluster, free: NDArray[np.float64], m: int, p: int, q: int, count: int
+    cluster: WindowCluster, free: Floats, m: int, p: int, q: int, count: int
 ) -> list[tuple[int, int]]:
     """(host, workers on it) that fit `free`, shape (servers, resources), which is `loosened`."""
     worker = cluster.worker_demand[m]

@@ -8,7 +8,7 @@ from typing import Self, TypeVar
 
 import numpy as np
 
-from hindsched.solutions.rows import Counts
+from hindsched.arrays import Ints
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class WindowRow:
     last: int
     worker_type: int
     ps_type: int
-    workers: Counts
-    ps: Counts
+    workers: Ints
+    ps: Ints
 
     @property
     def slots(self) -> int:

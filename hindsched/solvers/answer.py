@@ -6,12 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hindsched.arrays import Floats
 from hindsched.solvers.status import Status, StoppedBy
 
-Vector = NDArray[np.float64]
 Progress = Callable[[float | None, float | None, float, str], None]
 """``progress(bound, objective, seconds, message)``; bound and objective in the model's sense."""
 
@@ -41,9 +38,9 @@ class Answer:
 
     status: Status
     stopped_by: StoppedBy
-    point: Vector | None = None
+    point: Floats | None = None
     bound: float | None = None
-    row_duals: Vector | None = None
-    column_duals: Vector | None = None
+    row_duals: Floats | None = None
+    column_duals: Floats | None = None
     backend: str = ""
     details: dict[str, Any] = field(default_factory=dict)

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from hindsched.solvers.answer import Vector
+from hindsched.arrays import Floats
 
 
 class ShadowPrices(Mapping[Any, float]):
@@ -41,7 +41,7 @@ class ShadowPrices(Mapping[Any, float]):
         Derivatives of the minimised objective.
     """
 
-    def __init__(self, sign: int, components: Sequence[Any], duals: Vector) -> None:
+    def __init__(self, sign: int, components: Sequence[Any], duals: Floats) -> None:
         self._sign, self._components, self._duals = sign, components, duals
         self._by_id: dict[int, float] | None = None
 
@@ -70,7 +70,7 @@ class ShadowPrices(Mapping[Any, float]):
         return len(self._prices)
 
 
-def shadow_prices_of_multipliers(sense: str, kind: str, multipliers: Vector) -> Vector:
+def shadow_prices_of_multipliers(sense: str, kind: str, multipliers: Floats) -> Floats:
     """Turn CVXPY's multipliers of one constraint into shadow prices.
 
     Parameters

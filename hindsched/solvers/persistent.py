@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
-from hindsched.solvers.answer import Progress, Vector
+from hindsched.solvers.answer import Progress
 from hindsched.solvers.backends.highs import HighsProgram
 from hindsched.solvers.backends.mutable import MutableMap, NotAffineError
 from hindsched.solvers.backends.standard_form import LinearProgram, compile_program
@@ -82,7 +83,7 @@ class PersistentProgram:
         self._highs.set_bounds(fresh.lower, fresh.upper)
         self._map = _map_of(self.program)
 
-    def set_cost(self, cost: Vector, offset: float) -> None:
+    def set_cost(self, cost: Floats, offset: float) -> None:
         """Replace the minimised objective by arrays, the model's own aside until `update`.
 
         Parameters
@@ -95,7 +96,7 @@ class PersistentProgram:
         self._highs.set_cost(np.asarray(cost, dtype=float), offset)
         self._by_model = False
 
-    def set_sides(self, lower: Vector, upper: Vector) -> None:
+    def set_sides(self, lower: Floats, upper: Floats) -> None:
         """Replace the sides of all rows by arrays, the model's own aside until `update`."""
         self._highs.set_row_bounds(np.arange(len(lower)), lower, upper)
         self._by_model = False

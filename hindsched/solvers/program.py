@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from hindsched.solvers.answer import Answer, Progress, Vector
+from hindsched.arrays import Floats
+from hindsched.solvers.answer import Answer, Progress
 from hindsched.solvers.backends.files import EXECUTABLES, solve_by_file
 from hindsched.solvers.backends.highs import HighsProgram
 from hindsched.solvers.backends.native import MODULES, solve_natively
@@ -216,7 +217,7 @@ def _ask_backend(
     highs: Any,
     options: SolveOptions,
     start_index: Any,
-    start_point: Vector,
+    start_point: Floats,
     report: Progress | None,
 ) -> Answer:
     if options.solver in EXECUTABLES:
@@ -287,7 +288,7 @@ def _believe(program: LinearProgram, answer: Answer) -> Answer:
     )
 
 
-def _polish(program: LinearProgram, point: Vector) -> Vector | None:
+def _polish(program: LinearProgram, point: Floats) -> Floats | None:
     """Solve for the continuous columns with the integers fixed at their rounded values."""
     whole = np.rint(point)
     fixed = replace(
@@ -300,7 +301,7 @@ def _polish(program: LinearProgram, point: Vector) -> Vector | None:
     return None if answer.point is None else fixed.rounded(answer.point)
 
 
-def _keep_start(program: LinearProgram, answer: Answer, index: Any, values: Vector) -> Answer:
+def _keep_start(program: LinearProgram, answer: Answer, index: Any, values: Floats) -> Answer:
     """Return to the caller's complete start if the solver has nothing as good."""
     if answer.status is Status.UNBOUNDED:
         return answer

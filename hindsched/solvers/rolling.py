@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
-from hindsched.models.base import Array, Commitments, OfflineProgram, offline_program, on_servers
+from hindsched.models.base import Commitments, OfflineProgram, offline_program, on_servers
 from hindsched.models.recorder import recording
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.options import SolveOptions
@@ -54,7 +55,7 @@ class Step:
         return self.program.extract() if self.result.has_point else None
 
     @property
-    def prices(self) -> Mapping[str, Array] | None:
+    def prices(self) -> Mapping[str, Floats] | None:
         """Duals of the capacities by the oracle's row sets; None if there are none."""
         duals = self.result.duals
         return None if duals is None else self.program.capacity_prices(duals)

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from hindsched.arrays import Ints
 from hindsched.instances.logs import Log
 
 if TYPE_CHECKING:
     from hindsched.instances.logs.capacity import Capacity
 
-Ints = NDArray[np.int64]
 MOST_LISTED = 1000
 """Breaches listed of each kind; the others are counted."""
 JOBS_NAMED = 5

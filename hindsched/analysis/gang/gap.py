@@ -15,7 +15,7 @@ import pandas as pd
 
 from hindsched.analysis.gang.breaches import held_rows, use_over_time
 from hindsched.analysis.gang.schedules import Schedule
-from hindsched.instances.gang.instance import Ints
+from hindsched.arrays import Ints
 from hindsched.instances.logs import Log
 from hindsched.instances.logs.times import NANO
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hindsched.instances.gang.instance import GangInstance, Ints, exact, split_formulation
+from hindsched.arrays import Ints
+from hindsched.instances.gang.instance import GangInstance, exact, split_formulation
 from hindsched.instances.logs import Log
 from hindsched.instances.logs.profiles import runs_of
 from hindsched.solutions.gang.metrics import gang_metrics

@@ -14,7 +14,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from hindsched.instances.gang.instance import KINDS, GangInstance, Ints, exact, split_formulation
+from hindsched.arrays import Ints
+from hindsched.instances.gang.instance import KINDS, GangInstance, exact, split_formulation
 
 ELASTIC = KINDS[-1]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hindsched.analysis.plots.style import SEQUENTIAL, common_look, new_axes, whole_slots
+from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.solutions.base import Solution
 
@@ -72,9 +72,7 @@ def plot_utilisation(
     return ax
 
 
-def utilisation(
-    solution: Solution, resource: str | None = None
-) -> tuple[str, list[str], NDArray[np.float64]]:
+def utilisation(solution: Solution, resource: str | None = None) -> tuple[str, list[str], Floats]:
     """Used over capacity of one resource.
 
     Returns
@@ -103,7 +101,7 @@ def utilisation(
 
 def _share(
     solution: Solution, resource: str, rows: list[dict[str, Any]], last: int
-) -> tuple[list[str], NDArray[np.float64]]:
+) -> tuple[list[str], Floats]:
     idle = [server for server, name in solution.places() if name == resource]
     servers = list(dict.fromkeys([*idle, *(str(row["server"]) for row in rows)]))
     place = {server: index for index, server in enumerate(servers)}

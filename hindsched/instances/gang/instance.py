@@ -17,9 +17,9 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, StrictInt, model_validator
 
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.base import (
     BrokenRule,
     Instance,
@@ -31,9 +31,6 @@ from hindsched.instances.base import (
     check_unique,
     cluster_property,
 )
-
-Ints = NDArray[np.int64]
-Vector = NDArray[np.float64]
 
 POOL = "pool"
 CONSOLIDATED = "consolidated"
@@ -201,7 +198,7 @@ class GangInstance(Instance):
         return np.fromiter(most, dtype=np.int64, count=len(self.jobs))
 
     @cached_property
-    def weights(self) -> Vector:
+    def weights(self) -> Floats:
         """Weight of each job, shape (jobs,)."""
         return np.array([job.weight for job in self.jobs], dtype=float)
 

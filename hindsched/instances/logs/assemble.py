@@ -19,14 +19,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hindsched.arrays import Bools, Ints
 from hindsched.errors import InputError
 from hindsched.instances.logs.log import FORMULATIONS, Log, Waits
 from hindsched.instances.logs.profiles import profile_of
 from hindsched.instances.logs.reading import Reading
 from hindsched.instances.logs.reruns import mark_reruns
-from hindsched.instances.logs.times import MISSING, NANO, Ints, seconds_text
+from hindsched.instances.logs.times import MISSING, NANO, seconds_text
 
-Mask = NDArray[np.bool_]
 Columns = dict[str, NDArray]
 
 MOST_SLOTS = 10**12
@@ -83,7 +83,7 @@ def _waits(columns: Columns) -> tuple[Waits, ...]:
     known = (columns["submit"] != MISSING) & (columns["start"] != MISSING)
     waits = np.where(known, columns["start"] - columns["submit"], 0)
     amounts = columns["thousandths"]
-    kinds: list[tuple[str, Mask]] = [
+    kinds: list[tuple[str, Bools]] = [
         ("all", known),
         ("whole GPUs", known & (amounts > 0) & (amounts % 1000 == 0)),
         ("a share of a GPU", known & (amounts > 0) & (amounts % 1000 != 0)),
@@ -151,7 +151,7 @@ def _reasons(columns: Columns, num_jobs: int, window: Window) -> NDArray[np.int8
     no_duration = columns.get("duration", np.full(len(submit), MISSING)) == MISSING
     # Several rows with an unknown start among them make no profile.
     no_duration |= np.bincount(columns["code"], minlength=num_jobs)[columns["code"]] > 1
-    tests: list[Mask] = [
+    tests: list[Bools] = [
         (start == MISSING) & (end == MISSING),
         (start != MISSING) & (end == MISSING),
         submit == MISSING,

@@ -9,9 +9,10 @@ import re
 
 import numpy as np
 
+from hindsched.arrays import Ints
 from hindsched.instances.logs.reading import Format, Reading
 from hindsched.instances.logs.table import NONE_WORDS, Chunk, chunks
-from hindsched.instances.logs.times import MISSING, Ints
+from hindsched.instances.logs.times import MISSING
 
 INTERVALS = re.compile(r"\d+(?:-\d+)?(?:[ ,]+\d+(?:-\d+)?)*", re.ASCII)
 NO_TIME = NONE_WORDS | {"-1", "-1.000000", "-1.0"}

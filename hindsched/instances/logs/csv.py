@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from hindsched.arrays import Ints
 from hindsched.instances.logs.reading import Format, Reading
 from hindsched.instances.logs.table import Chunk, chunks
-from hindsched.instances.logs.times import MISSING, Ints
+from hindsched.instances.logs.times import MISSING
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 

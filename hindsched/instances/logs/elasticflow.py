@@ -15,12 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
+from hindsched.arrays import Ints
 from hindsched.errors import InputError
 from hindsched.instances.logs.capacity import Capacity
 from hindsched.instances.logs.csv import DELIMITERS
 from hindsched.instances.logs.reading import Format, Reading
 from hindsched.instances.logs.table import NONE_WORDS, Chunk, chunks
-from hindsched.instances.logs.times import MISSING, OVERFLOWED, Ints
+from hindsched.instances.logs.times import MISSING, OVERFLOWED
 from hindsched.instances.source import Source
 
 GPU_COLUMN = re.compile(r"gpu(\d+)-(\d+)", re.ASCII)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from hindsched.arrays import Ints
 from hindsched.errors import InputError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Notes:
 
     def add_all(
         self,
-        rows: NDArray[np.int64],
+        rows: Ints,
         column: str,
         values: Sequence[object] | NDArray[Any] | str,
         rule: str,

@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hindsched.arrays import Ints
+
 Span = tuple[int, int, int]
 """Begin, end and GPUs."""
 
 
-def profile_of(rows: Mapping[str, NDArray], members: NDArray[np.int64]) -> list[Span]:
+def profile_of(rows: Mapping[str, NDArray], members: Ints) -> list[Span]:
     """GPUs held over time by some rows: maximal stretches of one width, without those of none.
 
     Rows of one ``part`` are a gang: it runs from its last row's start to its last row's end.
@@ -42,7 +44,7 @@ def profile_of(rows: Mapping[str, NDArray], members: NDArray[np.int64]) -> list[
     return profile
 
 
-def runs_of(jobs: pd.DataFrame, schedule: pd.DataFrame) -> dict[str, NDArray[np.int64]]:
+def runs_of(jobs: pd.DataFrame, schedule: pd.DataFrame) -> dict[str, Ints]:
     """What each judged job held, without runs whose work was lost.
 
     Parameters

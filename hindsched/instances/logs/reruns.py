@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hindsched.arrays import Ints
 from hindsched.instances.logs.notes import Notes
-from hindsched.instances.logs.times import MISSING, Ints
+from hindsched.instances.logs.times import MISSING
 
 RERUNS = ("restart", "resume", "separate")
 """Begins anew, so only the last run counts; goes on where it was; is a job of its own."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from hindsched.instances.logs.times import MISSING, Ints
+from hindsched.arrays import Bools, Floats, Ints
+from hindsched.instances.logs.times import MISSING
 
 INTEGERS = ("row", "submit", "start", "end", "duration", "deadline", "thousandths", "paused")
 """Lines, nanoseconds and thousandths of a GPU; `MISSING` where the log has none."""
@@ -33,7 +34,7 @@ class Rows:
 
     def add(
         self,
-        keep: NDArray[np.bool_],
+        keep: Bools,
         *,
         job: Sequence[str],
         row: Ints,
@@ -44,8 +45,8 @@ class Rows:
         duration: Ints | None = None,
         deadline: Ints | None = None,
         paused: Ints | None = None,
-        weight: NDArray[np.float64] | None = None,
-        failed: NDArray[np.bool_] | None = None,
+        weight: Floats | None = None,
+        failed: Bools | None = None,
         user: Sequence[str] | None = None,
         server: Sequence[str] | None = None,
     ) -> None:

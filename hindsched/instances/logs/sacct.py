@@ -13,18 +13,17 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Bools, Ints
 from hindsched.errors import InputError
 from hindsched.instances.logs.csv import resolve_repeated_hour
 from hindsched.instances.logs.hostlist import only_host
 from hindsched.instances.logs.reading import Format, Reading
 from hindsched.instances.logs.reruns import RERUNS
 from hindsched.instances.logs.table import NONE_WORDS, Chunk, chunks
-from hindsched.instances.logs.times import MISSING, Ints
+from hindsched.instances.logs.times import MISSING
 
 NO_TIME = NONE_WORDS | {"Unknown", "UNKNOWN", "INVALID", "Partition_Limit"}
-Mask = NDArray[np.bool_]
 JOB = re.compile(r"(\d+)(?:_(\d+|\[[^\]]*\]))?(?:\+\d+)?(\.\S+)?", re.ASCII)
 GPU = re.compile(r"(?:^|,)gres/gpu(:[^=,]+)?=([^,]*)", re.ASCII)
 WAITING = frozenset(("PENDING", "REQUEUE_HOLD", "REQUEUE_FED", "REVOKED", "CONFIGURING"))
@@ -78,7 +77,7 @@ def _add(reading: Reading, chunk: Chunk) -> None:
     )
 
 
-def _paused(chunk: Chunk, keep: Mask, start: Ints, end: Ints) -> Ints:
+def _paused(chunk: Chunk, keep: Bools, start: Ints, end: Ints) -> Ints:
     """How long each job stood still between its start and its end."""
     elapsed, texts = chunk.spans("elapsed", NO_TIME), chunk.texts("elapsed")
     column, notes = chunk.reading.columns["elapsed"], chunk.reading.notes
@@ -93,7 +92,7 @@ def _paused(chunk: Chunk, keep: Mask, start: Ints, end: Ints) -> Ints:
     return np.where(shorter, end - start - elapsed, 0)
 
 
-def _jobs(chunk: Chunk) -> tuple[list[str], Mask]:
+def _jobs(chunk: Chunk) -> tuple[list[str], Bools]:
     """Name of each row's job, whether it is a step, or waits."""
     column, texts = chunk.reading.columns["job"], chunk.texts("job")
     names: list[str] = []
@@ -137,7 +136,7 @@ def _gpus(chunk: Chunk) -> Ints:
     return values
 
 
-def _at(texts: Sequence[str], mask: Mask) -> list[str]:
+def _at(texts: Sequence[str], mask: Bools) -> list[str]:
     return [texts[index] for index in np.flatnonzero(mask)[:100].tolist()]
 
 

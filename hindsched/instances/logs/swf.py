@@ -13,13 +13,13 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Bools, Ints
 from hindsched.errors import InputError
 from hindsched.instances.logs.capacity import pool
 from hindsched.instances.logs.reading import Format, Reading
 from hindsched.instances.logs.table import CHUNK_ROWS, Chunk
-from hindsched.instances.logs.times import MISSING, Ints
+from hindsched.instances.logs.times import MISSING
 
 FIELDS = (
     "job", "submit", "wait", "run", "allocated", "cpu", "memory", "requested", "requested_time",
@@ -62,7 +62,6 @@ STARTS_FACT = (
 )
 
 
-Mask = NDArray[np.bool_]
 Row = tuple[int, list[str]]
 """Line and cells."""
 
@@ -167,7 +166,14 @@ class _Bursts:
         self.end = MISSING
 
     def place(
-        self, chunk: Chunk, burst: Mask, submit: Ints, wait: Ints, run: Ints, start: Ints, end: Ints
+        self,
+        chunk: Chunk,
+        burst: Bools,
+        submit: Ints,
+        wait: Ints,
+        run: Ints,
+        start: Ints,
+        end: Ints,
     ) -> None:
         """Give bursts their start and end: each waits from the end of the one before."""
         if not burst.any():
@@ -183,7 +189,7 @@ class _Bursts:
             start[index] = self.end + wait[index]
             self.end = end[index] = start[index] + run[index]
 
-    def summaries(self, chunk: Chunk, burst: Mask) -> Mask:
+    def summaries(self, chunk: Chunk, burst: Bools) -> Bools:
         """Lines that sum up a job whose bursts follow: not rows of the schedule."""
         swapped = {chunk.texts("job")[index] for index in np.flatnonzero(burst).tolist()}
         jobs = chunk.texts("job")

@@ -12,11 +12,11 @@ from itertools import chain, islice
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.logs.reading import Reading
-from hindsched.instances.logs.times import DECIMAL, MISSING, Ints, integers
+from hindsched.instances.logs.times import DECIMAL, MISSING, integers
 
 CHUNK_ROWS = 50_000
 NONE_WORDS = frozenset(("", "None", "null", "NULL", "NaN", "nan", "NA", "N/A", "NaT"))
@@ -44,7 +44,7 @@ class Chunk:
     reading: Reading
     rows: Ints
     cells: Mapping[str, Sequence[str]]
-    broken: NDArray[np.bool_] = field(init=False)
+    broken: Bools = field(init=False)
 
     def __post_init__(self) -> None:
         self.broken = np.zeros(len(self.rows), dtype=bool)
@@ -109,7 +109,7 @@ class Chunk:
             self.refuse(int(at), column, texts[int(at)], "must not be negative")
         return values
 
-    def weights(self, role: str) -> NDArray[np.float64]:
+    def weights(self, role: str) -> Floats:
         """Positive numbers; 1 where there is none."""
         texts, column = self.texts(role), self.reading.columns[role]
         values = np.ones(len(texts))

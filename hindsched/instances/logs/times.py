@@ -16,11 +16,9 @@ from typing import Protocol
 from zoneinfo import ZoneInfo
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Ints
 from hindsched.errors import InputError
-
-Ints = NDArray[np.int64]
 
 NANO = 10**9
 MISSING = int(np.iinfo(np.int64).min)

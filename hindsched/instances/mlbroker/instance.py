@@ -29,9 +29,9 @@ from functools import cached_property
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import model_validator
 
+from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances.base import (
     BrokenRule,
     Demand,
@@ -47,12 +47,11 @@ from hindsched.instances.base import (
 )
 from hindsched.instances.decimals import ceil_exactly, exactly
 
-Floats = NDArray[np.float64]
 COSTS = ("transfer", "resource", "deployment", "communication")
 """The paper's C1 (1), C2 (3), C3 (5) and C4 (6), by the words used everywhere here."""
 
 
-def workers_for(data: Floats, capacity: Floats | float) -> NDArray[np.int64]:
+def workers_for(data: Floats, capacity: Floats | float) -> Ints:
     """Workers that can train data, exactly: ceil(sum_r D / P).
 
     Parameters
@@ -314,7 +313,7 @@ class MlbrokerInstance(Instance):
         return np.array([job.deployment_usd for job in self.jobs], dtype=float)
 
     @cached_property
-    def alive(self) -> NDArray[np.bool_]:
+    def alive(self) -> Bools:
         """Whether a job lives in a slot, shape (J, T)."""
         alive = np.zeros((len(self.jobs), self.horizon), dtype=bool)
         for index, job in enumerate(self.jobs):
@@ -330,12 +329,12 @@ class MlbrokerInstance(Instance):
         return data
 
     @cached_property
-    def workers_needed(self) -> NDArray[np.int64]:
+    def workers_needed(self) -> Ints:
         """N = ceil(sum_r D / P), exactly, shape (J, T)."""
         return workers_for(self.data, self.capacity[:, None])
 
     @cached_property
-    def may_leave(self) -> NDArray[np.bool_]:
+    def may_leave(self) -> Bools:
         """Whether a job's data may leave a data centre, shape (J, R)."""
         return np.array(
             [

@@ -25,9 +25,9 @@ from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.base import (
     BrokenRule,
     Demand,
@@ -208,48 +208,48 @@ class OasisInstance(Instance):
         """Tables `ps_capacity` (K, R) and `ps_demand` (I, R) as whole numbers."""
         return WholeUnits.of(self.ps_capacity, self.ps_demand)
 
-    def _matrix(self, rows: list[Demand]) -> NDArray[np.float64]:
+    def _matrix(self, rows: list[Demand]) -> Floats:
         values = [[float(row.get(name, 0)) for name in self.resources] for row in rows]
         matrix = np.array(values, dtype=float).reshape(len(rows), len(self.resources))
         matrix.flags.writeable = False
         return matrix
 
     @cluster_property
-    def worker_capacity(self) -> NDArray[np.float64]:
+    def worker_capacity(self) -> Floats:
         """Capacity of the worker servers, shape (H, R)."""
         return self._matrix([server.capacity for server in self.worker_servers])
 
     @cluster_property
-    def ps_capacity(self) -> NDArray[np.float64]:
+    def ps_capacity(self) -> Floats:
         """Capacity of the PS servers, shape (K, R)."""
         return self._matrix([server.capacity for server in self.ps_servers])
 
     @cached_property
-    def worker_demand(self) -> NDArray[np.float64]:
+    def worker_demand(self) -> Floats:
         """Demand of one worker of each job, shape (I, R)."""
         return self._matrix([job.worker for job in self.jobs])
 
     @cached_property
-    def ps_demand(self) -> NDArray[np.float64]:
+    def ps_demand(self) -> Floats:
         """Demand of one PS of each job, shape (I, R)."""
         return self._matrix([job.ps for job in self.jobs])
 
     @cached_property
-    def arrival(self) -> NDArray[np.int64]:
+    def arrival(self) -> Ints:
         """Arrival slots, shape (I,)."""
         return np.array([job.arrival for job in self.jobs], dtype=np.int64)
 
     @cached_property
-    def work(self) -> NDArray[np.int64]:
+    def work(self) -> Ints:
         """Worker-slots that each job needs, shape (I,); see `work_of`."""
         return np.array([self.work_of(job) for job in self.jobs], dtype=np.int64)
 
     @cached_property
-    def min_duration(self) -> NDArray[np.int64]:
+    def min_duration(self) -> Ints:
         """Slots that each job needs with all its workers, shape (I,)."""
         return np.array([self.min_duration_of(job) for job in self.jobs], dtype=np.int64)
 
-    def demand_of(self, job: OasisJob) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def demand_of(self, job: OasisJob) -> tuple[Floats, Floats]:
         """Demand of one worker and of one PS, each of shape (R,)."""
         pair = self._matrix([job.worker, job.ps])
         return pair[0], pair[1]
@@ -291,7 +291,7 @@ class OasisInstance(Instance):
         worker, ps = self.bandwidth_of(job)
         return 0 if worker == 0 else math.ceil(workers * exactly(worker) / exactly(ps))
 
-    def ps_needed_up_to(self, job: OasisJob, workers: int) -> NDArray[np.int64]:
+    def ps_needed_up_to(self, job: OasisJob, workers: int) -> Ints:
         """`ps_needed` for 0, 1, ..., `workers` workers, shape (workers + 1,)."""
         worker, ps = self.bandwidth_of(job)
         if worker == 0:
@@ -312,7 +312,7 @@ class OasisInstance(Instance):
         allowed = np.flatnonzero((needed <= room) & (needed <= np.arange(count + 1)))
         return int(allowed[-1])
 
-    def utilities(self, job: OasisJob) -> NDArray[np.float64]:
+    def utilities(self, job: OasisJob) -> Floats:
         """Tabulate the utility by completion slot, shape (horizon + 1,), NaN before the arrival."""
         values = np.full(self.horizon + 1, math.nan)
         values[job.arrival :] = job.utility.values(np.arange(self.horizon + 1.0 - job.arrival))

@@ -28,8 +28,8 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from hindsched.arrays import Ints
 from hindsched.errors import InputError
 
 DEFAULTS: dict[str, Any] = {
@@ -209,7 +209,7 @@ def build_table(
     return TraceTable(name, source.name, file_sha256(source), rows, rejected, len(raw))
 
 
-def submit_slots(table: TraceTable, slot_seconds: float, first_slot: int = 1) -> NDArray[np.int64]:
+def submit_slots(table: TraceTable, slot_seconds: float, first_slot: int = 1) -> Ints:
     """Slot of each submission: the table's first job falls into `first_slot`.
 
     Parameters
@@ -234,7 +234,7 @@ def submit_slots(table: TraceTable, slot_seconds: float, first_slot: int = 1) ->
         raise InputError("slot_seconds", slot_seconds, "must be a number above 0")
     submitted = table.rows["submit_seconds"].to_numpy(dtype=float)
     start = submitted.min(initial=np.inf)
-    slots: NDArray[np.int64] = np.floor((submitted - start) / slot_seconds).astype(np.int64)
+    slots: Ints = np.floor((submitted - start) / slot_seconds).astype(np.int64)
     return slots + first_slot
 
 

@@ -8,8 +8,8 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.models import algebra as pyo
 from hindsched.models.astraea.printed import PRINTED_SYMBOLS, REVENUE
@@ -17,7 +17,6 @@ from hindsched.models.declared import Symbol
 from hindsched.models.slots import SlotBlock, slot_symbols
 from hindsched.models.windows import WINDOW_SYMBOLS, BlockNumbers, WindowBlock
 
-Array = NDArray[np.float64]
 SLOTS_AT_ONCE = 4096
 """Of a search from the horizon back."""
 BLOCK = BlockNumbers(
@@ -44,10 +43,10 @@ SYMBOLS: Mapping[str, Symbol] = {
 class UnitCluster:
     """Servers whose resources are counts of workers and PSs by type; a `WindowCluster`."""
 
-    server_capacity: Array
-    worker_demand: Array
-    ps_demand: Array
-    ps_ratio: Array
+    server_capacity: Floats
+    worker_demand: Floats
+    ps_demand: Floats
+    ps_ratio: Floats
     has_ps: bool = True
 
     @classmethod
@@ -89,7 +88,7 @@ def revenue_of(
     block: WindowBlock | SlotBlock,
     instance: AstraeaInstance,
     job: AstraeaJob,
-    values: Array | None = None,
+    values: Floats | None = None,
 ) -> Any:
     """``sum f(t + d - 1) u``, or with given values by slot in place of f."""
     earned = cache(partial(instance.revenue, job)) if values is None else values.__getitem__

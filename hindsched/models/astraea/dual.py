@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes
 from hindsched.instances.decimals import loosened
@@ -27,8 +27,6 @@ from hindsched.models.slots import refuse_in_pieces
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
 from hindsched.solutions.window_placing import hosts, num_ps
-
-Array = NDArray[np.float64]
 
 
 def schedules(instance: AstraeaInstance, job: AstraeaJob) -> Iterator[AstraeaRow]:
@@ -46,7 +44,7 @@ def schedules(instance: AstraeaInstance, job: AstraeaJob) -> Iterator[AstraeaRow
                     yield AstraeaRow(first, first + length - 1, w, p, workers, ps)
 
 
-def _splits(count: int, room: NDArray[np.int64], host: int) -> Iterator[NDArray[np.int64]]:
+def _splits(count: int, room: Ints, host: int) -> Iterator[Ints]:
     """Ways to put `count` workers on servers other than the host."""
     ranges = [range(min(count, int(n)) + 1) if s != host else (0,) for s, n in enumerate(room)]
     for split in itertools.product(*ranges):
@@ -105,7 +103,7 @@ class AstraeaDual(DualProgram):
         found = index_label(self.instance, index, value)
         return super().label(index, value) if found is None else found
 
-    def prices(self) -> dict[str, Array]:
+    def prices(self) -> dict[str, Floats]:
         """Eta: ``worker_capacity`` (S, W, T) and ``ps_capacity`` (S, P, T)."""
         instance = self.instance
         return {
@@ -118,7 +116,7 @@ class AstraeaDual(DualProgram):
             )
         }
 
-    def payoffs(self) -> Array:
+    def payoffs(self) -> Floats:
         """Mu at the variables' values."""
         return np.array([max(0.0, mu.value or 0.0) for mu in self.model.mu.values()], dtype=float)
 
@@ -180,7 +178,7 @@ def build_dual(instance: AstraeaInstance, formulation: str | None = None) -> Ast
 
 
 def dual_violation(
-    instance: AstraeaInstance, prices: Mapping[str, Array], payoffs: Mapping[str, float]
+    instance: AstraeaInstance, prices: Mapping[str, Floats], payoffs: Mapping[str, float]
 ) -> float:
     """Most by which (6a) or (6b) is broken; 0 for a feasible point of (6).
 
@@ -206,7 +204,7 @@ def dual_violation(
 
 
 def dual_objective(
-    instance: AstraeaInstance, prices: Mapping[str, Array], payoffs: Mapping[str, float]
+    instance: AstraeaInstance, prices: Mapping[str, Floats], payoffs: Mapping[str, float]
 ) -> float:
     """(6): payoffs plus prices times capacities."""
     workers = (prices["worker_capacity"] * instance.worker_count[:, :, None]).sum()

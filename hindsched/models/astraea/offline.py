@@ -25,8 +25,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.astraea.modes import modes, slot_modes
@@ -58,7 +58,6 @@ from hindsched.solutions.window_placing import fixed_rows
 
 __all__ = ["FORMS", "AstraeaProgram", "build_offline", "build_round", "build_subproblem"]
 
-Array = NDArray[np.float64]
 Rows = dict[str, tuple[AstraeaRow, ...]]
 SLOTS = "slots"
 FORMS: dict[str, tuple[str, ...]] = {
@@ -124,7 +123,7 @@ class AstraeaProgram(OfflineProgram):
             else:
                 block.write(cluster, whole_window(solution, name))
 
-    def capacity_prices(self, duals: Duals) -> dict[str, Array]:
+    def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
         """Duals of (3c) and (3d): ``worker_capacity`` (S, W, T) and ``ps_capacity`` (S, P, T).
 
         Of ``slots`` their means over the servers: its bounds merge the servers.
@@ -276,7 +275,7 @@ def whole_window(solution: AstraeaSolution, name: str) -> AstraeaRow | None:
     )
 
 
-def _free(instance: AstraeaInstance, fixed: Rows) -> Room[Array]:
+def _free(instance: AstraeaInstance, fixed: Rows) -> Room[Floats]:
     """Capacity that fixed rows leave, shape (S, W + P)."""
     split = len(instance.worker_types)
     free = Room(UnitCluster.of(instance).server_capacity)
@@ -291,7 +290,7 @@ def _link(
     model: Any,
     instance: AstraeaInstance,
     blocks: Mapping[int, WindowBlock | SlotBlock],
-    free: Room[Array],
+    free: Room[Floats],
     must: bool,
 ) -> None:
     """Add (3c), (3d), and how often a job runs."""

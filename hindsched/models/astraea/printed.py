@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.astraea.modes import durations, most_workers
 from hindsched.models import algebra as pyo
@@ -31,7 +31,6 @@ from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solutions.room import Room
 
-Array = NDArray[np.float64]
 Pace = tuple[int, int, int, int, int]
 """Job, worker type, PS type, zeta, number of workers."""
 REVENUE = "revenue"
@@ -98,7 +97,7 @@ class Ranges:
     T: range
     most_y: dict[tuple[int, int, int], int]
     most_z: dict[tuple[int, int, int], int]
-    length: dict[int, NDArray[np.int64]]
+    length: dict[int, Ints]
     paces: dict[int, list[Pace]]
 
     @classmethod
@@ -129,7 +128,7 @@ def add_printed(
     instance: AstraeaInstance,
     sets: Ranges,
     now: int,
-    free: Room[Array],
+    free: Room[Floats],
     must: bool,
     relax: bool,
 ) -> Any:
@@ -342,7 +341,7 @@ def _work(model: Any, instance: AstraeaInstance, sets: Ranges) -> None:
         return pyo.quicksum(m.z[j, s, p, t] for s in S) <= int(total_ps[p]) * chosen
 
 
-def _capacities(model: Any, instance: AstraeaInstance, sets: Ranges, free: Room[Array]) -> None:
+def _capacities(model: Any, instance: AstraeaInstance, sets: Ranges, free: Room[Floats]) -> None:
     """(3a)-(3d), with what fixed rows take off the right sides.
 
     In (3a), (3b) the others' use is moved to the left: every tenant then has the same row.

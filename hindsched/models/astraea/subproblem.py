@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.astraea.modes import modes
 from hindsched.models.astraea.cluster import BLOCK, SYMBOLS, UnitCluster, index_label, revenue_of
@@ -21,8 +21,6 @@ from hindsched.models.slots import refuse_in_pieces
 from hindsched.models.windows import WindowBlock, add_job, job_columns
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import AstraeaSolution
-
-Array = NDArray[np.float64]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -49,7 +47,7 @@ class AstraeaSubproblem(Subproblem):
         found = index_label(self.instance, index, value)
         return super().label(index, value) if found is None else found
 
-    def set(self, prices: Prices, room: Prices | None = None, quota: Array | None = None) -> None:
+    def set(self, prices: Prices, room: Prices | None = None, quota: Floats | None = None) -> None:
         """Set prices and what is left.
 
         Parameters
@@ -88,7 +86,7 @@ def build_subproblem(
     job: str | int,
     formulation: str | None = None,
     *,
-    values: Array | None = None,
+    values: Floats | None = None,
 ) -> AstraeaSubproblem:
     """Build subproblem (9) of one job: the block with prices 0 and everything free.
 

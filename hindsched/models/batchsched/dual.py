@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.decimals import loosened
@@ -30,12 +30,10 @@ from hindsched.models.slots import refuse_in_pieces
 from hindsched.solutions.base import Violation
 from hindsched.solutions.window_placing import hosts, num_ps
 
-Array = NDArray[np.float64]
-
 
 def schedules(
     instance: BatchschedInstance, job: BatchschedJob, last: int
-) -> Iterator[tuple[int, int, Array]]:
+) -> Iterator[tuple[int, int, Floats]]:
     """(start, duration, use by server and resource) of every schedule l of Gamma_j up to `last`."""
     room = units(instance.server_capacity, instance.worker_demand)
     free = loosened(instance.server_capacity, instance.server_capacity)
@@ -89,14 +87,14 @@ class BatchschedDual(DualProgram):
         found = index_label(self.instance, index, value)
         return super().label(index, value) if found is None else found
 
-    def prices(self) -> dict[str, Array]:
+    def prices(self) -> dict[str, Floats]:
         """``capacity``: delta, shape (H, R, last)."""
         array = np.zeros((*self.instance.server_capacity.shape, self.last))
         for (h, r, t), price in self.model.delta.items():
             array[h, r, t - 1] = max(0.0, price.value or 0.0)
         return {"capacity": array}
 
-    def payoffs(self) -> Array:
+    def payoffs(self) -> Floats:
         """U at the variables' values."""
         return np.array([max(0.0, u.value or 0.0) for u in self.model.u.values()], dtype=float)
 
@@ -177,7 +175,7 @@ def build_dual(
 def dual_violations(
     instance: BatchschedInstance,
     last: int,
-    prices: Array,
+    prices: Floats,
     payoffs: Mapping[str, float],
     tolerance: float = 1e-6,
 ) -> list[Violation]:

@@ -24,8 +24,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes, slot_modes
@@ -55,7 +55,6 @@ from hindsched.solutions.window_placing import fixed_rows
 
 __all__ = ["FORMS", "BatchschedProgram", "build_max_weight", "build_offline", "build_subproblem"]
 
-Array = NDArray[np.float64]
 SLOTS = "slots"
 BYTES_A_COLUMN = 1_000
 """A column of Pyomo, and its part in the rows."""
@@ -122,7 +121,7 @@ class BatchschedProgram(OfflineProgram):
             else:
                 block.write(self.instance, rows[0] if len(rows) == 1 else None)
 
-    def capacity_prices(self, duals: Duals) -> dict[str, Array]:
+    def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
         """Duals of (2h)/(15b) as prices ``capacity``, shape (H, R, slots of the program).
 
         Of ``slots`` their mean over the servers, (R, slots): its bounds merge the servers.
@@ -289,7 +288,7 @@ def _link(
     model: Any,
     instance: BatchschedInstance,
     blocks: Mapping[int, WindowBlock | SlotBlock],
-    free: Room[Array],
+    free: Room[Floats],
 ) -> Any:
     """Add (2a) and the capacities; return the weighted completion times of the open jobs."""
 
@@ -353,7 +352,7 @@ def _add_capacity(
     model: Any,
     instance: BatchschedInstance,
     blocks: Mapping[int, WindowBlock | SlotBlock],
-    free: Room[Array],
+    free: Room[Floats],
 ) -> None:
     """(2h)/(15b): what all jobs use of a server's resource in a slot."""
     use: dict[tuple[int, int, int], list[Any]] = defaultdict(list)
@@ -371,7 +370,7 @@ def _add_capacity(
 
 def _free(
     instance: BatchschedInstance, fixed: Mapping[str, tuple[BatchschedRow, ...]]
-) -> Room[Array]:
+) -> Room[Floats]:
     free = Room(instance.server_capacity)
     for rows in fixed.values():
         for row in rows:

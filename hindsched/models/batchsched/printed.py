@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import durations
 from hindsched.instances.modes import units
@@ -33,7 +33,6 @@ from hindsched.models.declared import Symbol
 from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution
 from hindsched.solutions.room import Room
 
-Array = NDArray[np.float64]
 Rows = Mapping[str, tuple[BatchschedRow, ...]]
 Pace = tuple[int, int, int, int, int]
 """Job, worker type, PS type, q, number of workers."""
@@ -112,7 +111,7 @@ class Ranges:
     T: range
     most_y: dict[tuple[int, int, int], int]
     most_s: dict[tuple[int, int, int], int]
-    length: dict[int, NDArray[np.int64]]
+    length: dict[int, Ints]
     paces: dict[int, list[Pace]]
 
     @classmethod
@@ -136,7 +135,12 @@ class Ranges:
 
 
 def add_printed(
-    model: Any, instance: BatchschedInstance, sets: Ranges, now: int, free: Room[Array], relax: bool
+    model: Any,
+    instance: BatchschedInstance,
+    sets: Ranges,
+    now: int,
+    free: Room[Floats],
+    relax: bool,
 ) -> Any:
     """Fill `model` with the printed program but for its objective, whose open part is returned.
 
@@ -374,7 +378,7 @@ def _running(model: Any, instance: BatchschedInstance, sets: Ranges) -> None:
     _add_numbered(model, "2h" if instance.has_ps else "15b", rows)
 
 
-def _capacity(model: Any, instance: BatchschedInstance, sets: Ranges, free: Room[Array]) -> None:
+def _capacity(model: Any, instance: BatchschedInstance, sets: Ranges, free: Room[Floats]) -> None:
     """(2h)/(15b): what runs on a server in a slot."""
     worker, ps = instance.worker_demand.tolist(), instance.ps_demand.tolist()
     kinds = {r: [k for k in sets.M if worker[k][r]] for r in range(len(instance.resources))}

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.base import Best, DualProgram
 from hindsched.models.edgecloud.relaxations import (
@@ -29,9 +29,6 @@ from hindsched.models.edgecloud.relaxations import (
 )
 from hindsched.models.edgecloud.symbols import JOB_SLOTS, SYMBOLS, index_label
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
-
-Vector = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -55,7 +52,7 @@ class EdgecloudDual(DualProgram):
         found = index_label(self.instance, index, value)
         return super().label(index, value) if found is None else found
 
-    def prices(self) -> dict[str, Vector]:
+    def prices(self) -> dict[str, Floats]:
         """``worker_capacity``: beta of each worker, shape (W, T)."""
         array = np.zeros((len(self.instance.worker_list), self.instance.horizon))
         for (g, t), beta in self.model.beta.items():
@@ -63,7 +60,7 @@ class EdgecloudDual(DualProgram):
                 array[list(self.groups[g][2]), t - 1] = max(0.0, beta.value or 0.0)
         return {"worker_capacity": array}
 
-    def payoffs(self) -> Vector:
+    def payoffs(self) -> Floats:
         """Alpha of all chunks of each job."""
         alpha = [max(0.0, alpha.value or 0.0) for alpha in self.model.alpha.values()]
         return np.array(alpha, dtype=float) * self.instance.chunks
@@ -210,13 +207,13 @@ class RunDual:
         When those ended.
     """
 
-    alpha: Vector
-    work: Vector
+    alpha: Floats
+    work: Floats
     worker: Ints
     job: Ints
-    end: Vector
+    end: Floats
     in_cloud: Ints
-    cloud_end: Vector
+    cloud_end: Floats
 
     def sum_beta(self, instance: EdgecloudInstance) -> float:
         """Sum of beta over workers, the cloud and time: the average flow time of the run."""

@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.base import PRINTED, Commitments, Duals, OfflineProgram, choose_form
 from hindsched.models.edgecloud.builder import ProgramBuilder
@@ -88,7 +88,7 @@ class EdgecloudProgram(OfflineProgram):
         holds = place_parameter_servers(instance, runs, together | cloud_only)
         return EdgecloudSolution(instance, runs, holds, self.formulation)
 
-    def capacity_prices(self, duals: Duals) -> dict[str, NDArray[np.float64]]:
+    def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
         """Duals of (2d) as prices of the oracle: ``worker_capacity``, shape (W, T)."""
         instance = self.instance
         members = list(instance.groups.values())

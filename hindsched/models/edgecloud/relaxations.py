@@ -24,8 +24,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.limits import check_memory
 from hindsched.models.base import Duals
@@ -76,7 +76,7 @@ class FractionalProgram(Declared):
         found = index_label(self.instance, index, value)
         return super().label(index, value) if found is None else found
 
-    def prices(self, duals: Duals, last: int) -> dict[str, NDArray[np.float64]]:
+    def prices(self, duals: Duals, last: int) -> dict[str, Floats]:
         """Duals of (4b) and (7b) as prices of the oracle's layout of the same name.
 
         Parameters

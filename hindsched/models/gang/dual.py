@@ -21,9 +21,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pyomo.environ as pyo
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
-from hindsched.models.base import Array, Best, DualProgram
+from hindsched.models.base import Best, DualProgram
 from hindsched.models.declared import Symbol
 from hindsched.models.gang.block import Ending, job_cost
 from hindsched.models.gang.symbols import DUAL_SYMBOLS
@@ -53,12 +54,12 @@ class GangDual(DualProgram):
     slots: int
     tasks: tuple[Task, ...]
 
-    def prices(self) -> dict[str, Array]:
+    def prices(self) -> dict[str, Floats]:
         """``gpus``: price of a GPU-second by slot."""
         values = [max(0.0, self.model.price[t].value or 0.0) for t in self.model.price]
         return {"gpus": np.array(values)}
 
-    def payoffs(self) -> Array:
+    def payoffs(self) -> Floats:
         """Payoffs at the variables' values."""
         return np.array([payoff.value or 0.0 for payoff in self.model.payoff.values()])
 
@@ -166,7 +167,7 @@ def _cost(instance: GangInstance, job: int, goal: str, end: int) -> float:
 
 
 def _cheapest(
-    instance: GangInstance, formulation: str, task: Task, price: Array
+    instance: GangInstance, formulation: str, task: Task, price: Floats
 ) -> tuple[int, float]:
     """Completion and cost of a job's cheapest schedule, found by looking at all completions."""
     kind, goal = split_formulation(formulation)

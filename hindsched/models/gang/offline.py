@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.gang.instance import (
     KINDS,
@@ -28,14 +29,7 @@ from hindsched.instances.gang.instance import (
     split_formulation,
 )
 from hindsched.models import algebra as pyo
-from hindsched.models.base import (
-    PRINTED,
-    Array,
-    Commitments,
-    Duals,
-    OfflineProgram,
-    choose_form,
-)
+from hindsched.models.base import PRINTED, Commitments, Duals, OfflineProgram, choose_form
 from hindsched.models.gang.block import (
     STARTS,
     WINDOWS,
@@ -104,7 +98,7 @@ class GangProgram(OfflineProgram):
         if split_formulation(self.formulation)[1] == "makespan":
             self.model.span.set_value(solution.objective())
 
-    def capacity_prices(self, duals: Duals) -> dict[str, Array]:
+    def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
         """``gpus``, shape (slots,): duals of (5) for a GPU-second.
 
         Servers' prices count by their share of all GPUs.

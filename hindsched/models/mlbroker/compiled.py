@@ -16,13 +16,11 @@ from functools import lru_cache
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import SolveFailed
-from hindsched.instances.mlbroker.slot import Floats, Ints
 from hindsched.models.mlbroker.convex import Price, RegularisedSlot, Switching, Values
 
-Bools = NDArray[np.bool_]
 ZERO, NONNEGATIVE, EXPONENTIAL = range(3)
 
 

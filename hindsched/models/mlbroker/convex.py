@@ -39,8 +39,9 @@ from typing import Literal
 import cvxpy as cp
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError
-from hindsched.instances.mlbroker.slot import Floats, SlotData
+from hindsched.instances.mlbroker.slot import SlotData
 
 Price = Literal["paper", "chord"]
 Switching = Literal["entropy", "relu"]

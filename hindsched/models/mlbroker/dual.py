@@ -28,7 +28,8 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from hindsched.instances.mlbroker.instance import Floats, MlbrokerInstance
+from hindsched.arrays import Floats
+from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.base import Best, DualProgram
 from hindsched.models.mlbroker.convex import big_m

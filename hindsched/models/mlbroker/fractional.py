@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
-from hindsched.instances.mlbroker.slot import Floats, SlotData
+from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.convex import ConvexPart, ConvexProgram
 from hindsched.models.declared import Symbol
 from hindsched.models.mlbroker.convex import (

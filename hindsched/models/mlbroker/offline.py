@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from hindsched.instances.mlbroker.instance import Floats, MlbrokerInstance
+from hindsched.arrays import Floats
+from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.base import Commitments, Duals, OfflineProgram, choose_form
 from hindsched.models.mlbroker.block import add_job

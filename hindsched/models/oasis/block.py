@@ -33,8 +33,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.models import algebra as pyo
 
@@ -71,11 +71,11 @@ class JobFacts:
     first: int
     work: int
     chunks: int
-    most: NDArray[np.int64]
+    most: Ints
     ps_per_worker: float
-    utilities: NDArray[np.float64]
-    worker_room: NDArray[np.int64]
-    ps_room: NDArray[np.int64]
+    utilities: Floats
+    worker_room: Ints
+    ps_room: Ints
 
     @property
     def horizon(self) -> int:
@@ -105,15 +105,15 @@ class JobFacts:
 def most_workers(
     instance: OasisInstance,
     job: OasisJob,
-    worker_room: NDArray[np.int64],
-    ps_room: NDArray[np.int64],
-) -> NDArray[np.int64]:
+    worker_room: Ints,
+    ps_room: Ints,
+) -> Ints:
     """Most workers at once under (3), (6), (7) and what fits, by slot, shape (T + 1,)."""
     needed = instance.ps_needed_up_to(job, job.chunks)
     served = np.where(needed <= np.arange(needed.size), needed, np.iinfo(np.int64).max)
     workers = np.minimum(worker_room.sum(axis=0), job.chunks)
     by_ps = np.searchsorted(served, ps_room.sum(axis=0), side="right") - 1
-    most: NDArray[np.int64] = np.minimum(workers, by_ps)
+    most: Ints = np.minimum(workers, by_ps)
     most[: job.arrival] = 0
     return most
 

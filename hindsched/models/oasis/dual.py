@@ -23,16 +23,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.base import Best, DualProgram, Prices
 from hindsched.models.declared import Symbol
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
 from hindsched.solutions.oasis.solution import OasisSolution
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -51,8 +49,8 @@ class Schedule:
 
     job: int
     utility: float
-    worker_use: Array
-    ps_use: Array
+    worker_use: Floats
+    ps_use: Floats
 
 
 def schedules_of(solution: OasisSolution) -> list[Schedule]:
@@ -85,9 +83,9 @@ class DualPoint:
     """
 
     instance: OasisInstance
-    payoffs: Array
-    worker_prices: Array
-    ps_prices: Array
+    payoffs: Floats
+    worker_prices: Floats
+    ps_prices: Floats
 
     def objective(self) -> float:
         """(19): payoffs plus prices times capacities."""
@@ -196,11 +194,11 @@ class OasisDual(DualProgram):
             arrays.append(array)
         return DualPoint(self.instance, self.payoffs(), arrays[0], arrays[1])
 
-    def payoffs(self) -> Array:
+    def payoffs(self) -> Floats:
         """Mu at the variables' values."""
         return np.array([max(0.0, mu.value or 0.0) for mu in self.model.mu.values()], dtype=float)
 
-    def prices(self) -> dict[str, Array]:
+    def prices(self) -> dict[str, Floats]:
         """``worker_capacity`` (H, R, T) and ``ps_capacity`` (K, R, T)."""
         point = self.point()
         return {"worker_capacity": point.worker_prices, "ps_capacity": point.ps_prices}
@@ -272,6 +270,6 @@ def build_dual(
     return dual
 
 
-def _cells(capacity: Array, horizon: int) -> list[tuple[int, int, int]]:
+def _cells(capacity: Floats, horizon: int) -> list[tuple[int, int, int]]:
     """(server, resource, slot from 0) with any capacity."""
     return [(h, r, t) for h, r in np.argwhere(capacity > 0).tolist() for t in range(horizon)]

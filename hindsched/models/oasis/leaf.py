@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.patterns import (
@@ -36,8 +36,6 @@ from hindsched.models.oasis.patterns import (
 from hindsched.models.oasis.program import Pools
 from hindsched.solutions.oasis.solution import OasisSolution
 
-IntArray = NDArray[np.int64]
-Reals = NDArray[np.float64]
 Fits = dict[int, list[int]]
 """How many units of a job (by position) fit on one server of each group."""
 Ends = Mapping[int, int]
@@ -159,7 +157,7 @@ def build_leaf(instance: OasisInstance, ends: Ends) -> Leaf:
 
 
 def _groups(
-    instance: OasisInstance, jobs: list[int], asked: pyo.Var, capacity: Reals, demand: Reals
+    instance: OasisInstance, jobs: list[int], asked: pyo.Var, capacity: Floats, demand: Floats
 ) -> tuple[Pools, PatternsBySlot, Fits]:
     """Groups of identical servers, their patterns, and how many units of a job one server holds."""
     nothing = np.zeros((instance.horizon + 1, *capacity.shape))
@@ -191,7 +189,7 @@ def _alone(asked: pyo.Var, pools: Pools, patterns: PatternsBySlot, fits: Fits) -
     )
 
 
-def _capacity(units: pyo.Var, capacity: Reals, demand: Reals) -> pyo.Constraint:
+def _capacity(units: pyo.Var, capacity: Floats, demand: Floats) -> pyo.Constraint:
     """(4) or (5) as printed on the servers that run no patterns."""
     terms: dict[tuple[int, int, int], list[Any]] = {}
     for i, server, t in units:
@@ -220,7 +218,7 @@ def _held(role: _Role) -> pyo.Constraint:
     )
 
 
-def _deployed(instance: OasisInstance, jobs: list[int], role: _Role) -> dict[str, IntArray]:
+def _deployed(instance: OasisInstance, jobs: list[int], role: _Role) -> dict[str, Ints]:
     """Units by slot and server of each job: what the counts ask for, within what is held."""
     shape = (instance.horizon, int(role.pools.size.sum()))
     held = {i: np.zeros(shape, dtype=np.int64) for i in jobs}

@@ -27,8 +27,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models import algebra as pyo
 from hindsched.models.base import Commitments, Duals, OfflineProgram, choose_form
@@ -48,7 +48,6 @@ RELAXED_STRONG_SIZE = 6_000
 program takes the simplex method far longer than the cumulative one, whose bound is nearly as good.
 """
 
-Array = NDArray[np.float64]
 
 FORMS: dict[str, tuple[Form, ...]] = {"standard": WRITINGS}
 ON_SERVERS = {"aggregate": False}
@@ -136,7 +135,7 @@ class OasisProgram(OfflineProgram):
             ps[name] = placed[1][position] + job.history[1]
         return OasisSolution(instance, workers, ps, formulation=self.formulation)
 
-    def capacity_prices(self, duals: Duals) -> dict[str, Array]:
+    def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
         """Duals of (4) and (5): ``worker_capacity`` (H, R, T) and ``ps_capacity`` (K, R, T)."""
         instance = self.instance
         prices = {}
@@ -249,7 +248,7 @@ def _add_capacity(model: pyo.ConcreteModel, instance: OasisInstance, parts: Part
 
 
 def _use(
-    variables: dict[int, Any], pools: Pools, demand: Array
+    variables: dict[int, Any], pools: Pools, demand: Floats
 ) -> dict[tuple[int, int, int], list[Any]]:
     """What is used of (pool, resource, slot), in units of one server's capacity."""
     terms: dict[tuple[int, int, int], list[Any]] = {}
@@ -263,10 +262,10 @@ def _use(
     return terms
 
 
-def _free(pools: Pools) -> Array:
+def _free(pools: Pools) -> Floats:
     """What is free of (pool, slot, resource), in units of one server's capacity."""
     scale = np.where(pools.capacity > 0, pools.capacity, 1.0)[:, None, :]
-    free: Array = np.maximum(0.0, pools.free / scale)
+    free: Floats = np.maximum(0.0, pools.free / scale)
     return free * pools.size[:, None, None]
 
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.block import Domains
@@ -32,7 +32,6 @@ MOST_PATTERNS = 120
 SEARCH_STEPS = 5_000
 """Steps of the enumeration after which a group counts as having too many patterns."""
 
-Array = NDArray[np.float64]
 Pattern = tuple[int, ...]
 
 
@@ -41,7 +40,7 @@ class _TooManyPatterns(Exception):
 
 
 def maximal_patterns(
-    capacity: Array, demand: Array, most: Sequence[int], limit: int = MOST_PATTERNS
+    capacity: Floats, demand: Floats, most: Sequence[int], limit: int = MOST_PATTERNS
 ) -> list[Pattern] | None:
     """Enumerate the maximal patterns of one server.
 
@@ -65,7 +64,7 @@ def maximal_patterns(
     chosen: list[int] = []
     steps = 0
 
-    def extend(left: Array) -> None:
+    def extend(left: Floats) -> None:
         nonlocal steps
         steps += 1
         if steps > SEARCH_STEPS or len(found) > limit:
@@ -114,7 +113,7 @@ PatternsBySlot = dict[tuple[int, int], Patterns]
 def patterns_by_slot(
     instance: OasisInstance,
     pools: Pools,
-    demand: Array,
+    demand: Floats,
     present: Callable[[int, int], tuple[int, ...]],
     least_jobs: int = 1,
 ) -> PatternsBySlot:
@@ -215,7 +214,7 @@ def build_ends_program(instance: OasisInstance, formulation: str | None = None) 
 
 
 def _shared_slots(
-    instance: OasisInstance, pools: Pools, demand: Array, counts: Mapping[int, pyo.Var]
+    instance: OasisInstance, pools: Pools, demand: Floats, counts: Mapping[int, pyo.Var]
 ) -> PatternsBySlot:
     """Patterns where several jobs may run; for a single one its bound says as much."""
 

@@ -9,16 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.models.base import Commitments
 from hindsched.models.oasis.block import Form, JobFacts, most_workers
 from hindsched.solutions.oasis.solution import OasisSolution
-
-Array = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -36,11 +33,11 @@ class Pools:
     """
 
     members: list[list[int]]
-    capacity: Array
-    free: Array
+    capacity: Floats
+    free: Floats
 
     @classmethod
-    def of(cls, capacity: Array, committed: Array, grouped: bool) -> Pools:
+    def of(cls, capacity: Floats, committed: Floats, grouped: bool) -> Pools:
         """Group servers; `committed` has shape (T + 1, servers, R)."""
         keys: dict[bytes, list[int]] = {}
         for server in range(capacity.shape[0]):
@@ -52,11 +49,11 @@ class Pools:
         return cls(members, capacity[first], free)
 
     @property
-    def size(self) -> IntArray:
+    def size(self) -> Ints:
         """Number of servers of each pool."""
         return np.array([len(group) for group in self.members], dtype=np.int64)
 
-    def room(self, demand: Array, most: int, first: int) -> IntArray:
+    def room(self, demand: Floats, most: int, first: int) -> Ints:
         """How many units fit by pool and slot, shape (pools, T + 1); 0 before slot `first`."""
         free = loosened(self.free, self.capacity[:, None, :])
         room = how_many_left(free, demand, most) * self.size[:, None]
@@ -81,7 +78,7 @@ class ProgramJob:
     """
 
     index: int
-    history: tuple[IntArray, IntArray]
+    history: tuple[Ints, Ints]
     facts: JobFacts | None
     utility: float = 0.0
 

@@ -6,21 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.models.oasis.block import JobFacts
 from hindsched.models.oasis.program import Parts, Pools
 from hindsched.solutions.oasis.placing import place_slot
 from hindsched.solutions.oasis.solution import OasisSolution
 
-Array = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
 
 def wanted_counts(
     instance: OasisInstance, job: OasisJob, solution: OasisSolution, facts: JobFacts | None
-) -> tuple[IntArray, IntArray]:
+) -> tuple[Ints, Ints]:
     """Workers (T, H) and PSs (T, K) of a job in a solution, nothing if it is not completed.
 
     With `facts` those from its first open slot on that do exactly the work that is left.
@@ -38,7 +35,7 @@ def wanted_counts(
     return y, z
 
 
-def _trim(instance: OasisInstance, job: OasisJob, y: IntArray, z: IntArray, work: int) -> None:
+def _trim(instance: OasisInstance, job: OasisJob, y: Ints, z: Ints, work: int) -> None:
     """Drop workers beyond `work` from the end, and PSs beyond what (6) needs."""
     surplus = int(y.sum()) - work
     for slot in range(y.shape[0] - 1, -1, -1):
@@ -50,7 +47,7 @@ def _trim(instance: OasisInstance, job: OasisJob, y: IntArray, z: IntArray, work
         _trim_ps(instance, job, int(y[slot].sum()), z[slot])
 
 
-def _trim_ps(instance: OasisInstance, job: OasisJob, workers: int, row: IntArray) -> None:
+def _trim_ps(instance: OasisInstance, job: OasisJob, workers: int, row: Ints) -> None:
     """Drop PSs of one slot beyond what (6) needs."""
     surplus = int(row.sum()) - instance.ps_needed(job, workers)
     for server in range(row.size - 1, -1, -1):
@@ -60,7 +57,7 @@ def _trim_ps(instance: OasisInstance, job: OasisJob, workers: int, row: IntArray
             surplus -= drop
 
 
-def load_block(block: Any, form: str, per_slot: IntArray) -> None:
+def load_block(block: Any, form: str, per_slot: Ints) -> None:
     """Set what a strong or cumulative block derives from its workers by slot."""
     running = np.flatnonzero(per_slot)
     end = None
@@ -79,7 +76,7 @@ def load_block(block: Any, form: str, per_slot: IntArray) -> None:
         block.ended[slot].set_value(int(end is not None and end <= slot))
 
 
-def read_counts(variable: Any, pools: Pools, horizon: int) -> IntArray:
+def read_counts(variable: Any, pools: Pools, horizon: int) -> Ints:
     """Counts by pool and slot, shape (pools, T)."""
     counts = np.zeros((len(pools.members), horizon), dtype=np.int64)
     for (pool, slot), var in variable.items():
@@ -89,7 +86,7 @@ def read_counts(variable: Any, pools: Pools, horizon: int) -> IntArray:
 
 def placed_counts(
     instance: OasisInstance, parts: Parts, blocks: Mapping[int, Any]
-) -> tuple[list[IntArray], list[IntArray]] | None:
+) -> tuple[list[Ints], list[Ints]] | None:
     """Workers (T, H) and PSs (T, K) of each job on real servers; None if a slot was not placed.
 
     Parameters
@@ -115,7 +112,7 @@ def placed_counts(
     return placed_workers, placed_ps
 
 
-def _place(counts: IntArray, pools: Pools, demand: Array) -> list[IntArray] | None:
+def _place(counts: Ints, pools: Pools, demand: Floats) -> list[Ints] | None:
     """Counts (jobs, pools, T) on servers: (T, servers) of each job; None if one was not placed."""
     jobs, _, horizon = counts.shape
     placed = np.zeros((jobs, horizon, int(pools.size.sum())), dtype=np.int64)

@@ -15,13 +15,10 @@ Parameters, so that a loop over slots or jobs only sets values.
 from __future__ import annotations
 
 import cvxpy as cp
-import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
-
-Array = NDArray[np.float64]
 
 
 class SlotProgram:
@@ -71,10 +68,10 @@ class SlotProgram:
         self,
         job: OasisJob,
         workload: float,
-        worker_prices: Array,
-        ps_prices: Array,
-        worker_residual: Array | None = None,
-        ps_residual: Array | None = None,
+        worker_prices: Floats,
+        ps_prices: Floats,
+        worker_residual: Floats | None = None,
+        ps_residual: Floats | None = None,
     ) -> None:
         """Set the Parameters for a job in a slot.
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 
+from hindsched.arrays import Ints
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.base import Prices, Subproblem
@@ -17,8 +17,6 @@ from hindsched.models.oasis.program import Parts, Pools, ProgramJob, job_facts
 from hindsched.models.oasis.reading import read_counts
 from hindsched.models.oasis.symbols import SYMBOLS, pool_label
 from hindsched.solutions.oasis.solution import OasisSolution
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -141,6 +139,6 @@ def build_subproblem(
     )
 
 
-def _room(keys: list[tuple[int, int]], fits: IntArray) -> pyo.Param:
+def _room(keys: list[tuple[int, int]], fits: Ints) -> pyo.Param:
     full = {key: int(fits[key]) for key in keys}
     return pyo.Param(keys, initialize=full, mutable=True, domain=pyo.NonNegativeIntegers)

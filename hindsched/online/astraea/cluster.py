@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import most_workers
 from hindsched.instances.astraea.shares import private_units
@@ -19,7 +19,6 @@ from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import row_progress, write_row
 from hindsched.solutions.base import Assignment
 
-Integers = NDArray[np.int64]
 MOST_FIXED_WORKERS = 8
 """Gang sizes that no file states are drawn from 1..min(8, D)."""
 
@@ -28,8 +27,8 @@ MOST_FIXED_WORKERS = 8
 class Room:
     """Free workers (S, W) and PSs (S, P); placements are taken from it and given back to it."""
 
-    workers: Integers
-    ps: Integers
+    workers: Ints
+    ps: Ints
 
     def change(self, row: AstraeaRow, sign: int) -> None:
         """Add `sign` times a row's units."""
@@ -168,7 +167,7 @@ class AstraeaCluster(GangCluster):
                 return self._row(w, p, spread, host)
         return None
 
-    def _row(self, w: int, p: int, workers: Integers, host: int) -> AstraeaRow:
+    def _row(self, w: int, p: int, workers: Ints, host: int) -> AstraeaRow:
         ps = np.zeros_like(workers)
         ps[host] = self._needed(w, p, int(workers.sum() - workers[host]))
         return AstraeaRow(1, 1, w, p, workers, ps)
@@ -209,7 +208,7 @@ class AstraeaCluster(GangCluster):
             self._speeds[key] = float(rate / job.total_minibatches)
         return self._speeds[key]
 
-    def shares(self, job: AstraeaJob, workers: int) -> NDArray[np.float64]:
+    def shares(self, job: AstraeaJob, workers: int) -> Floats:
         """Share of the cluster's workers of each type, then of its PSs of each type."""
         w, p, _ = self.gang(job)
         held_workers = np.zeros(self.instance.worker_count.shape[1])
@@ -238,7 +237,7 @@ class AstraeaCluster(GangCluster):
         return dict(zip((t.name for t in self.instance.tenants), shares.tolist(), strict=True))
 
 
-def _fill(room: Integers, order: Any, count: int) -> Integers:
+def _fill(room: Ints, order: Any, count: int) -> Ints:
     """Put `count` workers on servers in an order."""
     placed = np.zeros(len(room), dtype=np.int64)
     for s in order:

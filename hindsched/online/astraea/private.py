@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes
 from hindsched.instances.astraea.shares import private_units, tenant_alone
@@ -17,7 +17,6 @@ from hindsched.solutions.astraea.solution import write_row
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.pricing.astraea.oracle import ServerOracle
 
-Reals = NDArray[np.float64]
 EARLIER = 1e-6
 """Share of a job's value that completing in the last slot of a round costs, for ties."""
 
@@ -81,7 +80,7 @@ class PrivateRound(BatchRound):
         own: AstraeaInstance,
         slots: int,
         base: float,
-        unit: Reals,
+        unit: Floats,
     ) -> None:
         self._cluster, self._own, self._slots, self._unit = cluster, own, slots, unit
         self.ledger = ExponentialLedger((cluster.capacity / unit).ravel(), slots, base)

@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.errors import Refused
 from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
@@ -41,7 +41,7 @@ class _Known:
 
     text: str
     row: BatchschedRow
-    used: NDArray[np.float64]
+    used: Floats
     progress: Fraction
 
 
@@ -198,7 +198,7 @@ class BatchschedCluster(GangCluster):
         return int(ps_for(count, self.instance.ps_ratio[m, p]))
 
     def _find(
-        self, free: NDArray[np.float64], count: int, m: int, p: int, few_ps: bool
+        self, free: Floats, count: int, m: int, p: int, few_ps: bool
     ) -> tuple[dict[int, int], dict[int, int]] | None:
         """Workers and PSs by server, or None."""
         instance = self.instance
@@ -225,9 +225,7 @@ class BatchschedCluster(GangCluster):
                 return found, {int(host): num_ps}
         return None
 
-    def _spread(
-        self, free: NDArray[np.float64], count: int, worker: NDArray[np.float64]
-    ) -> dict[int, int] | None:
+    def _spread(self, free: Floats, count: int, worker: Floats) -> dict[int, int] | None:
         """Put workers on the servers with most room for them."""
         room = how_many_left(free, worker, count)
         if room.sum() < count:
@@ -249,9 +247,7 @@ class BatchschedCluster(GangCluster):
             self.book(job, placement)
         return placement
 
-    def _place_on(
-        self, free: NDArray[np.float64], job: BatchschedJob, workers: int
-    ) -> Placement | None:
+    def _place_on(self, free: Floats, job: BatchschedJob, workers: int) -> Placement | None:
         m, p = self.ideal_types(job)
         found = self._find(free, workers, m, p, self._few_ps[job.name])
         if found is None:
@@ -319,13 +315,13 @@ class BatchschedCluster(GangCluster):
         most = min(MOST_FIXED_WORKERS, most)
         return 1 + int(draws(self.environment.seed, job.name, "workers").random() * most)
 
-    def shares(self, job: BatchschedJob, workers: int) -> NDArray[np.float64]:
+    def shares(self, job: BatchschedJob, workers: int) -> Floats:
         """Share of each resource's total that the workers and their PSs hold."""
         m, p = self.ideal_types(job)
         needed = workers * self.instance.worker_demand[m]
         if self.instance.has_ps:
             needed = needed + self._num_ps(workers, m, p) * self.instance.ps_demand[p]
-        found: NDArray[np.float64] = needed / self._total
+        found: Floats = needed / self._total
         return found
 
     def row(self, job: BatchschedJob, placement: Placement, first: int, last: int) -> Assignment:

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Bools, Ints
 from hindsched.errors import InputError, Refused
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.edgecloud.cloud_site import whole_job_rows
@@ -153,7 +153,7 @@ class EdgeCloudRound(BatchRound):
         return min(found, key=lambda offer: (round(offer.cost, 9), offer.last), default=None)
 
     def _cheapest(
-        self, job: EdgecloudJob, column: Column, ready: NDArray[np.int64], size: int, work: int,
+        self, job: EdgecloudJob, column: Column, ready: Ints, size: int, work: int,
         together: bool,
     ) -> Offer | None:  # fmt: skip
         """The cheapest window on the numbered workers of a column, the earliest of those."""
@@ -196,7 +196,7 @@ class EdgeCloudRound(BatchRound):
             begin += len(members)
         return groups, [max(0.0, room[s]) for s, _ in places]
 
-    def _with_ps(self, job: EdgecloudJob, length: int, together: bool) -> NDArray[np.bool_]:
+    def _with_ps(self, job: EdgecloudJob, length: int, together: bool) -> Bools:
         """Starts, from 0, of the windows in which a PS is free throughout."""
         starts = np.zeros(max(0, self.slots - length + 1), dtype=bool)
         if self.cluster.cloud_ps(job.ps_type) is None:

@@ -16,8 +16,8 @@ from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.errors import Refused
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.dynamics import Cluster, Placement
@@ -194,7 +194,7 @@ class EdgecloudCluster(Cluster):
         """Requested in the file, else one a chunk."""
         return job.requested_workers or job.chunks
 
-    def shares(self, job: EdgecloudJob, workers: int) -> NDArray[np.float64]:
+    def shares(self, job: EdgecloudJob, workers: int) -> Floats:
         """Share of the edge's workers of each type, then of its PSs of each type."""
         found = np.zeros(len(self._kinds) + len(self._ps_kinds))
         if job.worker_type in self._kinds:

@@ -23,13 +23,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm
 from hindsched.solutions.base import Assignment
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class Offer:
 
     start: int
     duration: int
-    demand: Array
+    demand: Floats
     cost: float
     plan: Any = None
 
@@ -75,7 +73,7 @@ class ExponentialLedger:
         lambda of the paper, above 1: the price of a full capacity is ``base - 1``.
     """
 
-    def __init__(self, capacity: Array, slots: int, base: float | Array) -> None:
+    def __init__(self, capacity: Floats, slots: int, base: float | Floats) -> None:
         if not np.all(np.asarray(base) > 1):
             raise InputError("set.price_base", base, "must exceed 1")
         self.capacity = np.asarray(capacity, dtype=float)
@@ -83,15 +81,15 @@ class ExponentialLedger:
         self.use = np.zeros((slots, self.capacity.size))
 
     @property
-    def residual(self) -> Array:
+    def residual(self) -> Floats:
         """What is left, shape (slots, capacities)."""
         return self.capacity - self.use
 
-    def prices(self, first: int = 1, last: int | None = None) -> Array:
+    def prices(self, first: int = 1, last: int | None = None) -> Floats:
         """Prices in slots `first` .. `last`, shape (slots, capacities)."""
         part = self.use[first - 1 : last]
         share = np.divide(part, self.capacity, out=np.zeros_like(part), where=self.capacity > 0)
-        raised: Array = np.expm1(share * np.log(self.base))
+        raised: Floats = np.expm1(share * np.log(self.base))
         return raised
 
     def value(self) -> float:
@@ -297,7 +295,7 @@ class GeometricBatches(OnlineAlgorithm):
         ledger: ExponentialLedger,
         resources: Sequence[str],
         *,
-        units: float | Array = 1.0,
+        units: float | Floats = 1.0,
         worth: float = 1.0,
     ) -> None:
         """Keep a sub-round's prices for `price_path`; a later sub-round's replace them.

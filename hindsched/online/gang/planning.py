@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from hindsched.arrays import Ints
 from hindsched.errors import InputError
-from hindsched.instances.gang.instance import GangInstance, Ints
+from hindsched.instances.gang.instance import GangInstance
 from hindsched.models.base import Commitments
 from hindsched.models.gang.offline import columns_needed
 from hindsched.models.gang.tasks import Outlook, outlook

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hindsched.instances.gang.instance import KINDS, GangInstance, Ints, slots_of
+from hindsched.arrays import Ints
+from hindsched.instances.gang.instance import KINDS, GangInstance, slots_of
 from hindsched.online.protocol import Decision, Environment, NameCard, OnlineAlgorithm
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.kernels.gang import preemption, queueing, reservations

@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
-from hindsched.instances.mlbroker.instance import Floats
-from hindsched.instances.mlbroker.slot import Ints, SlotData
+from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.mlbroker.convex import big_m
 from hindsched.online.mlbroker.central import Central
 from hindsched.online.mlbroker.dynamics import Broker

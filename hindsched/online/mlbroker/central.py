@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hindsched.instances.mlbroker.instance import Floats
-from hindsched.instances.mlbroker.slot import Ints, SlotData
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.mlbroker.dynamics import Broker
 from hindsched.solvers.kernels.mlbroker.relaxed_placement import pinned_workers
 

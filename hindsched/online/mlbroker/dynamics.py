@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError, Refused
-from hindsched.instances.mlbroker.instance import Floats, MlbrokerInstance, MlbrokerJob
-from hindsched.instances.mlbroker.slot import Ints, SlotData
+from hindsched.instances.mlbroker.instance import MlbrokerInstance, MlbrokerJob
+from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.protocol import Decision, Environment, NameCard, OnlineAlgorithm
 from hindsched.online.truth import RowTruth
 from hindsched.solutions.base import Assignment

@@ -11,9 +11,10 @@ from typing import Literal
 
 import numpy as np
 
+from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
-from hindsched.instances.mlbroker.instance import Floats, MlbrokerJob
-from hindsched.instances.mlbroker.slot import Ints, SlotData
+from hindsched.instances.mlbroker.instance import MlbrokerJob
+from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.mlbroker.dynamics import Broker
 from hindsched.online.protocol import NameCard, draws

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hindsched.instances.mlbroker.instance import Floats, workers_for
-from hindsched.instances.mlbroker.slot import Ints, SlotData
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.mlbroker.instance import workers_for
+from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.mlbroker.dynamics import Broker
 from hindsched.online.protocol import draws
 

@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from hindsched.instances.mlbroker.instance import Floats
-from hindsched.instances.mlbroker.slot import Ints, SlotData
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.mlbroker.dynamics import Broker
 from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement
 from hindsched.solvers.kernels.mlbroker.geo_relocation import average_prices

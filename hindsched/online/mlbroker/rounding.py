@@ -21,9 +21,9 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hindsched.instances.mlbroker.slot import Floats, Ints, SlotData
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.protocol import draws
 from hindsched.solutions.mlbroker.transport import ship
 from hindsched.solvers.kernels.mlbroker.relaxed_placement import pinned_workers
@@ -37,7 +37,7 @@ Rounding = Literal["paper", "round2", "independent", "greedy", "largest-remainde
 
 def dependent_round(
     parts: Floats, weights: Floats, generator: np.random.Generator, last: Last = "up"
-) -> NDArray[np.int64]:
+) -> Ints:
     """Algorithm 3 for one set: round fractional parts to 0 or 1 in pairs.
 
     Parameters

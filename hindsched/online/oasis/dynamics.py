@@ -6,8 +6,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.errors import Refused
 from hindsched.instances.base import Instance
 from hindsched.instances.decimals import loosened
@@ -40,7 +40,7 @@ class Truth(RowTruth):
                 ("ps", self.instance.ps_capacity),
             )
         }
-        self._held: dict[str, NDArray[np.int64]] = {}
+        self._held: dict[str, Ints] = {}
 
     def check_row(self, slot: int, job: OasisJob, row: Assignment) -> None:
         """Check one more row against all rows so far and book its use."""
@@ -115,7 +115,7 @@ class OasisCluster(Cluster):
         self._free = {role: loosened(free, free) for role, free in capacities.items()}
         self._total = {role: capacity.sum(axis=0) for role, capacity in capacities.items()}
         self._next = {"workers": 0, "ps": 0}
-        self._demands: dict[str, dict[str, NDArray[np.float64]]] = {}
+        self._demands: dict[str, dict[str, Floats]] = {}
         self._most: dict[str, int] = {}
 
     def place(self, job: OasisJob, workers: int) -> Placement | None:
@@ -205,7 +205,7 @@ class OasisCluster(Cluster):
         most = min(MOST_FIXED_WORKERS, self.max_workers(job))
         return 1 + int(draws(self.environment.seed, job.name, "workers").random() * most)
 
-    def shares(self, job: OasisJob, workers: int) -> NDArray[np.float64]:
+    def shares(self, job: OasisJob, workers: int) -> Floats:
         """Share of each resource's total over the worker servers, then over the PS servers."""
         counts = {"workers": workers, "ps": self.instance.ps_needed(job, workers)}
         parts = []
@@ -218,7 +218,7 @@ class OasisCluster(Cluster):
         """Row of the solution file."""
         return {"from": first, "to": last, "workers": placement.workers, "ps": placement.ps}
 
-    def _demand(self, job: OasisJob) -> dict[str, NDArray[np.float64]]:
+    def _demand(self, job: OasisJob) -> dict[str, Floats]:
         if job.name not in self._demands:
             worker, ps = self.instance.demand_of(job)
             self._demands[job.name] = {"workers": worker, "ps": ps}

@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.online.dynamics import Gangs, draws_gangs
 from hindsched.online.protocol import Decision, Environment
 from hindsched.online.rivals.elastic import EventDriven
@@ -23,7 +23,6 @@ from hindsched.online.rivals.elastic import EventDriven
 if TYPE_CHECKING:
     from hindsched.online.rivals.fair_shares import Present
 
-Reals = NDArray[np.float64]
 PROGRAMS = "hindsched.online.rivals.fair_shares"
 SLACK = 1e-4
 """How much of its fair share a job may lose to the solver's tolerance."""
@@ -50,7 +49,7 @@ class FairRounds(EventDriven):
         import_module(PROGRAMS)  # before a decision is timed
 
     @abstractmethod
-    def least_shares(self, present: Present) -> Reals:
+    def least_shares(self, present: Present) -> Floats:
         """Share of the rounds that each job must get."""
 
     def start(self, environment: Environment) -> None:
@@ -122,7 +121,7 @@ class FairRounds(EventDriven):
 class Gavel(FairRounds):
     """Max-min fairness: the least share over that of an equal part of the cluster is largest."""
 
-    def least_shares(self, present: Present) -> Reals:
+    def least_shares(self, present: Present) -> Floats:
         """Maximise the least share over that of an equal part."""
         from hindsched.online.rivals.fair_shares import max_min_shares
 
@@ -136,7 +135,7 @@ class Themis(FairRounds):
     alone is all of its work on an equal part of the cluster.
     """
 
-    def least_shares(self, present: Present) -> Reals:
+    def least_shares(self, present: Present) -> Floats:
         """Minimise the worst of time shared over time alone."""
         from hindsched.online.rivals.fair_shares import finish_time_shares
 

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 
 import cvxpy as cp
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.solvers.backends.convex import solve_convex
-
-Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -35,44 +33,44 @@ class Present:
         Slots since the job arrived.
     """
 
-    use: Reals
-    left: Reals
-    total: Reals
-    waited: Reals
+    use: Floats
+    left: Floats
+    total: Floats
+    waited: Floats
 
     @property
-    def equal(self) -> Reals:
+    def equal(self) -> Floats:
         """Share of time that an equal part of the cluster is worth to each job."""
         most = np.maximum(1e-12, self.use.max(axis=0))
-        found: Reals = np.minimum(1.0, 1.0 / (len(self.left) * most))
+        found: Floats = np.minimum(1.0, 1.0 / (len(self.left) * most))
         return found
 
 
-def max_min_shares(present: Present) -> Reals:
+def max_min_shares(present: Present) -> Floats:
     """Maximise ``min_j x[j] / equal[j]``."""
     x = cp.Variable(len(present.left), nonneg=True)
     least = cp.min(cp.multiply(1 / present.equal, x))
     _solved(cp.Problem(cp.Maximize(least), [x <= 1, present.use @ x <= 1]))
-    found: Reals = np.minimum(1.0, float(least.value) * present.equal)
+    found: Floats = np.minimum(1.0, float(least.value) * present.equal)
     return found
 
 
-def finish_time_shares(present: Present) -> Reals:
+def finish_time_shares(present: Present) -> Floats:
     """Minimise ``max_j (waited[j] + left[j] / x[j]) / (total[j] / equal[j])``."""
     x = cp.Variable(len(present.left), nonneg=True)
     alone = present.total / present.equal
     shared = present.waited + cp.multiply(present.left, cp.inv_pos(x))
     worst = cp.max(cp.multiply(1 / alone, shared))
     _solved(cp.Problem(cp.Minimize(worst), [x <= 1, present.use @ x <= 1]))
-    found: Reals = np.minimum(1.0, present.left / (float(worst.value) * alone - present.waited))
+    found: Floats = np.minimum(1.0, present.left / (float(worst.value) * alone - present.waited))
     return found
 
 
-def all_of_the_time(present: Present, least: Reals) -> Reals:
+def all_of_the_time(present: Present, least: Floats) -> Floats:
     """Shares of time that sum to the most, each at least its own bound."""
     x = cp.Variable(len(least))
     _solved(cp.Problem(cp.Maximize(cp.sum(x)), [x >= least, x <= 1, present.use @ x <= 1]))
-    found: Reals = np.clip(x.value, least, 1.0).round(6)  # equal jobs stay equal
+    found: Floats = np.clip(x.value, least, 1.0).round(6)  # equal jobs stay equal
     return found
 
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hindsched.arrays import Ints
 from hindsched.errors import InputError
 from hindsched.instances.astraea.instance import MOST_REVENUE, AstraeaInstance
 from hindsched.solutions.base import Violation
-from hindsched.solutions.rows import Counts
 
 if TYPE_CHECKING:
     from hindsched.solutions.astraea.row import AstraeaRow
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def unused_quota(
     instance: AstraeaInstance, rows: RowsByTenant, last_slot: int
-) -> tuple[Counts, Counts]:
+) -> tuple[Ints, Ints]:
     """What each tenant leaves unused of its fair share, by slot and type.
 
     Jobs that pay nothing run within the fair share; the rest of the quota is on offer. Negative
@@ -62,7 +62,7 @@ def paid(rows: RowsByTenant) -> list[Fraction]:
     return found
 
 
-def gained(rows: RowsByTenant, unused: tuple[Counts, Counts]) -> list[Fraction]:
+def gained(rows: RowsByTenant, unused: tuple[Ints, Ints]) -> list[Fraction]:
     """What each tenant receives."""
     found = [Fraction(0)] * len(rows)
     workers, ps = unused
@@ -77,7 +77,7 @@ def gained(rows: RowsByTenant, unused: tuple[Counts, Counts]) -> list[Fraction]:
     return found
 
 
-def _divide(price: Fraction, offered: Counts, found: list[Fraction]) -> None:
+def _divide(price: Fraction, offered: Ints, found: list[Fraction]) -> None:
     """Add one slot's price to the tenants in proportion to what they offer."""
     total = int(offered.sum())
     if price and total > 0:
@@ -86,7 +86,7 @@ def _divide(price: Fraction, offered: Counts, found: list[Fraction]) -> None:
             found[u] += int(offered[u]) * unit
 
 
-def payment_violations(rows: RowsByTenant, unused: tuple[Counts, Counts]) -> list[Violation]:
+def payment_violations(rows: RowsByTenant, unused: tuple[Ints, Ints]) -> list[Violation]:
     """Payments for which nobody offers anything, so that (2) cannot divide them."""
     found: list[Violation] = []
     workers, ps = unused

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hindsched.arrays import Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.modes import in_pieces
 from hindsched.limits import check_large
@@ -32,14 +33,7 @@ from hindsched.solutions.astraea.payments import (
 )
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.base import Assignment, Violation
-from hindsched.solutions.rows import (
-    Counts,
-    check_row_keys,
-    read_counts,
-    read_span,
-    read_type,
-    write_counts,
-)
+from hindsched.solutions.rows import check_row_keys, read_counts, read_span, read_type, write_counts
 from hindsched.solutions.window_solution import WindowSolution, lacking_bandwidth, overlaps
 
 
@@ -160,7 +154,7 @@ class AstraeaSolution(WindowSolution[AstraeaRow]):
             found.append(Violation("(3k)", f"job {job.name}: mini-batches", float(missing)))
         return found
 
-    def _use(self, role: str) -> Counts:
+    def _use(self, role: str) -> Ints:
         """Workers or PSs in use, shape (last_slot, S, types)."""
         count = self.instance.worker_count if role == "worker" else self.instance.ps_count
         check_large(f"what runs in {self.last_slot} slots", float(count.nbytes) * self.last_slot)
@@ -175,12 +169,12 @@ class AstraeaSolution(WindowSolution[AstraeaRow]):
         return used
 
     @cached_property
-    def worker_use(self) -> Counts:
+    def worker_use(self) -> Ints:
         """Workers in use, shape (last_slot, S, W)."""
         return self._use("worker")
 
     @cached_property
-    def ps_use(self) -> Counts:
+    def ps_use(self) -> Ints:
         """PSs in use, shape (last_slot, S, P)."""
         return self._use("ps")
 
@@ -212,7 +206,7 @@ class AstraeaSolution(WindowSolution[AstraeaRow]):
     # Payments and gains
 
     @cached_property
-    def unused_quota(self) -> tuple[Counts, Counts]:
+    def unused_quota(self) -> tuple[Ints, Ints]:
         """What each tenant leaves unused of its fair share; see `astraea_payments.unused_quota`."""
         return unused_quota(self.instance, self._by_tenant, self.last_slot)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.decimals import how_many_left, loosened
@@ -73,7 +73,7 @@ def plan_rest(
 
 def place_mode(
     instance: BatchschedInstance,
-    free: NDArray[np.float64],
+    free: Floats,
     mode: tuple[int, int, int, int, int],
     start: int,
 ) -> BatchschedRow | None:

@@ -18,8 +18,8 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.decimals import added, times
 from hindsched.instances.modes import in_pieces
@@ -160,7 +160,7 @@ class BatchschedSolution(WindowSolution[BatchschedRow]):
         check_large(f"what runs in {self.last_slot} slots", needed)
 
     @cached_property
-    def use(self) -> NDArray[np.float64]:
+    def use(self) -> Floats:
         """Resources in use, shape (last_slot, servers, resources)."""
         instance = self.instance
         self._check_room()
@@ -235,9 +235,9 @@ class BatchschedSolution(WindowSolution[BatchschedRow]):
         ]
 
 
-def row_use(instance: BatchschedInstance, row: WindowRow) -> NDArray[np.float64]:
+def row_use(instance: BatchschedInstance, row: WindowRow) -> Floats:
     """Resources that a row takes in each of its slots, shape (servers, resources)."""
-    used: NDArray[np.float64] = np.outer(row.workers, instance.worker_demand[row.worker_type])
+    used: Floats = np.outer(row.workers, instance.worker_demand[row.worker_type])
     if row.ps_type >= 0:
         used = used + np.outer(row.ps, instance.ps_demand[row.ps_type])
     return used

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Bools, Ints
 from hindsched.instances.gang.instance import GangInstance
 
-Ints = NDArray[np.int64]
 SHORT_SECONDS = 10.0
 """A bounded slowdown counts shorter jobs as if they ran so long (Feitelson et al., 1997)."""
 
@@ -68,7 +67,7 @@ def gang_metrics(
 
 
 def _by_user(
-    instance: GangInstance, done: NDArray[np.bool_], starts: Ints, completions: Ints
+    instance: GangInstance, done: Bools, starts: Ints, completions: Ints
 ) -> list[dict[str, Any]]:
     """Jobs, mean completion time and wait, and GPU-seconds asked for, by user in name order."""
     users = np.array([job.user or "" for job in instance.jobs], dtype=object)[done]

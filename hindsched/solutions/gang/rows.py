@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Ints
 from hindsched.errors import InputError
 from hindsched.instances.gang.instance import MOST_SLOTS, GangInstance
 from hindsched.solutions.base import Assignment, Assignments
 from hindsched.solutions.rows import check_row_keys, read_counts
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

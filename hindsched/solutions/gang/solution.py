@@ -25,14 +25,12 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Ints
 from hindsched.instances.gang.instance import GangInstance, exact, split_formulation
 from hindsched.solutions.base import Assignment, Assignments, Solution, Violation
 from hindsched.solutions.gang.metrics import gang_metrics
 from hindsched.solutions.gang.rows import GangRows, read_gang_rows, write_gang_rows
-
-Ints = NDArray[np.int64]
 
 
 class GangSolution(Solution):

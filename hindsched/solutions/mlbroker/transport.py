@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.compiler_clock import watch_compiler
 from hindsched.kernel_cache import ensure_cache_folder
 
 ensure_cache_folder()
 watch_compiler()
-
-Floats = NDArray[np.float64]
 
 
 @njit(cache=True)

@@ -10,18 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import loosened
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 SEARCH_STEPS = 20_000
 """Units tried in one search before it gives up."""
 
 
-def place(counts: IntArray, demand: FloatArray, free: FloatArray) -> IntArray | None:
+def place(counts: Ints, demand: Floats, free: Floats) -> Ints | None:
     """Put units of several jobs on servers.
 
     Parameters
@@ -56,12 +53,12 @@ def place(counts: IntArray, demand: FloatArray, free: FloatArray) -> IntArray | 
 
 
 def _best_fit(
-    counts: IntArray,
-    demand: FloatArray,
-    free: FloatArray,
-    order: IntArray,
-    scale: FloatArray,
-) -> IntArray | None:
+    counts: Ints,
+    demand: Floats,
+    free: Floats,
+    order: Ints,
+    scale: Floats,
+) -> Ints | None:
     """Each unit onto the server that it leaves fullest."""
     left = free.copy()
     placed = np.zeros((counts.size, free.shape[0]), dtype=np.int64)
@@ -77,9 +74,7 @@ def _best_fit(
     return placed
 
 
-def _search(
-    counts: IntArray, demand: FloatArray, free: FloatArray, order: IntArray
-) -> IntArray | None:
+def _search(counts: Ints, demand: Floats, free: Floats, order: Ints) -> Ints | None:
     """Depth-first over units; units of a job go to servers in rising order; equal servers once."""
     units = [int(job) for job in order for _ in range(int(counts[job]))]
     left = free.copy()
@@ -108,7 +103,7 @@ def _search(
     return placed
 
 
-def _next_server(left: FloatArray, free: FloatArray, demand: FloatArray, start: int) -> int | None:
+def _next_server(left: Floats, free: Floats, demand: Floats, start: int) -> int | None:
     tried: set[bytes] = set()
     for server in range(free.shape[0]):
         key = left[server].tobytes() + free[server].tobytes()
@@ -121,10 +116,10 @@ def _next_server(left: FloatArray, free: FloatArray, demand: FloatArray, start: 
 
 
 def place_slot(
-    counts: Sequence[IntArray],
-    demand: FloatArray,
-    free: Sequence[FloatArray],
-) -> list[IntArray] | None:
+    counts: Sequence[Ints],
+    demand: Floats,
+    free: Sequence[Floats],
+) -> list[Ints] | None:
     """Place one slot group by group; if a group fails, all groups' units on all servers.
 
     Parameters

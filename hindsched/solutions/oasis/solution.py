@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.decimals import WholeUnits, added, times
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
@@ -199,9 +200,7 @@ class OasisSolution(Solution):
             runs |= counts.any(axis=1)
         return np.flatnonzero(runs)
 
-    def _use(
-        self, deployed: Mapping[str, Deployment], demand: NDArray[np.float64], servers: int
-    ) -> NDArray[np.float64]:
+    def _use(self, deployed: Mapping[str, Deployment], demand: Floats, servers: int) -> Floats:
         """Use by slot, server and resource, up to the last slot in which anything runs."""
         last = 1 + int(self._running(deployed).max(initial=-1))
         use = np.zeros((last, servers, len(self.instance.resources)))

@@ -19,8 +19,8 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
-from hindsched.solvers.answer import Vector
 from hindsched.solvers.duals import shadow_prices_of_multipliers
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.options import SolveOptions
@@ -116,9 +116,9 @@ class ConvexResult:
     backend: str = ""
     steps: tuple[StepReport, ...] = ()
     seconds: float = 0.0
-    _duals: Mapping[int, Vector] | None = field(default=None, repr=False)
+    _duals: Mapping[int, Floats] | None = field(default=None, repr=False)
 
-    def dual(self, constraint: Any) -> Vector:
+    def dual(self, constraint: Any) -> Floats:
         """Shadow prices of a constraint, in its shape; see `hindsched.solvers.duals`.
 
         Raises
@@ -308,9 +308,9 @@ def _answer(
     )
 
 
-def _duals(problem: cp.Problem) -> dict[int, Vector]:
+def _duals(problem: cp.Problem) -> dict[int, Floats]:
     sense = "max" if isinstance(problem.objective, cp.Maximize) else "min"
-    duals: dict[int, Vector] = {}
+    duals: dict[int, Floats] = {}
     for constraint in problem.constraints:
         is_equation = isinstance(constraint, cp.constraints.Equality)
         if not is_equation and not isinstance(constraint, cp.constraints.Inequality):

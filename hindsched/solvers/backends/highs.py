@@ -14,8 +14,9 @@ from typing import Any
 import highspy
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
-from hindsched.solvers.answer import Answer, Progress, Vector
+from hindsched.solvers.answer import Answer, Progress
 from hindsched.solvers.backends.mutable import Changes
 from hindsched.solvers.backends.scaling import Scaling
 from hindsched.solvers.backends.standard_form import LinearProgram
@@ -140,7 +141,7 @@ class HighsProgram:
         self._pass_model()
         self._has_start = False
 
-    def set_cost(self, cost: Vector, offset: float) -> None:
+    def set_cost(self, cost: Floats, offset: float) -> None:
         """Replace the objective of the minimised form."""
         self.program.cost, self.program.offset = cost, offset
         index = np.arange(cost.size, dtype=_I32)
@@ -148,14 +149,14 @@ class HighsProgram:
         self.highs.changeColsCost(cost.size, index, self._scaling.costs(cost))
         self.highs.changeObjectiveOffset(offset * self._scaling.objective)
 
-    def set_row_bounds(self, index: Any, lower: Vector, upper: Vector) -> None:
+    def set_row_bounds(self, index: Any, lower: Floats, upper: Floats) -> None:
         """Replace the sides of the rows `index`."""
         self.program.row_lower[index], self.program.row_upper[index] = lower, upper
         factor = self._scaling.rows[index]
         rows = np.asarray(index, dtype=_I32)
         self.highs.changeRowsBounds(len(index), rows, lower * factor, upper * factor)
 
-    def set_bounds(self, lower: Vector, upper: Vector) -> None:
+    def set_bounds(self, lower: Floats, upper: Floats) -> None:
         """Replace the bounds of all columns."""
         self.program.lower, self.program.upper = lower, upper
         index, factor = np.arange(lower.size, dtype=_I32), self._scaling.columns
@@ -182,7 +183,7 @@ class HighsProgram:
             lower, upper = changes.lower / factor, changes.upper / factor
             self.highs.changeColsBounds(index.size, index, lower, upper)
 
-    def set_start(self, index: Any, values: Vector) -> None:
+    def set_start(self, index: Any, values: Floats) -> None:
         """Give values to some or all columns as a start for the mixed-integer search."""
         self.highs.clearSolver()
         self._has_start = True

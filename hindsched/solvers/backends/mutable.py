@@ -17,14 +17,11 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from pyomo.core.expr.visitor import identify_mutable_parameters, replace_expressions
 from pyomo.repn import generate_standard_repn
 
-from hindsched.solvers.answer import Vector
+from hindsched.arrays import Floats, Ints
 from hindsched.solvers.backends.standard_form import LinearProgram
-
-Ints = NDArray[np.int64]
 
 
 class NotAffineError(Exception):
@@ -48,14 +45,14 @@ class Changes:
     """
 
     columns: Ints
-    cost: Vector
+    cost: Floats
     offset: float
     rows: Ints
-    row_lower: Vector
-    row_upper: Vector
+    row_lower: Floats
+    row_upper: Floats
     bounded: Ints
-    lower: Vector
-    upper: Vector
+    lower: Floats
+    upper: Floats
 
 
 class MutableMap:
@@ -89,7 +86,7 @@ class MutableMap:
         self._fixed = _fixed_variables(program)
         self._fixed_values = [v.value for v in self._fixed]
 
-    def _now(self) -> Vector:
+    def _now(self) -> Floats:
         return np.array([param._value for param in self.params], dtype=float)
 
     def _param(self, param: Any) -> int:
@@ -262,7 +259,7 @@ def _widened(matrix: sp.csc_array, columns: int) -> sp.csc_array:
     )
 
 
-def _moved(matrix: sp.csc_array, step: Vector, values: Vector) -> tuple[Ints, Vector]:
+def _moved(matrix: sp.csc_array, step: Floats, values: Floats) -> tuple[Ints, Floats]:
     """Entries of ``values + matrix step`` that differ, and what they become."""
     difference = matrix @ step
     touched = np.flatnonzero(difference)

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
-from hindsched.solvers.answer import Answer, Vector
+from hindsched.solvers.answer import Answer
 from hindsched.solvers.backends.standard_form import LinearProgram
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.options import SolveOptions
@@ -22,7 +23,7 @@ MODULES = {"scip": "pyscipopt", "gurobi": "gurobipy"}
 
 
 def solve_natively(
-    program: LinearProgram, options: SolveOptions, start_index: Any, start_point: Vector
+    program: LinearProgram, options: SolveOptions, start_index: Any, start_point: Floats
 ) -> Answer:
     """Solve by SCIP or Gurobi.
 
@@ -44,7 +45,7 @@ def solve_natively(
 
 
 def _solve_by_scip(
-    scip: Any, program: LinearProgram, options: SolveOptions, start_index: Any, start_point: Vector
+    scip: Any, program: LinearProgram, options: SolveOptions, start_index: Any, start_point: Floats
 ) -> Answer:
     model = scip.Model()
     model.hideOutput()
@@ -137,7 +138,7 @@ _SCIP_STATUS = {
 
 
 def _solve_by_gurobi(
-    gurobi: Any, program: LinearProgram, options: SolveOptions, index: Any, point: Vector
+    gurobi: Any, program: LinearProgram, options: SolveOptions, index: Any, point: Floats
 ) -> Answer:
     try:
         quiet = gurobi.Env(params={"OutputFlag": 0})
@@ -153,7 +154,7 @@ def _run_gurobi(
     program: LinearProgram,
     options: SolveOptions,
     start_index: Any,
-    start_point: Vector,
+    start_point: Floats,
 ) -> Answer:
     grb = gurobi.GRB
     gap = options.gap / (1.0 + options.gap)

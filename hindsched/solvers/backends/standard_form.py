@@ -21,9 +21,9 @@ from pyomo.common.errors import (
 )
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
+from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import SolveFailed
 from hindsched.models.recorder import RecordedModel, Row
-from hindsched.solvers.answer import Vector
 
 ROW_TOLERANCE = 1e-6
 """Violation of a row or bound that is rounding, relative to the larger of 1 and the right side."""
@@ -61,14 +61,14 @@ class LinearProgram:
         1 if the model minimises, -1 if it maximises: model objective = sign x minimised one.
     """
 
-    cost: Vector
+    cost: Floats
     offset: float
     matrix: sp.csc_array
-    row_lower: Vector
-    row_upper: Vector
-    lower: Vector
-    upper: Vector
-    integer: NDArray[np.bool_]
+    row_lower: Floats
+    row_upper: Floats
+    lower: Floats
+    upper: Floats
+    integer: Bools
     columns: list[Any]
     rows: list[Any]
     idle: list[Any]
@@ -80,7 +80,7 @@ class LinearProgram:
         """Whether some column is integer."""
         return bool(self.integer.any())
 
-    def residual(self, point: Vector) -> tuple[float, str]:
+    def residual(self, point: Floats) -> tuple[float, str]:
         """Worst violation of rows, bounds and integrality, in units of its tolerance.
 
         Returns
@@ -113,7 +113,7 @@ class LinearProgram:
                 found.append(_worst((excess - rounding) / scale, self.rows))
         return max(found, key=lambda pair: pair[0])
 
-    def rounded(self, point: Vector) -> Vector:
+    def rounded(self, point: Floats) -> Floats:
         """The point with integers rounded where they are close, and clipped into the bounds."""
         clean = np.array(point, dtype=float)
         nearest = np.rint(clean)
@@ -123,7 +123,7 @@ class LinearProgram:
         clipped = np.clip(clean, self.lower, self.upper)
         return np.where(np.abs(clipped - clean) <= slack, clipped, clean)
 
-    def load(self, point: Vector) -> None:
+    def load(self, point: Floats) -> None:
         """Set the model's variables; a variable that occurs nowhere gets its value nearest 0."""
         values = point.tolist()
         integer = self.integer.tolist()
@@ -138,7 +138,7 @@ class LinearProgram:
             if not variable.fixed:  # fixed since the program was compiled
                 variable.set_value(None, skip_validation=True)
 
-    def start_values(self) -> tuple[NDArray[np.int32], Vector]:
+    def start_values(self) -> tuple[NDArray[np.int32], Floats]:
         """Columns that have a value in the model, and the values."""
         known = [(i, v.value) for i, v in enumerate(self.columns) if v.value is not None]
         index = np.array([i for i, _ in known], dtype=np.int32)
@@ -248,9 +248,7 @@ def compile_recorded(model: RecordedModel) -> LinearProgram:
     return program
 
 
-def _by_columns(
-    row: NDArray[np.int64], column: NDArray[np.int64], data: Vector, rows: int, columns: int
-) -> sp.csc_array:
+def _by_columns(row: Ints, column: Ints, data: Floats, rows: int, columns: int) -> sp.csc_array:
     """The matrix of entries, those of the same place added up; scipy's own way checks too much."""
     order = np.lexsort((row, column))
     row, column, data = row[order], column[order], data[order]
@@ -305,6 +303,6 @@ def _nearest_zero(variable: Any) -> float:
     return value if variable.is_continuous() else round(value)
 
 
-def _worst(excess: Vector, components: Sequence[Any]) -> tuple[float, str]:
+def _worst(excess: Floats, components: Sequence[Any]) -> tuple[float, str]:
     index = int(np.argmax(excess))
     return float(excess[index]), components[index].name

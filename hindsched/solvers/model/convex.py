@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import cvxpy as cp
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.models.convex import ConvexProgram
 from hindsched.solvers.backends.convex import ConvexResult, solve_convex
 from hindsched.solvers.model.face import Held
@@ -44,7 +44,7 @@ class ConvexModelResult(LabelledResult):
 
     declared: ConvexProgram
     result: ConvexResult
-    point: Mapping[int, NDArray[np.float64]]
+    point: Mapping[int, Floats]
 
     @property
     def status(self) -> Status:

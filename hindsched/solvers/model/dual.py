@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
-from hindsched.models.base import Array, DualProgram, Prices
+from hindsched.models.base import DualProgram, Prices
 from hindsched.solutions.base import Violation
 from hindsched.solvers.model.face import HeldPyomo
 from hindsched.solvers.model.result import ModelResult, solve_declared
@@ -46,8 +47,8 @@ class DualResult:
     """
 
     result: ModelResult
-    prices: dict[str, Array]
-    payoffs: Array
+    prices: dict[str, Floats]
+    payoffs: Floats
     violations: list[Violation]
     rows: int
 

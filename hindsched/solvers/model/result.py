@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyomo.environ as pyo
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
-from hindsched.models.base import Array, OfflineProgram
+from hindsched.models.base import OfflineProgram
 from hindsched.models.declared import Declared
 from hindsched.solutions.base import Solution
 from hindsched.solvers.answer import Progress
@@ -112,7 +113,7 @@ class ModelResult(LabelledResult):
             )
         return numbers
 
-    def capacity_prices(self) -> dict[str, Array]:
+    def capacity_prices(self) -> dict[str, Floats]:
         """Duals of the linking rows as prices of the family's oracle with one row a server."""
         if not isinstance(self.declared, OfflineProgram):
             raise InputError("model", self.declared.title, "must be an offline program")
@@ -192,7 +193,7 @@ def with_point(program: Declared, found: ProgramResult) -> ModelResult:
     return ModelResult(program, found, point, details=found.details)
 
 
-def _flat_prices(oracle: BlockOracle, prices: Mapping[str, Array]) -> Array:
+def _flat_prices(oracle: BlockOracle, prices: Mapping[str, Floats]) -> Floats:
     """Prices on the oracle's rows, whose last slot may be another than the program's."""
     fitted = {}
     for row_set in oracle.rows.sets:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
-from hindsched.instances.gang.instance import Ints
+from hindsched.arrays import Ints
 
 MOST_NODES = 20_000
 """Nodes after which the best schedule found so far stands."""
 
 
 @njit(cache=True, nogil=True)
-def _longest_first(size: Any, load: Any, machine: Any) -> int:
+def _longest_first(size: Ints, load: Ints, machine: Ints) -> int:
     load[:] = 0
     for job in range(size.size):
         machine[job] = np.argmin(load)
@@ -23,7 +21,7 @@ def _longest_first(size: Any, load: Any, machine: Any) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _spread(size: Any, machines: int, most: int) -> tuple[Any, int]:
+def _spread(size: Ints, machines: int, most: int) -> tuple[Ints, int]:
     """Machine of each job, sizes falling; and the nodes looked at."""
     count = size.size
     load = np.zeros(machines, dtype=np.int64)

@@ -9,15 +9,14 @@ and meets there that of the job which takes over.
 from __future__ import annotations
 
 import heapq
-from typing import Any
 
 import numpy as np
 from numba import njit
 
-from hindsched.instances.gang.instance import Ints, Vector
+from hindsched.arrays import Floats, Ints
 
 
-def fluid_prices(cut: Ints, submit: Ints, area: Vector, density: Vector, room: int) -> Vector:
+def fluid_prices(cut: Ints, submit: Ints, area: Floats, density: Floats, room: int) -> Floats:
     """Mean price of the fluid relaxation in each interval.
 
     Parameters
@@ -39,7 +38,7 @@ def fluid_prices(cut: Ints, submit: Ints, area: Vector, density: Vector, room: i
 
 
 @njit(cache=True)
-def _lines(submit: Any, length: Any, density: Any) -> Any:
+def _lines(submit: Ints, length: Floats, density: Floats) -> tuple[Floats, Floats]:
     """Begin and end of each piece of the schedule, in pairs, and the price there."""
     jobs = submit.size
     pieces = np.empty((2 * jobs, 2))

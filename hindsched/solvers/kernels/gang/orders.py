@@ -12,13 +12,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from hindsched.instances.gang.instance import Ints, Vector
+from hindsched.arrays import Floats, Ints
 
 FAR: Any = np.int64(2**60)
 """The last step of a timeline begins here: no schedule comes so far."""
 STEPS_AROUND = 1 << 11
 """Steps of the timeline before and after the jobs taken out at which an exchange looks."""
+
+Words = NDArray[np.uint64]
+"""State of the draws."""
 
 
 class Jobs(NamedTuple):
@@ -39,13 +43,13 @@ class Jobs(NamedTuple):
     submit: Ints
     duration: Ints
     gpus: Ints
-    slope: Vector
+    slope: Floats
     due: Ints
-    penalty: Vector
+    penalty: Floats
 
 
 @njit(cache=True, nogil=True)
-def step_at(time: Any, size: int, moment: int) -> int:
+def step_at(time: Ints, size: int, moment: int) -> int:
     """The step that holds at a moment."""
     low, high = 0, size - 1
     while low < high:
@@ -58,7 +62,7 @@ def step_at(time: Any, size: int, moment: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def split(time: Any, room: Any, size: int, step: int, moment: int) -> tuple[int, int]:
+def split(time: Ints, room: Ints, size: int, step: int, moment: int) -> tuple[int, int]:
     """The step that begins at a moment in or after `step`, made if need be; and the new size."""
     while step + 1 < size and time[step + 1] <= moment:
         step += 1
@@ -73,7 +77,7 @@ def split(time: Any, room: Any, size: int, step: int, moment: int) -> tuple[int,
 
 
 @njit(cache=True, nogil=True)
-def book(time: Any, room: Any, size: int, step: int, start: int, end: int, gpus: int) -> int:
+def book(time: Ints, room: Ints, size: int, step: int, start: int, end: int, gpus: int) -> int:
     """Take GPUs from `start` (in or after `step`) to `end`; the new size."""
     first, size = split(time, room, size, step, start)
     last, size = split(time, room, size, first, end)
@@ -84,7 +88,7 @@ def book(time: Any, room: Any, size: int, step: int, start: int, end: int, gpus:
 
 @njit(cache=True, nogil=True)
 def insert(
-    time: Any, room: Any, size: int, earliest: int, duration: int, gpus: int
+    time: Ints, room: Ints, size: int, earliest: int, duration: int, gpus: int
 ) -> tuple[int, int]:
     """Book a job at its earliest start before the last step; (start, new size), -1 for none."""
     first = at = step_at(time, size, earliest)
@@ -102,7 +106,7 @@ def insert(
 
 
 @njit(cache=True, nogil=True)
-def join_equal(time: Any, room: Any, size: int) -> int:
+def join_equal(time: Ints, room: Ints, size: int) -> int:
     """Join steps of equal room, but not the last; the new size."""
     kept = 0
     for index in range(1, size):
@@ -115,8 +119,8 @@ def join_equal(time: Any, room: Any, size: int) -> int:
 
 @njit(cache=True, nogil=True)
 def place_in_order(
-    order: Any, submit: Any, duration: Any, gpus: Any, gpus_in_all: int, time: Any, room: Any,
-    start: Any,
+    order: Ints, submit: Ints, duration: Ints, gpus: Ints, gpus_in_all: int, time: Ints, room: Ints,
+    start: Ints,
 ) -> int:  # fmt: skip
     """Start all jobs in an order, each as early as possible; the size of the timeline.
 
@@ -139,7 +143,9 @@ def starts_in_order(order: Ints, jobs: Jobs, gpus_in_all: int) -> Ints:
 
 
 @njit(cache=True, nogil=True)
-def timeline(start: Any, duration: Any, gpus: Any, gpus_in_all: int, time: Any, room: Any) -> int:
+def timeline(
+    start: Ints, duration: Ints, gpus: Ints, gpus_in_all: int, time: Ints, room: Ints
+) -> int:
     """Fill the timeline of a feasible schedule; its size."""
     jobs = start.size
     moment = np.empty(2 * jobs, dtype=np.int64)
@@ -158,7 +164,7 @@ def timeline(start: Any, duration: Any, gpus: Any, gpus_in_all: int, time: Any, 
 
 
 @njit(cache=True, nogil=True)
-def cost_of(jobs: Any, job: int, start: int) -> float:
+def cost_of(jobs: Jobs, job: int, start: int) -> float:
     """Cost of a job that starts then."""
     end = start + jobs.duration[job]
     late = jobs.penalty[job] if end > jobs.due[job] else 0.0
@@ -166,7 +172,7 @@ def cost_of(jobs: Any, job: int, start: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def total_cost(jobs: Any, start: Any) -> float:
+def total_cost(jobs: Jobs, start: Ints) -> float:
     """Cost of a schedule."""
     total = 0.0
     for job in range(start.size):
@@ -175,7 +181,7 @@ def total_cost(jobs: Any, start: Any) -> float:
 
 
 @njit(cache=True, nogil=True)
-def unit(state: Any) -> float:
+def unit(state: Words) -> float:
     """A draw from [0, 1): xorshift64*, whose state is one word."""
     word = state[0]
     word ^= word >> np.uint64(12)
@@ -186,13 +192,13 @@ def unit(state: Any) -> float:
 
 
 @njit(cache=True, nogil=True)
-def below(state: Any, count: int) -> int:
+def below(state: Words, count: int) -> int:
     """A draw from 0 .. count - 1."""
     return int(unit(state) * count)
 
 
 @njit(cache=True, nogil=True)
-def _choose(state: Any, order: Any, first: int, reach: int, most: int, chosen: Any) -> int:
+def _choose(state: Words, order: Ints, first: int, reach: int, most: int, chosen: Ints) -> int:
     """Draw jobs that start one after another: always the first, others of the next `reach`."""
     end = min(order.size, first + reach)
     wanted = min(2 + below(state, most - 1), end - first)
@@ -208,7 +214,7 @@ def _choose(state: Any, order: Any, first: int, reach: int, most: int, chosen: A
 
 
 @njit(cache=True, nogil=True)
-def _reorder(state: Any, chosen: Any, count: int) -> None:
+def _reorder(state: Words, chosen: Ints, count: int) -> None:
     """Draw an order in which jobs come back: shuffled, one put first, or the first put last."""
     draw = unit(state)
     if draw < 0.4:
@@ -230,8 +236,8 @@ def _reorder(state: Any, chosen: Any, count: int) -> None:
 
 @njit(cache=True, nogil=True)
 def exchange(
-    start: Any, best_start: Any, jobs: Any, gpus_in_all: int, rounds: int, hot: float,
-    cold: float, state: Any, most: int, reach: int,
+    start: Ints, best_start: Ints, jobs: Jobs, gpus_in_all: int, rounds: int, hot: float,
+    cold: float, state: Words, most: int, reach: int,
 ) -> tuple[float, float]:  # fmt: skip
     """Improve a schedule in place by simulated annealing; its cost and that of the best one.
 

@@ -8,12 +8,13 @@ not larger than the cluster.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from hindsched.instances.gang.instance import GangInstance, Ints
+from hindsched.arrays import Ints
+from hindsched.instances.gang.instance import GangInstance
 
 
 class Cluster(NamedTuple):
@@ -80,7 +81,7 @@ def most_places(sizes: Ints, gpus: Ints) -> Ints:
 
 
 @njit(cache=True)
-def place(cluster: Any, job: int, gpus: int) -> bool:
+def place(cluster: Cluster, job: int, gpus: int) -> bool:
     """Book a gang's GPUs if they fit; says whether."""
     free, sizes = cluster.free, cluster.sizes
     at = cluster.used[0]
@@ -113,7 +114,7 @@ def place(cluster: Any, job: int, gpus: int) -> bool:
 
 
 @njit(cache=True)
-def release(cluster: Any, job: int) -> None:
+def release(cluster: Cluster, job: int) -> None:
     """Give a job's GPUs back; where it stood is kept."""
     for index in range(cluster.offset[job], cluster.offset[job] + cluster.number[job]):
         cluster.free[cluster.server[index]] += cluster.held[index]

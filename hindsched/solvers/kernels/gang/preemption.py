@@ -14,12 +14,12 @@ attained service never reads it.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from hindsched.instances.gang.instance import Ints
+from hindsched.arrays import Ints
 from hindsched.solvers.kernels.gang.placing import (
     Cluster,
     empty_cluster,
@@ -98,7 +98,7 @@ def enlarged_ranks(ranks: Ranks, jobs: int) -> Ranks:
 
 
 @njit(cache=True)
-def pass_event(ranks: Any, now: int, way: int, threshold: int, ended: Any, arrived: Any) -> int:
+def pass_event(ranks: Ranks, now: int, way: int, threshold: int, ended: Ints, arrived: Ints) -> int:
     """One event: jobs end, jobs arrive, all are ranked anew; when the next leaves its queue.
 
     Whom it stops and starts is in `stopped` and `started`.
@@ -114,7 +114,7 @@ def pass_event(ranks: Any, now: int, way: int, threshold: int, ended: Any, arriv
 
 
 @njit(cache=True)
-def _rank(ranks: Any, job: int, now: int, way: int, threshold: int) -> int:
+def _rank(ranks: Ranks, job: int, now: int, way: int, threshold: int) -> int:
     """Present rank of a job."""
     done = ranks.done[job]
     if ranks.since[job] >= 0:
@@ -125,7 +125,7 @@ def _rank(ranks: Any, job: int, now: int, way: int, threshold: int) -> int:
 
 
 @njit(cache=True)
-def join(ranks: Any, job: int, now: int, way: int, threshold: int) -> None:
+def join(ranks: Ranks, job: int, now: int, way: int, threshold: int) -> None:
     """A job arrives, or waits again, behind equal ranks of smaller position."""
     waiting, key = ranks.waiting, ranks.key
     key[job] = _rank(ranks, job, now, way, threshold)
@@ -144,7 +144,7 @@ def join(ranks: Any, job: int, now: int, way: int, threshold: int) -> None:
 
 
 @njit(cache=True)
-def leave(ranks: Any, job: int, now: int) -> None:
+def leave(ranks: Ranks, job: int, now: int) -> None:
     """A running job is complete."""
     running = ranks.running
     kept = 0
@@ -158,7 +158,7 @@ def leave(ranks: Any, job: int, now: int) -> None:
 
 
 @njit(cache=True)
-def _keep(cluster: Any, job: int) -> bool:
+def _keep(cluster: Cluster, job: int) -> bool:
     """Book a job where it stands already, if that is still free."""
     first, last = cluster.offset[job], cluster.offset[job] + cluster.number[job]
     for index in range(first, last):
@@ -170,7 +170,7 @@ def _keep(cluster: Any, job: int) -> bool:
 
 
 @njit(cache=True)
-def _compact(ranks: Any) -> None:
+def _compact(ranks: Ranks) -> None:
     """Make room for new places: only those of running jobs are still needed."""
     cluster = ranks.cluster
     if cluster.used[0] + cluster.free.sum() + cluster.sizes.size < cluster.server.size:
@@ -194,7 +194,7 @@ def _compact(ranks: Any) -> None:
 
 
 @njit(cache=True)
-def _sort_running(ranks: Any, now: int, way: int, threshold: int) -> None:
+def _sort_running(ranks: Ranks, now: int, way: int, threshold: int) -> None:
     """Rank the running jobs as of now: nearly sorted already."""
     running, key = ranks.running, ranks.key
     for index in range(ranks.sizes[1]):
@@ -211,7 +211,7 @@ def _sort_running(ranks: Any, now: int, way: int, threshold: int) -> None:
 
 
 @njit(cache=True)
-def rank_jobs(ranks: Any, now: int, way: int, threshold: int) -> None:
+def rank_jobs(ranks: Ranks, now: int, way: int, threshold: int) -> None:
     """Decide who holds GPUs from now on; what changes is in `stopped` and `started`."""
     cluster, waiting, key, gpus = ranks.cluster, ranks.waiting, ranks.key, ranks.gpus
     cluster.free[:] = cluster.sizes
@@ -271,7 +271,7 @@ def rank_jobs(ranks: Any, now: int, way: int, threshold: int) -> None:
 
 
 @njit(cache=True)
-def next_crossing(ranks: Any, now: int, threshold: int) -> int:
+def next_crossing(ranks: Ranks, now: int, threshold: int) -> int:
     """When the next running job leaves the first queue."""
     soonest = NEVER
     for index in range(ranks.sizes[1]):
@@ -316,14 +316,14 @@ def run_ranks(
 
 
 @njit(cache=True)
-def _grown(table: Any) -> Any:
+def _grown(table: Ints) -> Ints:
     larger = np.empty((2 * table.shape[0], table.shape[1]), dtype=table.dtype)
     larger[: table.shape[0]] = table
     return larger
 
 
 @njit(cache=True)
-def _run(ranks: Any, submit: Any, way: int, threshold: int) -> Any:
+def _run(ranks: Ranks, submit: Ints, way: int, threshold: int) -> tuple[Ints, Ints]:
     jobs = submit.size
     row_of = np.full(jobs, -1)
     rows = np.empty((2 * jobs + 16, 3), dtype=np.int64)

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from hindsched.instances.gang.instance import Ints, Vector
+from hindsched.arrays import Floats, Ints
 from hindsched.solvers.kernels.gang.placing import (
     Cluster,
     empty_cluster,
@@ -65,7 +65,7 @@ class Queue(NamedTuple):
     """
 
     cluster: Cluster
-    key: Vector
+    key: Floats
     gpus: Ints
     expected: Ints
     waiting: Ints
@@ -76,7 +76,7 @@ class Queue(NamedTuple):
     failed: Ints
 
 
-def empty_queue(sizes: Ints, key: Vector, gpus: Ints, expected: Ints) -> Queue:
+def empty_queue(sizes: Ints, key: Floats, gpus: Ints, expected: Ints) -> Queue:
     """A free cluster and an empty queue for jobs that become known later."""
     jobs = gpus.size
     cluster = empty_cluster(sizes, jobs, int(most_places(sizes, gpus).sum()) + sizes.size)
@@ -96,7 +96,7 @@ def enlarged_queue(queue: Queue, jobs: int, places: int) -> Queue:
 
 
 @njit(cache=True)
-def pass_event(queue: Any, now: int, way: int, ended: Any, arrived: Any) -> int:
+def pass_event(queue: Queue, now: int, way: int, ended: Ints, arrived: Ints) -> int:
     """One event: jobs end, jobs arrive, jobs start; says how many, which are in `started`."""
     for job in ended:
         finish(queue, job)
@@ -106,7 +106,7 @@ def pass_event(queue: Any, now: int, way: int, ended: Any, arrived: Any) -> int:
 
 
 @njit(cache=True)
-def enqueue(queue: Any, job: int) -> None:
+def enqueue(queue: Queue, job: int) -> None:
     """Put a job into the queue, behind equal keys."""
     waiting, key = queue.waiting, queue.key
     low, high = 0, queue.sizes[0]
@@ -123,7 +123,7 @@ def enqueue(queue: Any, job: int) -> None:
 
 
 @njit(cache=True)
-def finish(queue: Any, job: int) -> None:
+def finish(queue: Queue, job: int) -> None:
     """A running job is complete."""
     release(queue.cluster, job)
     running, size = queue.running, queue.sizes[1]
@@ -136,7 +136,7 @@ def finish(queue: Any, job: int) -> None:
 
 
 @njit(cache=True)
-def _start(queue: Any, job: int, now: int, started: int) -> int:
+def _start(queue: Queue, job: int, now: int, started: int) -> int:
     end = now + queue.expected[job]
     queue.end[job] = end
     running, index = queue.running, queue.sizes[1]
@@ -150,7 +150,7 @@ def _start(queue: Any, job: int, now: int, started: int) -> int:
 
 
 @njit(cache=True)
-def start_jobs(queue: Any, now: int, way: int) -> int:
+def start_jobs(queue: Queue, now: int, way: int) -> int:
     """Start what the policy starts now; says how many, their positions are in `started`."""
     waiting, gpus, failed = queue.waiting, queue.gpus, queue.failed
     size = queue.sizes[0]
@@ -188,7 +188,7 @@ def start_jobs(queue: Any, now: int, way: int) -> int:
 
 
 @njit(cache=True)
-def reservation(queue: Any, job: int, now: int) -> Any:
+def reservation(queue: Queue, job: int, now: int) -> tuple[int, Ints]:
     """When a job that does not fit now can start, and GPUs left free by it then, by server."""
     cluster = queue.cluster
     used, free = cluster.used[0], cluster.free.copy()
@@ -207,7 +207,7 @@ def reservation(queue: Any, job: int, now: int) -> Any:
 
 
 @njit(cache=True)
-def _backfill(queue: Any, now: int, head: int, started: int) -> tuple[int, int, int]:
+def _backfill(queue: Queue, now: int, head: int, started: int) -> tuple[int, int, int]:
     """Start later jobs that do not delay the head; (kept, next position, started)."""
     cluster, waiting, gpus = queue.cluster, queue.waiting, queue.gpus
     first = waiting[head]
@@ -233,7 +233,7 @@ def _backfill(queue: Any, now: int, head: int, started: int) -> tuple[int, int, 
 
 
 @njit(cache=True)
-def _place_beside(cluster: Any, job: int, gpus: int, spare: Any, short: bool) -> bool:
+def _place_beside(cluster: Cluster, job: int, gpus: int, spare: Ints, short: bool) -> bool:
     """Place a job that ends before the reservation, or on GPUs that it does not need."""
     if short:
         return place(cluster, job, gpus)
@@ -251,7 +251,7 @@ def _place_beside(cluster: Any, job: int, gpus: int, spare: Any, short: bool) ->
 
 
 def run_queue(
-    sizes: Ints, submit: Ints, duration: Ints, gpus: Ints, key: Vector, expected: Ints, way: int
+    sizes: Ints, submit: Ints, duration: Ints, gpus: Ints, key: Floats, expected: Ints, way: int
 ) -> tuple[Ints, Cluster]:
     """Replay a whole trace.
 
@@ -279,7 +279,7 @@ def run_queue(
 
 def run_queue_beside(
     sizes: Ints, until: Ints, places: tuple[Ints, Ints, Ints], submit: Ints, duration: Ints,
-    gpus: Ints, key: Vector,
+    gpus: Ints, key: Floats,
 ) -> tuple[Ints, Cluster]:  # fmt: skip
     """Start whatever fits, smallest key first, on servers of which jobs hold a part already.
 
@@ -318,7 +318,7 @@ def run_queue_beside(
 
 
 @njit(cache=True)
-def _run(queue: Any, order: Any, submit: Any, duration: Any, way: int) -> Any:
+def _run(queue: Queue, order: Ints, submit: Ints, duration: Ints, way: int) -> Ints:
     jobs = order.size
     start = np.full(submit.size, -1)
     ends = [(NEVER, np.int64(-1))]

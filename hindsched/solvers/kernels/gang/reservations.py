@@ -9,12 +9,12 @@ earliest starts again, one at a time in order of submission (Mu'alem & Feitelson
 from __future__ import annotations
 
 import heapq
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from hindsched.instances.gang.instance import Ints
+from hindsched.arrays import Ints
 from hindsched.solvers.kernels.gang.placing import (
     Cluster,
     empty_cluster,
@@ -102,7 +102,7 @@ def enlarged_plan(plan: Plan, jobs: int, places: int) -> Plan:
 
 
 @njit(cache=True)
-def pass_event(plan: Any, now: int, ended: Any, arrived: Any) -> tuple[int, int]:
+def pass_event(plan: Plan, now: int, ended: Ints, arrived: Ints) -> tuple[int, int]:
     """One event: jobs end, jobs arrive, reserved jobs start.
 
     Returns how many start, which are in `started`, and when the next one is to start.
@@ -122,7 +122,7 @@ def pass_event(plan: Any, now: int, ended: Any, arrived: Any) -> tuple[int, int]
 
 
 @njit(cache=True)
-def _advance(plan: Any, now: int) -> None:
+def _advance(plan: Plan, now: int) -> None:
     """Drop the steps that ended before now."""
     for server in range(plan.first.size):
         step = plan.first[server]
@@ -136,7 +136,7 @@ def _advance(plan: Any, now: int) -> None:
 
 
 @njit(cache=True)
-def _split(plan: Any, step: int, time: int) -> int:
+def _split(plan: Plan, step: int, time: int) -> int:
     """The step that begins at `time`, which lies in or after `step`; made if there is none."""
     while plan.after[step] >= 0 and plan.time[plan.after[step]] <= time:
         step = plan.after[step]
@@ -152,7 +152,7 @@ def _split(plan: Any, step: int, time: int) -> int:
 
 
 @njit(cache=True)
-def _change(plan: Any, server: int, start: int, end: int, gpus: int) -> None:
+def _change(plan: Plan, server: int, start: int, end: int, gpus: int) -> None:
     """Add GPUs to what is free on a server from `start` to `end`, now or later; join steps."""
     if start >= end:
         return
@@ -174,7 +174,7 @@ def _change(plan: Any, server: int, start: int, end: int, gpus: int) -> None:
 
 @njit(cache=True)
 def _earliest_on(
-    time: Any, room: Any, after: Any, step: int,
+    time: Ints, room: Ints, after: Ints, step: int,
     now: int, duration: int, gpus: int, latest: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Earliest start from now to `latest` at which a server has GPUs free for a duration.
@@ -201,7 +201,7 @@ def _earliest_on(
 
 
 @njit(cache=True)
-def _least_room(time: Any, room: Any, after: Any, step: int, start: int, end: int) -> int:
+def _least_room(time: Ints, room: Ints, after: Ints, step: int, start: int, end: int) -> int:
     """Fewest GPUs free on the server of a first step from `start` to `end`."""
     least = NEVER
     while step >= 0 and time[step] < end:
@@ -212,7 +212,7 @@ def _least_room(time: Any, room: Any, after: Any, step: int, start: int, end: in
 
 
 @njit(cache=True)
-def _place_at(plan: Any, job: int, start: int) -> bool:
+def _place_at(plan: Plan, job: int, start: int) -> bool:
     """Write down where a gang on several servers can stand from `start` on, if it can."""
     cluster, end = plan.cluster, start + plan.expected[job]
     time, rooms, after = plan.time, plan.room, plan.after
@@ -246,7 +246,7 @@ def _place_at(plan: Any, job: int, start: int) -> bool:
 
 
 @njit(cache=True)
-def _earliest(plan: Any, job: int, now: int) -> int:
+def _earliest(plan: Plan, job: int, now: int) -> int:
     """Earliest start of a gang; where it then stands is written down."""
     cluster, gpus, duration = plan.cluster, plan.gpus[job], plan.expected[job]
     sizes = cluster.sizes
@@ -270,7 +270,7 @@ def _earliest(plan: Any, job: int, now: int) -> int:
 
 
 @njit(cache=True)
-def _earliest_of_large(plan: Any, job: int, now: int, whole: int) -> int:
+def _earliest_of_large(plan: Plan, job: int, now: int, whole: int) -> int:
     """The same for a gang on several servers, of which at least `whole` must be free as a whole."""
     sizes, gpus, duration = plan.cluster.sizes, plan.gpus[job], plan.expected[job]
     time, rooms, after = plan.time, plan.room, plan.after
@@ -301,14 +301,14 @@ def _earliest_of_large(plan: Any, job: int, now: int, whole: int) -> int:
 
 
 @njit(cache=True)
-def _book(plan: Any, job: int, start: int, end: int, sign: int) -> None:
+def _book(plan: Plan, job: int, start: int, end: int, sign: int) -> None:
     cluster = plan.cluster
     for index in range(cluster.offset[job], cluster.offset[job] + cluster.number[job]):
         _change(plan, cluster.server[index], start, end, sign * cluster.held[index])
 
 
 @njit(cache=True)
-def reserve(plan: Any, job: int, now: int) -> None:
+def reserve(plan: Plan, job: int, now: int) -> None:
     """A job arrives and gets its reservation."""
     _advance(plan, now)
     cluster = plan.cluster
@@ -321,14 +321,14 @@ def reserve(plan: Any, job: int, now: int) -> None:
 
 
 @njit(cache=True)
-def _place_later(plan: Any, job: int, now: int) -> None:
+def _place_later(plan: Plan, job: int, now: int) -> None:
     plan.start[job] = _earliest(plan, job, now)
     plan.end[job] = plan.start[job] + plan.expected[job]
     _book(plan, job, plan.start[job], plan.end[job], -1)
 
 
 @njit(cache=True)
-def complete(plan: Any, job: int, now: int) -> bool:
+def complete(plan: Plan, job: int, now: int) -> bool:
     """A running job is complete; says whether it was expected to run on."""
     _advance(plan, now)
     early = plan.end[job] > now
@@ -338,7 +338,7 @@ def complete(plan: Any, job: int, now: int) -> bool:
 
 
 @njit(cache=True)
-def compress(plan: Any, now: int) -> None:
+def compress(plan: Plan, now: int) -> None:
     """Give every waiting job its earliest start again, one at a time; none is delayed."""
     for index in range(plan.sizes[0]):
         job = plan.waiting[index]
@@ -347,7 +347,7 @@ def compress(plan: Any, now: int) -> None:
 
 
 @njit(cache=True)
-def start_reserved(plan: Any, now: int) -> int:
+def start_reserved(plan: Plan, now: int) -> int:
     """Start the jobs whose time has come; says how many, their positions are in `started`."""
     kept = started = 0
     for index in range(plan.sizes[0]):
@@ -373,7 +373,7 @@ def run_conservative(
 
 
 @njit(cache=True)
-def _run(plan: Any, order: Any, submit: Any, duration: Any) -> None:
+def _run(plan: Plan, order: Ints, submit: Ints, duration: Ints) -> None:
     ends = [(NEVER, np.int64(-1))]
     if (plan.expected == duration).all():  # nothing is ever early
         for job in order:

@@ -22,9 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from hindsched.instances.gang.instance import Ints, Vector
+from hindsched.arrays import Floats, Ints
 
 FOREVER: Any = np.int64(2**62)
+
+
+Held = list[tuple[float, np.int64, np.int64]]
+"""A heap of (-price, GPU-slots, interval)."""
 
 
 class Blocks(NamedTuple):
@@ -48,13 +52,13 @@ class Blocks(NamedTuple):
     duration: Ints
     gpus: Ints
     most: Ints
-    slope: Vector
+    slope: Floats
     latest: Ints
-    skip: Vector
+    skip: Floats
 
 
 @njit(cache=True)
-def integral(cut: Any, price: Any) -> Any:
+def integral(cut: Ints, price: Floats) -> Floats:
     """Running integral of the prices at each cut."""
     total = np.zeros(cut.size)
     for k in range(price.size):
@@ -63,13 +67,13 @@ def integral(cut: Any, price: Any) -> Any:
 
 
 @njit(cache=True)
-def interval_of(cut: Any, time: int) -> Any:
+def interval_of(cut: Ints, time: int) -> np.int64:
     """Interval in which a time lies; -1 before the first cut."""
     return np.searchsorted(cut, time, side="right") - 1
 
 
 @njit(cache=True)
-def paid(cut: Any, price: Any, total: Any, interval: int, time: int) -> float:
+def paid(cut: Ints, price: Floats, total: Floats, interval: int, time: int) -> float:
     """Integral of the prices up to a time in an interval."""
     if interval < 0:
         return 0.0
@@ -79,7 +83,9 @@ def paid(cut: Any, price: Any, total: Any, interval: int, time: int) -> float:
 
 
 @njit(cache=True)
-def rigid(cut: Any, price: Any, total: Any, blocks: Any, job: int) -> Any:
+def rigid(
+    cut: Ints, price: Floats, total: Floats, blocks: Blocks, job: int
+) -> tuple[np.int64, float]:
     """Best start of a job that runs in one piece, -1 for not running, and its value."""
     submit, duration = blocks.submit[job], blocks.duration[job]
     gpus, slope = blocks.gpus[job], blocks.slope[job]
@@ -111,7 +117,7 @@ def rigid(cut: Any, price: Any, total: Any, blocks: Any, job: int) -> Any:
 
 
 @njit(cache=True)
-def add_use(cut: Any, use: Any, change: Any, start: int, end: int, amount: float) -> None:
+def add_use(cut: Ints, use: Floats, change: Floats, start: int, end: int, amount: float) -> None:
     """Hold `amount` GPUs from start to end; `finish_use` completes the sums."""
     last = use.size
     here, there = interval_of(cut, start), interval_of(cut, end)
@@ -126,7 +132,7 @@ def add_use(cut: Any, use: Any, change: Any, start: int, end: int, amount: float
 
 
 @njit(cache=True)
-def finish_use(cut: Any, use: Any, change: Any) -> None:
+def finish_use(cut: Ints, use: Floats, change: Floats) -> None:
     """Add what is held throughout each interval."""
     held = 0.0
     for k in range(use.size):
@@ -135,7 +141,7 @@ def finish_use(cut: Any, use: Any, change: Any) -> None:
 
 
 @njit(cache=True)
-def rigid_responses(cut: Any, price: Any, blocks: Any) -> Any:
+def rigid_responses(cut: Ints, price: Floats, blocks: Blocks) -> tuple[Ints, Floats, Floats]:
     """Starts (-1: does not run) and values of all jobs, and GPU-slots used by interval."""
     jobs = blocks.submit.size
     total = integral(cut, price)
@@ -153,7 +159,9 @@ def rigid_responses(cut: Any, price: Any, blocks: Any) -> Any:
 
 
 @njit(cache=True)
-def _sweep(cut: Any, price: Any, blocks: Any, job: int, until: int) -> Any:
+def _sweep(
+    cut: Ints, price: Floats, blocks: Blocks, job: int, until: int
+) -> tuple[np.int64, float, Held]:
     """Follow the cheapest GPU-slots as the completion grows, up to `until`.
 
     Returns the best completion, its value, and the levels (-price, GPU-slots, interval) held when
@@ -208,8 +216,8 @@ def _sweep(cut: Any, price: Any, blocks: Any, job: int, until: int) -> Any:
 
 @njit(cache=True)
 def _replace(
-    held: Any, cost: float, level: float, offered: int, most: int, interval: int, worth: float
-) -> Any:
+    held: Held, cost: float, level: float, offered: int, most: int, interval: int, worth: float
+) -> tuple[float, np.int64, np.int64, float]:
     """Replace the dearest GPU-slots held by up to `offered` ones at `level`.
 
     Only those dearer than `level` and than `worth` go. Returns the cost, how many went, how many
@@ -232,7 +240,9 @@ def _replace(
 
 
 @njit(cache=True)
-def pausing_responses(cut: Any, price: Any, blocks: Any, factor: Any) -> Any:
+def pausing_responses(
+    cut: Ints, price: Floats, blocks: Blocks, factor: Floats
+) -> tuple[Ints, Floats, Floats]:
     """Completions (-1: does not run) and values of all jobs, and GPU-slots used by interval.
 
     A unit of work of a job stands for `factor` GPU-slots: its gang's where it is all or nothing.

@@ -11,12 +11,11 @@ agree again, and a move that only delays is given up as soon as it costs too muc
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
-from hindsched.solvers.kernels.gang.orders import below, cost_of, unit
+from hindsched.arrays import Ints
+from hindsched.solvers.kernels.gang.orders import Jobs, Words, below, cost_of, unit
 
 SWAP, ONE = 0.3, 0.6
 """Share of the moves that swap two jobs; share of the others that move one job, not a block."""
@@ -26,7 +25,7 @@ TOGETHER = 64
 
 
 @njit(cache=True, nogil=True)
-def advance(old: Any, new: Any, job: int, jobs: Any) -> Any:
+def advance(old: Ints, new: Ints, job: int, jobs: Jobs) -> int:
     """Start the next job where the GPUs become free at `old`; fill `new`, return the start."""
     width = jobs.gpus[job]
     start = max(jobs.submit[job], old[width - 1])
@@ -48,7 +47,7 @@ def advance(old: Any, new: Any, job: int, jobs: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def starts_in_sequence(sequence: Any, jobs: Any, gpus_in_all: int, start: Any) -> None:
+def starts_in_sequence(sequence: Ints, jobs: Jobs, gpus_in_all: int, start: Ints) -> None:
     """Fill the starts of jobs that start one after another."""
     row = np.zeros((2, gpus_in_all), dtype=np.int64)
     for place in range(sequence.size):
@@ -57,7 +56,7 @@ def starts_in_sequence(sequence: Any, jobs: Any, gpus_in_all: int, start: Any) -
 
 
 @njit(cache=True, nogil=True)
-def _later(new: Any, old: Any) -> int:
+def _later(new: Ints, old: Ints) -> int:
     """0 if two rows are equal, 1 if the new one is later and nowhere earlier, else -1."""
     earlier = later = 0
     for begin in range(0, new.size, TOGETHER):
@@ -70,7 +69,7 @@ def _later(new: Any, old: Any) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _move(state: Any, old: Any, new: Any, first: int, last: int) -> None:
+def _move(state: Words, old: Ints, new: Ints, first: int, last: int) -> None:
     """Draw what comes to places `first` to `last`: two swapped, or a block moved to an end."""
     if unit(state) < SWAP:
         new[first], new[last] = old[last], old[first]
@@ -87,7 +86,13 @@ def _move(state: Any, old: Any, new: Any, first: int, last: int) -> None:
 
 @njit(cache=True, nogil=True)
 def resequence(
-    sequence: Any, jobs: Any, gpus_in_all: int, rounds: int, heat: float, state: Any, reach: int
+    sequence: Ints,
+    jobs: Jobs,
+    gpus_in_all: int,
+    rounds: int,
+    heat: float,
+    state: Words,
+    reach: int,
 ) -> int:
     """Anneal a sequence in place at one temperature; how many jobs were placed.
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
-from hindsched.instances.gang.instance import Ints
+from hindsched.arrays import Ints
 from hindsched.solvers.kernels.gang.orders import Jobs, place_in_order, total_cost
 
 
 @njit(cache=True, nogil=True)
-def _cost(order: Any, jobs: Any, room: int, makespan: bool, work: Any, start: Any) -> float:
+def _cost(order: Ints, jobs: Jobs, room: int, makespan: bool, work: Ints, start: Ints) -> float:
     place_in_order(order, jobs.submit, jobs.duration, jobs.gpus, room, work[0], work[1], start)
     if not makespan:
         return total_cost(jobs, start)
@@ -24,7 +22,7 @@ def _cost(order: Any, jobs: Any, room: int, makespan: bool, work: Any, start: An
 
 @njit(cache=True, nogil=True)
 def _improve(
-    order: Any, jobs: Any, room: int, makespan: bool, most: int, work: Any, start: Any
+    order: Ints, jobs: Jobs, room: int, makespan: bool, most: int, work: Ints, start: Ints
 ) -> tuple[float, int]:
     """Move one job to another place in the order while that costs less; the cost, the tries."""
     count = order.size
@@ -47,7 +45,7 @@ def _improve(
 
 
 @njit(cache=True, nogil=True)
-def _move(order: Any, first: int, second: int) -> None:
+def _move(order: Ints, first: int, second: int) -> None:
     job = order[first]
     step = 1 if second > first else -1
     for index in range(first, second, step):
@@ -57,8 +55,8 @@ def _move(order: Any, first: int, second: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _search(
-    orders: Any, jobs: Any, room: int, makespan: bool, restarts: int, most: int, enough: float
-) -> tuple[Any, int]:
+    orders: Ints, jobs: Jobs, room: int, makespan: bool, restarts: int, most: int, enough: float
+) -> tuple[Ints, int]:
     count = orders.shape[1]
     work = np.empty((2, 4 * count + 64), dtype=np.int64)
     start = np.empty(count, dtype=np.int64)

@@ -9,12 +9,12 @@ expected starts say in which order jobs run.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
+from hindsched.arrays import Floats, Ints
 from hindsched.solvers.kernels.gang.responses import (
+    Blocks,
     add_use,
     finish_use,
     integral,
@@ -27,7 +27,9 @@ NEGLIGIBLE = 12.0
 
 
 @njit(cache=True)
-def soft_responses(cut: Any, price: Any, blocks: Any, mu: float) -> Any:
+def soft_responses(
+    cut: Ints, price: Floats, blocks: Blocks, mu: float
+) -> tuple[float, float, Floats, Floats]:
     """Smoothed responses of all jobs.
 
     Returns

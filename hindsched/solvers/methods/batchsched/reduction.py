@@ -11,14 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hindsched.arrays import Floats
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.modes import units
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.window_placing import num_ps
-
-Array = NDArray[np.float64]
 
 
 @dataclass
@@ -40,12 +38,12 @@ class ColumnReduction:
     """
 
     instance: BatchschedInstance
-    prices: Array
-    values: Array
+    prices: Floats
+    values: Floats
     bound: float
     incumbent: BatchschedSolution
-    _prefix: Array = field(init=False)
-    _windows: dict[tuple[int, int, int], tuple[Array, Array, Array]] = field(
+    _prefix: Floats = field(init=False)
+    _windows: dict[tuple[int, int, int], tuple[Floats, Floats, Floats]] = field(
         init=False, default_factory=dict
     )
 
@@ -60,7 +58,7 @@ class ColumnReduction:
         room = units(self.instance.server_capacity, self.instance.worker_demand)
         self._room = np.minimum(room, max((job.chunks for job in self.instance.jobs), default=1))
 
-    def _window(self, m: int, start: int, length: int) -> tuple[Array, Array, Array]:
+    def _window(self, m: int, start: int, length: int) -> tuple[Floats, Floats, Floats]:
         """Window prices per resource, per worker, and of the cheapest 0, 1, 2, ... workers."""
         key = (m, start, length)
         if key not in self._windows:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from hindsched.arrays import Floats
 from hindsched.instances.gang.instance import GangInstance, split_formulation
 from hindsched.solutions.gang.rows import pool_rows
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.kernels.gang.placing import cluster_sizes
 from hindsched.solvers.kernels.gang.queueing import SKIPPING, run_queue
 from hindsched.solvers.methods.gang.replay import replay, started_rows
-from hindsched.solvers.pricing.rows import Vector
 
 GREEDY = ("wspt", "sjf", "smallest-first", "fifo-skip", "easy")
 """Policies that are replayed for schedules in one piece."""
@@ -33,7 +33,7 @@ def incumbents(instance: GangInstance, formulation: str) -> Iterator[GangSolutio
         for key in (-instance.durations.astype(float), -area, -instance.job_gpus - area / 1e18):
             yield in_order(instance, key, formulation)
     elif goal == "deadlines":
-        due: Vector = np.where(instance.deadlines >= 0, instance.deadlines, np.inf)
+        due: Floats = np.where(instance.deadlines >= 0, instance.deadlines, np.inf)
         latest = due - instance.durations
         for key in (due, latest, np.where(latest < instance.submits, np.inf, latest)):
             yield in_order(instance, key, formulation)
@@ -45,7 +45,7 @@ def incumbents(instance: GangInstance, formulation: str) -> Iterator[GangSolutio
         yield shortest_remaining_work(instance, formulation)
 
 
-def in_order(instance: GangInstance, key: Vector, formulation: str) -> GangSolution:
+def in_order(instance: GangInstance, key: Floats, formulation: str) -> GangSolution:
     """Start whatever fits at every event, smallest key first."""
     order = np.argsort(instance.submits, kind="stable")
     columns = (instance.submits, instance.durations, instance.job_gpus)

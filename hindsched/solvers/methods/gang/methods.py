@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.instances.base import Instance
 from hindsched.instances.gang.instance import GangInstance, gang_data, split_formulation
 from hindsched.models.gang.offline import columns_needed
@@ -42,7 +43,6 @@ from hindsched.solvers.methods.tree import Growing, certifying, check_has_tree
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.decisions import COMPLETES, NEVER
 from hindsched.solvers.pricing.gang.pool import GangOracle
-from hindsched.solvers.pricing.rows import Vector
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result
 from hindsched.solvers.status import Status, StoppedBy
@@ -159,7 +159,7 @@ class GangSolve:
         assert self.certificate is not None
         end = int(self.best.completions.max())
 
-        def suggest(_: float, expected: Vector) -> None:
+        def suggest(_: float, expected: Floats) -> None:
             if search is not None:
                 search.try_expected(expected)
 
@@ -361,7 +361,7 @@ def tree(
 
 
 def _near_node(
-    instance: GangInstance, formulation: str, _: Vector, shares: Sequence[Share]
+    instance: GangInstance, formulation: str, _: Floats, shares: Sequence[Share]
 ) -> GangSolution:
     """Start jobs in the order in which a node's program expects them to end."""
     ends = np.zeros(len(instance.jobs))

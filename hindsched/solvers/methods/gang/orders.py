@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from hindsched.arrays import Ints
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
-from hindsched.instances.gang.instance import GangInstance, Ints, split_formulation
+from hindsched.instances.gang.instance import GangInstance, split_formulation
 from hindsched.solutions.gang.rows import pool_rows
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.answer import Progress

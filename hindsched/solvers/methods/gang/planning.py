@@ -14,13 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hindsched.instances.gang.instance import (
-    KINDS,
-    OBJECTIVES,
-    GangInstance,
-    Ints,
-    split_formulation,
-)
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.gang.instance import KINDS, OBJECTIVES, GangInstance, split_formulation
 from hindsched.models.gang.tasks import Outlook
 from hindsched.solvers.kernels.gang.orders import FAR, Jobs, exchange, starts_in_order, total_cost
 from hindsched.solvers.kernels.gang.placing import Cluster
@@ -29,7 +24,6 @@ from hindsched.solvers.kernels.gang.responses import FOREVER, Blocks
 from hindsched.solvers.methods.gang.clock import Clock
 from hindsched.solvers.methods.gang.prices import Climb
 from hindsched.solvers.pricing.gang.pool import GangOracle, job_blocks
-from hindsched.solvers.pricing.rows import Vector
 
 NEVER_LATE = 1e30
 """Cost of what is fixed, if it came later."""
@@ -107,7 +101,7 @@ def open_jobs(instance: GangInstance, formulation: str, view: Outlook) -> OpenJo
     return OpenJobs(jobs, none.size, instance.total_gpus, places)
 
 
-def plan_in_order(left: OpenJobs, key: Vector) -> Ints:
+def plan_in_order(left: OpenJobs, key: Floats) -> Ints:
     """Starts of the open jobs, those of smaller keys first."""
     order = np.concatenate([np.arange(left.fixed), left.fixed + np.argsort(key, kind="stable")])
     return starts_in_order(order, left.jobs, left.room)[left.fixed :]
@@ -128,7 +122,7 @@ def best_plan(left: OpenJobs, plans: list[Ints], rounds: int) -> Ints:
     return best[fixed:]
 
 
-def plan_on_servers(left: OpenJobs, sizes: Ints, key: Vector) -> Placed:
+def plan_on_servers(left: OpenJobs, sizes: Ints, key: Floats) -> Placed:
     """Start and place whichever open job fits, those of smaller keys first."""
     jobs, fixed = left.jobs, left.fixed
     whole = np.concatenate([np.zeros(fixed), key])
@@ -137,7 +131,7 @@ def plan_on_servers(left: OpenJobs, sizes: Ints, key: Vector) -> Placed:
     return Placed(start[fixed:], cluster)
 
 
-def best_on_servers(left: OpenJobs, sizes: Ints, keys: list[Vector], rounds: int) -> Placed:
+def best_on_servers(left: OpenJobs, sizes: Ints, keys: list[Floats], rounds: int) -> Placed:
     """The cheapest plan of some orders, and of perturbed ones; `rounds` as in a pool."""
     own = Jobs._make(column[left.fixed :] for column in left.jobs)
 

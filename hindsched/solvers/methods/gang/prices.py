@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from hindsched.instances.gang.instance import GangInstance, Ints
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.gang.instance import GangInstance
 from hindsched.solvers.certificate import Certificate, certify
 from hindsched.solvers.kernels.gang.fluid import fluid_prices
 from hindsched.solvers.kernels.gang.smoothing import soft_responses
 from hindsched.solvers.methods.gang.clock import Clock
 from hindsched.solvers.pricing.gang.pool import GangOracle
-from hindsched.solvers.pricing.rows import Vector
 from hindsched.solvers.work import spend
 
 COARSE = 1000
@@ -68,13 +68,13 @@ class Climb:
     """
 
     oracle: GangOracle
-    prices: Vector
+    prices: Floats
     clock: Clock
-    on_better: Callable[[float, Vector], None] | None = None
+    on_better: Callable[[float, Floats], None] | None = None
     best: float = -math.inf
-    best_prices: Vector = field(default_factory=lambda: np.zeros(0))
+    best_prices: Floats = field(default_factory=lambda: np.zeros(0))
     best_cut: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
-    expected: Vector = field(default_factory=lambda: np.zeros(0))
+    expected: Floats = field(default_factory=lambda: np.zeros(0))
     evaluations: int = 0
 
     @property
@@ -85,7 +85,7 @@ class Climb:
             return max(float(blocks.skip.mean()), 1e-12)
         return float((blocks.slope * blocks.duration).mean())
 
-    def note(self, bound: float, cut: Ints, prices: Vector) -> None:
+    def note(self, bound: float, cut: Ints, prices: Floats) -> None:
         """Remember prices whose bound is the best so far."""
         if bound > self.best:
             self.best, self.best_cut, self.best_prices = bound, cut, prices.copy()
@@ -99,7 +99,7 @@ class Climb:
         unit = scale * max(1, oracle.num_blocks)
         mu = share * scale
 
-        def negative(point: Vector) -> tuple[float, Vector]:
+        def negative(point: Floats) -> tuple[float, Floats]:
             if self.clock.is_over:
                 raise OutOfTimeError
             prices = np.maximum(point, 0.0) / length
@@ -183,7 +183,7 @@ class Climb:
             prices = np.maximum(prices + step * (target - bound) / size * momentum, 0.0)
         self.prices = prices
 
-    def result(self) -> tuple[GangOracle, Vector]:
+    def result(self) -> tuple[GangOracle, Floats]:
         """Oracle and prices of the best bound, in few digits, neighbours of one price joined."""
         instance, formulation = self.oracle.instance, self.oracle.formulation
         cut, prices = self.best_cut, in_digits(self.best_prices)
@@ -195,7 +195,7 @@ class Climb:
         return GangOracle(instance, formulation, cut), prices[kept]
 
 
-def in_digits(prices: Vector) -> Vector:
+def in_digits(prices: Floats) -> Floats:
     """Prices as decimals with few digits, so that exact sums have small denominators."""
     largest = float(prices.max(initial=0.0))
     if largest <= 0:
@@ -211,7 +211,7 @@ def first_cut(instance: GangInstance, end: int, count: int = COARSE) -> Ints:
     return np.unique(np.concatenate([[0], cuts]))
 
 
-def start_prices(oracle: GangOracle) -> Vector:
+def start_prices(oracle: GangOracle) -> Floats:
     """Prices of the fluid relaxation per GPU-second; none where the objective is another."""
     instance = oracle.instance
     if oracle.goal != "completion":
@@ -234,7 +234,7 @@ def climb_prices(
     end: int,
     target: float,
     clock: Clock,
-    on_better: Callable[[float, Vector], None] | None = None,
+    on_better: Callable[[float, Floats], None] | None = None,
 ) -> Climb:
     """Find good prices.
 
@@ -271,6 +271,6 @@ def climb_prices(
     return climb
 
 
-def _value(oracle: GangOracle, prices: Vector) -> float:
+def _value(oracle: GangOracle, prices: Floats) -> float:
     value, _ = oracle.block_values(prices)
     return math.fsum(value.tolist()) - float(prices @ oracle.rows.capacity)

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
-from hindsched.instances.gang.instance import KINDS, GangInstance, Ints, Vector
+from hindsched.instances.gang.instance import KINDS, GangInstance
 from hindsched.solutions.gang.rows import GangRows, pool_rows
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.kernels.gang.placing import Cluster, cluster_sizes
@@ -49,26 +50,26 @@ class Policy:
         Names and defaults of its settings.
     """
 
-    key: Callable[[Ints, Ints, Vector], Vector]
+    key: Callable[[Ints, Ints, Floats], Floats]
     way: int
     clairvoyant: bool
     preemptive: bool = False
     settings: tuple[tuple[str, float], ...] = ()
 
 
-def _by_submission(duration: Ints, gpus: Ints, weight: Vector) -> Vector:
+def _by_submission(duration: Ints, gpus: Ints, weight: Floats) -> Floats:
     return np.zeros(gpus.size)
 
 
-def _by_duration(duration: Ints, gpus: Ints, weight: Vector) -> Vector:
+def _by_duration(duration: Ints, gpus: Ints, weight: Floats) -> Floats:
     return duration.astype(float)
 
 
-def _by_area(duration: Ints, gpus: Ints, weight: Vector) -> Vector:
+def _by_area(duration: Ints, gpus: Ints, weight: Floats) -> Floats:
     return (duration * gpus).astype(float)
 
 
-def _by_smith(duration: Ints, gpus: Ints, weight: Vector) -> Vector:
+def _by_smith(duration: Ints, gpus: Ints, weight: Floats) -> Floats:
     return duration * gpus / weight
 
 

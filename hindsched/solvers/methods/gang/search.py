@@ -20,13 +20,8 @@ from functools import partial
 
 import numpy as np
 
-from hindsched.instances.gang.instance import (
-    KINDS,
-    OBJECTIVES,
-    GangInstance,
-    Ints,
-    split_formulation,
-)
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.gang.instance import KINDS, OBJECTIVES, GangInstance, split_formulation
 from hindsched.solutions.gang.rows import pool_rows
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.kernels.gang.orders import (
@@ -41,7 +36,6 @@ from hindsched.solvers.kernels.gang.sequences import resequence, starts_in_seque
 from hindsched.solvers.methods.gang.clock import Clock
 from hindsched.solvers.methods.gang.incumbents import incumbents
 from hindsched.solvers.pricing.gang.pool import job_blocks
-from hindsched.solvers.pricing.rows import Vector
 from hindsched.solvers.work import now, spend
 
 ALPHAS = (0.0, 0.5, 1.0)
@@ -123,7 +117,7 @@ class Search:
         self.cost, self.start = cost, start.copy()
         return True
 
-    def try_expected(self, expected: Vector) -> None:
+    def try_expected(self, expected: Floats) -> None:
         """Try the orders that expected starts suggest."""
         for alpha in ALPHAS:
             self.try_order(np.argsort(expected + alpha * self.jobs.duration, kind="stable"))

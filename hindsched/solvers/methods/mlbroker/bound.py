@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hindsched.instances.mlbroker.instance import Floats, MlbrokerInstance
+from hindsched.arrays import Floats
+from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.solvers.certificate import Certificate, certify
 from hindsched.solvers.kernels.mlbroker.blocks import SlotJobs, Tiers

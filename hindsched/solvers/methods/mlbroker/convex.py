@@ -16,8 +16,9 @@ import clarabel
 import numpy as np
 import scipy.sparse as sp
 
+from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
-from hindsched.instances.mlbroker.slot import Floats, SlotData
+from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.mlbroker.compiled import EXPONENTIAL, ZERO, ConeProgram, template
 from hindsched.models.mlbroker.convex import Price, RegularisedSlot, Switching, slot_values
 from hindsched.solvers.backends.convex import solve_convex

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from hindsched.instances.mlbroker.slot import Floats, Ints, SlotData
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement, placement_cost
 from hindsched.solvers.kernels.mlbroker.relaxed_placement import (
     pinned_workers,

@@ -11,9 +11,10 @@ from __future__ import annotations
 import highspy
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
-from hindsched.instances.mlbroker.slot import Floats, SlotData
+from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.mlbroker.compiled import ZERO, ConeProgram, template
 from hindsched.models.mlbroker.convex import Price, big_m, slot_values
 

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hindsched.instances.mlbroker.slot import Floats, Ints, SlotData
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.solutions.mlbroker.transport import ship
 from hindsched.solvers.kernels.mlbroker.blocks import PricedBlock, SlotJobs, Tiers
 from hindsched.solvers.kernels.mlbroker.geo_placement import LEFT, best_placement

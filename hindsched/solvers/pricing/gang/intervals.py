@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
-from hindsched.instances.gang.instance import MOST_SLOTS, GangInstance, Ints
-from hindsched.solvers.pricing.rows import LARGEST_PRICE, Rows, RowSet, Vector
+from hindsched.instances.gang.instance import MOST_SLOTS, GangInstance
+from hindsched.solvers.pricing.rows import LARGEST_PRICE, Rows, RowSet
 
 ROW_SET = "gpus"
 KEYS = {"from", "to", "price"}
@@ -38,7 +39,7 @@ class IntervalRows(Rows):
         labels = tuple(f"{first + 1}-{last}" for first, last in pairwise(cut))
         super().__init__([RowSet(ROW_SET, (("interval", labels),), capacity)])
 
-    def to_file(self, flat: Vector) -> dict[str, list[dict[str, Any]]]:
+    def to_file(self, flat: Floats) -> dict[str, list[dict[str, Any]]]:
         """Write the prices above 0, neighbours of one price together."""
         rows: list[dict[str, Any]] = []
         for first, last, price in zip(
@@ -50,7 +51,7 @@ class IntervalRows(Rows):
                 rows.append({"from": first + 1, "to": last, "price": price})
         return {ROW_SET: rows}
 
-    def from_file(self, prices: Any, where: str = "prices") -> Vector:
+    def from_file(self, prices: Any, where: str = "prices") -> Floats:
         """Read `to_file`'s rows; every interval of these rows has one price."""
         flat = np.zeros(self.size)
         for first, last, price in read_prices(prices, where) if prices != {} else ():

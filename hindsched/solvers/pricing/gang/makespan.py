@@ -12,7 +12,8 @@ import math
 
 import numpy as np
 
-from hindsched.instances.gang.instance import GangInstance, Ints, exact
+from hindsched.arrays import Ints
+from hindsched.instances.gang.instance import GangInstance, exact
 
 MOST_PARALLEL = 64
 """Widths are told apart up to so many jobs side by side."""

@@ -22,12 +22,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.decimals import common_step
 from hindsched.instances.gang.instance import (
     MOST_PROGRAM_SLOTS,
     GangInstance,
-    Ints,
     exact,
     split_formulation,
 )
@@ -51,7 +51,7 @@ from hindsched.solvers.pricing.decisions import (
 )
 from hindsched.solvers.pricing.gang.intervals import IntervalRows, cuts_of
 from hindsched.solvers.pricing.gang.makespan import makespan_bound
-from hindsched.solvers.pricing.rows import Rows, Vector
+from hindsched.solvers.pricing.rows import Rows
 
 LAYOUT = "intervals"
 
@@ -107,12 +107,12 @@ class GangOracle(BlockOracle):
         return job_blocks(self.instance, self.formulation)
 
     @cached_property
-    def factor(self) -> Vector:
+    def factor(self) -> Floats:
         """GPU-slots of a unit of a pausing job's work, shape (jobs,)."""
         gpus = self.instance.job_gpus
         return (gpus if self.kind == "preemptive" else np.ones_like(gpus)).astype(float)
 
-    def all_responses(self, prices: Vector, blocks: Blocks, factor: Vector) -> Any:
+    def all_responses(self, prices: Floats, blocks: Blocks, factor: Floats) -> Any:
         """Starts or completions, values, and GPU-seconds by interval, of all blocks given."""
         seconds = float(self.instance.slot_seconds)
         per_slot = np.asarray(prices, dtype=float) * seconds
@@ -122,7 +122,7 @@ class GangOracle(BlockOracle):
             time, value, use = pausing_responses(self.cut, per_slot, blocks, factor)
         return time, value, use * seconds
 
-    def block_values(self, prices: Vector) -> tuple[Vector, Vector]:
+    def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
         """Values of all jobs and the GPU-seconds that they use by interval."""
         if self.goal == "makespan":
             return np.zeros(self.num_blocks), np.zeros(0)
@@ -130,7 +130,7 @@ class GangOracle(BlockOracle):
         return value, use
 
     def best_response(
-        self, block: int, prices: Vector, residual: Vector | None = None
+        self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
         """Best schedule of one job; `plan` is its start (pausing kinds: its completion)."""
         if residual is not None:
@@ -142,7 +142,7 @@ class GangOracle(BlockOracle):
         plan = int(time[0]) if time[0] >= 0 else None
         return Response(float(value[0]), own, rows, use[rows], plan)
 
-    def restricted_response(self, block: int, prices: Vector, limits: Limits) -> Response | None:
+    def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
         """Best start of a job in one piece that completes within limits."""
         low, high = window_of(limits, COMPLETES)
         one = Blocks._make(column[block : block + 1].copy() for column in self.blocks)
@@ -187,7 +187,7 @@ class GangOracle(BlockOracle):
         """Plan of a job that begins at a time and has all GPUs to itself."""
         return start
 
-    def prices_from(self, layout: str, rows: Rows, prices: Vector) -> Vector | None:
+    def prices_from(self, layout: str, rows: Rows, prices: Floats) -> Floats | None:
         """A certificate's prices on these intervals: of each, the one that holds at its start."""
         if layout != self.layout or not isinstance(rows, IntervalRows):
             return None
@@ -195,7 +195,7 @@ class GangOracle(BlockOracle):
         at = np.searchsorted(rows.cut, self.cut[:-1], side="right") - 1
         return np.asarray(known[at])
 
-    def bound(self, prices: Vector) -> float:
+    def bound(self, prices: Floats) -> float:
         """Bound at `prices`, rounded outward by what its sums may have cancelled."""
         if self.goal == "makespan":
             return makespan_bound(self.instance, self.kind)

@@ -10,7 +10,8 @@ import numpy as np
 import pyomo.environ as pyo
 from hindsched.solutions.tollbooth.solution import TollboothSolution
 
-from hindsched.models.base import Array, Duals, OfflineProgram
+from hindsched.arrays import Floats
+from hindsched.models.base import Duals, OfflineProgram
 
 FORMS = {"standard": ("printed",)}
 
@@ -28,7 +29,7 @@ class TollboothProgram(OfflineProgram):
         for (j, t), x in self.model.x.items():
             x.value = float(solution.start.get(self.instance.jobs[j].name) == t)
 
-    def capacity_prices(self, duals: Duals) -> dict[str, Array]:
+    def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
         rows = [duals.get(self.model.eq_2[t], 0.0) for t in self.model.eq_2]
         return {"booths": np.maximum(0.0, np.array([rows]))}
 

@@ -6,9 +6,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solvers.pricing.base import BlockOracle, Response
-from hindsched.solvers.pricing.rows import Rows, RowSet, Vector
+from hindsched.solvers.pricing.rows import Rows, RowSet
 
 ORACLE_ROWS = ("servers",)
 
@@ -27,7 +28,7 @@ class TollboothOracle(BlockOracle):
         self.rows = Rows([RowSet("booths", axes, capacity)])
 
     def best_response(
-        self, block: int, prices: Vector, residual: Vector | None = None
+        self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
         job = self.instance.jobs[block]
         found = [self._response(job, start, prices) for start in self.instance.starts(job)]
@@ -35,7 +36,7 @@ class TollboothOracle(BlockOracle):
             found = [one for one in found if (residual[one.rows] >= 1).all()]
         return max(found, key=lambda one: one.value, default=None)
 
-    def _response(self, job: Any, start: int, prices: Vector) -> Response:
+    def _response(self, job: Any, start: int, prices: Floats) -> Response:
         rows = np.arange(start - 1, start - 1 + job.length)
         value = job.toll - float(prices[rows].sum())
         return Response(value, float(job.toll), rows, np.ones(job.length), start)

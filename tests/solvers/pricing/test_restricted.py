@@ -244,14 +244,22 @@ def test_staying_out_has_no_completion_and_nothing_of_the_rest():
         assert (answer.plan is None) == (value == 0.0)
 
 
-def _two_jobs():
+def test_a_job_of_endless_work_has_no_schedule_and_needs_no_table():
+    """A hundred thousand million worker-slots in a tree's certificate asked for terabytes."""
+    oracle = build_oracle(_two_jobs(epochs=10**7, minibatches=10**4))
+    decision = BranchDecision.at_most(0, COMPLETES, 2)
+    (answer, _) = RestrictedOracle(oracle, [decision]).responses(np.zeros(oracle.rows.size))
+    assert answer is None or answer.plan is None
+
+
+def _two_jobs(**changes):
     from hindsched.instances.oasis.instance import OasisInstance
 
     job = {
         "arrival": 1, "epochs": 1, "chunks": 1, "minibatches": 1, "minibatch_slots": 1,
         "gradient_mb": 0, "worker": {"gpu": 1, "mbps": 1}, "ps": {"mbps": 1},
         "utility": {"kind": "linear", "slope": -2, "intercept": 10},
-    }  # fmt: skip
+    } | changes  # fmt: skip
     return OasisInstance.parse(
         {
             "format": "hindsched/1", "family": "oasis", "name": "two-jobs", "horizon": 2,

@@ -12,6 +12,7 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.limits import check_large
 from hindsched.solutions.base import Solution
 from hindsched.solutions.oasis.placing import place_slot
 from hindsched.solutions.oasis.solution import OasisSolution, run_length
@@ -74,6 +75,9 @@ def best_within(
     horizon = task.utilities.size - 1
     first_end, last_end = window_of(limits, COMPLETES)
     first_end, last_end = max(first_end, task.arrival), min(last_end, horizon)
+    if task.total > (task.needed.size - 1) * (last_end - task.arrival + 1):
+        return None
+    check_large("the schedules of a job", 8.0 * (last_end + 1) * (task.total + 1))
     shapes = {IN_SLOT: (horizon,), WORKERS: (horizon, workers.room.size)}
     shapes[PS] = (horizon, ps.room.size)
     ranges = {name: no_limits(*shape) for name, shape in shapes.items()}

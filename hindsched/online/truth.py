@@ -11,17 +11,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from hindsched.errors import InputError, Refused
-from hindsched.instances.base import Instance
+from hindsched.instances.base import Instance, Record
 from hindsched.online.protocol import Decision, Environment, NameCard
 from hindsched.solutions.base import Assignment, Solution, build_solution
 
+Job = TypeVar("Job", bound=Record)
 Row = TypeVar("Row")
 
 
-class RowTruth(ABC):
+class RowTruth(ABC, Generic[Job]):
     """Accepts rows one by one, refuses what breaks a constraint, and builds the solution.
 
     Parameters
@@ -42,7 +43,7 @@ class RowTruth(ABC):
         self._known: dict[str, Any] = {}
         self._booked = 0
 
-    def reveal_slot(self, job: Any) -> int:
+    def reveal_slot(self, job: Job) -> int:
         """Slot in whose step the job is told to the algorithm: its arrival."""
         return self.instance.arrival_of(job)
 
@@ -55,7 +56,7 @@ class RowTruth(ABC):
             self._known[job.name] = job
         return self._known
 
-    def shown(self, job: Any, card: NameCard) -> Any:
+    def shown(self, job: Job, card: NameCard) -> Any:
         """What an algorithm with this card is told of a job that arrives: a copy."""
         return job.model_copy(deep=True)
 
@@ -111,7 +112,7 @@ class RowTruth(ABC):
                 self._booked = max(self._booked, row["to"])
 
     @abstractmethod
-    def check_row(self, slot: int, job: Any, row: Assignment) -> None:
+    def check_row(self, slot: int, job: Job, row: Assignment) -> None:
         """Check one more row against all rows so far and book its use; raise `Refused`."""
 
     def is_over(self, slot: int) -> bool:

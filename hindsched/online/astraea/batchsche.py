@@ -32,7 +32,7 @@ class OwnServers(Protocol):
     def size(self) -> int:
         """Servers x resources."""
 
-    def volume(self, job: Any) -> float | None:
+    def volume(self, job: AstraeaJob) -> float | None:
         """Least resources x slots of a job; None if it never fits."""
 
     def round(self, slots: int, base: float) -> BatchRound:
@@ -58,7 +58,7 @@ class TenantBatches(GeometricBatches):
         self.own, self.weights = own, weights
         self._density: dict[str, float] = {}
 
-    def weight(self, job: Any) -> float:
+    def weight(self, job: AstraeaJob) -> float:
         """w_j, kept positive."""
         return 1.0 if self.weights == "unit" else max(1e-9, float(job.utility.value(1)))
 

@@ -43,7 +43,7 @@ class Room:
         )
 
 
-class AstraeaCluster(GangCluster):
+class AstraeaCluster(GangCluster[AstraeaJob]):
     """Gangs of a fixed number of workers around one PS host; work is counted as a share of 1.
 
     A job uses the pair of types with the least time per mini-batch over several servers among those

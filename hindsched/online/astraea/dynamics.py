@@ -27,7 +27,7 @@ from hindsched.solutions.room import Room
 ALL = slice(None)
 
 
-class Truth(RowTruth):
+class Truth(RowTruth[AstraeaJob]):
     """Books rows on servers and refuses those that break a constraint of (3).
 
     An algorithm outside the feasible set may break (3i) and may pause, resize or move a job; its

@@ -45,7 +45,7 @@ class _Known:
     progress: Fraction
 
 
-class Truth(RowTruth):
+class Truth(RowTruth[BatchschedJob]):
     """Books rows on servers and refuses those that break a constraint of (2) or (15).
 
     Pausing, resizing and moving are refused, but accepted in the formulation ``preemptive`` and
@@ -142,7 +142,7 @@ def _placement_text(row: Assignment) -> str:
 promised_rows = whole_window
 
 
-class BatchschedCluster(GangCluster):
+class BatchschedCluster(GangCluster[BatchschedJob]):
     """Each job has its ideal pair of types, and goes to one server if one has room.
 
     The ideal worker and PS type minimise the time per mini-batch over several servers. N workers

@@ -46,7 +46,7 @@ class Wspt(OnlineAlgorithm):
                 self._waiting.remove(job)
         return Decision(rows, tuple(rows)) if rows else NOTHING
 
-    def _density(self, job: Any) -> float:
+    def _density(self, job: BatchschedJob) -> float:
         return float(job.weight) / int(self._modes[job.name].modes.duration.min())
 
     def _plan_again(self, slot: int) -> None:

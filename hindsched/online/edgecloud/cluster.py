@@ -28,7 +28,7 @@ from hindsched.online.protocol import Environment
 from hindsched.solutions.base import Assignment
 
 
-class EdgecloudCluster(Cluster):
+class EdgecloudCluster(Cluster[EdgecloudJob]):
     """First free workers in the order of the servers, and any free PS."""
 
     def __init__(self, environment: Environment) -> None:

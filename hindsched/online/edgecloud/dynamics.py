@@ -44,7 +44,7 @@ STOP_KEYS = {"chunk", "to"}
 OPEN_HOLD_KEYS = {"ps", "from"}
 
 
-class Truth(RowTruth):
+class Truth(RowTruth[EdgecloudJob]):
     """Accepts dispatches, runs and holds; knows what ran when.
 
     Parameters
@@ -101,7 +101,7 @@ class Truth(RowTruth):
             self._check_storage(slot)
         self._stores_more = False
 
-    def check_row(self, slot: int, job: Any, row: Assignment) -> None:
+    def check_row(self, slot: int, job: EdgecloudJob, row: Assignment) -> None:
         """Check and book one row; raise `Refused` with the constraint's name."""
         j = self._index[job.name]
         keys = row.keys()

@@ -72,7 +72,7 @@ class Run:
     places: Places
 
 
-class Truth(RowTruth):
+class Truth(RowTruth[GangJob]):
     """Runs gangs, refuses those that have no room, and knows when their work is done.
 
     Parameters

@@ -22,7 +22,7 @@ from hindsched.solutions.base import Assignment
 from hindsched.solutions.mlbroker.solution import parse_rows, undelivered
 
 
-class Truth(RowTruth):
+class Truth(RowTruth[MlbrokerJob]):
     """Accepts placements slot by slot and refuses what breaks (8a)-(8b), (8f) or a promise."""
 
     instance: MlbrokerInstance

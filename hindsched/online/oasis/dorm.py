@@ -21,6 +21,7 @@ import pyomo.environ as pyo
 
 from hindsched.errors import InputError
 from hindsched.instances.decimals import how_many_fit
+from hindsched.instances.oasis.instance import OasisJob
 from hindsched.online.dynamics import Placement
 from hindsched.online.oasis.dynamics import OasisCluster
 from hindsched.online.protocol import Environment
@@ -191,7 +192,7 @@ class Dorm(EventDriven):
         """How many of the running jobs may change."""
         return math.ceil(self.theta2 * running)
 
-    def _unit_share(self, job: Any) -> float:
+    def _unit_share(self, job: OasisJob) -> float:
         """Dominant share of one worker with its part of a parameter server."""
         assert isinstance(self.cluster, OasisCluster)
         instance = self.cluster.instance

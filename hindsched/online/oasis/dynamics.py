@@ -22,7 +22,7 @@ MOST_FIXED_WORKERS = 30
 """Fixed gang sizes are drawn from 1..min(30, most workers)."""
 
 
-class Truth(RowTruth):
+class Truth(RowTruth[OasisJob]):
     """Books rows on servers and refuses those that break (3)-(7), (9), (10), (12) or (13)."""
 
     instance: OasisInstance
@@ -98,7 +98,7 @@ def promised_rows(rows: list[Assignment], slot: int) -> tuple[list[Assignment], 
     return now, False
 
 
-class OasisCluster(Cluster):
+class OasisCluster(Cluster[OasisJob]):
     """Placement is round-robin over the servers that fit; work is counted in worker-slots."""
 
     def __init__(self, environment: Environment) -> None:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from hindsched.errors import InputError
+from hindsched.instances.oasis.instance import OasisJob
 from hindsched.online.dynamics import Gangs, Placement, draws_gangs
 from hindsched.online.protocol import Environment
 from hindsched.online.rivals.elastic import EventDriven
@@ -42,7 +43,7 @@ class Rrh(EventDriven):
         super().start(environment)
         self._admissions: list[dict[str, Any]] = []
 
-    def admit(self, job: Any) -> bool:
+    def admit(self, job: OasisJob) -> bool:
         """Admit if reward minus delay cost exceeds the threshold."""
         if not super().admit(job):
             return False
@@ -67,10 +68,10 @@ class Rrh(EventDriven):
                 held[name] = placement
         self.held = held
 
-    def _slots_left(self, job: Any, work: Fraction) -> int:
+    def _slots_left(self, job: OasisJob, work: Fraction) -> int:
         return max(1, math.ceil(work / self.cluster.fixed_workers(job)))
 
-    def _net_reward(self, job: Any, work: Fraction) -> float:
+    def _net_reward(self, job: OasisJob, work: Fraction) -> float:
         """Utility if run now, minus what the other admitted jobs lose by the delay."""
         delay = self._slots_left(job, work)
         reward = self._value(job, self.slot + delay - 1)
@@ -81,7 +82,7 @@ class Rrh(EventDriven):
                 cost += self._value(other, end) - self._value(other, end + delay)
         return reward - cost
 
-    def _value(self, job: Any, completion: int) -> float:
+    def _value(self, job: OasisJob, completion: int) -> float:
         if completion > self.environment.cluster.horizon:
             return 0.0
         return float(job.utility.value(completion - job.arrival))

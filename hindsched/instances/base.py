@@ -410,7 +410,7 @@ def check_keys(where: str, demand: Mapping[str, Any], known: tuple[str, ...]) ->
 
 def input_error(error: ValidationError) -> InputError:
     """Turn pydantic's first complaint into one line: field path, value, rule."""
-    first = error.errors(include_url=False)[0]
+    first, *others = error.errors(include_url=False)
     context = first.get("ctx", {}).get("error")
     kinds = {"sigmoid", "linear", "power", "int", "float", "constrained-int", "constrained-float"}
     location = [part for part in first["loc"] if part not in kinds and "[" not in str(part)]
@@ -420,6 +420,8 @@ def input_error(error: ValidationError) -> InputError:
     where = field_path(location) or "instance"
     value: object = first["input"]
     message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "int_type" and any(other["type"] == "float_type" for other in others):
+        message = "must be a number"  # of either kind: the union complains of both
     if first["type"] == "missing":
         return InputError(where, "(absent)", "is required")
     if first["type"] == "extra_forbidden":

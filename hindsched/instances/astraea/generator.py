@@ -13,19 +13,33 @@ takes the trace's own virtual clusters.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, Literal, Self
 
-from hindsched.errors import InputError
+from pydantic import BeforeValidator, model_validator
+
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.astraea.trace import from_trace
-from hindsched.instances.base import Instance
-from hindsched.instances.generators.ranges import check_count, check_positive, check_range
+from hindsched.instances.base import (
+    LARGEST_NUMBER,
+    BrokenRule,
+    Count,
+    Instance,
+    Positive,
+    PositiveCount,
+)
+from hindsched.instances.generators.ranges import (
+    Amounts,
+    Positives,
+    Range,
+    Wholes,
+    listed,
+    within,
+)
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
+from hindsched.instances.generators.settings import Settings
 
 SLOT_SECONDS = 3600
-UTILITIES = ("linear", "power", "mixed")
 
 _PAPER: dict[str, Any] = {
     "jobs": 100,
@@ -77,15 +91,43 @@ _SMALL: dict[str, Any] = {
     "requested": (1, 4),
 }
 PRESETS: dict[str, dict[str, Any]] = {"small": _SMALL, "paper": _PAPER}
-COUNTS = ("jobs", "servers", "tenants", "horizon", "arrival_span", "worker_types", "ps_types")
-WHOLE_RANGES = {
-    "worker_mbps": 1, "ps_mbps": 1, "epochs": 1, "chunks": 1, "minibatches": 1, "requested": 1,
-}  # fmt: skip
-RANGES = {
-    "minibatch_slots": 0.0, "update_ms": 0.0, "gradient_mb": 0.0, "slope": -math.inf,
-    "intercept": -math.inf, "power_scale": 0.0, "exponent": 0.0,
-}  # fmt: skip
-"""Settings that are ranges, with the least value of their lower ends."""
+
+
+class AstraeaSettings(Settings):
+    """The settings that `generate` explains, and what each may be."""
+
+    jobs: PositiveCount
+    servers: PositiveCount
+    tenants: PositiveCount
+    horizon: PositiveCount
+    arrival_span: PositiveCount
+    workers_per_server: Annotated[tuple[Count, ...], BeforeValidator(listed)]
+    ps_per_server: Count
+    worker_mbps: Wholes
+    ps_mbps: Wholes
+    epochs: Wholes
+    chunks: Wholes
+    minibatches: Wholes
+    minibatch_slots: Positives
+    minibatch_scale: Positive
+    update_ms: Amounts
+    gradient_mb: Amounts
+    utility: Literal["linear", "power", "mixed"]
+    utility_origin: str
+    slope: Annotated[Range, within(-LARGEST_NUMBER, 0)]
+    intercept: Range
+    power_scale: Positives
+    exponent: Amounts
+    requested: Wholes
+    worker_types: PositiveCount
+    ps_types: PositiveCount
+
+    @model_validator(mode="after")
+    def _check_arrivals(self) -> Self:
+        if self.arrival_span > self.horizon:
+            rule = f"must not exceed horizon = {self.horizon}"
+            raise BrokenRule("arrival_span", self.arrival_span, rule)
+        return self
 
 
 def generate(preset: str, seed: int, **settings: Any) -> Instance:
@@ -106,53 +148,26 @@ def generate(preset: str, seed: int, **settings: Any) -> Instance:
         ``power`` or ``mixed``), ``utility_origin``, and ``worker_types, ps_types``: with several, a
         server has workers and PSs of each type, a job's times differ by type.
     """
-    s = {**PRESETS[preset], **settings}
-    _check(s)
-    workers, ps = _names("w", s["worker_types"]), _names("p", s["ps_types"])
+    s = AstraeaSettings.of("astraea", PRESETS, preset, settings)
+    workers, ps = _names("w", s.worker_types), _names("p", s.ps_types)
     servers = _servers(s, seed, workers, ps)
     draws = Draws(seed, "bandwidth")
     return AstraeaInstance.parse(
         {
-            "name": f"astraea-{preset}-{s['utility']}-j{s['jobs']}-s{seed}",
-            "horizon": s["horizon"],
+            "name": f"astraea-{preset}-{s.utility}-j{s.jobs}-s{seed}",
+            "horizon": s.horizon,
             "slot_seconds": SLOT_SECONDS,
-            "utility_origin": s["utility_origin"],
+            "utility_origin": s.utility_origin,
             "tenants": _tenants(s, seed, servers, workers, ps),
             "servers": servers,
             "worker_bandwidth_mbps": typed(
-                [draws.integer(*map(int, s["worker_mbps"])) for _ in workers], workers
+                [draws.integer(*s.worker_mbps) for _ in workers], workers
             ),
-            "ps_bandwidth_mbps": typed([draws.integer(*map(int, s["ps_mbps"])) for _ in ps], ps),
+            "ps_bandwidth_mbps": typed([draws.integer(*s.ps_mbps) for _ in ps], ps),
             "jobs": _jobs(s, seed, workers, ps),
             "provenance": {"generator": "astraea", "preset": preset, "seed": seed, **settings},
         }
     )
-
-
-def _check(s: dict[str, Any]) -> None:
-    for key in COUNTS:
-        check_count(key, s[key])
-    check_count("ps_per_server", s["ps_per_server"], least=0)
-    choices = s["workers_per_server"]
-    if not isinstance(choices, list | tuple) or not choices:
-        raise InputError("set.workers_per_server", choices, "must be a list of integers")
-    for count in choices:
-        check_count("workers_per_server", count, least=0)
-    for key, least in WHOLE_RANGES.items():
-        check_range(key, s[key], least=least, whole=True)
-    for key, low in RANGES.items():
-        check_range(key, s[key], least=low)
-    for key in ("minibatch_slots", "power_scale"):
-        if not s[key][0] > 0:
-            raise InputError(f"set.{key}", s[key], "must be above 0")
-    if s["slope"][1] > 0:
-        raise InputError("set.slope", s["slope"], "must not exceed 0")
-    if s["utility"] not in UTILITIES:
-        raise InputError("set.utility", s["utility"], f"must be one of {', '.join(UTILITIES)}")
-    check_positive("minibatch_scale", s["minibatch_scale"])
-    if s["arrival_span"] > s["horizon"]:
-        rule = f"must not exceed horizon = {s['horizon']}"
-        raise InputError("set.arrival_span", s["arrival_span"], rule)
 
 
 def _names(letter: str, count: int) -> tuple[str, ...]:
@@ -165,21 +180,21 @@ def typed(values: Sequence[Any], types: tuple[str, ...]) -> Any:
 
 
 def _servers(
-    s: dict[str, Any], seed: int, workers: tuple[str, ...], ps: tuple[str, ...]
+    s: AstraeaSettings, seed: int, workers: tuple[str, ...], ps: tuple[str, ...]
 ) -> list[dict[str, Any]]:
     draws = Draws(seed, "servers")
     return [
         {
             "name": f"s{h + 1}",
-            "workers": typed([draws.choice(s["workers_per_server"]) for _ in workers], workers),
-            "ps": typed([s["ps_per_server"] for _ in ps], ps),
+            "workers": typed([draws.choice(s.workers_per_server) for _ in workers], workers),
+            "ps": typed([s.ps_per_server for _ in ps], ps),
         }
-        for h in range(s["servers"])
+        for h in range(s.servers)
     ]
 
 
 def _tenants(
-    s: dict[str, Any],
+    s: AstraeaSettings,
     seed: int,
     servers: list[dict[str, Any]],
     workers: tuple[str, ...],
@@ -187,16 +202,16 @@ def _tenants(
 ) -> list[dict[str, Any]]:
     """Tenants own servers in one stretch each, at least one while there are enough."""
     draws = Draws(seed, "tenants")
-    weights = [draws.uniform(0.5, 2.0) for _ in range(s["tenants"])]
+    weights = [draws.uniform(0.5, 2.0) for _ in range(s.tenants)]
     bounds = [0, *itertools.accumulate(weights)]
-    spare = max(0, len(servers) - s["tenants"])
+    spare = max(0, len(servers) - s.tenants)
     cuts = [
         min(len(servers), index + int(spare * bound / bounds[-1] + 0.5))
         for index, bound in enumerate(bounds)
     ]
     cuts[-1] = len(servers)
     tenants = []
-    for u in range(s["tenants"]):
+    for u in range(s.tenants):
         own = servers[cuts[u] : cuts[u + 1]]
         tenants.append(
             {
@@ -215,21 +230,23 @@ def _total(servers: list[dict[str, Any]], field: str, types: tuple[str, ...]) ->
 
 
 def _jobs(
-    s: dict[str, Any], seed: int, workers: tuple[str, ...], ps: tuple[str, ...]
+    s: AstraeaSettings, seed: int, workers: tuple[str, ...], ps: tuple[str, ...]
 ) -> list[dict[str, Any]]:
-    arrivals = arrival_slots(Draws(seed, "arrivals"), s["jobs"], s["arrival_span"])
+    arrivals = arrival_slots(Draws(seed, "arrivals"), s.jobs, s.arrival_span)
     jobs = []
     for number, slot in enumerate(arrivals, start=1):
         draws = Draws(seed, "job", str(number))
-        tenant = draws.integer(1, s["tenants"])
+        tenant = draws.integer(1, s.tenants)
         whole = {
-            key: draws.integer(*map(int, s[key])) for key in ("epochs", "chunks", "minibatches")
+            "epochs": draws.integer(*s.epochs),
+            "chunks": draws.integer(*s.chunks),
+            "minibatches": draws.integer(*s.minibatches),
         }
-        times = [rounded(draws.uniform(*s["minibatch_slots"]) * s["minibatch_scale"])]
-        updates = [rounded(draws.uniform(*s["update_ms"]) / 1000 / SLOT_SECONDS)]
-        gradient = draws.uniform(*s["gradient_mb"])
+        times = [rounded(draws.uniform(*s.minibatch_slots) * s.minibatch_scale)]
+        updates = [rounded(draws.uniform(*s.update_ms) / 1000 / SLOT_SECONDS)]
+        gradient = draws.uniform(*s.gradient_mb)
         utility = draw_utility(s, draws)
-        requested = draws.integer(*map(int, s["requested"]))
+        requested = draws.integer(*s.requested)
         times += [rounded(times[0] * draws.uniform(0.5, 2.0)) for _ in workers[1:]]
         updates += [rounded(updates[0] * draws.uniform(0.5, 2.0)) for _ in ps[1:]]
         jobs.append(
@@ -248,11 +265,11 @@ def _jobs(
     return jobs
 
 
-def draw_utility(s: dict[str, Any], draws: Draws) -> dict[str, Any]:
+def draw_utility(s: AstraeaSettings, draws: Draws) -> dict[str, Any]:
     """A linear or power utility of Section 5.1's ranges."""
-    kind = s["utility"]
-    slope, intercept = draws.uniform(*s["slope"]), draws.uniform(*s["intercept"])
-    scale, exponent = draws.uniform(*s["power_scale"]), draws.uniform(*s["exponent"])
+    kind = s.utility
+    slope, intercept = draws.uniform(*s.slope), draws.uniform(*s.intercept)
+    scale, exponent = draws.uniform(*s.power_scale), draws.uniform(*s.exponent)
     if kind == "mixed":
         kind = "linear" if draws.chance(0.5) else "power"
     if kind == "linear":

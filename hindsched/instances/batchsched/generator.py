@@ -10,11 +10,11 @@ split over the servers in proportion to EC2 shapes, resource by resource.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, Self
 
-from hindsched.errors import InputError
-from hindsched.instances.base import Instance
+from pydantic import StrictBool, model_validator
+
+from hindsched.instances.base import BrokenRule, Instance, Positive, PositiveCount
 from hindsched.instances.batchsched.instance import (
     PARAMETER_SERVER,
     RING_ALLREDUCE,
@@ -22,8 +22,14 @@ from hindsched.instances.batchsched.instance import (
 )
 from hindsched.instances.batchsched.trace import SHORT_NAMES, from_trace
 from hindsched.instances.decimals import exactly
-from hindsched.instances.generators.ranges import check_count, check_positive, check_range
+from hindsched.instances.generators.ranges import (
+    Amounts,
+    Positives,
+    Wholes,
+    WholesOrNone,
+)
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
+from hindsched.instances.generators.settings import Settings
 
 RESOURCES = ("gpu", "cpu", "bandwidth_mbps")
 EC2_SHAPES = (
@@ -95,14 +101,42 @@ _SMALL: dict[str, Any] = {
     "minibatch_slots": (0.4, 1.0),
     "gradient_mb": (70_000.0, 170_000.0),
 }
-COUNTS = ("jobs", "servers", "horizon", "worker_types", "ps_types")
-WHOLE_RANGES = {
-    "gpus": 1, "worker_cpus": 0, "worker_mbps": 1, "ps_cpus": 0, "ps_mbps": 1,
-    "weight": 1, "epochs": 1, "chunks": 1, "minibatches": 1,
-}  # fmt: skip
-"""Ranges of integers and the least value of each."""
-RANGES = {"update_ms": 0.0, "minibatch_slots": 0.0, "gradient_mb": 0.0}
 PRESETS: dict[str, dict[str, Any]] = {"small": _SMALL, "paper": _PAPER}
+
+
+class BatchschedSettings(Settings):
+    """The settings that `generate` explains, and what each may be."""
+
+    architecture: Literal["parameter-server", "ring-allreduce"]
+    jobs: PositiveCount
+    servers: PositiveCount
+    horizon: PositiveCount
+    worker_types: PositiveCount
+    ps_types: PositiveCount
+    capacity_fraction: Positive | None
+    gpus: Wholes
+    worker_cpus: WholesOrNone
+    worker_mbps: Wholes
+    ps_cpus: WholesOrNone
+    ps_mbps: Wholes
+    weight: Wholes
+    epochs: Wholes
+    chunks: Wholes
+    minibatches: Wholes
+    update_ms: Amounts
+    minibatch_slots: Positives
+    gradient_mb: Amounts
+    time_scale: Positive
+    fixed_worker_type: PositiveCount | None
+    fixed_workers: PositiveCount | None
+    ec2_workers: StrictBool
+
+    @model_validator(mode="after")
+    def _check_worker_type(self) -> Self:
+        types = len(EC2_WORKERS) if self.ec2_workers else self.worker_types
+        if self.fixed_worker_type is not None and self.fixed_worker_type > types:
+            raise BrokenRule("fixed_worker_type", self.fixed_worker_type, f"must be in 1..{types}")
+        return self
 
 
 def generate(preset: str, seed: int, **settings: Any) -> Instance:
@@ -125,26 +159,25 @@ def generate(preset: str, seed: int, **settings: Any) -> Instance:
         (the worker types are Figure 9's four EC2 instances). ``fixed_worker_type`` and
         ``fixed_workers`` leave the servers as they are with a free choice.
     """
-    s = {**PRESETS[preset], **settings}
-    _check(s)
+    s = BatchschedSettings.of("batchsched", PRESETS, preset, settings)
     worker_types, ps_types = _types(s, seed)
     jobs = _jobs(s, seed, worker_types)
     servers = _servers(s, seed, worker_types, ps_types, jobs)
-    if s["fixed_worker_type"] is not None:
-        chosen = s["fixed_worker_type"] - 1
+    if s.fixed_worker_type is not None:
+        chosen = s.fixed_worker_type - 1
         worker_types = [worker_types[chosen]]
         for job in jobs:
             job["minibatch_slots"] = [job["minibatch_slots"][chosen]]
-    if s["fixed_workers"] is not None:
+    if s.fixed_workers is not None:
         for job in jobs:
             total = job["epochs"] * job["chunks"] * job["minibatches"]
-            job["epochs"], job["chunks"] = 1, s["fixed_workers"]
-            job["minibatches"] = -(-total // s["fixed_workers"])
+            job["epochs"], job["chunks"] = 1, s.fixed_workers
+            job["minibatches"] = -(-total // s.fixed_workers)
     data: dict[str, Any] = {
-        "name": f"batchsched-{preset}-{SHORT_NAMES[s['architecture']]}-j{s['jobs']}-s{seed}",
-        "horizon": s["horizon"],
+        "name": f"batchsched-{preset}-{SHORT_NAMES[s.architecture]}-j{s.jobs}-s{seed}",
+        "horizon": s.horizon,
         "slot_seconds": 3600,
-        "architecture": s["architecture"],
+        "architecture": s.architecture,
         "resources": list(RESOURCES),
         "bandwidth_resource": "bandwidth_mbps",
         "servers": servers,
@@ -152,54 +185,25 @@ def generate(preset: str, seed: int, **settings: Any) -> Instance:
         "jobs": jobs,
         "provenance": {"generator": "batchsched", "preset": preset, "seed": seed, **settings},
     }
-    if s["architecture"] == PARAMETER_SERVER:
+    if s.architecture == PARAMETER_SERVER:
         data["ps_types"] = ps_types
     return BatchschedInstance.parse(data)
 
 
-def _check(s: dict[str, Any]) -> None:
-    if s["architecture"] not in SHORT_NAMES:
-        known = ", ".join(SHORT_NAMES)
-        raise InputError("set.architecture", s["architecture"], f"must be one of {known}")
-    for key in COUNTS:
-        check_count(key, s[key])
-    check_positive("time_scale", s["time_scale"])
-    if s["capacity_fraction"] is not None:
-        check_positive("capacity_fraction", s["capacity_fraction"])
-    if s["fixed_workers"] is not None:
-        check_count("fixed_workers", s["fixed_workers"])
-    if not isinstance(s["ec2_workers"], bool):
-        raise InputError("set.ec2_workers", s["ec2_workers"], "must be true or false")
-    fixed = s["fixed_worker_type"]
-    types = len(EC2_WORKERS) if s["ec2_workers"] else s["worker_types"]
-    if fixed is not None and (type(fixed) is not int or not 1 <= fixed <= types):
-        raise InputError("set.fixed_worker_type", fixed, f"must be in 1..{types}")
-    for key, least in WHOLE_RANGES.items():
-        check_range(key, s[key], least=least, whole=True)
-    for key, low in RANGES.items():
-        check_range(key, s[key], least=low)
-    if not s["minibatch_slots"][0] > 0:
-        raise InputError("set.minibatch_slots", s["minibatch_slots"], "must be above 0")
-
-
-def _whole(draws: Draws, span: Sequence[float]) -> int:
-    return draws.integer(int(span[0]), int(span[1]))
-
-
-def _types(s: dict[str, Any], seed: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _types(s: BatchschedSettings, seed: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     draws = Draws(seed, "types")
     workers = [
         {
             "name": f"w{m + 1}",
             "demand": {
-                "gpu": _whole(draws, s["gpus"]),
-                "cpu": _whole(draws, s["worker_cpus"]),
-                "bandwidth_mbps": _whole(draws, s["worker_mbps"]),
+                "gpu": draws.integer(*s.gpus),
+                "cpu": draws.integer(*s.worker_cpus),
+                "bandwidth_mbps": draws.integer(*s.worker_mbps),
             },
         }
-        for m in range(s["worker_types"])
+        for m in range(s.worker_types)
     ]
-    if s["ec2_workers"]:
+    if s.ec2_workers:
         workers = [
             {"name": name, "demand": dict(zip(RESOURCES, shape, strict=True))}
             for name, *shape in EC2_WORKERS
@@ -208,40 +212,42 @@ def _types(s: dict[str, Any], seed: int) -> tuple[list[dict[str, Any]], list[dic
         {
             "name": f"p{p + 1}",
             "demand": {
-                "cpu": _whole(draws, s["ps_cpus"]),
-                "bandwidth_mbps": _whole(draws, s["ps_mbps"]),
+                "cpu": draws.integer(*s.ps_cpus),
+                "bandwidth_mbps": draws.integer(*s.ps_mbps),
             },
         }
-        for p in range(s["ps_types"])
+        for p in range(s.ps_types)
     ]
     return workers, ps
 
 
-def _jobs(s: dict[str, Any], seed: int, worker_types: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    arrivals = arrival_slots(Draws(seed, "arrivals"), s["jobs"], s["horizon"])
+def _jobs(
+    s: BatchschedSettings, seed: int, worker_types: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    arrivals = arrival_slots(Draws(seed, "arrivals"), s.jobs, s.horizon)
     jobs = []
     for number, arrival in enumerate(arrivals, start=1):
         draws = Draws(seed, "job", str(number))
-        low, high = s["minibatch_slots"]
+        low, high = s.minibatch_slots
         base = draws.uniform(low, high)
         times = []
         for item in worker_types:
             speed = item["demand"]["gpu"] ** 0.8 * draws.uniform(0.8, 1.25)
-            if s["ec2_workers"]:  # the drawn time is that of one P2 GPU
+            if s.ec2_workers:  # the drawn time is that of one P2 GPU
                 speed *= V100_OVER_K80 if item["name"].startswith("p3") else 1.0
-            times.append(rounded(min(high, max(low, base / speed)) * s["time_scale"]))
+            times.append(rounded(min(high, max(low, base / speed)) * s.time_scale))
         job: dict[str, Any] = {
             "name": f"j{number}",
             "arrival": arrival,
-            "weight": _whole(draws, s["weight"]),
-            "epochs": _whole(draws, s["epochs"]),
-            "chunks": _whole(draws, s["chunks"]),
-            "minibatches": _whole(draws, s["minibatches"]),
+            "weight": draws.integer(*s.weight),
+            "epochs": draws.integer(*s.epochs),
+            "chunks": draws.integer(*s.chunks),
+            "minibatches": draws.integer(*s.minibatches),
             "minibatch_slots": times,
-            "gradient_mb": draws.uniform(*s["gradient_mb"]),
+            "gradient_mb": draws.uniform(*s.gradient_mb),
         }
-        updates = [rounded(draws.uniform(*s["update_ms"]) / 3.6e6) for _ in range(s["ps_types"])]
-        if s["architecture"] == PARAMETER_SERVER:
+        updates = [rounded(draws.uniform(*s.update_ms) / 3.6e6) for _ in range(s.ps_types)]
+        if s.architecture == PARAMETER_SERVER:
             job["update_slots"] = updates
         else:
             job["reduce_slots"] = updates[0]
@@ -250,15 +256,15 @@ def _jobs(s: dict[str, Any], seed: int, worker_types: list[dict[str, Any]]) -> l
 
 
 def _servers(
-    s: dict[str, Any],
+    s: BatchschedSettings,
     seed: int,
     worker_types: list[dict[str, Any]],
     ps_types: list[dict[str, Any]],
     jobs: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
     draws = Draws(seed, "servers")
-    count = s["servers"]
-    if s["capacity_fraction"] is None and s["servers"] <= 5:
+    count = s.servers
+    if s.capacity_fraction is None and s.servers <= 5:
         shapes = [
             {
                 "gpu": draws.integer(2, 3),
@@ -271,11 +277,11 @@ def _servers(
         shapes = [
             dict(zip(RESOURCES, draws.choice(EC2_SHAPES)[1:], strict=True)) for _ in range(count)
         ]
-    if s["capacity_fraction"] is not None:
+    if s.capacity_fraction is not None:
         total = _ideal_demand(s, worker_types, ps_types, jobs)
         for resource in RESOURCES:
             weight = sum(shape[resource] for shape in shapes)
-            share = s["capacity_fraction"] * total[resource] / weight
+            share = s.capacity_fraction * total[resource] / weight
             # Running sums are rounded, so that the total does not depend on the servers' number.
             given = before = 0.0
             for shape in shapes:
@@ -283,7 +289,7 @@ def _servers(
                 shape[resource] = math.floor(given + 0.5) - math.floor(before + 0.5)
     # A type that fits nowhere would be no type at all: the largest server is made to hold each.
     largest = max(shapes, key=lambda shape: tuple(shape[r] for r in RESOURCES))
-    used = ps_types if s["architecture"] == PARAMETER_SERVER else []
+    used = ps_types if s.architecture == PARAMETER_SERVER else []
     for item in (*worker_types, *used):
         for resource, amount in item["demand"].items():
             largest[resource] = max(largest[resource], amount)
@@ -291,14 +297,14 @@ def _servers(
 
 
 def _ideal_demand(
-    s: dict[str, Any],
+    s: BatchschedSettings,
     worker_types: list[dict[str, Any]],
     ps_types: list[dict[str, Any]],
     jobs: list[dict[str, Any]],
 ) -> dict[str, float]:
     """Sum of D workers and their PSs over all jobs, each with its fastest pair of types."""
     total = dict.fromkeys(RESOURCES, 0.0)
-    with_ps = s["architecture"] == PARAMETER_SERVER
+    with_ps = s.architecture == PARAMETER_SERVER
     for job in jobs:
         options = []
         for m, worker in enumerate(worker_types):

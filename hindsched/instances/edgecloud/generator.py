@@ -10,18 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance
+from hindsched.instances.base import Count, Instance, NonNegative, PositiveCount
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.instances.generators.ranges import check_count, check_positive
+from hindsched.instances.generators.ranges import Choices, Span, check_count, check_positive
 from hindsched.instances.generators.registry import Suite
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
 from hindsched.instances.generators.settings import (
-    check_number,
-    check_span,
+    Settings,
     draw_integer,
-    draw_uniform,
     envelope,
-    merge_settings,
 )
 from hindsched.instances.traces.origin import keep_origin
 
@@ -103,6 +100,33 @@ SMALL: dict[str, Any] = {
 PRESETS: dict[str, dict[str, Any]] = {"paper": PAPER, "testbed": TESTBED, "small": SMALL}
 
 
+class EdgecloudSettings(Settings):
+    """The settings of `PAPER`, and what each may be."""
+
+    servers: Count
+    jobs: Count
+    horizon: PositiveCount
+    worker_types: PositiveCount
+    ps_types: PositiveCount
+    epochs: Span
+    minibatch_hours: Span
+    update_ms: Span
+    gradient_mb: Span
+    bandwidth_mbps: Span
+    edge_upload: Span
+    cloud_upload: Span
+    burst: NonNegative
+    workers: Choices
+    ps: Span
+    chunks: Span | None
+    minibatches: Span | None
+    requested_workers: Choices
+    minibatch_scale: NonNegative
+    cloud_workers: Count | None
+    storage_gb: Span | None
+    chunk_gb: Span | None
+
+
 def generate(preset: str = "small", seed: int = 0, **settings: Any) -> Instance:
     """Generate a random instance.
 
@@ -120,9 +144,9 @@ def generate(preset: str = "small", seed: int = 0, **settings: Any) -> Instance:
     InputError
         For an unknown preset or setting, or a value that breaks a rule.
     """
-    values = _settings(preset, settings)
+    values = EdgecloudSettings.of("edgecloud", PRESETS, preset, settings)
     arrivals = arrival_slots(
-        Draws(seed, "arrivals"), values["jobs"], values["horizon"], burst=values["burst"]
+        Draws(seed, "arrivals"), values.jobs, values.horizon, burst=values.burst
     )
     facts: list[dict[str, Any]] = [{} for _ in arrivals]
     return _build(preset, seed, values, arrivals, facts, {})
@@ -179,7 +203,8 @@ def from_trace(
     first = min(submitted, default=0.0)
     slots = [1 + int((seconds - first) / (slot_hours * SECONDS)) for seconds in submitted]
     horizon = max(slots, default=1)
-    values = _settings(preset, {**settings, "jobs": jobs, "horizon": horizon})
+    given = {**settings, "jobs": jobs, "horizon": horizon}
+    values = EdgecloudSettings.of("edgecloud", PRESETS, preset, given)
     facts = [{"requested_workers": max(1, int(gpus))} for gpus in rows["gpus"]]
     return keep_origin(
         _build(preset, seed, values, slots, facts, table.provenance(), length),
@@ -190,55 +215,16 @@ def from_trace(
         ),
         made_up=(
             "work: chunks, mini-batches, epochs and speeds, drawn; no duration is used",
-            f"{values['servers']} servers with workers and PSs, drawn",
+            f"{values.servers} servers with workers and PSs, drawn",
             "worker and PS type, gradient, bandwidth and upload times of each job, drawn",
         ),
     )
 
 
-def _settings(preset: str, settings: dict[str, Any]) -> dict[str, Any]:
-    values = merge_settings("edgecloud", PRESETS, preset, settings)
-    for key, least in (
-        ("servers", 0),
-        ("jobs", 0),
-        ("horizon", 1),
-        ("worker_types", 1),
-        ("ps_types", 1),
-    ):
-        check_count(key, values[key], least)
-    for key, value in values.items():
-        if value is None and PAPER[key] is not None:
-            raise InputError(f"set.{key}", value, "must be a number")
-        if key in ("workers", "requested_workers"):
-            _check_list(key, value)
-        elif key in ("burst", "minibatch_scale"):
-            check_number(key, value)
-        elif value is not None:
-            check_span(key, value)
-    if values["cloud_workers"] is not None:
-        check_count("cloud_workers", values["cloud_workers"], 0)
-    return values
-
-
-def _check_list(key: str, value: Any) -> None:
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = [value]
-    if (
-        not isinstance(value, list | tuple)
-        or not value
-        or any(type(v) is not int or v < 1 for v in value)
-    ):
-        raise InputError(f"set.{key}", value, "must be integers of at least 1")
-
-
-def _from_list(draws: Draws, value: Any) -> int:
-    return draws.choice([value] if isinstance(value, int) else list(value))
-
-
 def _build(
     preset: str,
     seed: int,
-    values: dict[str, Any],
+    values: EdgecloudSettings,
     arrivals: list[int],
     facts: list[dict[str, Any]],
     origin: dict[str, Any],
@@ -250,30 +236,30 @@ def _build(
         for index, (slot, extra) in enumerate(zip(arrivals, facts, strict=True))
     ]
     cloud: dict[str, Any] = {"name": "cloud"}
-    if values["cloud_workers"] is not None:
-        kinds = [f"t{k + 1}" for k in range(values["worker_types"])]
-        cloud["workers"] = dict.fromkeys(kinds, int(values["cloud_workers"]))
+    if values.cloud_workers is not None:
+        kinds = [f"t{k + 1}" for k in range(values.worker_types)]
+        cloud["workers"] = dict.fromkeys(kinds, values.cloud_workers)
     size = f"h{len(servers)}-j{len(jobs)}"
-    shared = envelope("edgecloud", PRESETS, preset, seed, values, size, slot_seconds, origin)
+    shared = envelope("edgecloud", preset, seed, values.horizon, values, size, slot_seconds, origin)
     return EdgecloudInstance.parse({**shared, "servers": servers, "cloud": cloud, "jobs": jobs})
 
 
-def _servers(preset: str, seed: int, values: dict[str, Any]) -> list[dict[str, Any]]:
-    types, ps_types = values["worker_types"], values["ps_types"]
+def _servers(preset: str, seed: int, values: EdgecloudSettings) -> list[dict[str, Any]]:
+    types, ps_types = values.worker_types, values.ps_types
     servers: list[dict[str, Any]] = []
-    for index in range(values["servers"]):
+    for index in range(values.servers):
         draws = Draws(seed, f"server {index + 1}")
-        count = _from_list(draws, values["workers"])
+        count = draws.choice(values.workers)
         if preset == "testbed":
             workers = [f"t{1 + number % types}" for number in range(count)]
         else:
             workers = [f"t{draws.integer(1, types)}" for _ in range(count)]
-        ps = [f"p{draws.integer(1, ps_types)}" for _ in range(draw_integer(draws, values["ps"]))]
+        ps = [f"p{draws.integer(1, ps_types)}" for _ in range(draw_integer(draws, values.ps))]
         server: dict[str, Any] = {"name": f"s{index + 1}", "workers": workers, "ps": ps}
-        if values["storage_gb"] is not None:
-            server["storage_gb"] = draw_uniform(draws, values["storage_gb"])
+        if values.storage_gb is not None:
+            server["storage_gb"] = draws.uniform(*values.storage_gb)
         servers.append(server)
-    if values["cloud_workers"] == 0:
+    if values.cloud_workers == 0:
         _cover_types(servers, types)
     return servers
 
@@ -293,7 +279,7 @@ def _cover_types(servers: list[dict[str, Any]], types: int) -> None:
 
 def _job(
     seed: int,
-    values: dict[str, Any],
+    values: EdgecloudSettings,
     index: int,
     arrival: int,
     servers: list[dict[str, Any]],
@@ -302,30 +288,30 @@ def _job(
     name = f"j{index + 1}"
     draws = Draws(seed, f"job {name}")
     chunks, minibatches = draws.choice(list(MODELS.values()))
-    if values["chunks"] is not None:
-        chunks = max(1, draw_integer(draws, values["chunks"]))
-    if values["minibatches"] is not None:
-        minibatches = max(1, draw_integer(draws, values["minibatches"]))
-    hours = draw_uniform(draws, values["minibatch_hours"]) * values["minibatch_scale"]
-    upload = {server["name"]: draw_integer(draws, values["edge_upload"]) for server in servers}
-    upload["cloud"] = draw_integer(draws, values["cloud_upload"])
+    if values.chunks is not None:
+        chunks = max(1, draw_integer(draws, values.chunks))
+    if values.minibatches is not None:
+        minibatches = max(1, draw_integer(draws, values.minibatches))
+    hours = draws.uniform(*values.minibatch_hours) * values.minibatch_scale
+    upload = {server["name"]: draw_integer(draws, values.edge_upload) for server in servers}
+    upload["cloud"] = draw_integer(draws, values.cloud_upload)
     job: dict[str, Any] = {
         "name": name,
         "arrival": arrival,
-        "epochs": max(1, draw_integer(draws, values["epochs"])),
+        "epochs": max(1, draw_integer(draws, values.epochs)),
         "chunks": chunks,
         "minibatches": minibatches,
         "minibatch_slots": rounded(hours),
-        "update_slots": rounded(draw_uniform(draws, values["update_ms"]) / 1000 / SECONDS),
-        "gradient_mb": draw_uniform(draws, values["gradient_mb"]),
-        "bandwidth_mbps": max(1.0, draw_uniform(draws, values["bandwidth_mbps"])),
-        "worker_type": f"t{draws.integer(1, values['worker_types'])}",
-        "ps_type": f"p{draws.integer(1, values['ps_types'])}",
+        "update_slots": rounded(draws.uniform(*values.update_ms) / 1000 / SECONDS),
+        "gradient_mb": draws.uniform(*values.gradient_mb),
+        "bandwidth_mbps": max(1.0, draws.uniform(*values.bandwidth_mbps)),
+        "worker_type": f"t{draws.integer(1, values.worker_types)}",
+        "ps_type": f"p{draws.integer(1, values.ps_types)}",
     }
-    requested = facts.get("requested_workers") or _from_list(draws, values["requested_workers"])
+    requested = facts.get("requested_workers") or draws.choice(values.requested_workers)
     job["requested_workers"] = min(requested, chunks)
-    if values["chunk_gb"] is not None:
-        job["chunk_gb"] = draw_uniform(draws, values["chunk_gb"])
+    if values.chunk_gb is not None:
+        job["chunk_gb"] = draws.uniform(*values.chunk_gb)
     job["upload_slots"] = upload
     return job
 

@@ -16,19 +16,24 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import ceil
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance
+from hindsched.instances.base import LARGEST_NUMBER, Instance, Positive, PositiveCount
 from hindsched.instances.gang.instance import POOL, GangInstance, exact, gang_data
-from hindsched.instances.generators.ranges import check_count, check_positive, check_range
+from hindsched.instances.generators.ranges import (
+    Amounts,
+    Choices,
+    Wholes,
+    check_count,
+    check_positive,
+    within,
+)
 from hindsched.instances.generators.registry import Suite
 from hindsched.instances.generators.sampling import Draws, rounded
-from hindsched.instances.generators.settings import merge_settings
+from hindsched.instances.generators.settings import Settings
 from hindsched.instances.traces.origin import job_names, trace_rows
 
-ARRIVALS = ("poisson", "bursty")
-MIXES = ("gavel", "log-uniform", "exponential")
 MICROSECOND = Fraction(1, 10**6)
 """Resolution of the times in a trace table, whose submissions are differences of floats."""
 
@@ -70,6 +75,24 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
+class GangSettings(Settings):
+    """The settings that `generate` explains, and what each may be."""
+
+    jobs: PositiveCount
+    gpus: PositiveCount
+    servers: PositiveCount | None
+    placement: str
+    load: Positive
+    arrivals: Literal["poisson", "bursty"]
+    burst: Positive
+    mix: Literal["gavel", "log-uniform", "exponential"]
+    seconds: Annotated[Amounts, within(1, LARGEST_NUMBER)]
+    widths: Choices
+    weight: Wholes
+    deadline_factor: Amounts | None
+    users: PositiveCount
+
+
 def generate(preset: str, seed: int, **settings: Any) -> Instance:
     """Generate a random instance.
 
@@ -81,30 +104,29 @@ def generate(preset: str, seed: int, **settings: Any) -> Instance:
         Seed of the draws.
     **settings
         In place of the preset's: ``jobs``, ``gpus``, ``servers`` (over which the GPUs are spread
-        as evenly as they can be; None for one pool), ``placement``, ``load``, ``arrivals`` (one of
-        `ARRIVALS`), ``burst`` (deviation of the logarithm of the gaps' factor), ``mix`` (one of
-        `MIXES`), ``seconds``, ``widths`` (GPUs a job, drawn from the list), ``weight``,
-        ``deadline_factor`` (deadline = submit + factor x duration; None for none), ``users``.
+        as evenly as they can be; None for one pool), ``placement``, ``load``, ``arrivals``
+        (``poisson`` or ``bursty``), ``burst`` (deviation of the logarithm of the gaps' factor),
+        ``mix`` (of durations, as above), ``seconds``, ``widths`` (GPUs a job, drawn from the
+        list), ``weight``, ``deadline_factor`` (deadline = submit + factor x duration; None for
+        none), ``users``.
     """
-    s = merge_settings("gang", PRESETS, preset, settings)
-    _check(s)
-    sizes = [_size(s, Draws(seed, "size", str(number))) for number in range(s["jobs"])]
+    s = GangSettings.of("gang", PRESETS, preset, settings)
+    sizes = [_size(s, Draws(seed, "size", str(number))) for number in range(s.jobs)]
     work = sum(duration * gpus for duration, gpus in sizes) / len(sizes)
-    submits = _submits(s, Draws(seed, "arrivals"), work / (s["load"] * s["gpus"]))
+    submits = _submits(s, Draws(seed, "arrivals"), work / (s.load * s.gpus))
     jobs = []
     for number, ((duration, gpus), submit) in enumerate(zip(sizes, submits, strict=True)):
         draws = Draws(seed, "job", str(number))
         job = {"name": f"j{number + 1}", "submit": submit, "duration": duration, "gpus": gpus}
-        job["weight"] = draws.integer(*map(int, s["weight"]))
-        if s["deadline_factor"] is not None:
-            factor = draws.uniform(*s["deadline_factor"])
+        job["weight"] = draws.integer(*s.weight)
+        if s.deadline_factor is not None:
+            factor = draws.uniform(*s.deadline_factor)
             job["deadline"] = submit + max(duration, int(factor * duration))
-        job["user"] = f"u{draws.integer(1, s['users'])}"
+        job["user"] = f"u{draws.integer(1, s.users)}"
         jobs.append(job)
-    changed = {key: value for key, value in s.items() if value != PRESETS[preset][key]}
-    origin = {"generator": "gang", "preset": preset, "seed": seed, "settings": changed}
-    name = f"gang-{preset}-j{s['jobs']}-s{seed}"
-    cluster = _cluster(s["gpus"], s["servers"], s["placement"])
+    origin = {"generator": "gang", "preset": preset, "seed": seed, "settings": s.changed()}
+    name = f"gang-{preset}-j{s.jobs}-s{seed}"
+    cluster = _cluster(s.gpus, s.servers, s.placement)
     return GangInstance.parse(gang_data(name, jobs, **cluster, provenance=origin))
 
 
@@ -220,27 +242,27 @@ def _cluster_words(gpus: int, servers: int | None) -> str:
     return f"a cluster of {gpus} GPUs: {servers} servers of {' or '.join(map(str, sizes))}"
 
 
-def _size(s: dict[str, Any], draws: Draws) -> tuple[int, int]:
-    gpus = draws.choice(s["widths"])
-    low, high = s["seconds"]
-    if s["mix"] == "gavel":
+def _size(s: GangSettings, draws: Draws) -> tuple[int, int]:
+    gpus = draws.choice(s.widths)
+    low, high = s.seconds
+    if s.mix == "gavel":
         ends = (1.5, 3.0) if draws.chance(0.8) else (3.0, 4.0)
         seconds = 60.0 * rounded(10.0 ** draws.uniform(*ends))
-    elif s["mix"] == "log-uniform":
+    elif s.mix == "log-uniform":
         seconds = draws.log_uniform(low, high)
     else:
         seconds = draws.exponential((low + high) / 2)
     return max(1, round(seconds)), gpus
 
 
-def _submits(s: dict[str, Any], draws: Draws, gap: float) -> list[int]:
+def _submits(s: GangSettings, draws: Draws, gap: float) -> list[int]:
     """Sorted submissions from second 0 on, with the mean gap."""
     now, submits = 0.0, []
-    for _ in range(s["jobs"]):
+    for _ in range(s.jobs):
         submits.append(int(now))
         pause = gap * draws.exponential(1.0)
-        if s["arrivals"] == "bursty":  # times a log-normal of mean 1
-            pause *= draws.log_normal(-0.5 * s["burst"] ** 2, s["burst"])
+        if s.arrivals == "bursty":  # times a log-normal of mean 1
+            pause *= draws.log_normal(-0.5 * s.burst**2, s.burst)
         now += pause
     return submits
 
@@ -252,25 +274,6 @@ def _to_microsecond(value: float) -> Fraction:
 
 def _plain(value: Fraction) -> float:
     return int(value) if value.denominator == 1 else float(value)
-
-
-def _check(s: dict[str, Any]) -> None:
-    for key in ("jobs", "gpus", "users"):
-        check_count(key, s[key])
-    for key in ("load", "burst"):
-        check_positive(key, s[key])
-    for key, allowed in (("arrivals", ARRIVALS), ("mix", MIXES)):
-        if s[key] not in allowed:
-            raise InputError(f"set.{key}", s[key], f"must be one of {', '.join(allowed)}")
-    check_range("seconds", s["seconds"], least=1)
-    check_range("weight", s["weight"], least=1, whole=True)
-    if s["deadline_factor"] is not None:
-        check_range("deadline_factor", s["deadline_factor"])
-    widths = s["widths"]
-    if not isinstance(widths, list) or not widths:
-        raise InputError("set.widths", widths, "must be a list of GPUs")
-    for width in widths:
-        check_count("widths", width)
 
 
 def _small_suite() -> list[Instance]:

@@ -109,7 +109,7 @@ def generate(family: str, preset: str = "small", seed: int = 0, **settings: Any)
     function = family_module("instances", family, "generator").generate
     names = _setting_names(function, known, {"preset", "seed"})
     values = check_settings(settings, names, f"the generator of {family}")
-    _check_kinds(values, function, known)
+    _check_kinds(values, function)
     made: Instance = function(preset, seed, **values)
     return made
 
@@ -144,7 +144,7 @@ def from_trace(
     """
     function = family_module("instances", family, "generator").from_trace
     values = check_settings(settings, trace_settings(family), f"the trace mapping of {family}")
-    _check_kinds(values, function, presets(family))
+    _check_kinds(values, function)
     seed = whole_number("seed", seed, 0)
     count = {} if jobs is None else {"jobs": whole_number("jobs", jobs, 1)}
     made: Instance = function(table, seed=seed, **count, **values)
@@ -168,14 +168,10 @@ def check_settings(settings: Mapping[str, Any], names: set[str], owner: str) -> 
     return values
 
 
-def _check_kinds(
-    values: Mapping[str, Any],
-    function: Callable[..., Instance],
-    known: Mapping[str, Mapping[str, Any]],
-) -> None:
-    """Refuse values of a kind that the function's parameter or no preset has.
+def _check_kinds(values: Mapping[str, Any], function: Callable[..., Instance]) -> None:
+    """Refuse sizes that nothing can be counted with, and what the function's parameter is not.
 
-    What a number must be beyond that is the family's to check.
+    What a preset's setting must be is the family's to check.
     """
     # The table's type may be imported for type checkers only; it is no setting.
     hints = get_type_hints(function, localns={"TraceTable": Any})
@@ -190,12 +186,6 @@ def _check_kinds(
                 TypeAdapter(hints[key]).validate_python(value, strict=True)
             except ValidationError as error:
                 raise InputError(where, value, error.errors()[0]["msg"].lower()) from None
-            continue
-        kinds = {_kind(preset[key]) for preset in known.values() if key in preset}
-        if kinds == {_kind(None)}:  # off in every preset; what turns it on is a number
-            kinds.add(_kind(0))
-        if kinds and _kind(value) not in kinds:
-            raise InputError(where, value, f"must be {' or '.join(sorted(kinds))}")
 
 
 def _numbers(value: Any) -> Iterator[float]:
@@ -205,19 +195,6 @@ def _numbers(value: Any) -> Iterator[float]:
     elif isinstance(value, list | tuple | Mapping):
         for item in value.values() if isinstance(value, Mapping) else value:
             yield from _numbers(item)
-
-
-def _kind(value: Any) -> str:
-    """What a setting is; a number may stand for a range and the other way round."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, str):
-        return "a word"
-    if isinstance(value, Mapping):
-        return "an object"
-    return "a number or a list of numbers"
 
 
 def _setting_names(

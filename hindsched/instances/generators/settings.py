@@ -1,73 +1,72 @@
-"""A generator's settings: a preset's with some replaced, spans to draw from, and the envelope.
-
-A span is one number, which fixes what is drawn, or two, between which it is drawn uniformly.
-"""
+"""A generator's settings: a preset's with some replaced, and the envelope of what is drawn."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
+
+from pydantic import PrivateAttr, ValidationError
 
 from hindsched.errors import InputError
-from hindsched.instances.generators.ranges import check_range
+from hindsched.instances.base import Record, input_error
 from hindsched.instances.generators.registry import check_settings
 from hindsched.instances.generators.sampling import Draws
 
 
-def merge_settings(
-    family: str,
-    presets: Mapping[str, Mapping[str, Any]],
-    preset: str,
-    settings: Mapping[str, Any],
-) -> dict[str, Any]:
-    """A preset's settings, some of them replaced.
+class Settings(Record):
+    """Settings of a generator, each of which its type checks; a family derives its own."""
 
-    Raises
-    ------
-    InputError
-        For an unknown preset or setting.
-    """
-    if preset not in presets:
-        raise InputError("preset", preset, f"must be one of {', '.join(presets)}")
-    known = presets[preset]
-    return {**known, **check_settings(settings, set(known), f"preset {preset} of {family}")}
+    _changed: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        family: str,
+        presets: Mapping[str, Mapping[str, Any]],
+        preset: str,
+        settings: Mapping[str, Any],
+    ) -> Self:
+        """A preset's settings, some of them replaced.
+
+        Raises
+        ------
+        InputError
+            For an unknown preset or setting, or the first value that breaks a rule, as
+            ``set.jobs: 0: ...``.
+        """
+        if preset not in presets:
+            raise InputError("preset", preset, f"must be one of {', '.join(presets)}")
+        usual = presets[preset]
+        values = {**usual, **check_settings(settings, set(usual), f"preset {preset} of {family}")}
+        try:
+            found = cls.model_validate(values)
+        except ValidationError as error:
+            wrong = input_error(error)
+            name = wrong.where.split("[")[0].split(".")[0]
+            raise InputError(f"set.{name}", values.get(name, wrong.value), wrong.rule) from None
+        found._changed = {key: value for key, value in values.items() if value != usual[key]}
+        return found
+
+    def changed(self) -> dict[str, Any]:
+        """What differs from the preset, as JSON has it."""
+        return {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in self._changed.items()
+        }
 
 
-def check_span(name: str, value: Any) -> None:
-    """Refuse a setting that is neither a number of at least 0 nor two of them, low <= high."""
-    try:
-        check_range(name, value if isinstance(value, list | tuple) else [value, value])
-    except InputError:
-        rule = "must be a number or two numbers low <= high, at least 0"
-        raise InputError(f"set.{name}", value, rule) from None
-
-
-def check_number(name: str, value: Any) -> None:
-    """Refuse a setting that is not one number of at least 0."""
-    try:
-        check_range(name, [value, value])
-    except InputError:
-        raise InputError(f"set.{name}", value, "must be a number of at least 0") from None
-
-
-def draw_uniform(draws: Draws, span: Any) -> float:
-    """Draw a real number from a span."""
-    low, high = _ends(span)
-    return draws.uniform(low, high)
-
-
-def draw_integer(draws: Draws, span: Any) -> int:
-    """Draw an integer from a span whose ends are cut to integers."""
-    low, high = _ends(span)
+def draw_integer(draws: Draws, span: tuple[float, float]) -> int:
+    """Draw an integer from a range whose ends are cut to integers."""
+    low, high = span
     return draws.integer(int(low), int(high))
 
 
 def envelope(
     family: str,
-    presets: Mapping[str, Mapping[str, Any]],
     preset: str,
     seed: int,
-    values: Mapping[str, Any],
+    horizon: int,
+    settings: Settings,
     size: str,
     slot_seconds: float,
     origin: Mapping[str, Any],
@@ -78,8 +77,10 @@ def envelope(
     ----------
     family : str
         The family's word.
-    presets, preset, seed, values
-        Where the settings `values` come from; what differs from the preset is written down.
+    preset, seed, settings
+        What was drawn from; of the settings, what differs from the preset is written down.
+    horizon : int
+        Number of slots.
     size : str
         What tells how large it is, for the name.
     slot_seconds : float
@@ -92,21 +93,13 @@ def envelope(
         "format": "hindsched/1",
         "family": family,
         "name": f"{family}-{preset}{kind}-{size}-s{seed}",
-        "horizon": values["horizon"],
+        "horizon": horizon,
         "slot_seconds": slot_seconds,
         "provenance": {
             "generator": family,
             "preset": preset,
             "seed": seed,
-            "settings": {
-                key: list(value) if isinstance(value, tuple) else value
-                for key, value in values.items()
-                if value != presets[preset][key]
-            },
+            "settings": settings.changed(),
             **origin,
         },
     }
-
-
-def _ends(span: Any) -> tuple[Any, Any]:
-    return (span, span) if isinstance(span, int | float) else (span[0], span[1])

@@ -8,20 +8,19 @@ deployment is per GB of) are settings too, with the defaults below.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import StrictBool
 
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance
-from hindsched.instances.generators.ranges import check_positive
+from hindsched.instances.base import Count, Instance, NonNegative, Number, PositiveCount
+from hindsched.instances.generators.ranges import Share, Span, check_positive, within
 from hindsched.instances.generators.registry import Suite
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
 from hindsched.instances.generators.settings import (
-    check_number,
-    check_span,
+    Settings,
     draw_integer,
-    draw_uniform,
     envelope,
-    merge_settings,
 )
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.traces.origin import keep_origin
@@ -118,24 +117,70 @@ EPOCHS_PER_SLOT = 10
 SYNCHRONISATIONS_PER_SLOT = 30
 """Exchanges of the whole model between a worker and the PS in a slot of ``section-6.4`` (ours)."""
 
-LIMITS: dict[str, tuple[float, float]] = {
-    "slot_days": (1e-4, 365),
-    "slot_hours": (1e-3, 8760),
-    "life_slots": (1, 1e6),
-    "capacity_gb": (1e-6, 1e9),
-    "discount": (0, 1),
-    "burst": (0, 1),
-    "data_variation": (0, 1),
-    "persistent_share": (0, 1),
-    "pinned_probability": (0, 1),
-}
-"""Least and largest value of settings for which "a number of at least 0" is not enough."""
-
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": PAPER,
     "small": {**PAPER, **SMALL},
     "section-6.4": SECTION_64,
 }
+
+
+class MlbrokerSettings(Settings):
+    """The settings that all presets have, and what each may be."""
+
+    datacenters: PositiveCount
+    horizon: PositiveCount
+    jobs: Count
+    burst: Share
+    life_slots: Annotated[Span, within(1, 1e6)]
+    transfer_usd: Span
+    deployment_usd: Span
+    deployment_gb: NonNegative
+
+
+class PaperSettings(MlbrokerSettings):
+    """The settings of `PAPER`, and what each may be."""
+
+    slot_days: Annotated[Number, within(1e-4, 365)]
+    gpus: Span
+    cpus: Span
+    memory_gb: Span
+    storage_gb: Span
+    ps_cpus: Span
+    ps_memory_gb: Span
+    ps_storage_gb: Span
+    capacity_gb: Annotated[Span, within(1e-6, 1e9)]
+    data_gb: Span
+    exchange_gb: Span
+    gpu_range: Span
+    cpu_range: Span
+    memory_range: Span
+    storage_range: Span
+    discount: Annotated[Span, within(0, 1)]
+    gpu_threshold: Span
+    cpu_threshold: Span
+    memory_threshold: Span
+    storage_threshold: Span
+    data_variation: Share
+    persistent_share: Share
+    symmetric_transfer: StrictBool
+    pinned_probability: Share
+
+    @property
+    def slot_hours(self) -> float:
+        """Length of a slot."""
+        return 24.0 * self.slot_days
+
+
+class RealSettings(MlbrokerSettings):
+    """The settings of `SECTION_64`, and what each may be."""
+
+    instance_usd_per_hour: NonNegative
+    discount: Share
+    instance_threshold: NonNegative
+    slot_hours: Annotated[Number, within(1e-3, 8760)]
+    dataset_gb: NonNegative
+    dataset_share: Span
+    symmetric_transfer: bool = True
 
 
 def generate(preset: str = "small", seed: int = 0, **settings: Any) -> Instance:
@@ -161,13 +206,13 @@ def generate(preset: str = "small", seed: int = 0, **settings: Any) -> Instance:
         For an unknown preset or setting, or a value that breaks a rule.
     """
     values = _settings(preset, settings)
-    day = max(2, round(1 / values["slot_days"])) if "slot_days" in values else 24
+    day = max(2, round(24 / values.slot_hours)) if isinstance(values, PaperSettings) else 24
     arrivals = arrival_slots(
         Draws(seed, "arrivals"),
-        values["jobs"],
-        values["horizon"],
+        values.jobs,
+        values.horizon,
         period=day,
-        burst=values["burst"],
+        burst=values.burst,
     )
     return _build(preset, seed, values, arrivals, {})
 
@@ -223,8 +268,8 @@ def from_trace(
     waited = [
         float(when) - float(rows["submit_seconds"].iloc[0]) for when in rows["submit_seconds"]
     ]
-    horizon = values["horizon"]
-    width = 3600.0 * _slot_hours(values)
+    horizon = values.horizon
+    width = 3600.0 * values.slot_hours
     if stretch:
         width = max(waited[-1] / horizon, 1e-9)
     slots = [1 + min(horizon - 1, int(when / width)) for when in waited]
@@ -236,39 +281,15 @@ def from_trace(
         took=(f"submission: arrival, {when}",),
         made_up=(
             "life, demands, data, capacities and deployment of each job, drawn as in Section 6.1",
-            f"{values['datacenters']} data centres with prices, discounts and transfer fees, drawn",
+            f"{values.datacenters} data centres with prices, discounts and transfer fees, drawn",
             "nothing of the trace's durations and GPUs is used",
         ),
     )
 
 
-def _slot_hours(values: dict[str, Any]) -> float:
-    hours = values["slot_hours"] if "slot_hours" in values else 24 * values["slot_days"]
-    return float(hours)
-
-
-def _settings(preset: str, settings: dict[str, Any]) -> dict[str, Any]:
-    values = merge_settings("mlbroker", PRESETS, preset, settings)
-    known = PRESETS[preset]
-    for key in ("datacenters", "horizon"):
-        if type(values[key]) is not int or values[key] < 1:
-            raise InputError(f"set.{key}", values[key], "must be an integer of at least 1")
-    if type(values["jobs"]) is not int or values["jobs"] < 0:
-        raise InputError("set.jobs", values["jobs"], "must be an integer of at least 0")
-    for key, value in values.items():
-        if isinstance(known[key], tuple) or key in ("data_gb", "transfer_usd"):
-            check_span(key, value)
-        elif isinstance(known[key], bool):
-            if not isinstance(value, bool):
-                raise InputError(f"set.{key}", value, "must be true or false")
-            continue
-        else:
-            check_number(key, value)
-        ends = value if isinstance(value, list | tuple) else (value, value)
-        low, high = LIMITS.get(key, (0.0, 1e15))
-        if not low <= ends[0] <= ends[1] <= high:
-            raise InputError(f"set.{key}", value, f"must be between {low:g} and {high:g}")
-    return values
+def _settings(preset: str, settings: dict[str, Any]) -> PaperSettings | RealSettings:
+    kind = RealSettings if preset == "section-6.4" else PaperSettings
+    return kind.of("mlbroker", PRESETS, preset, settings)
 
 
 def _simplex(draws: Draws, size: int) -> list[float]:
@@ -277,22 +298,26 @@ def _simplex(draws: Draws, size: int) -> list[float]:
 
 
 def _build(
-    preset: str, seed: int, values: dict[str, Any], arrivals: list[int], origin: dict[str, Any]
+    preset: str,
+    seed: int,
+    values: PaperSettings | RealSettings,
+    arrivals: list[int],
+    origin: dict[str, Any],
 ) -> Instance:
-    names = [f"r{index + 1}" for index in range(values["datacenters"])]
-    real = "instance_usd_per_hour" in values
-    datacenters = _clusters(values, names) if real else _datacenters(seed, values, names)
-    jobs = [
-        (_real_job if real else _job)(seed, values, index, slot, names)
-        for index, slot in enumerate(arrivals)
-    ]
-    size = f"r{len(names)}-t{values['horizon']}-j{len(jobs)}"
-    seconds = rounded(3600.0 * _slot_hours(values))
-    shared = envelope("mlbroker", PRESETS, preset, seed, values, size, seconds, origin)
+    names = [f"r{index + 1}" for index in range(values.datacenters)]
+    if isinstance(values, RealSettings):
+        resources, datacenters = ["instance"], _clusters(values, names)
+        jobs = [_real_job(seed, values, j, slot, names) for j, slot in enumerate(arrivals)]
+    else:
+        resources, datacenters = list(RESOURCES), _datacenters(seed, values, names)
+        jobs = [_job(seed, values, j, slot, names) for j, slot in enumerate(arrivals)]
+    size = f"r{len(names)}-t{values.horizon}-j{len(jobs)}"
+    seconds = rounded(3600.0 * values.slot_hours)
+    shared = envelope("mlbroker", preset, seed, values.horizon, values, size, seconds, origin)
     return MlbrokerInstance.parse(
         {
             **shared,
-            "resources": ["instance"] if real else list(RESOURCES),
+            "resources": resources,
             "datacenters": datacenters,
             "transfer_usd_per_gb": _transfer(seed, values, len(names)),
             "jobs": jobs,
@@ -300,45 +325,48 @@ def _build(
     )
 
 
-def _transfer(seed: int, values: dict[str, Any], size: int) -> list[list[float]]:
+def _transfer(seed: int, values: PaperSettings | RealSettings, size: int) -> list[list[float]]:
     draws = Draws(seed, "transfer")
     prices = [[0.0] * size for _ in range(size)]
     for row in range(size):
         for column in range(size):
             if row == column:
                 continue
-            if column < row and values.get("symmetric_transfer", True):
+            if column < row and values.symmetric_transfer:
                 prices[row][column] = prices[column][row]
             else:
-                prices[row][column] = draw_uniform(draws, values["transfer_usd"])
+                prices[row][column] = draws.uniform(*values.transfer_usd)
     return prices
 
 
-def _datacenters(seed: int, values: dict[str, Any], names: list[str]) -> list[dict[str, Any]]:
-    ranges = ("gpu_range", "cpu_range", "memory_range", "storage_range")
-    limits = ("gpu_threshold", "cpu_threshold", "memory_threshold", "storage_threshold")
+def _datacenters(seed: int, values: PaperSettings, names: list[str]) -> list[dict[str, Any]]:
+    ranges = (values.gpu_range, values.cpu_range, values.memory_range, values.storage_range)
+    limits = (
+        values.gpu_threshold, values.cpu_threshold,
+        values.memory_threshold, values.storage_threshold,
+    )  # fmt: skip
     centers = []
     for name in names:
         draws = Draws(seed, f"datacenter {name}")
         prices = {}
         for resource, price, limit in zip(RESOURCES, ranges, limits, strict=True):
-            unit = rounded(draw_uniform(draws, values[price]) * values["slot_days"])
-            share = draw_uniform(draws, values["discount"])
+            unit = rounded(draws.uniform(*price) * values.slot_days)
+            share = draws.uniform(*values.discount)
             prices[resource] = {
                 "unit_usd": unit,
                 "discounted_usd": rounded(unit * share),
-                "threshold": draw_uniform(draws, values[limit]),
+                "threshold": draws.uniform(*limit),
             }
         centers.append({"name": name, "prices": prices})
     return centers
 
 
-def _clusters(values: dict[str, Any], names: list[str]) -> list[dict[str, Any]]:
-    unit = rounded(values["instance_usd_per_hour"] * values["slot_hours"])
+def _clusters(values: RealSettings, names: list[str]) -> list[dict[str, Any]]:
+    unit = rounded(values.instance_usd_per_hour * values.slot_hours)
     price = {
         "unit_usd": unit,
-        "discounted_usd": rounded(unit * values["discount"]),
-        "threshold": values["instance_threshold"],
+        "discounted_usd": rounded(unit * values.discount),
+        "threshold": values.instance_threshold,
     }
     return [{"name": name, "prices": {"instance": price}} for name in names]
 
@@ -352,22 +380,22 @@ def _split(draws: Draws, total: float, own: list[float], share: float) -> list[f
 
 
 def _job(
-    seed: int, values: dict[str, Any], index: int, arrival: int, names: list[str]
+    seed: int, values: PaperSettings, index: int, arrival: int, names: list[str]
 ) -> dict[str, Any]:
     name = f"j{index + 1}"
     draws = Draws(seed, f"job {name}")
-    life = max(1, draw_integer(draws, values["life_slots"]))
-    departure = min(values["horizon"], arrival + life - 1)
+    life = max(1, draw_integer(draws, values.life_slots))
+    departure = min(values.horizon, arrival + life - 1)
     worker = {
-        "gpu": draw_integer(draws, values["gpus"]),
-        "cpu": draw_integer(draws, values["cpus"]),
-        "memory_gb": draw_integer(draws, values["memory_gb"]),
-        "storage_gb": draw_integer(draws, values["storage_gb"]),
+        "gpu": draw_integer(draws, values.gpus),
+        "cpu": draw_integer(draws, values.cpus),
+        "memory_gb": draw_integer(draws, values.memory_gb),
+        "storage_gb": draw_integer(draws, values.storage_gb),
     }
     server = {
-        "cpu": draw_integer(draws, values["ps_cpus"]),
-        "memory_gb": draw_integer(draws, values["ps_memory_gb"]),
-        "storage_gb": draw_integer(draws, values["ps_storage_gb"]),
+        "cpu": draw_integer(draws, values.ps_cpus),
+        "memory_gb": draw_integer(draws, values.ps_memory_gb),
+        "storage_gb": draw_integer(draws, values.ps_storage_gb),
     }
     job: dict[str, Any] = {
         "name": name,
@@ -375,42 +403,40 @@ def _job(
         "departure": departure,
         "worker": worker,
         "ps": server,
-        "capacity_gb": draw_uniform(draws, values["capacity_gb"]),
-        "exchange_gb": draw_uniform(draws, values["exchange_gb"]),
-        "deployment_usd": rounded(
-            draw_uniform(draws, values["deployment_usd"]) * values["deployment_gb"]
-        ),
+        "capacity_gb": draws.uniform(*values.capacity_gb),
+        "exchange_gb": draws.uniform(*values.exchange_gb),
+        "deployment_usd": rounded(draws.uniform(*values.deployment_usd) * values.deployment_gb),
     }
     own = _simplex(draws, len(names))
-    typical = draw_uniform(draws, values["data_gb"])
-    spread = values["data_variation"]
+    typical = draws.uniform(*values.data_gb)
+    spread = values.data_variation
     job["data_gb"] = [
         _split(
             draws,
             typical * draws.uniform(1 - spread, 1 + spread),
             own,
-            values["persistent_share"],
+            values.persistent_share,
         )
         for _ in range(arrival, departure + 1)
     ]
-    if values["pinned_probability"] > 0:
+    if values.pinned_probability > 0:
         pins = Draws(seed, f"pinned {name}")
         job["pinned_datacenters"] = [
-            center for center in names if pins.chance(values["pinned_probability"])
+            center for center in names if pins.chance(values.pinned_probability)
         ]
     return job
 
 
 def _real_job(
-    seed: int, values: dict[str, Any], index: int, arrival: int, names: list[str]
+    seed: int, values: RealSettings, index: int, arrival: int, names: list[str]
 ) -> dict[str, Any]:
     name = f"j{index + 1}"
     draws = Draws(seed, f"job {name}")
     model = list(MODELS)[draw_integer(draws, (0, len(MODELS) - 1))]
     million_parameters, _, images_per_second = MODELS[model]
-    life = max(1, draw_integer(draws, values["life_slots"]))
-    departure = min(values["horizon"], arrival + life - 1)
-    images = images_per_second * 3600 * values["slot_hours"] / EPOCHS_PER_SLOT
+    life = max(1, draw_integer(draws, values.life_slots))
+    departure = min(values.horizon, arrival + life - 1)
+    images = images_per_second * 3600 * values.slot_hours / EPOCHS_PER_SLOT
     return {
         "name": f"{name}-{model}",
         "arrival": arrival,
@@ -419,13 +445,11 @@ def _real_job(
         "ps": {"instance": 1},
         "capacity_gb": rounded(images * IMAGE_GB),
         "exchange_gb": rounded(2 * million_parameters * 4e-3 * SYNCHRONISATIONS_PER_SLOT),
-        "deployment_usd": rounded(
-            draw_uniform(draws, values["deployment_usd"]) * values["deployment_gb"]
-        ),
+        "deployment_usd": rounded(draws.uniform(*values.deployment_usd) * values.deployment_gb),
         "data_gb": [
             _split(
                 draws,
-                values["dataset_gb"] * draw_uniform(draws, values["dataset_share"]),
+                values.dataset_gb * draws.uniform(*values.dataset_share),
                 [1 / len(names)] * len(names),
                 0.0,
             )

@@ -11,11 +11,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import StrictBool, field_validator
 
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance
+from hindsched.instances.base import Instance, NonNegative, Positive, PositiveCount
+from hindsched.instances.generators.ranges import Positives
 from hindsched.instances.generators.sampling import Draws, arrival_slots
+from hindsched.instances.generators.settings import Settings
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.instances.oasis.trace import from_trace
 
@@ -47,6 +51,8 @@ MOST_TRIES = 200_000
 """Draws of one job before the settings are called impossible."""
 
 Json = dict[str, Any]
+Shares = tuple[float, float, float]
+"""Chances of the three classes of jobs."""
 
 PAPER: Json = {
     "jobs": 100,
@@ -65,6 +71,27 @@ PRESETS: dict[str, Json] = {
     "testbed": {**PAPER, "jobs": 12, "horizon": 10, "servers": 7, "slot_seconds": 1200},
 }
 """Settings by preset. ``shares``: time-insensitive, -sensitive and -critical jobs."""
+
+
+class OasisSettings(Settings):
+    """The settings that `generate` explains, and what each may be."""
+
+    jobs: PositiveCount
+    horizon: PositiveCount
+    servers: PositiveCount
+    max_duration: PositiveCount
+    slot_seconds: Positive
+    network: Literal["type", "random"]
+    priority: Positives
+    shares: tuple[NonNegative, NonNegative, NonNegative]
+    exact_shares: StrictBool
+
+    @field_validator("shares")
+    @classmethod
+    def _check_shares(cls, shares: Shares) -> Shares:
+        if not sum(shares) > 0:
+            raise ValueError("must not all be 0")
+        return shares
 
 
 def generate(preset: str = "small", seed: int = 0, **settings: Any) -> OasisInstance:
@@ -90,21 +117,15 @@ def generate(preset: str = "small", seed: int = 0, **settings: Any) -> OasisInst
     InputError
         For settings that make no sense, or under which no job can be drawn.
     """
-    if preset not in PRESETS:
-        raise InputError("preset", preset, f"must be one of {', '.join(PRESETS)}")
-    for name in settings:
-        if name not in PAPER:
-            raise InputError(f"set.{name}", settings[name], f"must be one of {', '.join(PAPER)}")
-    chosen = {**PRESETS[preset], **settings}
-    _check(chosen)
+    chosen = OasisSettings.of("oasis", PRESETS, preset, settings)
     testbed = preset == "testbed"
     servers = _testbed_servers() if testbed else _draw_servers(Draws(seed, "servers"), chosen)
     instance: Json = {
         "format": "hindsched/1",
         "family": "oasis",
         "name": _name(preset, seed, chosen),
-        "horizon": chosen["horizon"],
-        "slot_seconds": chosen["slot_seconds"],
+        "horizon": chosen.horizon,
+        "slot_seconds": chosen.slot_seconds,
         "provenance": {"generator": "oasis", "preset": preset, "seed": seed, "settings": settings},
         "resources": RESOURCES,
         "bandwidth_resource": "bandwidth_mbps",
@@ -113,55 +134,33 @@ def generate(preset: str = "small", seed: int = 0, **settings: Any) -> OasisInst
         "jobs": [],
     }
     cluster = OasisInstance.parse(instance)
-    tail = 1 if testbed else min(chosen["max_duration"], max(1, 2 * chosen["horizon"] // 5))
-    last = max(1, chosen["horizon"] - tail)
-    arrivals = arrival_slots(Draws(seed, "arrivals"), chosen["jobs"], last)
+    tail = 1 if testbed else min(chosen.max_duration, max(1, 2 * chosen.horizon // 5))
+    last = max(1, chosen.horizon - tail)
+    arrivals = arrival_slots(Draws(seed, "arrivals"), chosen.jobs, last)
     draw = _draw_testbed_job if testbed else _draw_job
     classes = _classes(Draws(seed, "classes"), chosen)
     for index, arrival in enumerate(arrivals):
         draws = Draws(seed, "job", str(index))
-        own = {**chosen, "shares": classes[index]}
+        own = chosen.model_copy(update={"shares": classes[index]})
         instance["jobs"].append(_first_possible(draws, draw, cluster, arrival, index, own))
     return OasisInstance.parse(instance)
 
 
-def _check(settings: Json) -> None:
-    for name in ("jobs", "horizon", "servers", "max_duration"):
-        if type(settings[name]) is not int or settings[name] < 1:
-            raise InputError(f"set.{name}", settings[name], "must be an integer of at least 1")
-    if settings["network"] not in ("type", "random"):
-        raise InputError("set.network", settings["network"], "must be type or random")
-    if not isinstance(settings["exact_shares"], bool):
-        raise InputError("set.exact_shares", settings["exact_shares"], "must be true or false")
-    for name, length in (("priority", 2), ("shares", 3)):
-        values = settings[name]
-        numbers = isinstance(values, list | tuple) and all(
-            type(value) in (int, float) and 0 <= value < math.inf for value in values
-        )
-        if not numbers or len(values) != length:
-            rule = f"must be a list of {length} numbers, none below 0"
-            raise InputError(f"set.{name}", values, rule)
-    if not 0 < settings["priority"][0] <= settings["priority"][1]:
-        raise InputError("set.priority", settings["priority"], "must rise from above 0")
-    if not sum(settings["shares"]) > 0:
-        raise InputError("set.shares", settings["shares"], "must not all be 0")
-
-
-def _classes(draws: Draws, settings: Json) -> list[list[float]]:
+def _classes(draws: Draws, settings: OasisSettings) -> list[Shares]:
     """Every job's shares of the three classes: all of one class where the numbers are exact."""
-    shares, jobs = settings["shares"], settings["jobs"]
-    if not settings["exact_shares"]:
+    shares, jobs = settings.shares, settings.jobs
+    if not settings.exact_shares:
         return [shares] * jobs
     ends = [round(jobs * sum(shares[:kind]) / sum(shares)) for kind in range(4)]
     pool = [kind for kind in range(3) for _ in range(ends[kind], ends[kind + 1])]
     found = [pool.pop(draws.integer(0, len(pool) - 1)) for _ in range(jobs)]
-    return [[float(kind == own) for kind in range(3)] for own in found]
+    return [(float(own == 0), float(own == 1), float(own == 2)) for own in found]
 
 
-def _name(preset: str, seed: int, settings: Json) -> str:
+def _name(preset: str, seed: int, settings: OasisSettings) -> str:
     return (
-        f"oasis-{preset}-t{settings['horizon']}-j{settings['jobs']}-h{settings['servers']}"
-        f"-d{settings['max_duration']}-s{seed}"
+        f"oasis-{preset}-t{settings.horizon}-j{settings.jobs}-h{settings.servers}"
+        f"-d{settings.max_duration}-s{seed}"
     )
 
 
@@ -171,15 +170,15 @@ def _server(name: str, gpu: int, cpu: int, memory: float, storage: float, mbps: 
     return {"name": name, "capacity": capacity}
 
 
-def _draw_servers(draws: Draws, settings: Json) -> tuple[list[Json], list[Json]]:
+def _draw_servers(draws: Draws, settings: OasisSettings) -> tuple[list[Json], list[Json]]:
     def nic(of_type: int) -> int:
-        return of_type if settings["network"] == "type" else draws.integer(20000, 50000)
+        return of_type if settings.network == "type" else draws.integer(20000, 50000)
 
     workers, servers = [], []
-    for index in range(settings["servers"]):
+    for index in range(settings.servers):
         gpu, cpu, memory, mbps = draws.choice(WORKER_TYPES)
         workers.append(_server(f"w{index + 1}", gpu, cpu, memory, STORAGE_GB, nic(mbps)))
-    for index in range(settings["servers"]):
+    for index in range(settings.servers):
         ps_cpu, ps_memory, mbps = draws.choice(PS_TYPES)
         servers.append(_server(f"p{index + 1}", 0, ps_cpu, ps_memory, STORAGE_GB, nic(mbps)))
     return workers, servers
@@ -191,11 +190,16 @@ def _testbed_servers() -> tuple[list[Json], list[Json]]:
     return workers, [_server(f"p{i + 1}", 0, 8, 32, 1500, 10000) for i in range(2)]
 
 
-Draw = Callable[[Draws, OasisInstance, int, Json], Json | None]
+Draw = Callable[[Draws, OasisInstance, int, OasisSettings], Json | None]
 
 
 def _first_possible(
-    draws: Draws, draw: Draw, cluster: OasisInstance, arrival: int, index: int, settings: Json
+    draws: Draws,
+    draw: Draw,
+    cluster: OasisInstance,
+    arrival: int,
+    index: int,
+    settings: OasisSettings,
 ) -> Json:
     """Draw until a job can finish alone on the empty cluster."""
     for _ in range(MOST_TRIES):
@@ -203,17 +207,19 @@ def _first_possible(
         if job is not None:
             return {"name": f"j{index + 1}", **job}
     rule = f"no job that arrives in slot {arrival} can finish under these settings"
-    raise InputError("set.max_duration", settings["max_duration"], rule)
+    raise InputError("set.max_duration", settings.max_duration, rule)
 
 
-def _draw_job(draws: Draws, cluster: OasisInstance, arrival: int, settings: Json) -> Json | None:
+def _draw_job(
+    draws: Draws, cluster: OasisInstance, arrival: int, settings: OasisSettings
+) -> Json | None:
     """Section V-A; None if the job is too long or could not finish alone."""
     slots = cluster.horizon - arrival
     epochs, minibatches = draws.integer(50, 200), draws.integer(10, 100)
     minibatch_slots = draws.log_uniform(0.001, 0.1)
     gradient, b = draws.uniform(30, 575), draws.integer(100, 5000)
-    per_batch = minibatch_slots + 2 * gradient * 8 / b / settings["slot_seconds"]
-    if epochs * minibatches * per_batch > min(settings["max_duration"], slots):
+    per_batch = minibatch_slots + 2 * gradient * 8 / b / settings.slot_seconds
+    if epochs * minibatches * per_batch > min(settings.max_duration, slots):
         return None
     job = {
         "arrival": arrival,
@@ -230,7 +236,7 @@ def _draw_job(draws: Draws, cluster: OasisInstance, arrival: int, settings: Json
 
 
 def _draw_testbed_job(
-    draws: Draws, cluster: OasisInstance, arrival: int, settings: Json
+    draws: Draws, cluster: OasisInstance, arrival: int, settings: OasisSettings
 ) -> Json | None:
     """Section V-B: 200 images in chunks of 20 or 30, 2-6 slots of 20 minutes at 1-4 workers."""
     images = draws.choice([20, 30])
@@ -238,7 +244,7 @@ def _draw_testbed_job(
     b = draws.integer(1000, 3000)
     gradient = draws.choice(TESTBED_MODELS_MB)
     work = draws.uniform(2, 6) * draws.integer(1, 4)
-    sending = 2 * gradient * 8 / b / settings["slot_seconds"]
+    sending = 2 * gradient * 8 / b / settings.slot_seconds
     minibatch_slots = work / (epochs * chunks * minibatches) - sending
     if minibatch_slots <= 0:
         return None
@@ -273,9 +279,9 @@ def _demand(
     return demand
 
 
-def _draw_utility(draws: Draws, settings: Json, target: float) -> Json:
-    low, high = settings["priority"]
-    decay = draws.choice([(0.0, 0.0), (0.01, 1.0), (4.0, 6.0)], settings["shares"])
+def _draw_utility(draws: Draws, settings: OasisSettings, target: float) -> Json:
+    low, high = settings.priority
+    decay = draws.choice([(0.0, 0.0), (0.01, 1.0), (4.0, 6.0)], settings.shares)
     return {
         "kind": "sigmoid",
         "priority": draws.uniform(low, high),

@@ -18,15 +18,17 @@ from fractions import Fraction
 from math import ceil
 from typing import Annotated, Any, Literal
 
+from pydantic import BeforeValidator
+
 from hindsched.errors import InputError
 from hindsched.instances.base import LARGEST_NUMBER, Instance, Positive, PositiveCount
 from hindsched.instances.gang.instance import POOL, GangInstance, exact, gang_data
 from hindsched.instances.generators.ranges import (
     Amounts,
-    Choices,
     Wholes,
     check_count,
     check_positive,
+    listed,
     within,
 )
 from hindsched.instances.generators.registry import Suite
@@ -87,7 +89,7 @@ class GangSettings(Settings):
     burst: Positive
     mix: Literal["gavel", "log-uniform", "exponential"]
     seconds: Annotated[Amounts, within(1, LARGEST_NUMBER)]
-    widths: Choices
+    widths: Annotated[tuple[PositiveCount, ...], BeforeValidator(listed)]
     weight: Wholes
     deadline_factor: Amounts | None
     users: PositiveCount

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt
 
 from hindsched.errors import InputError
-from hindsched.instances.base import MOST_COUNT, NonNegative, Number, Positive
+from hindsched.instances.base import MOST_COUNT, NonNegative, Number, Positive, PositiveCount
 
 Ends = TypeVar("Ends", bound=tuple[float, float])
 
@@ -31,10 +31,15 @@ def _pair(value: Any) -> Any:
 
 
 def listed(value: Any) -> Any:
-    """One value is a list of it; refuse an empty one."""
-    if isinstance(value, list | tuple) and not value:
+    """Refuse what is no list, or an empty one."""
+    if not isinstance(value, list | tuple) or not value:
         raise ValueError("must be a list of at least one value")
-    return value if isinstance(value, list | tuple) else (value,)
+    return value
+
+
+def _alone(value: Any) -> Any:
+    """One integer is a list of it."""
+    return (value,) if isinstance(value, int) else value
 
 
 def _whole(value: Any) -> Any:
@@ -70,9 +75,7 @@ WholesOrNone = Annotated[
 """``[low, high]``, integers of at least 0."""
 Span = Annotated[Amounts, BeforeValidator(_pair)]
 """One number of at least 0, which fixes what is drawn, or two, between which it is drawn."""
-
-
-Choices = Annotated[tuple[Annotated[StrictInt, Field(ge=1)], ...], BeforeValidator(listed)]
+Choices = Annotated[tuple[PositiveCount, ...], BeforeValidator(listed), BeforeValidator(_alone)]
 """Integers of at least 1 to draw from, or one."""
 
 

@@ -1,12 +1,16 @@
-"""Whether `--time-limit` holds by the clock, on valid files that ask for more than anybody has.
+"""Whether limits of time and memory hold, on valid files that ask for more than anybody has.
 
     python benchmarks/limits.py [--seconds 2] [--cpu] [COMMAND ...]
+    python benchmarks/limits.py --memory 1G [COMMAND ...]
 
 Every command runs as a process of its own on small instances in which one number is enormous;
 `verify` and `explain` on a schedule and prices of the instance before it was changed, `audit` on
 logs. The page's promise is 1.2 times the limit and 2 s from the start of the process, whatever it
 loads; `ratio` has the limit for its solve and for its run. Kernels are compiled before. Run it on a
 machine that does nothing else; on another one `--cpu` lets limits and seconds be the processor's.
+
+With `--memory` the limit is that instead, with `MEMORY_SECONDS` so that it ends; late is then who
+held more than 1.2 times the limit. Its table is the same on any machine.
 """
 
 from __future__ import annotations
@@ -27,9 +31,13 @@ from marked import write_between
 import hindsched as hs
 from hindsched.instances.base import Instance
 from hindsched.instances.io import write_json
+from hindsched.limits import in_words, parse_bytes
 
 PAGE = Path(__file__).parents[1] / "docs/faults.md"
 MARK = "<!-- limits: made by benchmarks/limits.py -->"
+MEMORY_MARK = "<!-- memory: made by benchmarks/limits.py --memory -->"
+MEMORY_SECONDS = 10.0
+"""Time limit of the runs with a limit of memory, long enough to build what it does not hold."""
 MOST = 120.0
 """Seconds after which a command is killed, and counts as one that does not stop."""
 MEGABYTE = 2**20
@@ -177,10 +185,11 @@ def tries(folder: Path) -> Iterator[tuple[str, list[str]]]:
         yield name, ["audit", str(log), "--gpus", "1000000" if name == "wide" else "64"]
 
 
-def run(command: list[str], seconds: float, *, cpu: bool) -> Tried:
-    """Run a command by itself, with the limit, and watch it."""
+def run(command: list[str], seconds: float, *, cpu: bool, most: int | None) -> Tried:
+    """Run a command by itself, with the limits, and watch it."""
     program = [str(Path(__file__).with_name("cpu_clock.py"))] if cpu else ["-m", "hindsched"]
     limit = ["--time-limit", f"{seconds:g}"]
+    limit += [] if most is None else ["--memory-limit", str(most)]
     begin = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, *program, *command, *limit], text=True, start_new_session=True,
@@ -196,8 +205,12 @@ def run(command: list[str], seconds: float, *, cpu: bool) -> Tried:
     lines = [line for line in said.splitlines() if line.strip()]
     code = os.waitstatus_to_exitcode(status)
     says = "a traceback" if "Traceback" in said else lines[-1] if lines else ""
-    is_late = spent > PARTS.get(command[0], 1) * (1.2 * seconds + 2)
-    return Tried(command[0], is_late, spent, code, usage.ru_maxrss * 1024 / MEGABYTE, says)
+    megabytes = usage.ru_maxrss * 1024 / MEGABYTE
+    if most is None:
+        is_late = spent > PARTS.get(command[0], 1) * (1.2 * seconds + 2)
+    else:
+        is_late = megabytes > 1.2 * most / MEGABYTE
+    return Tried(command[0], is_late, spent, code, megabytes, says)
 
 
 def row(command: str, tried: list[Tried]) -> str:
@@ -217,23 +230,31 @@ def main() -> None:
     parser.add_argument("commands", nargs="*", help="only these; the page is left alone")
     parser.add_argument("--seconds", type=float, default=2.0, help="the limit")
     parser.add_argument("--cpu", action="store_true", help="count the processor's seconds")
+    parser.add_argument("--memory", help="a limit of memory instead, such as 1G")
     given = parser.parse_args()
+    most = parse_bytes(given.memory, "memory")
+    seconds = given.seconds if most is None else MEMORY_SECONDS
     subprocess.run([sys.executable, "-m", "hindsched", "compile"], check=True)
     found: dict[str, list[Tried]] = {}
     with tempfile.TemporaryDirectory() as name:
         for what, command in list(tries(Path(name))):
             if given.commands and command[0] not in given.commands:
                 continue
-            tried = run(command, given.seconds, cpu=given.cpu)
+            tried = run(command, seconds, cpu=given.cpu, most=most)
             found.setdefault(command[0], []).append(tried)
             late = "LATE" if tried.is_late else ""
             shown = f"{command[0]} {what} {' '.join(command[2:4])}"
-            told = f"{tried.seconds:6.1f} s, exit {tried.code} {late:4} {shown}: {tried.says}"
+            spent = f"{tried.seconds:6.1f} s, {tried.megabytes:5.0f} MB"
+            told = f"{spent}, exit {tried.code} {late:4} {shown}: {tried.says}"
             print(told.replace(name, "")[:240], flush=True)
+    clock = "of the processor, on one core" if given.cpu else "of the clock on the wall"
     lines = [
-        f"With `--time-limit {given.seconds:g}`; the promise is {1.2 * given.seconds + 2:g} s,"
-        " for `ratio` twice as much. Seconds are those "
-        + ("of the processor, on one core." if given.cpu else "of the clock on the wall."), "",
+        f"With `--time-limit {seconds:g}`; the promise is {1.2 * seconds + 2:g} s, for `ratio`"
+        f" twice as much. Seconds are those {clock}."
+        if most is None
+        else f"With `--memory-limit {given.memory}`, and {seconds:g} s; late is who held more than"
+        f" {in_words(1.2 * most)} in one process.",
+        "",
         "| command | runs | exit 0 / 1 / 2 | others, tracebacks | slowest, s | late | most MB |",
         "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
@@ -241,7 +262,7 @@ def main() -> None:
     if given.commands:
         print("\n".join(lines))
     else:
-        write_between(PAGE, MARK, lines)
+        write_between(PAGE, MARK if most is None else MEMORY_MARK, lines)
 
 
 if __name__ == "__main__":

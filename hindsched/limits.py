@@ -52,8 +52,8 @@ is stopped."""
 KILL_SHARE, KILL_SECONDS = 1.2, 2.0
 """The same for what does not stop either: its process is killed, where it is a worker's. A command
 keeps to it from the start of its process."""
-SECONDS_TO_END = 1.0
-"""What a command needs for its last steps once its work was stopped."""
+SECONDS_TO_END, SECONDS_TO_LEAVE = 1.0, 0.6
+"""What a command needs for its last steps once its work was stopped, and once they are done too."""
 
 
 class OutOfTime(BaseException):
@@ -74,6 +74,10 @@ class NoTimeLeft(OutOfTime):
         self.refusal = refusal
 
 
+class TooLarge(InputError):
+    """Something is not built, because it would not fit into the memory that is there."""
+
+
 class LimitReached(HindschedError, RuntimeError):
     """A command stopped at its limit of time or memory."""
 
@@ -88,6 +92,10 @@ _asked: ContextVar[bool] = ContextVar("asked", default=False)
 
 _command_ends: ContextVar[float] = ContextVar("command ends", default=math.inf)
 """When the work of the `command` around this code must have ended, without what numba compiles."""
+
+
+_uncounted: ContextVar[float | None] = ContextVar("uncounted", default=None)
+"""Since when a command's time counts for none of its parts yet: the first one has it."""
 
 
 def time_left(otherwise: float) -> float:
@@ -121,13 +129,47 @@ def command(limit: float | None, began: float) -> Iterator[None]:
         By ``time.monotonic``: of a process that is there for the command, when that started.
     """
     most = math.inf if limit is None else KILL_SHARE * limit + KILL_SECONDS - SECONDS_TO_END
-    token = _command_ends.set(began + most - seconds_of_compiling())
+    ends = min(_command_ends.get(), began + most - seconds_of_compiling())
+    token = _command_ends.set(ends)
+    uncounted = _uncounted.set(began if limit is None else None)
     asked = _asked.set(_asked.get() or limit is not None)
     try:
         yield
     finally:
         _command_ends.reset(token)
+        _uncounted.reset(uncounted)
         _asked.reset(asked)
+
+
+@contextmanager
+def part(limit: float | None) -> Iterator[None]:
+    """Let the work inside, a part of a command that has a limit of each, end as a command does.
+
+    What the command did before its first part counts with that one.
+
+    Parameters
+    ----------
+    limit : float, optional
+        Seconds of the part; None for no limit.
+    """
+    now, since = time.monotonic(), _uncounted.get()
+    _uncounted.set(None)
+    with command(limit, now if since is None else since):
+        yield
+
+
+def seconds_before(seconds: float) -> float:
+    """Seconds until the last so many of the `command` around this code begin; inf without one."""
+    return max(0.0, _command_ends.get() + seconds_of_compiling() - seconds - time.monotonic())
+
+
+def seconds_to_finish(otherwise: float) -> float:
+    """Seconds that the last steps of the `command` around this code may take; `otherwise` if less.
+
+    It may stop at once where there are none: then nothing is begun that could be left out.
+    """
+    ends = _command_ends.get() + seconds_of_compiling() + SECONDS_TO_END - SECONDS_TO_LEAVE
+    return max(0.0, min(otherwise, ends - time.monotonic()))
 
 
 class time_limit:  # noqa: N801 - used like contextlib's managers
@@ -348,7 +390,7 @@ def check_memory(what: str, needed: float) -> None:
 
     Raises
     ------
-    InputError
+    TooLarge
         One line that says what it needs, what there is, and how to raise the limit.
     NoTimeLeft
         The same line, where it is the time that does not suffice.
@@ -359,13 +401,13 @@ def check_memory(what: str, needed: float) -> None:
             f"must fit into the memory that is left, {in_words(free)}: take longer slots or fewer"
             " jobs, or raise --memory-limit where the machine has more"
         )
-        raise InputError(what, f"about {in_words(needed)}", rule)
+        raise TooLarge(what, f"about {in_words(needed)}", rule)
     if needed > UNASKED_MEMORY and nobody_asked():
         rule = (
             f"must fit into {in_words(UNASKED_MEMORY)} where no limit is given: take longer slots"
             " or fewer jobs, or say by --time-limit or --memory-limit what it may take"
         )
-        raise InputError(what, f"about {in_words(needed)}", rule)
+        raise TooLarge(what, f"about {in_words(needed)}", rule)
     left = time_left(math.inf)
     if needed > SURELY_THERE + FASTEST_BUILDING * left:
         rule = (

@@ -40,6 +40,7 @@ from hindsched.solvers.certificate_file import verify_certificate
 from hindsched.solvers.kept import keep
 from hindsched.solvers.methods.base import certain
 from hindsched.solvers.methods.gang import methods
+from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.pricing.batchsched.search import ScheduleSearch
 from hindsched.solvers.status import StoppedBy
 
@@ -476,3 +477,17 @@ def test_a_module_that_is_loading_is_not_broken(tmp_path, monkeypatch):
     with pytest.raises(OutOfTime), time_limit(0.05):
         load_and_go_on()
     assert sys.modules.pop("slow_to_load").loaded
+
+
+def test_a_schedule_of_ten_million_slots_is_refused_before_it_is_laid_out(monkeypatch):
+    """Of mlbroker, whose costs are accounted slot by slot: a job's few rows say nothing of it."""
+    instance = hs.named_instance(EXAMPLES["mlbroker"])
+    schedule = hs.simulate(instance, "mlbroker").solution.assignments()
+    data = instance.to_dict()
+    data["horizon"] = 10**7
+    long = parse_instance(data)
+    monkeypatch.setattr(np, "zeros", lambda *_, **__: pytest.fail("laid out"))
+    with pytest.raises(InputError, match=r"a schedule over 10000000 slots: about .* GB"):
+        hs.build_solution(long, schedule)
+    with pytest.raises(InputError, match=r"prices of \d+ rows over 10000000 slots: about .* GB"):
+        build_oracle(long, "tight")

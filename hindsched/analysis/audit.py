@@ -25,7 +25,7 @@ def audit(
     objective: str = "mean-jct",
     formulation: str | None = None,
     policies: Sequence[str] | None = None,
-    time_limit: float = 60.0,
+    time_limit: float | None = None,
     columns: Mapping[str, str] | None = None,
     time_zone: str | None = None,
     time_unit: str = "s",
@@ -54,8 +54,8 @@ def audit(
         How freely the best possible may schedule; by default as freely as the log's scheduler did.
     policies : sequence of str, optional
         Policies to replay on the same jobs: all if None.
-    time_limit : float
-        Seconds for the bound and the search together.
+    time_limit : float, optional
+        Seconds for the bound and the search together; 60 if None.
     columns, time_zone, time_unit, time_step, submitted_from, submitted_to
         How to read, as in `read_log`.
     skip_broken, limits, settings

@@ -126,7 +126,7 @@ def ratio(
     True
     """
     comparison = compare(instance, algorithms, **arguments).instances[0]
-    if comparison.offline["status"] != "ok":
+    if "solve_status" not in comparison.offline:
         failure = SolveFailed(str(comparison.offline["error"]))
         failure.exit_code = comparison.offline.get("exit_code", failure.exit_code)
         raise failure

@@ -20,14 +20,16 @@ from typing import Any, Literal
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.io import write, write_json
+from hindsched.limits import seconds_to_finish
 from hindsched.solutions.base import write_solution
 from hindsched.solvers.result import Result
 
 QUICK_SECONDS = 5.0
 """How long `verify` lets the kernel work unless it is told to wait for it."""
-MOST_ITEMS = 2_000_000
-"""Keys and entries that a file may have: certificates of the papers' largest instances have more
-than the kernel allows strangers."""
+RAISED = {"steps": 10**18, "items": 2_000_000, "chunks": 10_000_000}
+"""The kernel's limits that are raised: certificates of the papers' largest instances have more keys
+and entries than it allows strangers, and its steps are counted by the clock here."""
+ABOVE_A_LIMIT = re.compile(r"^refused: .*\(--limit \w+=\.\.\. raises it\)$")
 VERDICTS = ("infeasible", "contradiction", "refused", "proves optimal", "gap", "bound", "feasible")
 
 
@@ -50,6 +52,11 @@ class ExactCheck:
 
     code: int
     lines: tuple[str, ...]
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether the files ask for more than a limit allows, which says nothing against them."""
+        return self.code == 2 and any(ABOVE_A_LIMIT.search(line) for line in self.lines)
 
     @property
     def verdict(self) -> str:
@@ -80,7 +87,9 @@ def proof_of(result: Result, seconds: float = QUICK_SECONDS) -> Proof:
     result : Result
         What a solve found.
     seconds : float
-        How long the kernel may take; what it has not read by then is ``checked fast``.
+        How long the kernel may take, inside a command with a time limit no longer than that
+        leaves; what it has not read by then, or what asks for more than its limits allow, is
+        ``checked fast``.
 
     Raises
     ------
@@ -90,7 +99,8 @@ def proof_of(result: Result, seconds: float = QUICK_SECONDS) -> Proof:
     certificate, solution, family = result.certificate, result.solution, result.instance.family
     if result.proof != "certificate" or certificate is None:
         return result.proof
-    if not has_kernel(family):
+    seconds = seconds_to_finish(seconds)
+    if not has_kernel(family) or not seconds:
         return "checked fast"
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / "certificate.json"]
@@ -102,6 +112,8 @@ def proof_of(result: Result, seconds: float = QUICK_SECONDS) -> Proof:
     if found is None:
         return "checked fast"
     found = found.without(folder)
+    if found.is_too_large:
+        return "checked fast"
     if found.code:
         name = f"{result.instance.name} by {result.method}"
         raise SolveFailed(
@@ -128,7 +140,7 @@ def exact_check(
     *files : str or Path
         Files of a solution and of a certificate, in any order.
     seconds : float, optional
-        How long it may take; the kernel's own limit on its steps does not hold.
+        How long it may take; the kernel's own limits are those of `RAISED`.
 
     Returns
     -------
@@ -147,7 +159,8 @@ def exact_check(
         else:
             path = Path(instance)
         command = [sys.executable, "-m", "hindsched.kernel", str(path), *map(str, files)]
-        command += ["--limit", f"steps={10**18}", "--limit", f"items={MOST_ITEMS}"]
+        for name, number in RAISED.items():
+            command += ["--limit", f"{name}={number}"]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
         except subprocess.TimeoutExpired:

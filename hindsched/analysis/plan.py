@@ -68,14 +68,19 @@ def plan_tasks(
     chosen = {family: _chosen(family, contenders) for family in families}
     _check_contenders(contenders, chosen)
     _check_settings(settings or {}, [name for names in chosen.items() for name in _named(*names)])
-    tasks = [Task(OFFLINE, item.name, settings=dict(offline or {})) for item in instances]
+    solves: list[Task] = []
+    runs: list[Task] = []
     for instance in instances:
+        has_rivals = False
         for contender in chosen[instance.family]:
-            label, own, randomised = _built(instance.family, contender, settings or {})
+            label, own, built = _built(instance.family, contender, settings or {})
             held = None if isinstance(contender, str) else contender
-            for seed in range(first_seed, first_seed + (seeds if randomised else 1)):
-                tasks.append(Task(ONLINE, instance.name, label, seed, own, held))
-    return tasks
+            has_rivals |= not built.stays_inside(instance.check_formulation(None))
+            for seed in range(first_seed, first_seed + (seeds if built.randomised else 1)):
+                runs.append(Task(ONLINE, instance.name, label, seed, own, held))
+        asked = dict(offline or {})
+        solves.append(Task(OFFLINE, instance.name, settings=asked, has_rivals=has_rivals))
+    return solves + runs
 
 
 def own_settings(
@@ -88,13 +93,13 @@ def own_settings(
 
 def _built(
     family: str, contender: Contender, settings: Mapping[str, Any]
-) -> tuple[str, dict[str, Any], bool]:
-    """Its label, its settings and whether it is randomised; settings are checked by building it."""
+) -> tuple[str, dict[str, Any], OnlineAlgorithm]:
+    """Its label, its settings and the algorithm; settings are checked by building it."""
     if isinstance(contender, OnlineAlgorithm):
-        return name_of(contender), {}, contender.randomised
+        return name_of(contender), {}, contender
     own = own_settings(family, contender, settings)
     label = contender if isinstance(contender, str) else contender.__name__
-    return label, own, build_from(_factory(family, contender), label, own).randomised
+    return label, own, build_from(_factory(family, contender), label, own)
 
 
 def _factory(family: str, contender: str | type[OnlineAlgorithm]) -> Factory:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from hindsched.solutions.base import Solution
 
@@ -19,21 +20,33 @@ class Span:
 def job_spans(solution: Solution) -> dict[str, list[Span]]:
     """Spans of constant worker count of every job that runs, in order of time."""
     return {
-        job: _merged([solution.run_of(row) for row in rows])
+        job: spans_of([solution.run_of(row) for row in rows])
         for job, rows in solution.assignments().items()
     }
 
 
-def _merged(runs: list[tuple[int, int, float]]) -> list[Span]:
-    at_work: dict[int, float] = {}
+def spans_of(runs: list[tuple[int, int, float]]) -> list[Span]:
+    """Spans between the slots in which something changes, however many slots are between them.
+
+    Parameters
+    ----------
+    runs : list of (int, int, float)
+        First slot, last slot and workers; what runs at once adds up.
+    """
+    changes: dict[int, list[float]] = {}
     for first, last, workers in runs:
-        for slot in range(first, last + 1):
-            at_work[slot] = at_work.get(slot, 0.0) + workers
+        if workers and first <= last:
+            changes.setdefault(first, []).append(workers)
+            changes.setdefault(last + 1, []).append(-workers)
     spans: list[Span] = []
-    for slot in sorted(slot for slot, workers in at_work.items() if workers > 0):
+    at_work: list[float] = []
+    for slot, after in pairwise(sorted(changes)):
+        for workers in changes[slot]:
+            at_work.append(workers) if workers > 0 else at_work.remove(-workers)
+        total = sum(at_work)
         before = spans[-1] if spans else None
-        if before is not None and before.last == slot - 1 and before.workers == at_work[slot]:
-            spans[-1] = Span(before.first, slot, before.workers)
-        else:
-            spans.append(Span(slot, slot, at_work[slot]))
+        if before is not None and before.last == slot - 1 and before.workers == total:
+            spans[-1] = Span(before.first, after - 1, total)
+        elif at_work:
+            spans.append(Span(slot, after - 1, total))
     return spans

@@ -25,9 +25,12 @@ from hindsched.instances.base import Instance, family_module, has_module
 from hindsched.limits import (
     KILL_SECONDS,
     KILL_SHARE,
+    UNASKED_SLOTS,
     OutOfTime,
+    TooLarge,
     killed_after,
     overrun,
+    part,
     time_limit,
 )
 from hindsched.online.protocol import OnlineAlgorithm
@@ -68,6 +71,9 @@ class Task:
     own : class or OnlineAlgorithm, optional
         An algorithm that no name leads to. It travels to other processes with the task but is in no
         file: a comparison with one cannot be resumed.
+    has_rivals : bool
+        Of an offline solve: whether algorithms of the comparison may do what the offline problem
+        forbids, so that the bound of the larger problem is needed too. It is in no file.
     """
 
     kind: str
@@ -76,6 +82,7 @@ class Task:
     seed: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
     own: Callable[..., OnlineAlgorithm] | OnlineAlgorithm | None = field(default=None, repr=False)
+    has_rivals: bool = field(default=True, repr=False, compare=False)
 
     @property
     def key(self) -> str:
@@ -97,7 +104,7 @@ class Task:
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Self:
         """Build from JSON data; `InputError` if it is no task."""
-        names = {item.name for item in fields(cls)} - {"own"}
+        names = {item.name for item in fields(cls)} - {"own", "has_rivals"}
         if not isinstance(data, Mapping) or set(data) != names:
             raise InputError("tasks", data, f"must have the keys {', '.join(sorted(names))}")
         algorithm = data["algorithm"]
@@ -124,7 +131,7 @@ def run_task(instance: Instance, task: Task, run_limit: float | None = None) -> 
         found = (
             _offline(instance, task) if task.kind == OFFLINE else _online(instance, task, run_limit)
         )
-        record |= {**found, "status": "ok"}
+        record |= {"status": "ok", **found}
     except OutOfTime:
         record["error"] = late(run_limit)
     except MemoryError as error:
@@ -220,14 +227,25 @@ def theorem_of(instance: Instance, algorithm: str) -> dict[str, Any] | None:
 
 
 def _offline(instance: Instance, task: Task) -> Record:
-    from hindsched.analysis.exact import proof_of
-    from hindsched.solvers.api import solve
-
     options = dict(task.settings)
     method = options.pop("method", "auto")
     options.setdefault("threads", 1)
+    limit = options.get("time_limit")
+    try:
+        with part(limit):
+            found = _solved(instance, method, options)
+    except TooLarge as refusal:
+        return _refused(instance, method, refusal)
+    with part(limit):
+        rivals = _bound_for_rivals(instance, options) if task.has_rivals else None
+    return {**found, "rivals": rivals}
+
+
+def _solved(instance: Instance, method: str, options: Mapping[str, Any]) -> Record:
+    from hindsched.analysis.exact import proof_of
+    from hindsched.solvers.api import solve
+
     result = solve(instance, method, options=options)
-    rivals = _bound_for_rivals(instance, options)
     produced_by = {"method": result.method, "options": dict(result.options)}
     solution, certificate = result.solution, result.certificate
     proof = proof_of(result)
@@ -238,9 +256,27 @@ def _offline(instance: Instance, task: Task) -> Record:
         **summary,
         "solution": None if solution is None else solution.to_dict(produced_by),
         "certificate": None if certificate is None else certificate.to_dict(),
-        "rivals": rivals,
         "jobs": [] if solution is None else solution.job_rows(),
         "slots": [] if solution is None else slot_rows(solution),
+    }
+
+
+def _refused(instance: Instance, method: str, refusal: TooLarge) -> Record:
+    """A solve that was not begun has failed, and yet something is certain."""
+    from hindsched.solvers.methods.base import certain
+
+    known = certain(instance, instance.check_formulation(None), method)
+    return {
+        "status": "failed",
+        "error": f"{type(refusal).__name__}: {refusal}",
+        "exit_code": refusal.exit_code,
+        "sense": instance.sense,
+        "method": method,
+        "solve_status": str(known.status),
+        "objective": known.objective,
+        "bound": known.bound,
+        "gap": known.gap,
+        "proof": known.proof,
     }
 
 
@@ -254,7 +290,10 @@ def _bound_for_rivals(instance: Instance, options: Mapping[str, Any]) -> Record 
     method, formulation = getattr(module, "RIVALS_BOUND", (None, None))
     if method is None:
         return None
-    result = solve(instance, method, formulation=formulation, options=options)
+    try:
+        result = solve(instance, method, formulation=formulation, options=options)
+    except TooLarge:  # their ratio is the plain quotient then, with a star
+        return None
     certificate = result.certificate
     return {
         "bound": result.bound,
@@ -320,15 +359,19 @@ def slot_rows(
     list of dict
         ``slot, resource, used`` (summed over servers), ``price`` (None where none is posted) and
         ``active_jobs`` (that run in the slot); slots and resources with neither use nor price are
-        left out.
+        left out. Of a schedule that ends later than slot `UNASKED_SLOTS` there are none.
     """
+    running = job_spans(solution)
+    last = max((span.last for spans in running.values() for span in spans), default=0)
+    if last > UNASKED_SLOTS:
+        return []
     used: dict[tuple[int, str], float] = {}
     for row in solution.usage_rows():
         key = (int(row["slot"]), str(row["resource"]))
         used[key] = used.get(key, 0.0) + float(row["used"])
     prices = {(row["slot"], row["resource"]): float(row["price"]) for row in price_path}
     active: Counter[int] = Counter()
-    for spans in job_spans(solution).values():
+    for spans in running.values():
         for span in spans:
             active.update(range(span.first, span.last + 1))
     keys = sorted({*used, *(key for key, price in prices.items() if price)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
 import typer
@@ -9,6 +10,8 @@ import typer
 from hindsched.cli.output import Json, emit_json, errors, out, percent, say, table
 from hindsched.cli.settings import Settings, check_targets, parse_settings
 from hindsched.errors import InputError
+from hindsched.limits import seconds_to_finish
+from hindsched.limits import time_limit as stopped_after
 
 IMPOSSIBLE = 1
 ROWS_TOLD = 10
@@ -35,7 +38,10 @@ def audit(
     policy: Annotated[
         list[str] | None, typer.Option(help="Policy to replay; may be repeated; all if absent.")
     ] = None,
-    time_limit: Annotated[float, typer.Option(help="Seconds for bound and search.")] = 60.0,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(help="Seconds for everything; 60 for bound and search alone if absent."),
+    ] = None,
     time_zone: Annotated[
         str | None, typer.Option(help="Zone of times without offset, such as Europe/Berlin.")
     ] = None,
@@ -70,42 +76,48 @@ def audit(
     given = {"most_rows": most_rows, "most_bytes": most_bytes, "longest_line": longest_line}
     page = None if output is None else f"{output}/audit.html"
     check_targets([log], output=page, report=report)
-    found = judge(
-        log,
-        form,
-        gpus=gpus,
-        servers=servers,
-        objective=objective,
-        formulation=formulation,
-        policies=policy,
-        time_limit=time_limit,
-        columns=parse_columns(column),
-        time_zone=time_zone,
-        time_unit=time_unit,
-        time_step=time_step,
-        submitted_from=submitted_from,
-        submitted_to=submitted_to,
-        skip_broken=skip_broken,
-        limits=Limits(**{key: value for key, value in given.items() if value is not None}),
-        settings=parse_settings(settings),
-        say=say if errors.console.is_terminal else None,
-    )
-    if output is not None:
-        found.write(output)
-    if report is not None:
-        write_text(found.to_html(), report)
-    if as_json:
-        emit_json(found.to_dict())
-    else:
-        _tell(found.to_dict())
+    with stopped_after(_seconds_at_all(time_limit)):
+        found = judge(
+            log,
+            form,
+            gpus=gpus,
+            servers=servers,
+            objective=objective,
+            formulation=formulation,
+            policies=policy,
+            time_limit=time_limit,
+            columns=parse_columns(column),
+            time_zone=time_zone,
+            time_unit=time_unit,
+            time_step=time_step,
+            submitted_from=submitted_from,
+            submitted_to=submitted_to,
+            skip_broken=skip_broken,
+            limits=Limits(**{key: value for key, value in given.items() if value is not None}),
+            settings=parse_settings(settings),
+            say=say if errors.console.is_terminal else None,
+        )
         if output is not None:
-            say(f"page, tables, schedules and certificate: {output}")
+            found.write(output)
+        if report is not None:
+            write_text(found.to_html(), report)
+        if as_json:
+            emit_json(found.to_dict())
+        else:
+            _tell(found.to_dict())
+            if output is not None:
+                say(f"page, tables, schedules and certificate: {output}")
     if page is not None or report is not None:
         from hindsched.analysis.plots.style import NO_PICTURES, has_matplotlib
 
         if not has_matplotlib():
             say(NO_PICTURES)
     return 0 if found.is_possible else IMPOSSIBLE
+
+
+def _seconds_at_all(limit: float | None) -> float | None:
+    """Seconds after which everything is stopped in one line; a limit of 0 means no search."""
+    return seconds_to_finish(math.inf) if limit else None
 
 
 def parse_columns(pairs: list[str] | None) -> dict[str, str]:

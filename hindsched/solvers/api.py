@@ -152,6 +152,9 @@ def compile_solve(family: str) -> None:
         with catch_interrupt() as asked:
             found = methods(family)["auto"](tiny, formulation, options, None)
             certify_optimum(replace(found, options=options.to_dict()))
+            if has_module("solvers.methods", family, "methods"):
+                module = family_module("solvers.methods", family, "methods")
+                getattr(module, "COMPILED_TOO", lambda tiny: None)(tiny)
             if asked.is_set():
                 raise KeyboardInterrupt
 

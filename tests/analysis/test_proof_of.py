@@ -1,5 +1,6 @@
 """Certified means that the exact kernel accepts what would be written."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,8 @@ import hindsched as hs
 from hindsched.analysis import exact
 from hindsched.analysis.exact import ExactCheck, has_kernel, proof_of
 from hindsched.analysis.ratio import optimum_of
+from hindsched.instances.io import parse_instance
+from hindsched.limits import command
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +24,27 @@ def test_the_kernel_reads_the_certificate(result):
 
 def test_what_the_kernel_has_no_time_for_is_only_checked_fast(result):
     assert proof_of(result, seconds=0.001) == "checked fast"
+
+
+def test_what_a_commands_limit_leaves_no_time_for_is_only_checked_fast(result, monkeypatch):
+    monkeypatch.setattr(exact, "exact_check", lambda *_, **__: pytest.fail("asked"))
+    with command(1.0, time.monotonic() - 60):
+        assert proof_of(result) == "checked fast"
+
+
+def test_what_asks_for_more_than_the_kernels_limits_is_only_checked_fast(result, monkeypatch):
+    """It says nothing against the files, other than a refusal of what stands in them."""
+    line = (
+        "refused: job j1: 10000001: chunks must be at most 10000000 (--limit chunks=... raises it)"
+    )
+    monkeypatch.setattr(exact, "exact_check", lambda *_, **__: ExactCheck(2, (line,)))
+    assert proof_of(result) == "checked fast"
+
+
+def test_a_job_of_a_million_chunks_is_read_by_the_kernel():
+    data = hs.generate("oasis", jobs=2, horizon=5, seed=3).to_dict()
+    data["jobs"][0]["chunks"] = 1_000_000
+    assert proof_of(hs.solve(parse_instance(data), "bound")) == "certificate"
 
 
 def test_without_a_certificate_nobody_asks_the_kernel(result, monkeypatch):

@@ -9,8 +9,12 @@ import pytest
 import hindsched as hs
 from hindsched import limits
 from hindsched.analysis import tasks
+from hindsched.analysis.plan import plan_tasks
+from hindsched.analysis.spans import Span, job_spans, spans_of
 from hindsched.cli.app import run
+from hindsched.instances.gang.instance import GangInstance, gang_data
 from hindsched.instances.io import write
+from hindsched.solvers import api
 
 INSTANCE = hs.generate("oasis", preset="small", seed=1)
 LATE = r"time limit: "
@@ -125,3 +129,61 @@ def test_the_time_limit_of_ratio_is_for_runs_too(tmp_path, capsys):
     out, err = capsys.readouterr()
     assert "time limit: not finished after 0.3 s" in err
     assert "fifo" in out
+
+
+def test_a_solve_that_does_not_fit_leaves_what_is_certain_and_the_runs(
+    monkeypatch, tmp_path, capsys
+):
+    def too_large(*_, **__):
+        raise limits.TooLarge("the program", "about 37 GB", "must fit into the memory that is left")
+
+    monkeypatch.setattr(api, "solve", too_large)
+    found = hs.ratio(INSTANCE, ["fifo"], progress=False)
+    assert found.optimum.interval.upper == INSTANCE.certain_bound()
+    assert found.algorithm("fifo").ratio.exists
+    assert found.errors == [
+        "offline: TooLarge: the program: about 37 GB: must fit into the memory that is left"
+    ]
+    write(INSTANCE, tmp_path / "x.json")
+    assert run(["ratio", str(tmp_path / "x.json"), "--algorithm", "fifo"]) == 1
+    out, err = capsys.readouterr()
+    assert "fifo" in out
+    assert "about 37 GB" in err
+
+
+@pytest.mark.parametrize(("algorithm", "needed"), [("batchsched", False), ("drf", True)])
+def test_the_rivals_problem_is_bounded_only_where_a_rival_runs(algorithm, needed):
+    """It is a second solve, with a limit of its own."""
+    instance = hs.generate("batchsched", jobs=2)
+    [solve, *_] = plan_tasks([instance], [algorithm])
+    assert solve.has_rivals is needed
+    assert (tasks.run_task(instance, solve)["rivals"] is not None) is needed
+
+
+def test_a_schedule_of_ten_million_slots_has_spans_and_no_rows_by_slot():
+    rows = [{"name": "a", "submit": 0, "duration": 10**7, "gpus": 2}]
+    rows.append({"name": "b", "submit": 5, "duration": 10, "gpus": 1})
+    instance = GangInstance.parse(gang_data("long", rows, gpus=4))
+    solution = hs.simulate(instance, "easy").solution
+    assert tasks.slot_rows(solution) == []
+    assert job_spans(solution) == {"a": [Span(1, 10**7, 2.0)], "b": [Span(6, 15, 1.0)]}
+
+
+def test_spans_join_what_runs_on_with_as_many_workers():
+    runs = [(3, 5, 1.0), (1, 2, 1.0), (6, 9, 2.0), (8, 9, 1.0), (12, 12, 1.0), (20, 20, 0.0)]
+    whole = dict.fromkeys(range(1, 21), 0.0)
+    for first, last, workers in runs:
+        for slot in range(first, last + 1):
+            whole[slot] += workers
+    spans = spans_of(runs)
+    laid_out = {slot: s.workers for s in spans for slot in range(s.first, s.last + 1)}
+    assert laid_out == {slot: workers for slot, workers in whole.items() if workers}
+    assert [(s.first, s.last) for s in spans] == [(1, 5), (6, 7), (8, 9), (12, 12)]
+
+
+def test_what_a_command_did_before_counts_with_its_first_part():
+    with limits.command(None, time.monotonic() - 10):
+        with limits.part(2.0):
+            assert limits.overrun(2.0) == 1.0
+        with limits.part(2.0):
+            assert limits.overrun(2.0) > 1.2

@@ -1,5 +1,6 @@
 """Ctrl-C and SIGTERM at any moment: one line that says what became of what was there."""
 
+import gc
 import signal
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import sys
 import pytest
 
 import hindsched as hs
+from hindsched import cli
 from hindsched.cli.app import run
 from hindsched.instances.io import write
 from hindsched.solvers.interrupt import Terminated
@@ -67,3 +69,18 @@ def test_before_and_after_the_tasks(tmp_path, capsys, monkeypatch, moment, reaso
         f"{word}: 2 of 2 tasks are kept; go on with",
         f"  hindsched bench --resume --out {folder}",
     ]
+
+
+def test_nothing_is_collected_once_the_answer_is_there(monkeypatch):
+    """Half a second of every command, and more where a large program was stopped half built."""
+    monkeypatch.setattr("hindsched.cli.app.run", lambda **_: 0)
+    monkeypatch.setattr(cli, "_leave_at_once", lambda when: None)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with pytest.raises(SystemExit):
+            cli.main()
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -27,14 +28,17 @@ from hindsched.errors import InputError
 from hindsched.instances.gang.from_log import instance_of_log
 from hindsched.instances.gang.instance import KINDS, GangInstance
 from hindsched.instances.logs import Log
+from hindsched.limits import OutOfTime, seconds_before
+from hindsched.limits import time_limit as stopped_after
 from hindsched.online.gang.replay import POLICIES, replay
-from hindsched.solvers.api import solve
+from hindsched.solvers.api import compile_solve, solve
 
 if TYPE_CHECKING:
     from hindsched.solvers.result import Result
 
 Say = Callable[[str], None]
 DEFAULT_SECONDS = 60.0
+FAMILY = "gang"
 BY_PRICES, BY_RULE = "prices", "rule"
 SAME = 1e-9
 """Relative difference below which prices are preferred to a rule: they are a file."""
@@ -62,7 +66,7 @@ def audit_log(
     objective: str = "mean-jct",
     formulation: str | None = None,
     policies: Sequence[str] | None = None,
-    time_limit: float = DEFAULT_SECONDS,
+    time_limit: float | None = None,
     say: Say | None = None,
 ) -> Audit:
     """Judge the schedule of a log.
@@ -77,8 +81,9 @@ def audit_log(
         How freely the best possible may schedule; by default as freely as the log's scheduler did.
     policies : sequence of str, optional
         Policies to replay on the same jobs; all if None.
-    time_limit : float
-        Seconds for the bound and the search together.
+    time_limit : float, optional
+        Seconds for the bound and the search together; `DEFAULT_SECONDS` if None. In a command that
+        has this limit as a whole, policies for which no time is left are not replayed.
     say : callable, optional
         Is told what is being done.
 
@@ -90,6 +95,8 @@ def audit_log(
     tell = say or (lambda text: None)
     if objective not in GOALS:
         raise InputError("objective", objective, f"must be one of {', '.join(GOALS)}")
+    if time_limit is None:
+        time_limit = DEFAULT_SECONDS
     if not 0 <= time_limit < float("inf"):
         raise InputError("time_limit", time_limit, "must be a number of seconds, at least 0")
     kind = _kind(log, formulation)
@@ -97,6 +104,7 @@ def audit_log(
     for name in chosen:
         if name not in POLICIES:
             raise InputError("policy", name, f"must be one of {', '.join(POLICIES)}")
+    compile_solve(FAMILY)
     clock = _Clock()
     instance = instance_of_log(log, formulation=kind)
     if objective == "deadlines-met" and not (instance.deadlines >= 0).any():
@@ -112,9 +120,20 @@ def audit_log(
         if policies:
             raise InputError("policy", ", ".join(policies), "widths changed: no policy is defined")
     else:
+        late: list[str] = []
         for name in chosen:
             tell(f"what {name} would have done")
-            replayed.append(_replayed(instance, name, kind, objective))
+            seconds = _seconds_for_policies(time_limit)
+            if seconds == 0:
+                late.append(name)
+                continue
+            try:
+                with stopped_after(seconds):
+                    replayed.append(_replayed(instance, name, kind, objective))
+            except OutOfTime:
+                late.append(name)
+        if late:
+            remarks.append(f"Not replayed, for no time was left: {', '.join(late)}.")
     clock.lap("policies")
     tell(f"bound and search ({full})")
     bound, bound_by, certificate = simple_bound(instance, full), BY_RULE, None
@@ -169,6 +188,12 @@ def _solved(instance: GangInstance, formulation: str, time_limit: float) -> Resu
     if not time_limit:
         return None
     return solve(instance, formulation=formulation, time_limit=time_limit)
+
+
+def _seconds_for_policies(limit: float) -> float | None:
+    """Seconds until bound and search need what a command's limit leaves; None if it has none."""
+    left = seconds_before(limit / 2)
+    return left if limit and math.isfinite(left) else None
 
 
 def _replayed(instance: GangInstance, name: str, kind: str, objective: str) -> Schedule:

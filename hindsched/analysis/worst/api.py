@@ -141,10 +141,17 @@ def worst(
     place = None if folder is None else Path(folder)
     if resume and place is None:
         raise InputError("resume", True, "needs the folder of the search")
+    ends = time.monotonic() + (overrun(time_limit) or math.inf)
+    try:
+        with _stopped_at(ends):
+            begin = find_starts(space, starts, problem.algorithm.name)
+    except OutOfTime:
+        rule = "no time was left to search once the starts were read: raise the time limit"
+        raise LimitReached(rule) from None
     search = Search(
         space,
         seed,
-        find_starts(space, starts, problem.algorithm.name),
+        begin,
         evolve=evolve,
         polish=polish,
         draw=RANDOM in starts,
@@ -152,7 +159,6 @@ def worst(
     question = _question(problem, search, starts, preset)
     if resume and place is not None:
         read_state(search, question, place)
-    ends = time.monotonic() + (overrun(time_limit) or math.inf)
     searching, seconds = math.inf, math.inf if work_limit is not None else DEFAULT_SECONDS
     if time_limit is not None:
         now = time.monotonic()

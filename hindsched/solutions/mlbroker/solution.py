@@ -25,6 +25,7 @@ from hindsched.errors import InputError
 from hindsched.instances.base import MOST_COUNT
 from hindsched.instances.decimals import exactly
 from hindsched.instances.mlbroker.instance import COSTS, MlbrokerInstance, MlbrokerJob
+from hindsched.limits import check_large
 from hindsched.solutions.base import (
     Assignment,
     Assignments,
@@ -32,6 +33,9 @@ from hindsched.solutions.base import (
     Violation,
 )
 from hindsched.solutions.mlbroker.transport import ship
+
+BYTES_A_PLACE, BYTES_A_JOB = 64, 32
+"""What a schedule and its accounting take a slot and centre, and a job there."""
 
 
 @dataclass(frozen=True)
@@ -225,6 +229,9 @@ class MlbrokerSolution(Solution):
         Rows without ``from`` and ``to`` are one a slot of the life, in order.
         """
         shape = (len(instance.jobs), instance.horizon, len(instance.datacenters))
+        places = shape[1] * shape[2]
+        needed = float(BYTES_A_PLACE * places + BYTES_A_JOB * shape[0] * places)
+        check_large(f"a schedule over {shape[1]} slots", needed)
         workers = np.zeros(shape, dtype=np.int64)
         ps = np.full(shape[:2], -1, dtype=np.int64)
         for name, rows in assignments.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from hindsched.analysis.gang.schedules import formulation_of
 from hindsched.analysis.gang.simple_bounds import simple_bound
 from hindsched.cli.app import run
 from hindsched.errors import InputError
+from hindsched.limits import command
 from hindsched.online.gang.replay import POLICIES, replay
 
 EXAMPLES = Path(str(files("hindsched.instances.logs") / "examples"))
@@ -198,3 +200,24 @@ def test_bad_input_exits_with_2_and_one_line(
     assert captured.out == ""
     assert captured.err.startswith("error: ")
     assert captured.err.count("\n") == 1
+
+
+def test_policies_for_which_a_command_has_no_time_are_left_out_and_named() -> None:
+    """The limit of a command is that of reading and replaying too, not of the search alone."""
+    with command(2.0, time.monotonic() - 60):
+        found = hs.audit(LOG, gpus=2, time_limit=2.0, policies=["fifo", "easy"])
+    assert not {"fifo", "easy"} & {row["scheduler"] for row in found.rows()}
+    assert "Not replayed, for no time was left: fifo, easy." in found.remarks
+
+
+def test_an_audit_that_overruns_its_limit_while_it_reads_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def endless(*_: object, **__: object) -> None:
+        for _ in range(100_000):
+            time.sleep(0.001)
+
+    monkeypatch.setattr("hindsched.analysis.audit.read_log", endless)
+    monkeypatch.setattr("hindsched.limits.KILL_SECONDS", 1.0)
+    assert run(["audit", str(EXAMPLES / "jobs.csv"), "--time-limit", "0.1"]) == 1
+    assert capsys.readouterr().err == "error: stopped after 0.1 s (--time-limit)\n"

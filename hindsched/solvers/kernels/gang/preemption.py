@@ -30,6 +30,8 @@ from hindsched.solvers.kernels.gang.placing import (
 from hindsched.solvers.kernels.gang.queueing import NEVER
 
 SHORTEST_REMAINING, LEAST_ATTAINED = 0, 1
+EVENTS_AT_ONCE = 10_000
+"""Events of one call into compiled code, between which a time limit is heard."""
 
 
 class Ranks(NamedTuple):
@@ -50,11 +52,11 @@ class Ranks(NamedTuple):
     key : ndarray of int, shape (jobs,)
         Rank of a waiting job: smaller goes first, equal ones by position.
     waiting, running : ndarray of int, shape (jobs,)
-        Jobs in order of rank; the first ``sizes[0]`` and ``sizes[1]``.
+        Jobs in order of rank: ``sizes[0]`` from ``sizes[4]`` on, and the first ``sizes[1]``.
     stopped, started : ndarray of int, shape (jobs,)
         Jobs paused or moved, and started, resumed or moved in this event; ``sizes[2:4]``.
-    sizes : ndarray of int, shape (4,)
-        Their numbers.
+    sizes : ndarray of int, shape (5,)
+        Their numbers, and where those that wait begin.
     failed : ndarray of int, shape (GPUs + 2,)
         Serial number of the last pass in which a gang of that size did not fit.
     """
@@ -80,7 +82,7 @@ def empty_ranks(sizes: Ints, gpus: Ints, duration: Ints) -> Ranks:
     done, key, waiting, running, stopped, started = np.zeros((6, jobs), dtype=np.int64)
     failed = np.full(int(sizes.sum()) + 2, -1)
     since = np.full(jobs, -1)
-    counts = np.zeros(4, dtype=np.int64)
+    counts = np.zeros(5, dtype=np.int64)
     return Ranks(
         cluster, gpus, done, since, duration, key, waiting, running, stopped, started, counts,
         failed,
@@ -129,7 +131,9 @@ def join(ranks: Ranks, job: int, now: int, way: int, threshold: int) -> None:
     """A job arrives, or waits again, behind equal ranks of smaller position."""
     waiting, key = ranks.waiting, ranks.key
     key[job] = _rank(ranks, job, now, way, threshold)
-    low, high = 0, ranks.sizes[0]
+    front = ranks.sizes[4]
+    end = front + ranks.sizes[0]
+    low, high = front, end
     while low < high:
         middle = (low + high) // 2
         other = waiting[middle]
@@ -137,8 +141,14 @@ def join(ranks: Ranks, job: int, now: int, way: int, threshold: int) -> None:
             low = middle + 1
         else:
             high = middle
-    for index in range(ranks.sizes[0], low, -1):
-        waiting[index] = waiting[index - 1]
+    if front > 0 and (low - front < end - low or end == waiting.size):  # the shorter side moves
+        low -= 1
+        for index in range(front - 1, low):
+            waiting[index] = waiting[index + 1]
+        ranks.sizes[4] = front - 1
+    else:
+        for index in range(end, low, -1):
+            waiting[index] = waiting[index - 1]
     waiting[low] = job
     ranks.sizes[0] += 1
 
@@ -218,10 +228,12 @@ def rank_jobs(ranks: Ranks, now: int, way: int, threshold: int) -> None:
     _compact(ranks)
     _sort_running(ranks, now, way, threshold)
     room = cluster.sizes.sum()
-    size, old = ranks.sizes[0], ranks.running[: ranks.sizes[1]].copy()
-    ranks.sizes[1:] = 0
+    front, old = ranks.sizes[4], ranks.running[: ranks.sizes[1]].copy()
+    size = front + ranks.sizes[0]
+    ranks.sizes[1:4] = 0
     ranks.failed[-1] += 1
-    next_waiting = next_old = kept = 0
+    next_old = 0
+    next_waiting = kept = front
     while room > 0 and (next_waiting < size or next_old < old.size):
         from_old = next_waiting >= size
         if not from_old and next_old < old.size:
@@ -255,10 +267,11 @@ def rank_jobs(ranks: Ranks, now: int, way: int, threshold: int) -> None:
             if not from_old:
                 waiting[kept] = job
                 kept += 1
-    if next_waiting > kept:
-        for index in range(next_waiting, size):
-            waiting[kept + index - next_waiting] = waiting[index]
-        ranks.sizes[0] = kept + size - next_waiting
+    if next_waiting > kept:  # those passed over go up to those that were not looked at
+        for index in range(kept - front):
+            waiting[next_waiting - 1 - index] = waiting[kept - 1 - index]
+        ranks.sizes[4] += next_waiting - kept
+        ranks.sizes[0] -= next_waiting - kept
     for index in range(next_old, old.size):
         job = old[index]
         ranks.stopped[ranks.sizes[2]] = job
@@ -312,7 +325,15 @@ def run_ranks(
         ``rows`` of shape (rows, 3) and ``places`` of shape (places, 3).
     """
     ranks = empty_ranks(sizes, gpus, duration)
-    return History(*_run(ranks, submit, way, threshold))
+    jobs = submit.size
+    row_of = np.full(jobs, -1)
+    rows, places = np.empty((2, 2 * jobs + 16, 3), dtype=np.int64)
+    counts = np.zeros(4, dtype=np.int64)
+    while counts[2] < jobs or ranks.sizes[1] > 0:
+        rows, places = _run(
+            ranks, submit, way, threshold, row_of, rows, places, counts, EVENTS_AT_ONCE
+        )
+    return History(rows[: counts[0]], places[: counts[1]])
 
 
 @njit(cache=True)
@@ -323,15 +344,19 @@ def _grown(table: Ints) -> Ints:
 
 
 @njit(cache=True)
-def _run(ranks: Ranks, submit: Ints, way: int, threshold: int) -> tuple[Ints, Ints]:
+def _run(
+    ranks: Ranks, submit: Ints, way: int, threshold: int, row_of: Ints, rows: Ints, places: Ints,
+    counts: Ints, events: int,
+) -> tuple[Ints, Ints]:  # fmt: skip
+    """Play so many events more; the tables, of which `counts` says how much is filled.
+
+    It also says how many jobs have arrived, and the time.
+    """
     jobs = submit.size
-    row_of = np.full(jobs, -1)
-    rows = np.empty((2 * jobs + 16, 3), dtype=np.int64)
-    places = np.empty((2 * jobs + 16, 3), dtype=np.int64)
     cluster = ranks.cluster
-    size = held = arrived = 0
-    now = np.int64(0)
-    while arrived < jobs or ranks.sizes[1] > 0:
+    size, held, arrived, now = counts
+    while events > 0 and (arrived < jobs or ranks.sizes[1] > 0):
+        events -= 1
         following = NEVER if arrived == jobs else submit[arrived]
         for index in range(ranks.sizes[1]):
             job = ranks.running[index]
@@ -368,4 +393,5 @@ def _run(ranks: Ranks, submit: Ints, way: int, threshold: int) -> tuple[Ints, In
                 places[held, 2] = cluster.held[cluster.offset[job] + index_of_place]
                 held += 1
             size += 1
-    return rows[:size], places[:held]
+    counts[:] = size, held, arrived, now
+    return rows, places

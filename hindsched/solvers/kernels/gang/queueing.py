@@ -37,6 +37,8 @@ from hindsched.solvers.kernels.gang.placing import (
 
 BLOCKING, SKIPPING, BACKFILLING = 0, 1, 2
 NEVER: Any = np.int64(2**62)
+MANY_JOBS = 2_000
+"""Jobs of a trace from which on the queue is kept in trees: going through it takes longer."""
 
 
 class Queue(NamedTuple):
@@ -136,7 +138,8 @@ def finish(queue: Queue, job: int) -> None:
 
 
 @njit(cache=True)
-def _start(queue: Queue, job: int, now: int, started: int) -> int:
+def start_job(queue: Queue, job: int, now: int, started: int) -> int:
+    """Put a placed job among the running and the started ones; says how many those are."""
     end = now + queue.expected[job]
     queue.end[job] = end
     running, index = queue.running, queue.sizes[1]
@@ -162,7 +165,7 @@ def start_jobs(queue: Queue, now: int, way: int) -> int:
             if not place(queue.cluster, job, gpus[job]):
                 break
             room -= gpus[job]
-            started = _start(queue, job, now, started)
+            started = start_job(queue, job, now, started)
             head += 1
     if way == SKIPPING and room > 0:
         failed[-1] += 1
@@ -173,7 +176,7 @@ def start_jobs(queue: Queue, now: int, way: int) -> int:
             if width <= room and failed[width] != failed[-1]:
                 if place(queue.cluster, job, width):
                     room -= width
-                    started = _start(queue, job, now, started)
+                    started = start_job(queue, job, now, started)
                     continue
                 failed[width] = failed[-1]
             waiting[kept] = job
@@ -223,9 +226,9 @@ def _backfill(queue: Queue, now: int, head: int, started: int) -> tuple[int, int
         index += 1
         if gpus[job] <= room:
             short = now + queue.expected[job] <= until
-            if _place_beside(cluster, job, gpus[job], spare, short):
+            if place_beside(cluster, job, gpus[job], spare, short):
                 room -= gpus[job]
-                started = _start(queue, job, now, started)
+                started = start_job(queue, job, now, started)
                 continue
         waiting[kept] = job
         kept += 1
@@ -233,7 +236,7 @@ def _backfill(queue: Queue, now: int, head: int, started: int) -> tuple[int, int
 
 
 @njit(cache=True)
-def _place_beside(cluster: Cluster, job: int, gpus: int, spare: Ints, short: bool) -> bool:
+def place_beside(cluster: Cluster, job: int, gpus: int, spare: Ints, short: bool) -> bool:
     """Place a job that ends before the reservation, or on GPUs that it does not need."""
     if short:
         return place(cluster, job, gpus)
@@ -274,6 +277,10 @@ def run_queue(
     """
     queue = empty_queue(sizes, key, gpus, expected)
     order = np.argsort(submit, kind="stable")
+    if gpus.size > MANY_JOBS:
+        from hindsched.solvers.kernels.gang.trace_queue import run_many
+
+        return run_many(queue, order, submit, duration, way)
     return _run(queue, order, submit, duration, way), queue.cluster
 
 

@@ -24,6 +24,9 @@ from hindsched.solvers.kernels.gang.placing import (
 )
 from hindsched.solvers.kernels.gang.queueing import NEVER
 
+JOBS_AT_ONCE = 2_000
+"""Reservations of one call into compiled code, between which a time limit is heard."""
+
 
 class Plan(NamedTuple):
     """Reserved GPUs over time, and the policy's state.
@@ -152,16 +155,19 @@ def _split(plan: Plan, step: int, time: int) -> int:
 
 
 @njit(cache=True)
-def _change(plan: Plan, server: int, start: int, end: int, gpus: int) -> None:
-    """Add GPUs to what is free on a server from `start` to `end`, now or later; join steps."""
+def _change(plan: Plan, before: int, start: int, end: int, gpus: int) -> None:
+    """Add GPUs to what is free on a server from `start` to `end`, now or later; join steps.
+
+    `before` is a step of the server that begins before `start`, or its first one.
+    """
     if start >= end:
         return
-    step = _split(plan, plan.first[server], start)
+    step = _split(plan, before, start)
     last = _split(plan, step, end)
     while step != last:
         plan.room[step] += gpus
         step = plan.after[step]
-    step = plan.first[server]
+    step = before
     while plan.after[step] >= 0 and plan.time[step] <= end:
         following = plan.after[step]
         if plan.room[following] == plan.room[step]:
@@ -176,13 +182,14 @@ def _change(plan: Plan, server: int, start: int, end: int, gpus: int) -> None:
 def _earliest_on(
     time: Ints, room: Ints, after: Ints, step: int,
     now: int, duration: int, gpus: int, latest: int,
-) -> tuple[int, int]:  # fmt: skip
+) -> tuple[int, int, int]:  # fmt: skip
     """Earliest start from now to `latest` at which a server has GPUs free for a duration.
 
     Takes the plan's columns one by one and the server's first step: it is called for every server,
     where handing the whole plan on would cost more than the search. Returns the start, or NEVER,
-    and the fewest GPUs that are free then.
+    the fewest GPUs that are free then, and the step before the start, or the first one.
     """
+    before = step
     while after[step] >= 0 and time[after[step]] <= now:
         step = after[step]
     start, least = now, NEVER
@@ -191,13 +198,13 @@ def _earliest_on(
         if room[step] < gpus:
             if following < 0:
                 break
-            start, least = time[following], NEVER
+            start, least, before = time[following], NEVER, step
         else:
             least = min(least, room[step])
             if following < 0 or time[following] >= start + duration:
-                return start, least
+                return start, least, before
         step = following
-    return NEVER, NEVER
+    return NEVER, NEVER, -1
 
 
 @njit(cache=True)
@@ -246,27 +253,30 @@ def _place_at(plan: Plan, job: int, start: int) -> bool:
 
 
 @njit(cache=True)
-def _earliest(plan: Plan, job: int, now: int) -> int:
-    """Earliest start of a gang; where it then stands is written down."""
+def _earliest(plan: Plan, job: int, now: int) -> tuple[int, int]:
+    """Earliest start of a gang; where it then stands is written down.
+
+    Also the step before the start on its server, -1 if it stands on several.
+    """
     cluster, gpus, duration = plan.cluster, plan.gpus[job], plan.expected[job]
     sizes = cluster.sizes
     largest = sizes[cluster.by_size[0]]
     if gpus > largest:
-        return int(_earliest_of_large(plan, job, now, gpus // largest))
+        return int(_earliest_of_large(plan, job, now, gpus // largest)), -1
     time, rooms, after = plan.time, plan.room, plan.after
-    start, least, best = NEVER, NEVER, 0
+    start, least, best, before = NEVER, NEVER, 0, plan.first[0]
     for server in range(sizes.size):
         if sizes[server] >= gpus:
-            when, room = _earliest_on(
+            when, room, step = _earliest_on(
                 time, rooms, after, plan.first[server],
                 now, duration, gpus, start,
             )  # fmt: skip
             if when < start or (when == start and room < least):
-                start, least, best = when, room, server
+                start, least, best, before = when, room, server, step
     cluster.server[cluster.offset[job]] = best
     cluster.held[cluster.offset[job]] = gpus
     cluster.number[job] = 1
-    return start
+    return start, before
 
 
 @njit(cache=True)
@@ -280,7 +290,7 @@ def _earliest_of_large(plan: Plan, job: int, now: int, whole: int) -> int:
         for server in range(sizes.size):
             free_from[server] = NEVER
             if sizes[server] <= gpus:
-                free_from[server], _ = _earliest_on(
+                free_from[server], _, _ = _earliest_on(
                     time, rooms, after, plan.first[server],
                     start, duration, sizes[server], NEVER,
                 )  # fmt: skip
@@ -304,7 +314,8 @@ def _earliest_of_large(plan: Plan, job: int, now: int, whole: int) -> int:
 def _book(plan: Plan, job: int, start: int, end: int, sign: int) -> None:
     cluster = plan.cluster
     for index in range(cluster.offset[job], cluster.offset[job] + cluster.number[job]):
-        _change(plan, cluster.server[index], start, end, sign * cluster.held[index])
+        before = plan.first[cluster.server[index]]
+        _change(plan, before, start, end, sign * cluster.held[index])
 
 
 @njit(cache=True)
@@ -322,9 +333,13 @@ def reserve(plan: Plan, job: int, now: int) -> None:
 
 @njit(cache=True)
 def _place_later(plan: Plan, job: int, now: int) -> None:
-    plan.start[job] = _earliest(plan, job, now)
-    plan.end[job] = plan.start[job] + plan.expected[job]
-    _book(plan, job, plan.start[job], plan.end[job], -1)
+    start, before = _earliest(plan, job, now)
+    end = start + plan.expected[job]
+    plan.start[job], plan.end[job] = start, end
+    if before < 0:
+        _book(plan, job, start, end, -1)
+    else:
+        _change(plan, before, start, end, -plan.gpus[job])
 
 
 @njit(cache=True)
@@ -368,17 +383,23 @@ def run_conservative(
     """Replay a whole trace; parameters and result as of `run_queue`."""
     plan = empty_plan(sizes, gpus, expected)
     order = np.argsort(submit, kind="stable")
-    _run(plan, order, submit, duration)
+    if np.array_equal(expected, duration):  # nothing is ever early
+        for begin in range(0, order.size, JOBS_AT_ONCE):
+            _reserve_all(plan, order[begin : begin + JOBS_AT_ONCE], submit)
+    else:
+        _run(plan, order, submit, duration)
     return plan.start, plan.cluster
+
+
+@njit(cache=True)
+def _reserve_all(plan: Plan, order: Ints, submit: Ints) -> None:
+    for job in order:
+        reserve(plan, job, submit[job])
 
 
 @njit(cache=True)
 def _run(plan: Plan, order: Ints, submit: Ints, duration: Ints) -> None:
     ends = [(NEVER, np.int64(-1))]
-    if (plan.expected == duration).all():  # nothing is ever early
-        for job in order:
-            reserve(plan, job, submit[job])
-        return
     arrived = 0
     starts = [(NEVER, np.int64(-1))]
     while arrived < order.size or len(ends) > 1 or plan.sizes[0] > 0:

@@ -38,6 +38,7 @@ from hindsched.solvers.methods.gang.clock import Clock
 from hindsched.solvers.methods.gang.incumbents import in_order, incumbents
 from hindsched.solvers.methods.gang.orders import orders
 from hindsched.solvers.methods.gang.prices import certify_without_prices, climb_prices
+from hindsched.solvers.methods.gang.replay import replay_all
 from hindsched.solvers.methods.gang.search import Search
 from hindsched.solvers.methods.tree import Growing, certifying, check_has_tree
 from hindsched.solvers.options import SolveOptions
@@ -69,6 +70,10 @@ TINY: dict[str, Any] = gang_data(
     "tiny", [{"name": f"j{k}", "submit": 0, "duration": 1 + k, "gpus": 1} for k in range(3)], gpus=1
 )
 """What `load_kernels` runs on."""
+
+
+COMPILED_TOO = replay_all
+"""What `solvers.api.compile_solve` runs besides a solve, for who replays traces."""
 
 
 @cache

@@ -24,8 +24,15 @@ from hindsched.solvers.kernels.gang.preemption import (
     SHORTEST_REMAINING,
     run_ranks,
 )
-from hindsched.solvers.kernels.gang.queueing import BACKFILLING, BLOCKING, SKIPPING, run_queue
+from hindsched.solvers.kernels.gang.queueing import (
+    BACKFILLING,
+    BLOCKING,
+    SKIPPING,
+    empty_queue,
+    run_queue,
+)
 from hindsched.solvers.kernels.gang.reservations import run_conservative
+from hindsched.solvers.kernels.gang.trace_queue import run_many
 
 THRESHOLD_GPU_SECONDS = 3600.0
 """Attained service at which `las` takes a job out of its first queue."""
@@ -143,6 +150,18 @@ def replay(
         start, cluster = run_queue(sizes, submit, duration, gpus, key, expected, chosen.way)
     rows = started_rows(instance, order, start, cluster)
     return GangSolution(instance, rows, formulation)
+
+
+def replay_all(instance: GangInstance) -> None:
+    """Replay a small instance by every kernel that some trace needs: then they are compiled."""
+    for name, policy in POLICIES.items():
+        replay(instance, name)
+        if policy.settings == ESTIMATES:
+            replay(instance, name, estimates=2.0)
+    columns = (instance.submits, instance.durations, instance.job_gpus)
+    submit, duration, gpus = (np.ascontiguousarray(column) for column in columns)
+    queue = empty_queue(cluster_sizes(instance), instance.weights.copy(), gpus, duration)
+    run_many(queue, np.argsort(submit, kind="stable"), submit, duration, SKIPPING)
 
 
 def started_rows(instance: GangInstance, order: Ints, start: Ints, cluster: Cluster) -> GangRows:

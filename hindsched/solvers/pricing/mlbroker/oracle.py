@@ -41,7 +41,7 @@ from hindsched.solvers.kernels.mlbroker.blocks import PricedBlock
 from hindsched.solvers.kernels.mlbroker.geo_placement import restricted_placement
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import NEVER, Axes, Limits
-from hindsched.solvers.pricing.rows import Rows, RowSet
+from hindsched.solvers.pricing.rows import Rows, RowSet, slot_labels
 
 ORACLE_ROWS = ("servers",)
 CANCELLED = 1e-2
@@ -88,13 +88,13 @@ class MlbrokerOracle(BlockOracle):
         self.instance, self.formulation = instance, formulation
         centers = tuple(center.name for center in instance.datacenters)
         jobs = tuple(job.name for job in instance.jobs)
-        slots = tuple(range(1, instance.horizon + 1))
+        kinds = len(instance.resources)
+        slots = slot_labels(instance.horizon, len(centers) * len(jobs) * (kinds + 1))
         shape = (len(centers), len(jobs), len(slots))
         place: tuple[str, tuple[Any, ...]] = ("datacenter", centers)
         who: tuple[str, tuple[Any, ...]] = ("job", jobs)
         when: tuple[str, tuple[Any, ...]] = ("slot", slots)
         kind: tuple[str, tuple[Any, ...]] = ("resource", instance.resources)
-        kinds = len(instance.resources)
         self.rows = Rows(
             [
                 RowSet(

@@ -13,6 +13,8 @@ def printable(text: str) -> str:
 
     Names of jobs and files are others' text; a lone half of a surrogate pair cannot be printed.
     """
+    if text.isprintable():  # nothing of the categories below
+        return text
     return "".join(
         char if char == "\n" or unicodedata.category(char) not in MISLEADING
         else char.encode("unicode_escape").decode("ascii")

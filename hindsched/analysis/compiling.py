@@ -16,7 +16,7 @@ from hindsched.instances.base import Instance
 from hindsched.online.registry import algorithms
 from hindsched.online.simulator import compile_simulation
 from hindsched.solvers.api import compile_solve
-from hindsched.solvers.compiling import is_compiled
+from hindsched.solvers.compiling import KERNELS, is_compiled
 
 Work = dict[str, list[str]]
 """Algorithms by family."""
@@ -78,6 +78,9 @@ def compile_work(
         Is told of each family that is done.
     """
 
+    def size(family: str) -> int:
+        return sum(source.stat().st_size for source in (KERNELS / family).rglob("*.py"))
+
     def compile_one(family: str) -> None:
         command = [sys.executable, "-m", "hindsched.analysis.compiling", family, *work[family]]
         subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
@@ -85,7 +88,7 @@ def compile_work(
             advance(family)
 
     with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
-        list(pool.map(compile_one, work))
+        list(pool.map(compile_one, sorted(work, key=size, reverse=True)))  # the longest first
 
 
 def main(family: str, *names: str) -> None:

@@ -98,9 +98,15 @@ def tiny_instances(family: str, *, jobs: int | None = None) -> Sequence[Instance
     jobs : int, optional
         How many of their first jobs are left; all if absent.
     """
-    members: list[Instance] = family_module("instances", family, "generator").SUITES["small"]()
-    kinds = [*members[:-1:3], members[-1]]
+    kinds = _kinds(family)
     return kinds if jobs is None else [kind.with_jobs(kind.jobs[:jobs]) for kind in kinds]
+
+
+@cache
+def _kinds(family: str) -> Sequence[Instance]:
+    """Whole members, drawn once: drawing costs more than running an algorithm on them."""
+    members: list[Instance] = family_module("instances", family, "generator").SUITES["small"]()
+    return (*members[:-1:3], members[-1])
 
 
 def _mark(what: str) -> Path:

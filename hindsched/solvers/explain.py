@@ -189,7 +189,7 @@ def explain(solution: Solution, certificate: Certificate) -> Explanation:
     certificate, note = certificate.as_prices(solution.instance)
     oracle = oracle_of(certificate, solution.instance)
     sign = 1.0 if oracle.sense == "max" else -1.0
-    prices = certificate.prices
+    prices = certificate.prices.copy()  # kernels are compiled for arrays that can be written
     values, _ = oracle.block_values(prices)
     use = np.zeros(oracle.rows.size)
     chosen = np.zeros(oracle.num_blocks)

@@ -136,3 +136,26 @@ def test_what_does_not_belong_together_is_refused(monkeypatch):
     one = build_solution(instance, {"j0": twice["j0"]})
     with pytest.raises(InputError, match="schedules have objective"):
         explain(one, certificate)
+
+
+def test_kernels_get_arrays_that_can_be_written_for_which_alone_they_are_compiled(monkeypatch):
+    instance = read("tests/data/instances/oasis-t10-i10-h10-s0.json")
+    oracle = build_oracle(instance)
+    search = neighbourhood_search(build_oracle(instance, rows="servers"), max_iterations=1)
+    proof = certify(oracle, np.ones(oracle.rows.size))
+    asked = []
+    values_at = type(oracle).block_values
+
+    def block_values(oracle, prices):
+        asked.append(prices.flags.writeable)
+        return values_at(oracle, prices)
+
+    monkeypatch.setattr(type(oracle), "block_values", block_values)
+    assert not proof.prices.flags.writeable
+    explain(search.solution, proof)
+    assert asked
+    assert all(asked)
+    assert not instance.worker_demand.flags.writeable
+    block = oracle.block(0)
+    assert block.worker_demand.flags.writeable
+    assert block.ps_demand.flags.writeable

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,9 @@ MOST_PATTERNS = 120
 """Patterns of a group in a slot above which its packing rows are left out."""
 SEARCH_STEPS = 5_000
 """Steps of the enumeration after which a group counts as having too many patterns."""
+
+REMEMBERED = 4096
+"""Servers with jobs whose patterns are kept."""
 
 Pattern = tuple[int, ...]
 
@@ -60,6 +64,17 @@ def maximal_patterns(
     list of tuple of int, or None
         None if there are more than `limit`, or finding them takes too long.
     """
+    rows = tuple(tuple(row) for row in demand.tolist())
+    found = _enumerated(tuple(capacity.tolist()), rows, tuple(most), limit)
+    return None if found is None else list(found)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _enumerated(
+    room: tuple[float, ...], rows: tuple[tuple[float, ...], ...], most: Pattern, limit: int
+) -> tuple[Pattern, ...] | None:
+    """`maximal_patterns`, remembered: the leaves of a program ask for the same ones again."""
+    capacity, demand = np.array(room), np.array(rows).reshape(len(rows), len(room))
     found: list[Pattern] = []
     chosen: list[int] = []
     steps = 0
@@ -84,7 +99,7 @@ def maximal_patterns(
         extend(loosened(capacity, capacity))
     except _TooManyPatterns:
         return None
-    return found if len(found) <= limit else None
+    return tuple(found) if len(found) <= limit else None
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class QueueState:
 
     def advance(self, now: float) -> None:
         """Let every worker run up to `now`."""
-        _advance_all(self.clock, self.size, self.job, self.data, now)
+        _advance_all(self.clock, self.size, self.job, self.data, float(now))
 
     def hold_back(self, job: int, until: float) -> None:
         """Let no worker run a job before `until`; its place in the queues stays."""
@@ -278,6 +278,7 @@ def serve(worker: Ints, available: Floats, key: Floats, work: Floats) -> tuple[I
         Begin and end of each segment, touching segments of a chunk joined.
     """
     order = np.lexsort((np.arange(worker.size), available, worker))
+    available, key, work = (np.asarray(part, dtype=float) for part in (available, key, work))
     entry, span = _serve(worker[order], available[order], key[order], work[order])
     return order[entry], span
 

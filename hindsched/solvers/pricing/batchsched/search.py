@@ -160,7 +160,8 @@ class ScheduleSearch:
         shape = (self.slots, *self.capacity.shape)
         left = np.broadcast_to(self.capacity, shape) if residual is None else residual
         full = loosened(left, self.capacity)
-        self.prices: Floats = np.zeros(shape) if prices is None else np.array(prices, dtype=float)
+        given = np.zeros(shape) if prices is None else prices
+        self.prices: Floats = np.array(given, dtype=float, order="C")  # as kernels are compiled
         self.state = State(
             build_minima(np.ascontiguousarray(full), num_levels(self.slots)),
             np.zeros((self.slots + 1, *self.capacity.shape)),

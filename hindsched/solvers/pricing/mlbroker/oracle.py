@@ -247,7 +247,8 @@ class MlbrokerOracle(BlockOracle):
             may = (serves[:, 1] > 0) & (must if must.any() else True)
             empty = (workers[:, 0] > np.minimum(workers[:, 1], self.crew(job, t))).any()
             empty |= (serves[:, 0] > np.minimum(serves[:, 1], 1)).any() or must.sum() > 1
-            known = workers[:, 0], workers[:, 1], may, must, bool(empty or not may.any())
+            least, most = workers[:, 0].copy(), workers[:, 1].copy()  # as kernels are compiled
+            known = least, most, may, must, bool(empty or not may.any())
             if len(self._within) >= MOST_KNOWN:
                 self._within.clear()
             self._within[job, t, windows] = known

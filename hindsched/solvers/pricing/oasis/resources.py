@@ -181,8 +181,8 @@ class OasisOracle(BlockOracle):
         return _Block(
             worker_room=worker_room,
             ps_room=ps_room,
-            worker_demand=worker,
-            ps_demand=ps,
+            worker_demand=worker.copy(),  # read-only arrays would be a second type of each kernel
+            ps_demand=ps.copy(),
             task=Task(
                 needed[: most + 1],
                 np.arange(most + 1),

@@ -15,12 +15,12 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from hindsched.compiler_clock import seconds_of_compiling
 from hindsched.errors import HindschedError, InputError
@@ -274,6 +274,19 @@ class time_limit:  # noqa: N801 - used like contextlib's managers
                     if self._thread == threading.main_thread().ident and hasattr(signal, "SIGURG"):
                         signal.pthread_kill(self._thread, signal.SIGURG)
             self._over.wait(SECONDS_BETWEEN_ALARMS if now else SECONDS_BETWEEN_LOOKS)
+
+
+def without_alarms(hook: Callable[[Any], object]) -> Callable[[Any], None]:
+    """A ``sys.unraisablehook`` that is silent on alarms that a destructor or a callback swallows.
+
+    They come again; everything else is told by `hook`.
+    """
+
+    def tell(unraisable: Any) -> None:
+        if unraisable.exc_type is None or not issubclass(unraisable.exc_type, OutOfTime):
+            hook(unraisable)
+
+    return tell
 
 
 _ENDS = {

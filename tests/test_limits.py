@@ -491,3 +491,18 @@ def test_a_schedule_of_ten_million_slots_is_refused_before_it_is_laid_out(monkey
         hs.build_solution(long, schedule)
     with pytest.raises(InputError, match=r"prices of \d+ rows over 10000000 slots: about .* GB"):
         build_oracle(long, "tight")
+
+
+@pytest.mark.parametrize(("error", "told"), [(OutOfTime, []), (ValueError, [ValueError])])
+def test_an_alarm_that_a_destructor_swallows_is_not_told(error, told, monkeypatch):
+    """It comes again; a traceback on the way would be of a command that ends as it should."""
+    heard = []
+    hook = limits.without_alarms(lambda unraisable: heard.append(unraisable.exc_type))
+    monkeypatch.setattr(sys, "unraisablehook", hook)
+
+    class Ending:
+        def __del__(self):
+            raise error
+
+    Ending()
+    assert heard == told

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 import time
 from types import FrameType
 
@@ -21,8 +22,10 @@ def main() -> None:
     began = time.monotonic()
     _leave_at_once("before anything began; what was there is as it was")  # modules are loaded
     from hindsched.cli.app import run
+    from hindsched.limits import without_alarms
     from hindsched.solvers.interrupt import raise_terminated
 
+    sys.unraisablehook = without_alarms(sys.unraisablehook)
     signal.signal(signal.SIGTERM, raise_terminated)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     code = run(began=began)

@@ -65,6 +65,13 @@ def test_a_candidate_that_never_ends_is_stopped(monkeypatch):
         hs.worst("oasis", "fifo", preset="one-slot", time_limit=0.2, workers=0)
 
 
+def test_starts_that_take_for_ever_to_read_are_stopped(monkeypatch):
+    monkeypatch.setattr(limits, "OVERRUN_SECONDS", 0.1)
+    monkeypatch.setattr(api, "find_starts", run_for_ever)
+    with pytest.raises(limits.LimitReached, match="once the starts were read"):
+        hs.worst("oasis", "fifo", preset="one-slot", time_limit=0.2, workers=0)
+
+
 def test_shrinking_that_never_ends_leaves_the_instance_as_it_was_found(monkeypatch):
     monkeypatch.setattr(api, "_shrink", run_for_ever)
     witness = hs.worst("oasis", "fifo", preset="one-slot", time_limit=4, target=THETA, workers=0)

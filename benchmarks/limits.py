@@ -31,7 +31,7 @@ from marked import write_between
 import hindsched as hs
 from hindsched.instances.base import Instance
 from hindsched.instances.io import write_json
-from hindsched.limits import in_words, parse_bytes
+from hindsched.memory import in_words, parse_bytes
 
 PAGE = Path(__file__).parents[1] / "docs/faults.md"
 MARK = "<!-- limits: made by benchmarks/limits.py -->"

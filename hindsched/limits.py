@@ -1,16 +1,14 @@
-"""Limits of time and memory that hold for whatever code runs inside them.
+"""Limits of time that hold for whatever code runs inside them.
 
 Methods look at the clock where they can stop with an answer. These limits are for what cannot:
 a program that is still being built, a kernel that was given a million slots. `time_limit` raises
-`OutOfTime` in the middle of it; `memory_limit` lets an allocation fail with `MemoryError` before
-the machine is exhausted. Both leave the process as it was.
+`OutOfTime` in the middle of it, and leaves the process as it was.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
-import re
 import signal
 import sys
 import threading
@@ -18,28 +16,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from hindsched.compiler_clock import seconds_of_compiling
 from hindsched.errors import HindschedError, InputError
 
-UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-LEAST_MEMORY = 512 << 20
-"""Less than this is a mistake: the libraries need about as much, and those of linear algebra ask
-for memory for ever where they get none."""
-SHARE_OF_FREE_MEMORY = 0.8
-"""What a process may take of the free memory where nothing else is asked for."""
-
-
-UNASKED_MEMORY, UNASKED_SLOTS = 2 << 30, 1_000_000
-"""What one thing may need that is built without any limit of time or memory, and slots that may be
-played one by one then: nobody has said that it may take long."""
-SURELY_THERE = 1 << 26
-"""Bytes that take no time and fit into any memory."""
-FASTEST_BUILDING = 1 << 29
-"""Bytes a second that a machine at most lays out, fills and goes through, of anything."""
+UNASKED_SLOTS = 1_000_000
+"""Slots that may be played one by one without any limit of time or memory: nobody has said that it
+may take long."""
 ROOM_FOR_A_THREAD = 32 << 20
 """Bytes of a thread's stack and of its first steps, generously."""
 ROUNDS_TO_DELIVER = 3
@@ -72,10 +57,6 @@ class NoTimeLeft(OutOfTime):
     def __init__(self, refusal: InputError) -> None:
         super().__init__(str(refusal))
         self.refusal = refusal
-
-
-class TooLarge(InputError):
-    """Something is not built, because it would not fit into the memory that is there."""
 
 
 class LimitReached(HindschedError, RuntimeError):
@@ -132,13 +113,12 @@ def command(limit: float | None, began: float) -> Iterator[None]:
     ends = min(_command_ends.get(), began + most - seconds_of_compiling())
     token = _command_ends.set(ends)
     uncounted = _uncounted.set(began if limit is None else None)
-    asked = _asked.set(_asked.get() or limit is not None)
     try:
-        yield
+        with chosen(limit is not None):
+            yield
     finally:
         _command_ends.reset(token)
         _uncounted.reset(uncounted)
-        _asked.reset(asked)
 
 
 @contextmanager
@@ -312,70 +292,13 @@ def killed_after(seconds: float | None) -> Iterator[None]:
 
 
 @contextmanager
-def memory_limit(most_bytes: int | None = None) -> Iterator[int | None]:
-    """Let allocations beyond a limit fail with `MemoryError` inside, where the system can do so.
-
-    Parameters
-    ----------
-    most_bytes : int, optional
-        Bytes that the process may hold, what it holds already included; if None,
-        `SHARE_OF_FREE_MEMORY` of the free memory on top of what it holds.
-
-    Yields
-    ------
-    int or None
-        The limit; None where the system has none.
-    """
+def chosen(is_chosen: bool = True) -> Iterator[None]:
+    """Let what runs inside know that somebody chose a limit for it."""
+    token = _asked.set(_asked.get() or is_chosen)
     try:
-        import resource
-
-        holds, data = _memory_of_this_process()
-    except (ImportError, OSError, ValueError, IndexError):  # no Linux
-        yield most_bytes
-        return
-    asked = _asked.set(_asked.get() or most_bytes is not None)
-    if most_bytes is None:
-        most_bytes = holds + int(SHARE_OF_FREE_MEMORY * free_memory())
-    before, hardest = resource.getrlimit(resource.RLIMIT_DATA)
-    allowed = data + max(0, most_bytes - holds)
-    for other in (before, hardest):
-        allowed = allowed if other == resource.RLIM_INFINITY else min(allowed, other)
-    resource.setrlimit(resource.RLIMIT_DATA, (allowed, hardest))
-    try:
-        yield most_bytes
+        yield
     finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (before, hardest))
-        _asked.reset(asked)
-
-
-def free_memory() -> int:
-    """Bytes that this process may still use: the machine's free ones within its own limits."""
-    found = [1 << 40]
-    try:
-        text = Path("/proc/meminfo").read_text(encoding="ascii")
-        found.append(int(text.split("MemAvailable:")[1].split()[0]) * 1024)
-    except (OSError, IndexError, ValueError):
-        import os
-
-        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
-    try:
-        most = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
-        used = Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii")
-        found.append(int(most) - int(used))
-    except (OSError, ValueError):  # no such control group, or "max"
-        pass
-    try:
-        import resource
-
-        for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
-            limit = resource.getrlimit(kind)[0]
-            if limit != resource.RLIM_INFINITY:
-                pages = Path("/proc/self/statm").read_text(encoding="ascii").split()
-                held = pages[0] if kind == resource.RLIMIT_AS else pages[5]
-                found.append(limit - int(held) * resource.getpagesize())
-    except (ImportError, OSError, ValueError):
-        pass
-    return max(0, min(found))
+        _asked.reset(token)
 
 
 def nobody_asked() -> bool:
@@ -386,54 +309,6 @@ def nobody_asked() -> bool:
 def ask() -> None:
     """Count this process as one whose limits somebody chose, as its parent is."""
     _asked.set(True)
-
-
-def check_memory(what: str, needed: float) -> None:
-    """Refuse to build what the free memory, or the limit in force, cannot hold.
-
-    Without any limit of time or memory more than `UNASKED_MEMORY` is refused too: what needs so
-    much may also take hours. Inside a `time_limit` it ends at once what could only overrun it.
-
-    Parameters
-    ----------
-    what : str
-        What would be built, for example ``"prices of 3,000,000 rows"``.
-    needed : float
-        Bytes that it would need.
-
-    Raises
-    ------
-    TooLarge
-        One line that says what it needs, what there is, and how to raise the limit.
-    NoTimeLeft
-        The same line, where it is the time that does not suffice.
-    """
-    free = free_memory()
-    if needed > free:
-        rule = (
-            f"must fit into the memory that is left, {in_words(free)}: take longer slots or fewer"
-            " jobs, or raise --memory-limit where the machine has more"
-        )
-        raise TooLarge(what, f"about {in_words(needed)}", rule)
-    if needed > UNASKED_MEMORY and nobody_asked():
-        rule = (
-            f"must fit into {in_words(UNASKED_MEMORY)} where no limit is given: take longer slots"
-            " or fewer jobs, or say by --time-limit or --memory-limit what it may take"
-        )
-        raise TooLarge(what, f"about {in_words(needed)}", rule)
-    left = time_left(math.inf)
-    if needed > SURELY_THERE + FASTEST_BUILDING * left:
-        rule = (
-            f"must fit into the {left:.2g} s that are left, in which nobody builds it: take longer"
-            " slots or fewer jobs, or raise --time-limit"
-        )
-        raise NoTimeLeft(InputError(what, f"about {in_words(needed)}", rule))
-
-
-def check_large(what: str, needed: float) -> None:
-    """`check_memory` for what is built often: a look at what surely fits takes longer than that."""
-    if needed > SURELY_THERE:
-        check_memory(what, needed)
 
 
 def check_count(what: str, count: int, things: str, most: int | None = None) -> None:
@@ -464,40 +339,6 @@ def check_count(what: str, count: int, things: str, most: int | None = None) -> 
         raise InputError(what, f"{count} {things}", rule)
 
 
-def parse_bytes(text: str | int | None, where: str = "memory-limit") -> int | None:
-    """Read a number of bytes: ``2G``, ``800M``, ``1.5GB``, or a plain number of bytes.
-
-    Examples
-    --------
-    >>> from hindsched.limits import parse_bytes
-    >>> parse_bytes("1.5G"), parse_bytes("800M")
-    (1610612736, 838860800)
-    """
-    if text is None:
-        return None
-    match = re.fullmatch(r"(\d{1,18}(?:\.\d{1,9})?)\s*([KMGT]?)(?:i?B)?", str(text).strip(), re.I)
-    number = 0 if match is None else int(float(match[1]) * UNITS[match[2].upper()])
-    if number < LEAST_MEMORY:
-        rule = f"must be at least {in_words(LEAST_MEMORY)}, as in 2G or 800M"
-        raise InputError(where, text, rule)
-    return number
-
-
-def in_words(number: float) -> str:
-    """Bytes for people.
-
-    Examples
-    --------
-    >>> from hindsched.limits import in_words
-    >>> in_words(7.2e9)
-    '6.71 GB'
-    """
-    for unit, size in reversed(list(UNITS.items())):
-        if unit and number >= size:
-            return f"{number / size:.3g} {unit}B"
-    return f"{number:.0f} bytes"
-
-
 def _listen() -> bool:
     """Let SIGURG, which nobody hears otherwise, end what only waits; whether that was new."""
     here = threading.current_thread() is threading.main_thread()
@@ -521,10 +362,3 @@ def _inside(thread: int) -> tuple[int, bool]:
 
 def _raise_in(thread: int, error: type[BaseException]) -> None:
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
-
-
-def _memory_of_this_process() -> tuple[int, int]:
-    """Bytes resident, and bytes of private data as ``RLIMIT_DATA`` counts them."""
-    text = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-    resident, data = (int(text.split(f"{key}:")[1].split()[0]) for key in ("VmRSS", "VmData"))
-    return resident * 1024, data * 1024

@@ -12,23 +12,14 @@ import pyomo.environ as pyo
 import pytest
 
 import hindsched as hs
-from hindsched import limits
+from hindsched import limits, memory
 from hindsched.cli.app import run
 from hindsched.errors import InputError
 from hindsched.instances.base import family_module
 from hindsched.instances.decimals import added
 from hindsched.instances.io import parse_instance, write
-from hindsched.limits import (
-    LEAST_MEMORY,
-    OutOfTime,
-    check_memory,
-    free_memory,
-    memory_limit,
-    overrun,
-    parse_bytes,
-    time_left,
-    time_limit,
-)
+from hindsched.limits import OutOfTime, overrun, time_left, time_limit
+from hindsched.memory import LEAST_MEMORY, check_memory, free_memory, memory_limit, parse_bytes
 from hindsched.models.astraea.offline import build_offline
 from hindsched.models.astraea.size import BYTES_A_COLUMN, BYTES_A_ROW, program_bytes
 from hindsched.models.base import model_module
@@ -290,7 +281,7 @@ def test_a_program_of_many_slots_is_refused_where_nobody_set_a_limit(
 
 
 def test_what_somebody_asked_for_is_built(monkeypatch):
-    monkeypatch.setattr(limits, "UNASKED_MEMORY", 1 << 20)
+    monkeypatch.setattr(memory, "UNASKED_MEMORY", 1 << 20)
     with pytest.raises(InputError, match="where no limit is given"):
         check_memory("prices", 2 << 20)
     with memory_limit(8 << 30):
@@ -302,28 +293,28 @@ def test_what_somebody_asked_for_is_built(monkeypatch):
 
 
 def test_what_nobody_builds_in_the_time_that_is_left_is_not_begun(monkeypatch):
-    monkeypatch.setattr(limits, "free_memory", lambda: 1 << 50)
-    monkeypatch.setattr(limits, "time_left", lambda otherwise: 0.0)
+    monkeypatch.setattr(memory, "free_memory", lambda: 1 << 50)
+    monkeypatch.setattr(memory, "time_left", lambda otherwise: 0.0)
     check_memory("a little", 1 << 20)  # the alarm is due, and says it better
     monkeypatch.undo()
-    monkeypatch.setattr(limits, "free_memory", lambda: 1 << 50)
+    monkeypatch.setattr(memory, "free_memory", lambda: 1 << 50)
     with time_limit(600):
-        check_memory("prices", 500 * limits.FASTEST_BUILDING)
+        check_memory("prices", 500 * memory.FASTEST_BUILDING)
         with pytest.raises(limits.NoTimeLeft, match="prices: about 350 GB: must fit into the"):
-            check_memory("prices", 700 * limits.FASTEST_BUILDING)
+            check_memory("prices", 700 * memory.FASTEST_BUILDING)
 
 
 def test_a_method_without_time_to_build_says_what_is_certain(monkeypatch):
-    monkeypatch.setattr(limits, "FASTEST_BUILDING", 1)
-    monkeypatch.setattr(limits, "SURELY_THERE", 0)
+    monkeypatch.setattr(memory, "FASTEST_BUILDING", 1)
+    monkeypatch.setattr(memory, "SURELY_THERE", 0)
     result = hs.solve(hostile("oasis"), time_limit=60)
     assert result.stopped_by is StoppedBy.TIME_LIMIT
     assert (result.objective, result.bound) == (0, hostile("oasis").certain_bound())
 
 
 def test_a_command_without_time_to_build_says_what_it_needs(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(limits, "FASTEST_BUILDING", 1)
-    monkeypatch.setattr(limits, "SURELY_THERE", 0)
+    monkeypatch.setattr(memory, "FASTEST_BUILDING", 1)
+    monkeypatch.setattr(memory, "SURELY_THERE", 0)
     write(hostile("oasis"), tmp_path / "x.json")
     for command in (["model"], ["certify", "--vipr", str(tmp_path / "x.vipr")]):
         line = [command[0], str(tmp_path / "x.json"), *command[1:], "--time-limit", "600"]

@@ -27,12 +27,12 @@ from hindsched.limits import (
     KILL_SHARE,
     UNASKED_SLOTS,
     OutOfTime,
-    TooLarge,
     killed_after,
     overrun,
     part,
     time_limit,
 )
+from hindsched.memory import TooLarge
 from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.online.registry import algorithms, build_from
 from hindsched.solutions.base import Solution

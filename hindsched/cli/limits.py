@@ -12,16 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from hindsched.errors import InputError, Interrupted
-from hindsched.limits import (
-    LimitReached,
-    NoTimeLeft,
-    OutOfTime,
-    memory_limit,
-    overrun,
-    parse_bytes,
-    time_limit,
-)
+from hindsched.limits import LimitReached, NoTimeLeft, OutOfTime, overrun, time_limit
 from hindsched.limits import command as whole_command
+from hindsched.memory import memory_limit, parse_bytes
 from hindsched.solvers.interrupt import Terminated
 
 MemoryLimit = Annotated[

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from hindsched.errors import InputError
-from hindsched.limits import free_memory
+from hindsched.memory import free_memory
 
 BLOCK = 1 << 20
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Self
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module, has_module
-from hindsched.limits import check_memory
+from hindsched.memory import check_memory
 from hindsched.models.declared import Declared
 from hindsched.solutions.base import Solution, Violation
 from hindsched.solutions.commitments import Commitments

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hindsched.limits import check_large
+from hindsched.memory import check_large
 
 Array = TypeVar("Array", bound=NDArray[Any])
 SLOTS_OF_A_PAGE = 256

@@ -16,13 +16,8 @@ from typing import Any
 from hindsched.compiler_clock import watch_compiler
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, check_family, family_module, has_module
-from hindsched.limits import (
-    OutOfTime,
-    memory_limit,
-    nobody_asked,
-    overrun,
-    time_limit,
-)
+from hindsched.limits import OutOfTime, nobody_asked, overrun, time_limit
+from hindsched.memory import memory_limit
 from hindsched.models.base import check_size
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.compiling import SHORT, compile_first

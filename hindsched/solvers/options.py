@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 from hindsched.errors import InputError
-from hindsched.limits import LEAST_MEMORY
+from hindsched.memory import LEAST_MEMORY
 
 SOLVERS = ("highs", "scip", "cbc", "glpk", "gurobi")
 """Solvers behind the door; HiGHS comes with the package, the others are used when installed."""

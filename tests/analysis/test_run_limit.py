@@ -7,7 +7,7 @@ import time
 import pytest
 
 import hindsched as hs
-from hindsched import limits
+from hindsched import limits, memory
 from hindsched.analysis import tasks
 from hindsched.analysis.plan import plan_tasks
 from hindsched.analysis.spans import Span, job_spans, spans_of
@@ -135,7 +135,7 @@ def test_a_solve_that_does_not_fit_leaves_what_is_certain_and_the_runs(
     monkeypatch, tmp_path, capsys
 ):
     def too_large(*_, **__):
-        raise limits.TooLarge("the program", "about 37 GB", "must fit into the memory that is left")
+        raise memory.TooLarge("the program", "about 37 GB", "must fit into the memory that is left")
 
     monkeypatch.setattr(api, "solve", too_large)
     found = hs.ratio(INSTANCE, ["fifo"], progress=False)

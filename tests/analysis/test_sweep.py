@@ -89,7 +89,8 @@ import numpy as np
 from hindsched.analysis import sweep
 from hindsched.analysis.tasks import OFFLINE, ONLINE, Task, run_task
 from hindsched.instances.generators.registry import generate
-from hindsched.limits import memory_limit, nobody_asked
+from hindsched.limits import nobody_asked
+from hindsched.memory import memory_limit
 
 
 class Greedy:

@@ -5,7 +5,8 @@ import pytest
 import hindsched as hs
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.io import parse_instance
-from hindsched.limits import memory_limit, time_limit
+from hindsched.limits import time_limit
+from hindsched.memory import memory_limit
 from hindsched.online.protocol import NOTHING, Decision, OnlineAlgorithm
 from hindsched.online.simulator import simulate
 

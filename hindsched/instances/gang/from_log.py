@@ -15,7 +15,7 @@ from hindsched.instances.logs.capacity import Capacity
 from hindsched.instances.logs.frame import frame_chunk, frame_reading
 from hindsched.instances.logs.log import FORMULATIONS, Log
 from hindsched.instances.logs.times import MISSING
-from hindsched.limits import free_memory
+from hindsched.memory import free_memory
 
 ELASTIC = FORMULATIONS[-1]
 BYTES_A_JOB = 2000

@@ -30,7 +30,8 @@ from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes, slot_modes
 from hindsched.instances.modes import PREEMPTIVE, Modes
-from hindsched.limits import check_count, check_memory
+from hindsched.limits import check_count
+from hindsched.memory import check_memory
 from hindsched.models import algebra as pyo
 from hindsched.models.base import PRINTED, Commitments, Duals, OfflineProgram, choose_form
 from hindsched.models.batchsched.printed import (

@@ -27,7 +27,7 @@ import pyomo.environ as pyo
 
 from hindsched.arrays import Floats
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.limits import check_memory
+from hindsched.memory import check_memory
 from hindsched.models.base import Duals
 from hindsched.models.declared import Declared, Symbol
 from hindsched.models.edgecloud.size import BYTES_A_CELL

@@ -22,7 +22,7 @@ import numpy as np
 from hindsched.arrays import Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.modes import in_pieces
-from hindsched.limits import check_large
+from hindsched.memory import check_large
 from hindsched.solutions.astraea.payments import (
     gained,
     initial_share,

@@ -23,7 +23,7 @@ from hindsched.arrays import Floats
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.decimals import added, times
 from hindsched.instances.modes import in_pieces
-from hindsched.limits import check_large
+from hindsched.memory import check_large
 from hindsched.solutions.base import Assignment, Violation
 from hindsched.solutions.rows import (
     check_row_keys,

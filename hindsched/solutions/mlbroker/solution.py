@@ -25,7 +25,7 @@ from hindsched.errors import InputError
 from hindsched.instances.base import MOST_COUNT
 from hindsched.instances.decimals import exactly
 from hindsched.instances.mlbroker.instance import COSTS, MlbrokerInstance, MlbrokerJob
-from hindsched.limits import check_large
+from hindsched.memory import check_large
 from hindsched.solutions.base import (
     Assignment,
     Assignments,

@@ -24,7 +24,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.decimals import FLOAT_ERROR, how_many_fit
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
-from hindsched.limits import check_memory
+from hindsched.memory import check_memory
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.oasis.solution import OasisSolution, run_length
 from hindsched.solvers.kernels.oasis.worker_slot import (

@@ -12,7 +12,7 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.limits import check_large
+from hindsched.memory import check_large
 from hindsched.solutions.base import Solution
 from hindsched.solutions.oasis.placing import place_slot
 from hindsched.solutions.oasis.solution import OasisSolution, run_length

@@ -8,7 +8,9 @@ a program that is still being built, a kernel that was given a million slots. `t
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import math
+import os
 import signal
 import sys
 import threading
@@ -16,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -350,11 +353,26 @@ def _listen() -> bool:
     return True
 
 
+def _folder_of(package: str) -> str:
+    """Where a package stands, which need not be loaded."""
+    found = importlib.util.find_spec(package)
+    if found is None or found.origin is None:
+        return os.devnull  # with which no file's path begins
+    return f"{Path(found.origin).parent}{os.sep}"
+
+
+_NUMBA = _folder_of("numba")
+
+
 def _inside(thread: int) -> tuple[int, bool]:
-    """How many steps of imports a thread is in, and whether a block begins or ends there."""
+    """How many steps of loading a thread is in, and whether a block begins or ends there.
+
+    They are those of imports and of numba, whose registries stay half read for good.
+    """
     frame, loading, ends = sys._current_frames().get(thread), 0, False
     while frame is not None:
-        loading += frame.f_code.co_filename.startswith("<frozen importlib")
+        file = frame.f_code.co_filename
+        loading += file.startswith("<frozen importlib") or file.startswith(_NUMBA)
         ends = ends or frame.f_code in _ENDS
         frame = frame.f_back
     return loading, ends

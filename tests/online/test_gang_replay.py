@@ -10,7 +10,7 @@ import pytest
 from hindsched.instances.gang.generator import generate
 from hindsched.instances.gang.instance import GangInstance, gang_data
 from hindsched.online.simulator import simulate
-from hindsched.solvers.kernels.gang import preemption, queueing, reservations, trace_queue
+from hindsched.solvers.kernels.gang import preemption, reservations, trace_queue
 from hindsched.solvers.methods.gang.replay import POLICIES, replay
 
 ANSWERS = {200: (43228.75, 35699.3), 1000: (88907.0, 87290.0), 3629: (240177.8, 162328.8)}
@@ -52,7 +52,7 @@ def test_trees_and_pieces_replay_what_one_queue_does(policy, preset, monkeypatch
         for settings in ({}, estimates)
     ]
     whole = [replay(instance, policy, **settings) for instance, settings in cases]
-    monkeypatch.setattr(queueing, "MANY_JOBS", 0)
+    monkeypatch.setattr(trace_queue, "MANY_JOBS", 0)
     monkeypatch.setattr(trace_queue, "EVENTS_AT_ONCE", 3)
     monkeypatch.setattr(preemption, "EVENTS_AT_ONCE", 3)
     monkeypatch.setattr(reservations, "JOBS_AT_ONCE", 3)

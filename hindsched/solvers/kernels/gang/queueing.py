@@ -37,8 +37,6 @@ from hindsched.solvers.kernels.gang.placing import (
 
 BLOCKING, SKIPPING, BACKFILLING = 0, 1, 2
 NEVER: Any = np.int64(2**62)
-MANY_JOBS = 2_000
-"""Jobs of a trace from which on the queue is kept in trees: going through it takes longer."""
 
 
 class Queue(NamedTuple):
@@ -253,37 +251,6 @@ def place_beside(cluster: Cluster, job: int, gpus: int, spare: Ints, short: bool
     return fits
 
 
-def run_queue(
-    sizes: Ints, submit: Ints, duration: Ints, gpus: Ints, key: Floats, expected: Ints, way: int
-) -> tuple[Ints, Cluster]:
-    """Replay a whole trace.
-
-    Parameters
-    ----------
-    sizes : ndarray of int, shape (servers,)
-        GPUs of each server.
-    submit, duration, gpus, expected : ndarray of int, shape (jobs,)
-        The jobs; `expected` is what a policy believes of the duration.
-    key : ndarray, shape (jobs,)
-        Order in the queue.
-    way : int
-        How the queue is gone through.
-
-    Returns
-    -------
-    start : ndarray of int, shape (jobs,)
-    cluster : Cluster
-        Where each job stood: its ``offset, number, server, held``.
-    """
-    queue = empty_queue(sizes, key, gpus, expected)
-    order = np.argsort(submit, kind="stable")
-    if gpus.size > MANY_JOBS:
-        from hindsched.solvers.kernels.gang.trace_queue import run_many
-
-        return run_many(queue, order, submit, duration, way)
-    return _run(queue, order, submit, duration, way), queue.cluster
-
-
 def run_queue_beside(
     sizes: Ints, until: Ints, places: tuple[Ints, Ints, Ints], submit: Ints, duration: Ints,
     gpus: Ints, key: Floats,
@@ -321,11 +288,12 @@ def run_queue_beside(
     queue.running[: until.size] = np.argsort(until, kind="stable")
     queue.sizes[1] = until.size
     order = until.size + np.argsort(submit[until.size :], kind="stable")
-    return _run(queue, order, submit, duration, SKIPPING), cluster
+    return run_events(queue, order, submit, duration, SKIPPING), cluster
 
 
 @njit(cache=True)
-def _run(queue: Queue, order: Ints, submit: Ints, duration: Ints, way: int) -> Ints:
+def run_events(queue: Queue, order: Ints, submit: Ints, duration: Ints, way: int) -> Ints:
+    """Play jobs in the order of their submission, event by event; their starts."""
     jobs = order.size
     start = np.full(submit.size, -1)
     ends = [(NEVER, np.int64(-1))]

@@ -14,19 +14,23 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from hindsched.arrays import Ints
+from hindsched.arrays import Floats, Ints
 from hindsched.solvers.kernels.gang.placing import Cluster, place
 from hindsched.solvers.kernels.gang.queueing import (
     BACKFILLING,
     NEVER,
     SKIPPING,
     Queue,
+    empty_queue,
     finish,
     place_beside,
     reservation,
+    run_events,
     start_job,
 )
 
+MANY_JOBS = 2_000
+"""Jobs of a trace from which on the queue is kept in trees: going through it takes longer."""
 EVENTS_AT_ONCE = 10_000
 """Events of one call into compiled code, between which a time limit is heard."""
 
@@ -188,6 +192,35 @@ def _start_jobs(queue: Queue, trees: Trees, now: int, way: int) -> int:
                 started = start_job(queue, job, now, started)
                 _set(trees, job, NEVER)
     return started
+
+
+def run_queue(
+    sizes: Ints, submit: Ints, duration: Ints, gpus: Ints, key: Floats, expected: Ints, way: int
+) -> tuple[Ints, Cluster]:
+    """Replay a whole trace.
+
+    Parameters
+    ----------
+    sizes : ndarray of int, shape (servers,)
+        GPUs of each server.
+    submit, duration, gpus, expected : ndarray of int, shape (jobs,)
+        The jobs; `expected` is what a policy believes of the duration.
+    key : ndarray, shape (jobs,)
+        Order in the queue.
+    way : int
+        How the queue is gone through.
+
+    Returns
+    -------
+    start : ndarray of int, shape (jobs,)
+    cluster : Cluster
+        Where each job stood: its ``offset, number, server, held``.
+    """
+    queue = empty_queue(sizes, key, gpus, expected)
+    order = np.argsort(submit, kind="stable")
+    if gpus.size > MANY_JOBS:
+        return run_many(queue, order, submit, duration, way)
+    return run_events(queue, order, submit, duration, way), queue.cluster
 
 
 def run_many(

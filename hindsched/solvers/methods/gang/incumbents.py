@@ -13,7 +13,8 @@ from hindsched.instances.gang.instance import GangInstance, split_formulation
 from hindsched.solutions.gang.rows import pool_rows
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.kernels.gang.placing import cluster_sizes
-from hindsched.solvers.kernels.gang.queueing import SKIPPING, run_queue
+from hindsched.solvers.kernels.gang.queueing import SKIPPING
+from hindsched.solvers.kernels.gang.trace_queue import run_queue
 from hindsched.solvers.methods.gang.replay import replay, started_rows
 
 GREEDY = ("wspt", "sjf", "smallest-first", "fifo-skip", "easy")

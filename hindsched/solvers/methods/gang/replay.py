@@ -29,10 +29,9 @@ from hindsched.solvers.kernels.gang.queueing import (
     BLOCKING,
     SKIPPING,
     empty_queue,
-    run_queue,
 )
 from hindsched.solvers.kernels.gang.reservations import run_conservative
-from hindsched.solvers.kernels.gang.trace_queue import run_many
+from hindsched.solvers.kernels.gang.trace_queue import run_many, run_queue
 
 THRESHOLD_GPU_SECONDS = 3600.0
 """Attained service at which `las` takes a job out of its first queue."""

@@ -8,7 +8,6 @@ a program that is still being built, a kernel that was given a million slots. `t
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import math
 import os
 import signal
@@ -353,15 +352,12 @@ def _listen() -> bool:
     return True
 
 
-def _folder_of(package: str) -> str:
-    """Where a package stands, which need not be loaded."""
-    found = importlib.util.find_spec(package)
-    if found is None or found.origin is None:
+def _numba_folder() -> str:
+    """Where numba's files stand, once it is loaded."""
+    numba = sys.modules.get("numba")
+    if numba is None or numba.__file__ is None:
         return os.devnull  # with which no file's path begins
-    return f"{Path(found.origin).parent}{os.sep}"
-
-
-_NUMBA = _folder_of("numba")
+    return f"{Path(numba.__file__).parent}{os.sep}"
 
 
 def _inside(thread: int) -> tuple[int, bool]:
@@ -370,9 +366,10 @@ def _inside(thread: int) -> tuple[int, bool]:
     They are those of imports and of numba, whose registries stay half read for good.
     """
     frame, loading, ends = sys._current_frames().get(thread), 0, False
+    numba = _numba_folder()
     while frame is not None:
         file = frame.f_code.co_filename
-        loading += file.startswith("<frozen importlib") or file.startswith(_NUMBA)
+        loading += file.startswith("<frozen importlib") or file.startswith(numba)
         ends = ends or frame.f_code in _ENDS
         frame = frame.f_back
     return loading, ends

@@ -1,13 +1,17 @@
-"""What numba compiles counts against no limit, and is watched wherever kernels are loaded."""
+"""What numba does counts against no limit, is watched where kernels load, is not cut off."""
 
 import importlib
 import re
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 
+import pytest
+
 import hindsched as hs
-from hindsched import compiler_clock
+from hindsched import compiler_clock, limits
 from hindsched.analysis import tasks
+from hindsched.limits import OutOfTime, time_limit
 
 
 def test_whoever_loads_numba_counts_what_it_compiles():
@@ -32,3 +36,30 @@ def test_what_a_run_loads_for_its_kernels_is_none_of_its_time(monkeypatch):
     with tasks._stopped_after(2.0):
         pass
     assert seen == ["loaded", "clock"]
+
+
+def test_numba_is_not_stopped_half_way(tmp_path, monkeypatch):
+    """A registry of numba's whose reading was stopped raises at every later compilation."""
+    (tmp_path / "slow_to_register.py").write_text(
+        "import time\ndone = []\ndef register():\n    end = time.monotonic() + 0.4\n"
+        "    while time.monotonic() < end:\n        pass\n    done.append(True)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(limits, "_numba_folder", lambda: f"{tmp_path}/")
+    slow = importlib.import_module("slow_to_register")
+
+    def register_and_go_on():
+        slow.register()
+        while True:
+            pass
+
+    with pytest.raises(OutOfTime), time_limit(0.05):
+        register_and_go_on()
+    assert slow.done
+    del sys.modules["slow_to_register"]
+
+
+def test_the_folder_of_numba_is_known():
+    import numba
+
+    assert Path(numba.__file__).is_relative_to(limits._numba_folder())

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pyomo.environ as pyo
@@ -498,29 +497,3 @@ def test_an_alarm_that_a_destructor_swallows_is_not_told(error, told, monkeypatc
 
     Ending()
     assert heard == told
-
-
-def test_numba_is_not_stopped_half_way(tmp_path, monkeypatch):
-    """A registry of numba's whose reading was stopped raises at every later compilation."""
-    (tmp_path / "slow_to_register.py").write_text(
-        "import time\ndone = []\ndef register():\n    end = time.monotonic() + 0.4\n"
-        "    while time.monotonic() < end:\n        pass\n    done.append(True)\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(limits, "_NUMBA", f"{tmp_path}/")
-    slow = importlib.import_module("slow_to_register")
-
-    def register_and_go_on():
-        slow.register()
-        run_for_ever()
-
-    with pytest.raises(OutOfTime), time_limit(0.05):
-        register_and_go_on()
-    assert slow.done
-    del sys.modules["slow_to_register"]
-
-
-def test_the_folder_of_numba_is_known():
-    import numba
-
-    assert Path(numba.__file__).is_relative_to(limits._NUMBA)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -20,6 +21,8 @@ from hindsched.solvers.pricing.base import BlockOracle
 
 POLL_SECONDS = 0.25
 """How often to look whether a worker has left while an answer is awaited."""
+PATIENCE_SECONDS = 4.0
+"""How long answers that are there may travel before it is looked again; doubled each time."""
 
 
 class ClusterTeam(Team):
@@ -50,6 +53,18 @@ class ClusterTeam(Team):
     def ask(self, prices: Floats) -> Sequence[Answer]:
         """Answers of all shares; those of workers that left are asked of others."""
         asked = [self._submit(k, prices) for k in range(len(self._shares))]
+        patience = PATIENCE_SECONDS
+        while True:
+            self._wait_for_answers(asked, prices)
+            try:
+                return self._collect(asked, patience)
+            except TimeoutError:  # a worker left with its answer, which has to be asked again
+                patience *= 2
+            except CancelledError:
+                raise self._watch.lost() from None
+
+    def _wait_for_answers(self, asked: list[Any], prices: Floats) -> None:
+        """Wait until all are there; those of workers that left are replaced in the list."""
         next_look = time.monotonic() + POLL_SECONDS
         while not all(future.done() for future in asked):
             self._wait(asked)
@@ -65,9 +80,14 @@ class ClusterTeam(Team):
         for future in asked:
             if future.status == "error":
                 raise SolveFailed(f"lost on the cluster: {future.exception()}")
-            if future.status != "finished":  # so are all futures of a scheduler that is gone
+            if future.status == "cancelled":  # so are all futures of a scheduler that is gone
                 raise self._watch.lost()
-        found: list[Answer] = self._client.gather(asked)
+
+    def _collect(self, asked: Sequence[Any], patience: float) -> list[Answer]:
+        """Fetch the answers; `TimeoutError` if one of them does not come."""
+        found: list[Answer] = self._client.sync(
+            lambda: self._client.gather(asked, asynchronous=True), callback_timeout=patience
+        )
         return found
 
     def _wait(self, asked: Sequence[Any]) -> None:

@@ -100,7 +100,8 @@ def worker(address):
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def test_two_dask_workers_over_tcp_one_killed_in_the_middle():
+@pytest.mark.parametrize("has_answered", [False, True])
+def test_two_dask_workers_over_tcp_one_killed_in_the_middle(has_answered):
     distributed = pytest.importorskip("distributed", reason="hindsched[dask] is not installed")
     instance = small("batchsched")
     oracle = build_oracle(instance)
@@ -117,11 +118,17 @@ def test_two_dask_workers_over_tcp_one_killed_in_the_middle():
 
                 def ask(prices):
                     asked.append(prices)
-                    if len(asked) == ITERATIONS // 2:
+                    if len(asked) == ITERATIONS // 2 and not has_answered:
                         threading.Timer(0.01, workers[0].kill).start()
                     return ClusterTeam.ask(team, prices)
 
-                team.ask = ask
+                def collect(futures, patience):
+                    if len(asked) == ITERATIONS // 2 and has_answered:
+                        workers[0].kill()  # its answer is lost with it
+                        workers[0].wait()
+                    return ClusterTeam._collect(team, futures, patience)
+
+                team.ask, team._collect = ask, collect
                 found = bounded(divided)
                 assert team.taken_over == 1
                 assert len(set(team._homes)) == 1

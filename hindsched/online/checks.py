@@ -256,7 +256,9 @@ def check_environment(instance: Instance) -> None:
     """What an algorithm is told before the first slot holds nothing of any job.
 
     Everything that can be reached from the environment (attributes, closures, caches, arrays) is
-    walked: no job is found, and with every job twice not one number or word more.
+    walked: no job is found, and with every job twice not one number or word more. With one job
+    alone, or a longer horizon, the estimates have the same names, but for those of the cluster
+    (resources and the like): none stands for a job, for the k-th of them or for a slot.
 
     Raises
     ------
@@ -281,6 +283,16 @@ def check_environment(instance: Instance) -> None:
             f"the environment of {instance.family} grows with the jobs: from {len(found)} to "
             f"{len(many)} values when there are twice as many"
         )
+    words = {item for item in reachable(told.cluster) if isinstance(item, str)}
+    names_told = _names_of(told.estimates)
+    alone = [instance.with_jobs((job,)) for job in (*instance.jobs[:1], *instance.jobs[-1:])]
+    for fewer in (*alone, instance.with_fields(horizon=2 * instance.horizon)):
+        for path in sorted(names_told ^ _names_of(declared_estimates(fewer))):
+            if path[-1] not in words:
+                where = ".".join(path)
+                raise BrokenPromiseError(
+                    f"the estimates of {instance.family} depend on the jobs or slots: {where}"
+                )
 
 
 def other_futures(instance: Instance, slot: int) -> list[list[Any]]:
@@ -332,6 +344,15 @@ def _built(
 
 def _name(algorithm: Algorithm) -> str:
     return algorithm if isinstance(algorithm, str) else getattr(algorithm, "__name__", "it")
+
+
+def _names_of(estimates: Mapping[str, Any]) -> set[tuple[str, ...]]:
+    """Where estimates stand: the names on the way to each."""
+    found: set[tuple[str, ...]] = set()
+    for name, value in estimates.items():
+        below = _names_of(value) if isinstance(value, Mapping) else {()}
+        found |= {(name, *rest) for rest in below}
+    return found
 
 
 def _text(decision: Decision) -> str:

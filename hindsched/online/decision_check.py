@@ -8,15 +8,21 @@ a job that was refused before.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from reprlib import repr as shortened
 from typing import Any
+
+import numpy as np
 
 from hindsched.errors import InputError, Refused
 from hindsched.online.protocol import Decision
 from hindsched.online.truth import RowTruth
 from hindsched.solutions.base import Assignment
+
+DEEPEST = 8
+"""Objects and lists within each other in a row; files have three."""
+_PLAIN = (int, float, str, bool, type(None))
 
 
 @dataclass
@@ -58,28 +64,31 @@ class DecisionCheck:
             raise Refused("decision", here, "assignments must map job names to rows")
         rejected = _names("rejected", decision.rejected, here)
         admitted = _names("admitted", decision.admitted, here)
-        for job in (*rejected, *admitted, *decision.assignments):
-            if job not in known:
+        # read once: an object of the algorithm's own may say something else the second time
+        assignments = {_plain(job): rows for job, rows in decision.assignments.items()}
+        for job in (*rejected, *admitted, *assignments):
+            if not isinstance(job, str) or job not in known:
                 raise Refused("no peeking", f"job {job}, {here}", "the job has not arrived")
         for job in rejected:
             if job in self.rejected:
                 raise Refused("irrevocable", f"job {job}, {here}", "the job was rejected before")
-            if job in self._accepted or job in admitted or decision.assignments.get(job):
+            if job in self._accepted or job in admitted or assignments.get(job):
                 raise Refused("irrevocable", f"job {job}, {here}", "the job was accepted")
             self.rejected.append(job)
         for job in admitted:
             if job in self.rejected:
                 raise Refused("irrevocable", f"job {job}, {here}", "the job was rejected")
             self._accepted.add(job)
-        rows = {job: self._rows(job, slot, given) for job, given in decision.assignments.items()}
+        rows = {job: self._rows(job, slot, given) for job, given in assignments.items()}
         return Decision(rows, admitted, rejected)
 
     def _rows(self, job: str, slot: int, given: Any) -> list[Assignment]:
         """Copy a job's rows; refuse those that no solution file could hold."""
         where = f"job {job}, slot {slot}"
-        if not isinstance(given, Sequence) or not all(isinstance(row, dict) for row in given):
+        is_list = isinstance(given, Sequence) and not isinstance(given, str)
+        rows: list[Assignment] = _copied(list(given), where) if is_list else []
+        if not is_list or not all(type(row) is dict for row in rows):
             raise Refused("row", where, "rows must be a list of objects")
-        rows: list[Assignment] = [_copied(row) for row in given]
         if not rows:
             return rows
         if job in self.rejected:
@@ -98,16 +107,48 @@ class DecisionCheck:
 def _names(kind: str, given: Any, here: str) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise Refused("decision", here, f"{kind} must be a list of job names")
-    for job in given:
+    names = tuple(given)
+    for job in names:
         if not isinstance(job, str):
-            raise Refused("decision", here, f"{kind} must be a list of job names, not {job!r}")
-    return tuple(given)
+            rule = f"{kind} must be a list of job names, not {shortened(job)}"
+            raise Refused("decision", here, rule)
+    return tuple(map(_plain, names))
 
 
-def _copied(value: Any) -> Any:
-    """A deep copy; rows are small dicts of numbers and names, which need no bookkeeping."""
-    if isinstance(value, int | float | str):
+def _copied(value: Any, where: str, depth: int = 0) -> Any:
+    """A copy that is plain data: what an algorithm's own classes could change or hide is gone.
+
+    Raises
+    ------
+    Refused
+        For what no file could hold.
+    """
+    if type(value) in _PLAIN:
         return value
-    if type(value) is dict:
-        return {key: _copied(item) for key, item in value.items()}
-    return copy.deepcopy(value)
+    if depth > DEEPEST:
+        raise Refused("row", where, f"more than {DEEPEST} objects and lists within each other")
+    if isinstance(value, Mapping):
+        return {_plain(key): _copied(item, where, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_copied(item, where, depth + 1) for item in value]
+    if isinstance(value, int | float | str | np.generic):
+        return _plain(value)
+    raise Refused("row", where, f"{type(value).__name__} is nothing that a row could hold")
+
+
+def _plain(value: Any) -> Any:
+    """The number or word that an object of a class derived from one is."""
+    if type(value) in _PLAIN:
+        return value
+    for kind, convert in _CONVERSIONS:
+        if isinstance(value, kind):
+            return convert(value)
+    return value
+
+
+_CONVERSIONS = (
+    (str, str.__str__),
+    (float, lambda value: float.__add__(value, 0.0)),
+    (int, lambda value: int.__add__(value, 0)),
+)
+"""By the class's own function, which a derived one cannot replace."""

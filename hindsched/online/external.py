@@ -1,7 +1,7 @@
 """A scheduler in another process, in any language: JSON lines on its standard input and output.
 
-It sees the messages of ``docs/protocol.md`` and nothing else: whatever it decides, it cannot have
-looked into the future. Its decisions pass the same checks as any other's.
+It sees the messages of ``docs/protocol.md`` and nothing else, so nothing of the future, unless it
+has met the instance before. Its decisions pass the same checks as any other's.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ import shlex
 import signal
 import subprocess
 import threading
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from reprlib import repr as shortened
 from typing import IO, Any
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.limits import time_left
+from hindsched.online.descendants import Mark
 from hindsched.online.protocol import Decision, Environment, NameCard, OnlineAlgorithm
 
 PROTOCOL = 1
@@ -29,6 +32,7 @@ LONGEST_ANSWER = 64_000_000
 """Characters of one answer; a longer line is refused."""
 KEPT_LINES = 20
 SECONDS_TO_END = 2.0
+SECONDS_BETWEEN_LOOKS = 0.5
 SECONDS_TO_BE_STOPPED = 0.1
 """Waited for longer, so that a time limit around the run ends it by its own name."""
 ANSWER_KEYS = {"type", "slot", "assignments", "admitted", "rejected", "wake"}
@@ -93,7 +97,7 @@ class External(OnlineAlgorithm):
         answer = self._talk.ask(hello, "hello", "hello")
         if answer.get("protocol") != PROTOCOL:
             spoken = answer.get("protocol")
-            raise self._talk.failed("hello", f"speaks protocol {spoken!r}, not {PROTOCOL}")
+            raise self._talk.failed("hello", f"speaks protocol {shortened(spoken)}, not {PROTOCOL}")
         told = {
             "type": "start",
             "cluster": environment.cluster.to_dict(),
@@ -141,7 +145,7 @@ class External(OnlineAlgorithm):
         if unknown := sorted(set(answer) - ANSWER_KEYS):
             raise self._talk.failed(when, f"answered with the unknown key {unknown[0]!r}")
         if answer.get("slot", slot) != slot:
-            raise self._talk.failed(when, f"answered for slot {answer['slot']!r}")
+            raise self._talk.failed(when, f"answered for slot {shortened(answer['slot'])}")
         self._wake = answer.get("wake")
         assignments = answer.get("assignments", {})
         if isinstance(assignments, Mapping):
@@ -150,7 +154,9 @@ class External(OnlineAlgorithm):
 
     def _note_ends(self, assignments: Mapping[str, Any]) -> None:
         for job, rows in assignments.items():
-            ends = [row.get("to") for row in rows if isinstance(row, dict)] if rows else []
+            if not isinstance(rows, list):
+                continue  # refused as anyone else's
+            ends = [row.get("to") for row in rows if isinstance(row, dict)]
             known = [end for end in ends if isinstance(end, int)]
             if known:
                 self._last[job] = max(self._last.get(job, 0), *known)
@@ -167,6 +173,7 @@ class _Conversation:
 
     def __init__(self, command: Sequence[str], timeout: float) -> None:
         self.command, self.timeout = command, timeout
+        self._mark = Mark()
         try:
             self._process = subprocess.Popen(
                 command,
@@ -177,6 +184,7 @@ class _Conversation:
                 encoding="utf-8",
                 errors="replace",
                 bufsize=1,
+                env=self._mark.environment(),
                 start_new_session=True,  # Ctrl-C reaches us alone, and we end its children with it
             )
         except OSError as error:
@@ -207,23 +215,35 @@ class _Conversation:
     def ask(self, message: Mapping[str, Any], when: str, kind: str) -> dict[str, Any]:
         """Send a message and return the answer of the kind that must follow."""
         self._send(message, when)
-        try:
-            line = self._answers.get(timeout=time_left(self.timeout) + SECONDS_TO_BE_STOPPED)
-        except queue.Empty:
-            raise self.failed(when, f"gave no answer within {self.timeout:g} s") from None
+        line = self._next_line(when)
         if line is None:
             code = self._wait()
-            raise self.failed(when, f"ended with exit code {code} before it answered")
+            ended = "closed its output" if code is None else f"ended with exit code {code}"
+            raise self.failed(when, f"{ended} before it answered")
         if len(line) > LONGEST_ANSWER:
             raise self.failed(when, f"answered with more than {LONGEST_ANSWER} characters")
         try:
-            answer = json.loads(line)
+            answer = json.loads(line, object_pairs_hook=_without_doubles)
+        except _Twice as key:
+            raise self.failed(when, f"answered with the key {shortened(str(key))} twice") from None
         except (ValueError, RecursionError):
             raise self.failed(when, f"answered {line.strip()[:60]!r}, which is no JSON") from None
         if not isinstance(answer, dict) or answer.get("type") != kind:
             found = answer.get("type") if isinstance(answer, dict) else answer
-            raise self.failed(when, f"answered with {str(found)[:60]!r}, not {kind!r}")
+            raise self.failed(when, f"answered with {shortened(found)}, not {kind!r}")
         return answer
+
+    def _next_line(self, when: str) -> str | None:
+        """The next line; None once the program has ended, though a child may hold its output."""
+        ends = time.monotonic() + time_left(self.timeout) + SECONDS_TO_BE_STOPPED
+        while (left := ends - time.monotonic()) > 0:
+            with suppress(queue.Empty):
+                return self._answers.get(timeout=min(left, SECONDS_BETWEEN_LOOKS))
+            if self._process.poll() is not None:
+                with suppress(queue.Empty):  # what it wrote last may still be on its way
+                    return self._answers.get(timeout=SECONDS_TO_END)
+                return None
+        raise self.failed(when, f"gave no answer within {self.timeout:g} s")
 
     def _send(self, message: Mapping[str, Any], when: str) -> None:
         """Write in a thread: a program that does not read would block us for ever."""
@@ -244,7 +264,9 @@ class _Conversation:
         if writer.is_alive():
             raise self.failed(when, f"did not read the message within {self.timeout:g} s")
         if broken:
-            raise self.failed(when, f"ended with exit code {self._wait()}")
+            code = self._wait()
+            ended = "closed its input" if code is None else f"ended with exit code {code}"
+            raise self.failed(when, ended)
 
     def failed(self, when: str, what: str) -> SolveFailed:
         """The error of one line, and the end of the program."""
@@ -252,11 +274,11 @@ class _Conversation:
         said = f"; it wrote: {self._complaints[-1]}" if self._complaints else ""
         return SolveFailed(f"scheduler {shlex.join(self.command)}: {when}: {what}{said}")
 
-    def _wait(self) -> int | str:
+    def _wait(self) -> int | None:
         try:
             return self._process.wait(SECONDS_TO_END)
         except subprocess.TimeoutExpired:
-            return "unknown"
+            return None
 
     def end(self) -> None:
         """Close its input, give it a moment, then end it and what it has started."""
@@ -269,7 +291,9 @@ class _Conversation:
             self._signal(signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(SECONDS_TO_END)
-        self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
+        finally:  # also where a time limit ends the waiting
+            self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
+            self._mark.kill_all()
         process.wait()
         for reader in self._readers:
             reader.join(SECONDS_TO_END)
@@ -281,3 +305,16 @@ class _Conversation:
                 os.killpg(self._process.pid, number)
             else:
                 self._process.terminate()
+
+
+class _Twice(ValueError):
+    """A key that stands twice in an object."""
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of an answer: which of two values would count nobody can know."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _Twice(next(key for key in keys if keys.count(key) > 1))
+    return found

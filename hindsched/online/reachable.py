@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import gc
+from array import array
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
+from weakref import ReferenceType
 
 import numpy as np
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
-_CODE = (type, ModuleType, BuiltinFunctionType)
-"""Where a walk ends: classes, modules and built-in functions are code, the same in every run."""
+_CODE = (type, ModuleType)
+"""Where a walk ends: classes and modules are code, the same in every run."""
 
 
 def reachable(start: Any) -> list[Any]:
     """Values that can be reached: plain ones once for each place, other objects once.
 
-    Attributes, items, closures, default arguments, partial arguments, generators' variables and
-    the contents of caches are followed; of a function not its module's globals. Every element of
-    an array counts as one value.
+    Attributes, items, closures, default arguments, partial arguments, generators' variables, what
+    a method belongs to, weak references and the contents of caches are followed; of a function not
+    its module's globals. Every element of an array or buffer counts as one value.
     """
     found: list[Any] = []
     seen: dict[int, Any] = {}  # holds the objects, so that no id is used twice
@@ -37,7 +39,16 @@ def reachable(start: Any) -> list[Any]:
 def _inside(item: Any) -> list[Any]:
     """What one object holds."""
     if isinstance(item, np.ndarray):
-        return [*item.ravel().tolist(), *([] if item.base is None else [item.base])]
+        base = [] if item.base is None else [item.base]
+        return [*item.ravel().tolist(), *base, *getattr(item, "__dict__", {}).values()]
+    if isinstance(item, array | bytearray):
+        return list(item)
+    if isinstance(item, memoryview):
+        return [item.obj]
+    if isinstance(item, ReferenceType):
+        return [item(), *gc.get_referents(item)]
+    if isinstance(item, BuiltinFunctionType):
+        return [item.__self__]
     if isinstance(item, FunctionType):
         cells = [cell.cell_contents for cell in item.__closure__ or () if _is_filled(cell)]
         defaults = [*(item.__defaults__ or ()), *(item.__kwdefaults__ or {}).values()]

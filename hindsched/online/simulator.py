@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
+from reprlib import repr as shortened
 from statistics import median
 from typing import Any
 
@@ -304,9 +305,10 @@ def _run(
     to_come = sorted(arrivals, reverse=True)
     last_slot = truth.last_slot
 
+    knows = algorithm.card  # what it says before it starts holds for the whole run
     started = clock()
     algorithm.start(copy.deepcopy(environment))
-    if algorithm.card.clairvoyant:
+    if knows.clairvoyant:
         algorithm.foresee(tuple(job.model_copy(deep=True) for job in instance.jobs))
     inside = clock() - started
     decision_ms: list[float] = []
@@ -326,7 +328,7 @@ def _run(
         if to_come and to_come[-1] == slot:
             to_come.pop()
         ended = truth.advance(slot)
-        now = tuple(truth.shown(job, algorithm.card) for job in arrivals.get(slot, ()))
+        now = tuple(truth.shown(job, knows) for job in arrivals.get(slot, ()))
         started = clock()
         if ended:
             algorithm.completed(slot, ended)
@@ -355,7 +357,7 @@ def _run(
         report={**algorithm.report(), **truth.report()},
         prices=algorithm.prices(),
         price_path=tuple(algorithm.price_path()),
-        mark=algorithm.card.mark,
+        mark=knows.mark,
     )
 
 
@@ -369,5 +371,5 @@ def _wake_up(algorithm: OnlineAlgorithm, slot: int) -> int | None:
     """
     wanted = algorithm.wake_up()
     if wanted is not None and (type(wanted) is not int or wanted <= slot):
-        raise Refused("wake-up", f"slot {slot}", f"{wanted!r} is no later slot")
+        raise Refused("wake-up", f"slot {slot}", f"{shortened(wanted)} is no later slot")
     return wanted

@@ -289,6 +289,22 @@ def test_wspt_leaves_no_earlier_window_open(architecture):
             search.book(best)
 
 
+class PlansAllAnew(Wspt):
+    """Keeps no plan from one arrival to the next."""
+
+    def _plan_again(self, slot):
+        self._plan.clear()
+        super()._plan_again(slot)
+
+
+@pytest.mark.parametrize("architecture", BOTH)
+def test_wspt_plans_as_if_all_were_planned_anew(architecture):
+    for seed in range(6):
+        inst = generate("small", seed, jobs=14, horizon=12, architecture=architecture)
+        found, anew = (simulate(inst, rival).solution for rival in (Wspt(), PlansAllAnew()))
+        assert found.assignments() == anew.assignments()
+
+
 @pytest.mark.parametrize("architecture", BOTH)
 def test_greedy_rtl_skips_only_what_does_not_fit(architecture):
     last = 6

@@ -71,6 +71,18 @@ FAILURES = {
     "another protocol": ('input(); print(\'{"type":"hello","protocol":9}\')', "speaks protocol 9"),
     "dies": (READY + "sys.exit('out of ideas')", "exit code 1.*it wrote: out of ideas"),
     "dies at once": ("raise SystemExit(3)", "exit code 3"),
+    "a key twice": (
+        READY + """input(); print('{"type":"decision","slot":7,"slot":1}', flush=True)""",
+        "answered with the key 'slot' twice",
+    ),
+    "closes its output": (
+        READY + "import os; input(); os.close(1); time.sleep(60)",
+        "closed its output before it answered",
+    ),
+    "leaves a child that holds its output": (
+        "import os, time\nif os.fork() == 0: time.sleep(60)\nelse: os._exit(3)",
+        "hello: ended with exit code 3 before it answered",
+    ),
     "deep nesting": (READY + "input(); print('[' * 100000, flush=True)", "slot 1: answered"),
 }
 
@@ -91,27 +103,77 @@ def test_wrong_decisions_are_refused_as_anyone_elses(instance, tmp_path):
     no_mapping = READY + "input(); say(type='decision', assignments=[1])"
     with pytest.raises(Refused, match="must map job names to rows"):
         hs.simulate(instance, hs.External(scheduler(tmp_path, no_mapping)))
+    no_rows = READY + "job = json.loads(input())['arrivals'][0]['name']\nsay(type='decision', "
+    with pytest.raises(Refused, match="rows must be a list of objects"):
+        hs.simulate(instance, hs.External(scheduler(tmp_path, no_rows + "assignments={job: 5})")))
+    deep = "row = {'from': 1}\nfor _ in range(900): row = {'from': 1, 'to': 1, 'ps': row}\n"
+    with pytest.raises(Refused, match="within each other"):
+        hs.simulate(
+            instance,
+            hs.External(scheduler(tmp_path, deep + no_rows + "assignments={job: [row]})")),
+        )
 
 
-def test_nothing_of_a_hanging_scheduler_stays(instance, tmp_path):
-    pids = tmp_path / "pids"
-    text = f"""
+def test_a_name_that_cannot_be_printed_is_one_run_s_failure(instance, tmp_path):
+    text = READY + """input(); print('{"type":"decision","rejected":["\\\\ud800"]}', flush=True)"""
+    mine = hs.External(scheduler(tmp_path, text))
+    found = hs.compare(instance, [mine], method="bound", time_limit=5, progress=False)
+    error = found.records[-1]["error"]
+    assert "has not arrived" in error
+    error.encode()
+
+
+def is_gone(pid):
+    for _ in range(200):
+        state = subprocess.run(["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True)
+        if not state.stdout.strip() or state.stdout.startswith("Z"):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def hanging(pids):
+    return f"""
 import os, signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
 open({str(pids)!r}, "w").write(f"{{os.getpid()}} {{child.pid}}")
 time.sleep(60)
 """
+
+
+def test_nothing_of_a_hanging_scheduler_stays(instance, tmp_path):
+    pids = tmp_path / "pids"
     with pytest.raises(SolveFailed, match="gave no answer"):
-        hs.simulate(instance, hs.External(scheduler(tmp_path, text), timeout=2))
-    for pid in pids.read_text().split():
-        for _ in range(100):
-            state = subprocess.run(["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True)
-            if not state.stdout.strip() or state.stdout.startswith("Z"):
-                break
-            time.sleep(0.05)
-        else:
-            pytest.fail(f"process {pid} is still there")
+        hs.simulate(instance, hs.External(scheduler(tmp_path, hanging(pids)), timeout=2))
+    assert all(map(is_gone, pids.read_text().split()))
+
+
+def test_nothing_stays_of_a_scheduler_that_a_time_limit_ends(instance, tmp_path):
+    """The limit ends the run again and again while its program is being ended."""
+    pids = tmp_path / "pids"
+    mine = hs.External(scheduler(tmp_path, hanging(pids)), timeout=60)
+    limits = {"run_limit": 3, "time_limit": 5}
+    found = hs.compare(instance, [mine], method="bound", progress=False, **limits)
+    assert "time limit" in found.records[-1]["error"]
+    started = pids.read_text().split() if pids.exists() else []  # on a slow machine none yet
+    assert all(map(is_gone, started))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell who started whom")
+def test_what_has_left_the_session_is_ended_too(instance, tmp_path):
+    pids = tmp_path / "pids"
+    text = f"""
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    open({str(pids)!r}, "w").write(str(os.getpid()))
+    time.sleep(60)
+while not os.path.exists({str(pids)!r}) or not os.path.getsize({str(pids)!r}):
+    time.sleep(0.01)
+{IDLE}"""
+    assert hs.simulate(instance, hs.External(scheduler(tmp_path, text))).objective == 0
+    assert is_gone(pids.read_text())
 
 
 def test_events_tell_when_rows_have_ended(tmp_path):

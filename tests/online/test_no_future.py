@@ -3,7 +3,10 @@
 import gc
 import json
 import sys
+import weakref
+from array import array
 
+import numpy as np
 import pytest
 
 from hindsched.errors import HindschedError, InputError
@@ -145,7 +148,24 @@ def as_a_list(instance):
     return {f"arrival {index}": float(job.arrival) for index, job in enumerate(instance.jobs)}
 
 
+def by_slot(instance):
+    """With every job twice not one number more."""
+    return {str(job.arrival): float(job.arrival) for job in instance.jobs}
+
+
+def by_every_slot(instance):
+    slots = [job.arrival for job in instance.jobs]
+    return {str(slot): slots.count(slot) for slot in range(1, instance.horizon + 1)}
+
+
+def by_rank(instance):
+    return {f"place {rank}": job.arrival for rank, job in enumerate(instance.jobs[:5])}
+
+
 LEAKS = {
+    "numbers by arrival": by_slot,
+    "numbers by slot": by_every_slot,
+    "the first five": by_rank,
     "an array": lambda instance: pool_facts(instance)["worker_capacity"].work,
     "an object": lambda instance: pool_facts(instance),
     "a closure": lambda instance: lambda: instance.jobs,
@@ -198,6 +218,20 @@ def test_the_walk_sees_closures_caches_partials_and_generators():
     holder = {"a": [functools.partial(print, "in a partial")], "b": (cached, running)}
     words = {item for item in reachable(holder) if isinstance(item, str)}
     assert {"found me", "kept", "in a partial", "suspended"} <= words
+
+
+def test_the_walk_sees_weak_references_methods_and_buffers():
+    class Holder:
+        word = None
+
+    held = Holder()
+    held.word = "behind a weak reference"
+    numbers = array("d", [3.5])
+    view = np.zeros(1).view(type("Named", (np.ndarray,), {}))
+    view.word = "beside an array"
+    found = reachable([weakref.ref(held), ["in a list"].append, memoryview(numbers), view])
+    plain = {item for item in found if isinstance(item, str | float)}
+    assert {"behind a weak reference", "in a list", 3.5, "beside an array"} <= plain
 
 
 def test_estimates_of_ones_own_are_checked():

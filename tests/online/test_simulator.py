@@ -4,9 +4,10 @@ import math
 
 import pytest
 
+import hindsched as hs
 from hindsched.errors import InputError, Refused
 from hindsched.instances.library import known_instance
-from hindsched.online.protocol import NOTHING, Decision, OnlineAlgorithm
+from hindsched.online.protocol import NOTHING, Decision, NameCard, OnlineAlgorithm
 from hindsched.online.registry import build_algorithm
 from hindsched.online.simulator import simulate
 
@@ -249,3 +250,98 @@ def test_the_truth_has_the_last_word_in_the_report_and_on_the_feasible_set(insta
 def test_a_seed_that_is_none_is_named(instance, seed):
     with pytest.raises(InputError, match=r"^seed: "):
         simulate(instance, "fifo", seed=seed)
+
+
+class MovesToTheFront(Honest):
+    """Hands out rows that refuse to be copied, and in the last slot moves them ahead."""
+
+    class Row(dict):
+        def __deepcopy__(self, memo):
+            return self
+
+    def start(self, environment):
+        super().start(environment)
+        self.kept, self.last = [], environment.cluster.horizon
+
+    def step(self, slot, arrivals):
+        decision = super().step(slot, arrivals)
+        rows = {
+            job: [self.Row(row) for row in given] for job, given in decision.assignments.items()
+        }
+        self.kept += [row for given in rows.values() for row in given]
+        if slot == self.last:
+            for row in self.kept:
+                row.update({"from": 1, "to": 1 + row["to"] - row["from"]})
+        return Decision(rows)
+
+
+def test_rows_of_a_class_that_refuses_to_be_copied_are_copied(instance):
+    honest = simulate(instance, Honest())
+    cheated = simulate(instance, MovesToTheFront())
+    assert cheated.solution.assignments() == honest.solution.assignments()
+
+
+class TwoFaced(dict):
+    """Names no job when asked for its keys, one that has not arrived when asked for its items."""
+
+    def __iter__(self):
+        return iter(())
+
+    def items(self):
+        return [("j10", [{"from": 9, "to": 9, "workers": {}, "ps": {}}])]
+
+
+def test_what_counts_of_a_mapping_is_what_was_checked(instance):
+    def first(slot, jobs):
+        return Decision(TwoFaced())
+
+    with pytest.raises(Refused, match="by no peeking at job j10"):
+        simulate(instance, told(first))
+
+
+def nested(depth):
+    return [nested(depth - 1)] if depth else 1
+
+
+@pytest.mark.parametrize("value", [nested(900), object(), {"a": {1, 2}}])
+def test_a_row_holds_nothing_that_no_file_could_hold(instance, value):
+    with pytest.raises(Refused, match=r"by row at job .*(within each other|that a row could hold)"):
+        simulate(instance, tampered(lambda row, slot: row.update(workers=value)))
+
+
+class SaysItBetweenTimes(Honest):
+    """Calls itself clairvoyant in `start` and an online algorithm again before anybody asks."""
+
+    def start(self, environment):
+        super().start(environment)
+        self.card = NameCard(clairvoyant=True)
+
+    def foresee(self, jobs):
+        raise AssertionError("the future was told")
+
+    def step(self, slot, arrivals):
+        self.card = NameCard()
+        return super().step(slot, arrivals)
+
+
+def test_what_an_algorithm_may_know_is_settled_before_it_starts(instance):
+    assert simulate(instance, SaysItBetweenTimes()).mark == ""
+
+
+def test_durations_are_not_told_to_a_card_that_turns_in_the_middle():
+    class Turns(OnlineAlgorithm):
+        card = NameCard(knows_durations=False)
+
+        def start(self, environment):
+            self.told = []
+
+        def step(self, slot, arrivals):
+            self.card = NameCard()
+            self.told += [hasattr(job, "duration") for job in arrivals]
+            return Decision({job.name: [{"from": slot, "gpus": job.gpus}] for job in arrivals})
+
+    gang = hs.generate("gang", preset="small", seed=1, jobs=3)
+    roomy = gang.with_fields(gpus=1000)
+    mine = Turns()
+    simulate(roomy, mine)
+    assert mine.told == [False] * 3

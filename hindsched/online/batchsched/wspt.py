@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
@@ -17,6 +18,12 @@ class Wspt(OnlineAlgorithm):
     left; a job starts when its plan says so and then keeps its window and placement. The plan is
     a list schedule, so no job waits while it could complete no later without moving one that is
     denser.
+
+    Notes
+    -----
+    The plans of jobs denser than all that arrive are kept: they would come out the same. What has
+    started since was planned beside them, so they still fit, and they were best where more was
+    free.
     """
 
     def start(self, environment: Environment) -> None:
@@ -44,39 +51,37 @@ class Wspt(OnlineAlgorithm):
                 rows[job.name] = [self._search.assignment(schedule)]
                 self._running.append(schedule)
                 self._waiting.remove(job)
+                del self._plan[job.name]
         return Decision(rows, tuple(rows)) if rows else NOTHING
 
     def _density(self, job: BatchschedJob) -> float:
         return float(job.weight) / int(self._modes[job.name].modes.duration.min())
 
     def _plan_again(self, slot: int) -> None:
-        """Plan in a window that begins now and is doubled until every waiting job fits."""
+        """Plan from the densest arrival on, in a window that grows until every job fits."""
         self._running = [schedule for schedule in self._running if schedule.last >= slot]
-        ordered = sorted(self._waiting, key=lambda job: -self._density(job))
+        self._waiting.sort(key=self._density, reverse=True)  # ties: by arrival
+        first = min(i for i, job in enumerate(self._waiting) if job.name not in self._plan)
         shift = slot - 1
-        busy = max((schedule.last - shift for schedule in self._running), default=0)
-        slots = busy + 2 * max(int(self._modes[job.name].modes.duration.min()) for job in ordered)
-        while not self._attempt(ordered, shift, slots):
-            slots *= 2
-
-    def _attempt(self, ordered: list[Any], shift: int, slots: int) -> bool:
-        search = ScheduleSearch(self.cluster, slots, self._most)
-        for schedule in self._running:
-            ahead = Schedule(
-                max(1, schedule.start - shift),
-                schedule.last - max(shift, schedule.start - 1),
-                schedule.worker_type,
-                schedule.ps_type,
-                schedule.workers,
-                schedule.ps,
-                0.0,
-            )
-            search.book(ahead)
-        self._plan = {}
-        for job in ordered:
-            found = search.cheapest(self._modes[job.name], rate=1.0)
-            if found is None:
-                return False
+        shortest = [int(self._modes[job.name].modes.duration.min()) for job in self._waiting]
+        planned = [schedule.last for schedule in [*self._running, *self._plan.values()]]
+        slots = max(planned, default=shift) - shift + 2 * max(shortest)
+        kept = [self._plan[job.name] for job in self._waiting[:first]]
+        booked = [*self._running, *kept]
+        search = self._search_with(booked, shift, slots)
+        for job in self._waiting[first:]:
+            while (found := search.cheapest(self._modes[job.name], rate=1.0)) is None:
+                slots *= 2
+                search = self._search_with(booked, shift, slots)
             search.book(found)
             self._plan[job.name] = found.shifted(shift)
-        return True
+            booked.append(self._plan[job.name])
+
+    def _search_with(self, booked: list[Schedule], shift: int, slots: int) -> ScheduleSearch:
+        """Search over the `slots` after `shift`, in which these schedules are booked."""
+        search = ScheduleSearch(self.cluster, slots, self._most)
+        for schedule in booked:
+            start = max(1, schedule.start - shift)
+            ahead = replace(schedule, start=start, duration=schedule.last - shift - start + 1)
+            search.book(ahead)
+        return search

@@ -42,15 +42,18 @@ def seconds_of_compiling() -> float:
     return _compiler.seconds()
 
 
-def watch_compiler() -> None:
-    """Count the time in which numba compiles from now on: called where kernels are loaded.
+def load_compiler() -> None:
+    """Load what kernels need of numba, and count the time in which it compiles from now on.
 
-    Not where a limit begins, which would load numba for what needs none.
+    Called where kernels are loaded and before clocks start: numba would read its registries, a
+    second's work, when the first kernel is called. Not where a limit begins, which would load numba
+    for what needs none.
     """
     if _watched.is_set():
         return
     _watched.set()
     from numba.core import event
+    from numba.core.registry import cpu_target
 
     class Listener(event.Listener):
         def on_start(self, event: Any) -> None:
@@ -60,3 +63,4 @@ def watch_compiler() -> None:
             _compiler(event)
 
     event.register("numba:compile", Listener())
+    cpu_target.target_context.refresh()

@@ -22,7 +22,7 @@ def test_whoever_loads_numba_counts_what_it_compiles():
         for path in package.rglob("*.py")
         if re.search(r"^(import|from) numba", path.read_text(), re.MULTILINE)
         and "from hindsched.solvers.kernels" not in path.read_text()
-        and "watch_compiler()" not in path.read_text()
+        and "load_compiler()" not in path.read_text()
     }
     assert {name for name in users if not name.startswith("solvers/kernels/")} == set()
     importlib.import_module("hindsched.solvers.kernels")
@@ -31,7 +31,7 @@ def test_whoever_loads_numba_counts_what_it_compiles():
 
 def test_what_a_run_loads_for_its_kernels_is_none_of_its_time(monkeypatch):
     seen = []
-    monkeypatch.setattr(tasks, "watch_compiler", lambda: seen.append("loaded"))
+    monkeypatch.setattr(tasks, "load_compiler", lambda: seen.append("loaded"))
     monkeypatch.setattr(tasks, "time_limit", lambda _: seen.append("clock") or nullcontext())
     with tasks._stopped_after(2.0):
         pass

@@ -13,7 +13,9 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from hindsched.compiler_clock import watch_compiler
+import numpy as np
+
+from hindsched.compiler_clock import load_compiler
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, check_family, family_module, has_module
 from hindsched.limits import OutOfTime, nobody_asked, overrun, time_limit
@@ -25,13 +27,17 @@ from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.kept import keeping
 from hindsched.solvers.methods.base import Method, certain, joined
 from hindsched.solvers.methods.generic import generic_methods
-from hindsched.solvers.methods.tree import certify_optimum
+from hindsched.solvers.methods.tree import certify_optimum, tree_rows
 from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.program import OBJECTIVE_TOLERANCE, within_gap
 from hindsched.solvers.progress import LineProgress, Progress
 from hindsched.solvers.result import Result
 from hindsched.solvers.status import Status, StoppedBy
 from hindsched.solvers.work import UNIT_SECONDS, counting, is_counted
+
+REPLAYS = "replays"
+"""Work of `compile_replays` beside the algorithms of a family."""
 
 ROUNDING = 1e-9
 """Relative rounding of an objective's sum, which is all that may beat a certificate's bound."""
@@ -119,7 +125,7 @@ def solve(
     if method == "auto" and chosen.time_limit is chosen.work_limit is None and nobody_asked():
         check_size(instance)
     compile_solve(instance.family)
-    watch_compiler()  # what kernels need is loaded before the clock starts
+    load_compiler()  # what kernels need is loaded before the clock starts
     started = time.perf_counter()
     with catch_interrupt():
         result = _counted(known[method], instance, formulation, method, chosen, on_progress)
@@ -147,13 +153,39 @@ def compile_solve(family: str) -> None:
         with catch_interrupt() as asked:
             found = methods(family)["auto"](tiny, formulation, options, None)
             certify_optimum(replace(found, options=options.to_dict()))
+            _price_as_nodes_do(tiny, formulation)
             if has_module("solvers.methods", family, "methods"):
                 module = family_module("solvers.methods", family, "methods")
-                getattr(module, "COMPILED_TOO", lambda tiny: None)(tiny)
+                getattr(module, "compile_too", lambda tiny: None)(tiny)
             if asked.is_set():
                 raise KeyboardInterrupt
 
     compile_first(f"{family} solve", run, family)
+
+
+def compile_replays(family: str) -> None:
+    """Compile what replays whole traces of a family, if its methods have a ``replay``.
+
+    Parameters
+    ----------
+    family : str
+        The family's word.
+    """
+
+    def run(tiny: Instance) -> None:
+        if has_module("solvers.methods", family, "replay"):
+            family_module("solvers.methods", family, "replay").replay_all(tiny)
+
+    compile_first(f"{family} {REPLAYS}", run, family, most_runs=1)
+
+
+def _price_as_nodes_do(tiny: Instance, formulation: str) -> None:
+    """Price the jobs of a small instance within limits: a solve may end before any node does."""
+    for rows in tree_rows(tiny, formulation):
+        oracle = build_oracle(tiny, formulation, rows=rows)
+        prices = np.zeros(oracle.rows.size)
+        for block in range(oracle.num_decided):
+            oracle.restricted_response(block, prices, {})
 
 
 def _counted(

@@ -10,8 +10,14 @@ import hindsched as hs
 from hindsched.analysis.compiling import not_compiled, work_of
 from hindsched.analysis.tasks import Task
 from hindsched.cli.app import run
-from hindsched.solvers import compiling
+from hindsched.solvers import api, compiling
 from hindsched.solvers.compiling import MOST_RUNS, compile_first, is_compiled, tiny_instances
+from hindsched.solvers.methods.base import certain
+from hindsched.solvers.methods.gang import methods as gang
+from hindsched.solvers.methods.gang import replay
+from hindsched.solvers.pricing.batchsched.oracle import ServerOracle
+from hindsched.solvers.pricing.oasis.patterns import PatternOracle
+from hindsched.solvers.pricing.oasis.resources import OasisOracle
 
 
 @pytest.fixture
@@ -21,6 +27,11 @@ def fresh(monkeypatch, tmp_path):
     monkeypatch.setattr(compiling, "_done", set())
     monkeypatch.setattr(compiling, "cache_folder", lambda: tmp_path)
     return tmp_path
+
+
+def solved(tiny):
+    """What a method that found nothing says."""
+    return certain(tiny, tiny.check_formulation(None), "auto")
 
 
 def test_work_runs_once_on_each_tiny_instance_and_leaves_a_mark(fresh, monkeypatch):
@@ -108,6 +119,44 @@ def test_decisions_and_solves_are_timed_without_the_compiler(fresh, monkeypatch)
     assert slow == ["astraea astraea", "astraea solve"]
     assert done.seconds + done.simulator_seconds < time.perf_counter() - started - 0.6
     assert result.seconds < time.perf_counter() - started - 0.6
+
+
+@pytest.mark.parametrize(
+    ("family", "oracles"),
+    [("batchsched", [ServerOracle]), ("oasis", [PatternOracle, OasisOracle])],
+)
+def test_what_nodes_and_searches_need_is_compiled_with_a_solve(family, oracles, fresh, monkeypatch):
+    """A solve of a tiny instance may end before a tree has a node."""
+    priced = []
+    for oracle in oracles:
+        monkeypatch.setattr(
+            oracle, "restricted_response", lambda self, *_: priced.append(type(self))
+        )
+    monkeypatch.setattr(api, "certify_optimum", lambda result: result)
+    monkeypatch.setattr(api, "methods", lambda family: {"auto": lambda tiny, *_: solved(tiny)})
+    api.compile_solve(family)
+    assert is_compiled(f"{family} solve")
+    assert set(priced) == set(oracles)
+
+
+def test_the_orders_of_few_jobs_are_compiled_with_a_solve(fresh, monkeypatch):
+    placed = []
+    monkeypatch.setattr(gang, "best_starts", lambda tiny, formulation: placed.append(formulation))
+    monkeypatch.setattr(api, "certify_optimum", lambda result: result)
+    monkeypatch.setattr(gang, "METHODS", {"auto": lambda tiny, *_: solved(tiny)})
+    api.compile_solve("gang")
+    assert is_compiled("gang solve")
+    assert set(placed) == {"non-preemptive", "non-preemptive,makespan"}
+
+
+def test_what_replays_traces_is_compiled_apart(fresh, monkeypatch):
+    replayed = []
+    monkeypatch.setattr(replay, "replay_all", replayed.append)
+    for family in ("gang", "oasis"):
+        api.compile_replays(family)
+        assert is_compiled(f"{family} replays")
+    assert replayed == list(tiny_instances("gang"))
+    assert not is_compiled("gang solve")
 
 
 def test_what_tasks_need(fresh):

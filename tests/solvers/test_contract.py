@@ -144,7 +144,10 @@ def test_time_limit_without_an_incumbent(solver):
 
 def test_time_limit_with_an_incumbent_keeps_it_and_the_bound(solver):
     model = hard()
-    result = solve_program(model, options(solver, time_limit=1.0))
+    for limit in (1.0, 4.0, 16.0):  # a busy machine may leave a solver no time for a point
+        result = solve_program(model, options(solver, time_limit=limit))
+        if result.has_point:
+            break
     assert result.status is Status.FEASIBLE
     assert result.stopped_by is StoppedBy.TIME_LIMIT
     assert result.objective == pytest.approx(pyo.value(model.objective))

@@ -1,8 +1,10 @@
 """Powers of two that bring a program's numbers near 1 before a solver with absolute tolerances.
 
 HiGHS' tolerances are absolute: where money is of the order of 5e12 it called a point optimal and
-stated a bound beyond a better one. A power of two changes no digit of a coefficient, bound or dual.
-Integer columns are never scaled, and programs whose numbers are moderate are left as they are.
+stated a bound beyond a better one. An objective goes further up, or what is a millionth of its
+largest coefficient would still be lost in them. A power of two changes no digit of a coefficient,
+bound or dual. Integer columns are never scaled, and programs whose numbers are moderate are left as
+they are.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from hindsched.solvers.backends.standard_form import LinearProgram
 
 MODERATE = (2.0**-20, 2.0**20)
 """Matrices whose coefficients lie between these, and objectives whose largest does, stay."""
+LARGEST_COST = 2.0**14
+"""About what an objective's largest coefficient is scaled to."""
 ROUNDS = 3
 """How often columns and rows are scaled in turn; a row with integer columns by these alone."""
 
@@ -58,7 +62,7 @@ class Scaling:
         """Factor of another objective of the same columns."""
         largest = np.abs(cost * self.columns).max(initial=0.0, keepdims=True)
         moderate = largest[0] == 0 or _is_moderate(largest)
-        return 1.0 if moderate else float(_to_one(largest)[0])
+        return 1.0 if moderate else LARGEST_COST * float(_to_one(largest)[0])
 
     def matrix(self, matrix: csc_array) -> csc_array:
         """Coefficients of the rows and columns."""

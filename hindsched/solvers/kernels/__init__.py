@@ -5,8 +5,8 @@ it hands over ``tuple(x)``: numba finds the types of a plain tuple three times f
 a named one, which the kernel makes again.
 """
 
-from hindsched.compiler_clock import watch_compiler
+from hindsched.compiler_clock import load_compiler
 from hindsched.kernel_cache import ensure_cache_folder
 
 ensure_cache_folder()
-watch_compiler()
+load_compiler()

@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from hindsched.arrays import Floats
+from hindsched.solvers.kernels.stable_order import stable_order
 
 
 @njit(cache=True)
@@ -68,7 +69,7 @@ def renew_slot_costs(
                 continue
             count = 0
             total = 0.0
-            for h in np.argsort(cost):
+            for h in stable_order(cost):
                 for _ in range(min(room[h], most - count)):
                     total += cost[h]
                     spread[m, count, t] = total

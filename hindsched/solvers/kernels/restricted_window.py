@@ -15,6 +15,7 @@ from hindsched.instances.modes import ModeColumns
 from hindsched.solvers.kernels.cheapest_workers import room_for
 from hindsched.solvers.kernels.limited_servers import Range, fill_limited, limited_prefix
 from hindsched.solvers.kernels.placement import NOTHING, Kinds, fits_together, num_ps
+from hindsched.solvers.kernels.stable_order import stable_order
 
 
 @njit(cache=True, inline="always")
@@ -111,7 +112,7 @@ def best_limited_window(
                             continue
                     best, best_mode, best_start, best_host, best_on = cost, k, start, h, n
                 continue
-            order = np.argsort(price, kind="mergesort")
+            order = stable_order(price)
             if not has_ps:
                 limited_prefix(NOTHING, worker_low, most, price, order, elsewhere)
                 if base[end] + elsewhere[n] < best:
@@ -145,7 +146,7 @@ def best_limited_window(
         most[h] = min(room_for(capacity[h], worker[w]), worker_high[h])
     end = best_start + length[k] - 1
     window_prices(best_start, end, prefix, worker[w], no_demand, price, ps_price)
-    order = np.argsort(price, kind="mergesort")
+    order = stable_order(price)
     fill_limited(best_host, worker_low, most, order, n - best_on, workers)
     if best_host >= 0:
         workers[best_host] = best_on

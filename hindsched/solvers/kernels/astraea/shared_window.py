@@ -15,6 +15,7 @@ from numba import njit
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.modes import ModeColumns
 from hindsched.solvers.kernels.placement import num_ps
+from hindsched.solvers.kernels.stable_order import stable_order
 
 NOTHING = -1
 
@@ -173,7 +174,7 @@ def spread_workers(count: int, host: int, free_workers: Ints, first: int, length
     placed = np.zeros(servers, dtype=np.int64)
     placed[host] = min(count - 1, room[host])
     left = count - placed[host]
-    for s in np.argsort(room, kind="mergesort"):
+    for s in stable_order(room):
         if s != host and left > 0:
             placed[s] = min(left, room[s])
             left -= placed[s]

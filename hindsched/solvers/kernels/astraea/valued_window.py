@@ -15,6 +15,7 @@ from numba import njit
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.modes import ModeColumns
 from hindsched.solvers.kernels.placement import Window, best_host
+from hindsched.solvers.kernels.stable_order import stable_order
 
 NOTHING = -1
 WORKER = np.array([1.0, 0.0])
@@ -114,7 +115,7 @@ def best_window(
                 left[s, 0] = _least(free_workers, s, start, d)
                 left[s, 1] = _least(free_ps, s, start, d)
                 room[s] = int(left[s, 0])
-            order = np.argsort(cost, kind="mergesort")
+            order = stable_order(cost)
             window = Window(left, room, cost, order, ps_cost)
             total, at, on = best_host(n, window, WORKER, PS, ratio, value - best)
             if at >= 0 and value - total > best:
@@ -166,7 +167,7 @@ def place_window(
         for t in range(start, start + length):
             cost[s] += price[s, t]
     left = count - on_host
-    for s in np.argsort(cost, kind="mergesort"):
+    for s in stable_order(cost):
         if s != host and left > 0:
             placed[s] = min(left, int(_least(free, s, start, length)))
             left -= placed[s]

@@ -21,7 +21,10 @@ def build_minima(values: Floats, levels: int) -> Floats:
     """Table of window minima of `values`, shape (slots, servers, resources)."""
     slots, servers, resources = values.shape
     table = np.empty((levels, slots, servers, resources))
-    table[0] = values
+    for t in range(slots):
+        for h in range(servers):
+            for r in range(resources):
+                table[0, t, h, r] = values[t, h, r]
     for k in range(1, levels):
         half = 1 << (k - 1)
         for t in range(slots):

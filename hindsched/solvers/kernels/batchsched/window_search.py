@@ -29,6 +29,7 @@ from hindsched.solvers.kernels.placement import (
     greedy_host,
     spread_cost,
 )
+from hindsched.solvers.kernels.stable_order import copy_to, stable_order
 
 TIE = 1e-11
 """Costs closer than this, relatively, are equal: that decides the plan, not the least cost."""
@@ -192,13 +193,17 @@ def cheapest_schedule(
                 if bound < least[i]:
                     least[i] = bound
                     done[i] = t + 1 + length
-    by_completion = np.argsort(done, kind="mergesort")
-    sequence = by_completion[np.argsort(least[by_completion], kind="mergesort")]
+    by_completion = stable_order(done)
+    bounds = np.empty(num_groups)
+    for place in range(num_groups):
+        bounds[place] = least[by_completion[place]]
+    sequence = stable_order(bounds)  # of places by completion
 
     best, least_of_all = limit, limit
     best_mode, best_t, best_host_at, best_on = -1, -1, -1, 0
     best_done, best_rank = -1, -1
-    for i in sequence:
+    for place in sequence:
+        i = by_completion[place]
         if least[i] > best + TIE * abs(best):
             break
         m, q, count, length = groups[i, 0], groups[i, 1], groups[i, 2], groups[i, 3]
@@ -223,7 +228,7 @@ def cheapest_schedule(
             fill_window(t, length, state, worker[m], window)
             fixed = rate * end
             if q == 0:
-                order[:] = np.argsort(cost, kind="mergesort")
+                copy_to(order, stable_order(cost))
             for k in range(groups[i, 4], groups[i, 5]):
                 p = mode_ps[k]
                 price, host, on_host = np.inf, -1, 0

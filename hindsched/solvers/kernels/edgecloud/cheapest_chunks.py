@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from hindsched.solvers.kernels.stable_order import copy_to
+
 
 @njit(cache=True)
 def _insert_sorted(values: Any, size: int, value: float) -> None:
@@ -82,7 +84,7 @@ def cheapest_by_completion(
                 total[g, i + 1] = total[g, i] + ranked[g, i]
             layer[g] = 0
         left, cost, sent = chunks, c + 1.0, 0
-        space[:] = room[:, c]
+        copy_to(space, room[:, c])
         while left > 0 and cost < best:
             which, cheapest = -1, cloud[sent, c]
             for g in range(groups):

@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit
 
 from hindsched.arrays import Floats, Ints
+from hindsched.solvers.kernels.stable_order import copy_to
 
 TINY = 1e-9
 """Remaining work below this is none: only real-valued data ever leaves any."""
@@ -127,10 +128,10 @@ def _goes_before(data: Any, worker: int, column: int, entry: Any) -> bool:
 def _insert(size: Any, job: Any, data: Any, worker: int, name: int, entry: Any) -> None:
     column = size[worker]
     while column > 0 and _goes_before(data, worker, column - 1, entry):
-        data[worker, column] = data[worker, column - 1]
+        copy_to(data[worker, column], data[worker, column - 1])
         job[worker, column] = job[worker, column - 1]
         column -= 1
-    data[worker, column] = entry
+    copy_to(data[worker, column], entry)
     job[worker, column] = name
     size[worker] += 1
 
@@ -173,7 +174,7 @@ def _advance_all(clock: Any, size: Any, job: Any, data: Any, now: float) -> None
             for column in range(size[worker]):
                 if data[worker, column, 2] > TINY:
                     if kept < column:
-                        data[worker, kept] = data[worker, column]
+                        copy_to(data[worker, kept], data[worker, column])
                         job[worker, kept] = job[worker, column]
                     kept += 1
             size[worker] = kept
@@ -215,13 +216,14 @@ def _outlook(clock: Any, size: Any, data: Any, workers: Any, ready: Any, key: fl
 def _weighted_completion(clock: Any, size: Any, data: Any, worker: int, entry: Any) -> float:
     count = size[worker]
     plan = np.empty((count + 1, data.shape[2]))
-    plan[:count] = data[worker, :count]
+    for column in range(count):
+        copy_to(plan[column], data[worker, column])
     if entry[2] > 0:
         column = count
         while column > 0 and _goes_before(data, worker, column - 1, entry):
-            plan[column] = plan[column - 1]
+            copy_to(plan[column], plan[column - 1])
             column -= 1
-        plan[column] = entry
+        copy_to(plan[column], entry)
         count += 1
     remaining = plan[:, 2].copy()
     now, total = clock[worker], 0.0

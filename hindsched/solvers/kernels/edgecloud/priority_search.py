@@ -23,6 +23,7 @@ import numpy as np
 from numba import njit
 
 from hindsched.arrays import Bools, Ints
+from hindsched.solvers.kernels.stable_order import copy_to
 
 NEVER = 1 << 40
 """End of a job where it cannot run."""
@@ -196,8 +197,8 @@ def anneal(
     new = Order(order.jobs.copy(), order.in_cloud.copy())
     for move in range(moves):
         temperature = hot + (cold - hot) * move / moves
-        new.jobs[:] = order.jobs
-        new.in_cloud[:] = order.in_cloud
+        copy_to(new.jobs, order.jobs)
+        copy_to(new.in_cloud, order.in_cloud)
         job = int(draws.random() * jobs)
         if has_cloud and draws.random() < SHARE_CLOUD:
             new.in_cloud[job] = not order.in_cloud[job]
@@ -207,18 +208,18 @@ def anneal(
                 place = job + int(draws.random() * (2 * NEAR + 1)) - NEAR
                 place = max(0, min(jobs - 1, place))
             if job < place:
-                new.jobs[job:place] = order.jobs[job + 1 : place + 1]
+                copy_to(new.jobs[job:place], order.jobs[job + 1 : place + 1])
             else:
-                new.jobs[place + 1 : job + 1] = order.jobs[place:job]
+                copy_to(new.jobs[place + 1 : job + 1], order.jobs[place:job])
             new.jobs[place] = order.jobs[job]
         found = place_in_order(pool, new, busy, counts, ends)
         if found > current and draws.random() >= np.exp((current - found) / temperature):
             continue
         current = found
-        order.jobs[:] = new.jobs
-        order.in_cloud[:] = new.in_cloud
+        copy_to(order.jobs, new.jobs)
+        copy_to(order.in_cloud, new.in_cloud)
         if found < best:
             best = found
-            best_order.jobs[:] = order.jobs
-            best_order.in_cloud[:] = order.in_cloud
+            copy_to(best_order.jobs, order.jobs)
+            copy_to(best_order.in_cloud, order.in_cloud)
     return current, best

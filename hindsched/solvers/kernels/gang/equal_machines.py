@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from hindsched.arrays import Ints
+from hindsched.solvers.kernels.stable_order import copy_to
 
 MOST_NODES = 20_000
 """Nodes after which the best schedule found so far stands."""
@@ -62,7 +63,7 @@ def _spread(size: Ints, machines: int, most: int) -> tuple[Ints, int]:
             machine[job] = -1
             continue
         least = load.max()
-        best[:] = machine
+        copy_to(best, machine)
     return best, nodes
 
 

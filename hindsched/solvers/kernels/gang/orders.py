@@ -15,6 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hindsched.arrays import Floats, Ints
+from hindsched.solvers.kernels.stable_order import copy_to, stable_order
 
 FAR: Any = np.int64(2**60)
 """The last step of a timeline begins here: no schedule comes so far."""
@@ -128,7 +129,7 @@ def place_in_order(
     """
     time[0], room[0] = 0, gpus_in_all
     time[1], room[1] = FAR, gpus_in_all
-    size = 2
+    size: Any = np.int64(2)  # a literal 2 would be a type of its own, compiled once more
     for job in order:
         start[job], size = insert(time, room, size, submit[job], duration[job], gpus[job])
     return size
@@ -149,11 +150,12 @@ def timeline(
     """Fill the timeline of a feasible schedule; its size."""
     jobs = start.size
     moment = np.empty(2 * jobs, dtype=np.int64)
-    moment[:jobs] = start
-    moment[jobs:] = start + duration
+    for job in range(jobs):
+        moment[job] = start[job]
+        moment[jobs + job] = start[job] + duration[job]
     time[0], room[0] = 0, gpus_in_all
     size = 1
-    for event in np.argsort(moment):
+    for event in stable_order(moment):
         job = event if event < jobs else event - jobs
         if moment[event] != time[size - 1]:
             time[size], room[size] = moment[event], room[size - 1]
@@ -268,15 +270,15 @@ def exchange(
     near_time, near_room = np.empty_like(time), np.empty_like(time)
     chosen = np.empty(most + 1, dtype=np.int64)
     new = np.empty(most + 1, dtype=np.int64)
-    order = np.argsort(start, kind="mergesort")
+    order = stable_order(start)
     size = timeline(start, jobs.duration, jobs.gpus, gpus_in_all, time, room)
     cost, best = total_cost(jobs, start), total_cost(jobs, best_start)
     if cost < best:
         best = cost
-        best_start[:] = start
+        copy_to(best_start, start)
     for turn in range(rounds):
         if turn % (2 * count_all) == 0:
-            order = np.argsort(start, kind="mergesort")
+            order = stable_order(start)
         count = _choose(state, order, below(state, count_all), reach, most, chosen)
         if count < 2:
             continue
@@ -291,8 +293,8 @@ def exchange(
         high = min(high + STEPS_AROUND, step_at(time, size, end + longest)) + 2
         high = min(high, size)
         steps = high - low
-        near_time[:steps] = time[low:high]
-        near_room[:steps] = room[low:high]
+        copy_to(near_time[:steps], time[low:high])
+        copy_to(near_room[:steps], room[low:high])
         length = steps
         for index in range(count):
             job = chosen[index]
@@ -328,13 +330,13 @@ def exchange(
             for index in range(high, size):
                 time[index + shift] = time[index]
                 room[index + shift] = room[index]
-        time[low : low + length] = near_time[:length]
-        room[low : low + length] = near_room[:length]
+        copy_to(time[low : low + length], near_time[:length])
+        copy_to(room[low : low + length], near_room[:length])
         size += shift
         for index in range(count):
             start[chosen[index]] = new[index]
         cost += change
         if cost < best:
             best = cost
-            best_start[:] = start
+            copy_to(best_start, start)
     return cost, best

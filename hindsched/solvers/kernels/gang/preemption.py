@@ -28,6 +28,7 @@ from hindsched.solvers.kernels.gang.placing import (
     place,
 )
 from hindsched.solvers.kernels.gang.queueing import NEVER
+from hindsched.solvers.kernels.stable_order import copy_to
 
 SHORTEST_REMAINING, LEAST_ATTAINED = 0, 1
 EVENTS_AT_ONCE = 10_000
@@ -194,12 +195,12 @@ def _compact(ranks: Ranks) -> None:
     for index in range(ranks.sizes[1]):
         job = ranks.running[index]
         first, count = cluster.offset[job], cluster.number[job]
-        server[at : at + count] = cluster.server[first : first + count]
-        held[at : at + count] = cluster.held[first : first + count]
+        copy_to(server[at : at + count], cluster.server[first : first + count])
+        copy_to(held[at : at + count], cluster.held[first : first + count])
         cluster.offset[job] = at
         at += count
-    cluster.server[:total] = server
-    cluster.held[:total] = held
+    copy_to(cluster.server[:total], server)
+    copy_to(cluster.held[:total], held)
     cluster.used[0] = total
 
 
@@ -224,7 +225,7 @@ def _sort_running(ranks: Ranks, now: int, way: int, threshold: int) -> None:
 def rank_jobs(ranks: Ranks, now: int, way: int, threshold: int) -> None:
     """Decide who holds GPUs from now on; what changes is in `stopped` and `started`."""
     cluster, waiting, key, gpus = ranks.cluster, ranks.waiting, ranks.key, ranks.gpus
-    cluster.free[:] = cluster.sizes
+    copy_to(cluster.free, cluster.sizes)
     _compact(ranks)
     _sort_running(ranks, now, way, threshold)
     room = cluster.sizes.sum()
@@ -393,5 +394,5 @@ def _run(
                 places[held, 2] = cluster.held[cluster.offset[job] + index_of_place]
                 held += 1
             size += 1
-    counts[:] = size, held, arrived, now
+    counts[0], counts[1], counts[2], counts[3] = size, held, arrived, now
     return rows, places

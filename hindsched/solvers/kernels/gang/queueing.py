@@ -34,6 +34,7 @@ from hindsched.solvers.kernels.gang.placing import (
     place,
     release,
 )
+from hindsched.solvers.kernels.stable_order import copy_to
 
 BLOCKING, SKIPPING, BACKFILLING = 0, 1, 2
 NEVER: Any = np.int64(2**62)
@@ -156,7 +157,8 @@ def start_jobs(queue: Queue, now: int, way: int) -> int:
     waiting, gpus, failed = queue.waiting, queue.gpus, queue.failed
     size = queue.sizes[0]
     room = queue.cluster.free.sum()
-    head = started = kept = 0
+    head = kept = 0
+    started: Any = np.int64(0)  # a literal 0 would be a type of its own, compiled once more
     if way != SKIPPING:
         while head < size and gpus[waiting[head]] <= room:
             job = waiting[head]
@@ -202,7 +204,7 @@ def reservation(queue: Queue, job: int, now: int) -> tuple[int, Ints]:
             index += 1
         fits = place(cluster, job, queue.gpus[job])
     spare = cluster.free.copy()
-    cluster.free[:] = free
+    copy_to(cluster.free, free)
     cluster.used[0] = used
     return until, spare
 
@@ -242,7 +244,7 @@ def place_beside(cluster: Cluster, job: int, gpus: int, spare: Ints, short: bool
     for server in range(free.size):
         cluster.free[server] = min(free[server], spare[server])
     fits = place(cluster, job, gpus)
-    cluster.free[:] = free
+    copy_to(cluster.free, free)
     if fits:
         for index in range(cluster.offset[job], cluster.offset[job] + cluster.number[job]):
             server = cluster.server[index]

@@ -23,6 +23,7 @@ from hindsched.solvers.kernels.gang.placing import (
     padded,
 )
 from hindsched.solvers.kernels.gang.queueing import NEVER
+from hindsched.solvers.kernels.stable_order import stable_order
 
 JOBS_AT_ONCE = 2_000
 """Reservations of one call into compiled code, between which a time limit is heard."""
@@ -294,7 +295,7 @@ def _earliest_of_large(plan: Plan, job: int, now: int, whole: int) -> int:
                     time, rooms, after, plan.first[server],
                     start, duration, sizes[server], NEVER,
                 )  # fmt: skip
-        soonest = np.partition(free_from, whole - 1)[whole - 1]
+        soonest = free_from[stable_order(free_from)[whole - 1]]
         if soonest > start:
             start = soonest
         elif _place_at(plan, job, start):

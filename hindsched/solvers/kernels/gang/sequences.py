@@ -16,6 +16,7 @@ from numba import njit
 
 from hindsched.arrays import Ints
 from hindsched.solvers.kernels.gang.orders import Jobs, Words, below, cost_of, unit
+from hindsched.solvers.kernels.stable_order import copy_to
 
 SWAP, ONE = 0.3, 0.6
 """Share of the moves that swap two jobs; share of the others that move one job, not a block."""
@@ -135,7 +136,7 @@ def resequence(
             continue
         _move(state, sequence, new, begin, end)
         change, stop = 0.0, places
-        new_free[begin] = free[begin]
+        copy_to(new_free[begin], free[begin])
         for place in range(begin, places):
             start = advance(new_free[place], new_free[place + 1], new[place], jobs)
             new_cost[place] = cost_of(jobs, new[place], start)
@@ -147,9 +148,10 @@ def resequence(
                     break
         placed += stop - begin
         if change > limit:
-            new[begin : end + 1] = sequence[begin : end + 1]
+            copy_to(new[begin : end + 1], sequence[begin : end + 1])
             continue
-        sequence[begin : end + 1] = new[begin : end + 1]
-        free[begin + 1 : stop + 1] = new_free[begin + 1 : stop + 1]
-        cost[begin:stop] = new_cost[begin:stop]
+        copy_to(sequence[begin : end + 1], new[begin : end + 1])
+        for place in range(begin + 1, stop + 1):
+            copy_to(free[place], new_free[place])
+        copy_to(cost[begin:stop], new_cost[begin:stop])
     return placed

@@ -7,6 +7,7 @@ from numba import njit
 
 from hindsched.arrays import Ints
 from hindsched.solvers.kernels.gang.orders import Jobs, place_in_order, total_cost
+from hindsched.solvers.kernels.stable_order import copy_to
 
 
 @njit(cache=True, nogil=True)
@@ -81,7 +82,7 @@ def _search(
         tried += more
         if cost < least:
             least = cost
-            best[:] = order
+            copy_to(best, order)
     place_in_order(best, jobs.submit, jobs.duration, jobs.gpus, room, work[0], work[1], start)
     return start, tried
 

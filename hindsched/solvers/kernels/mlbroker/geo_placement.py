@@ -24,6 +24,7 @@ from hindsched.solvers.kernels.mlbroker.relaxed_placement import (
     relaxed_placement,
     round_largest_remainder,
 )
+from hindsched.solvers.kernels.stable_order import copy_to
 
 LEFT = 1e-9
 """Share of a slot's data that counts as rounding where it finds no worker."""
@@ -116,7 +117,7 @@ def restricted_placement(
     if needed == 0:
         if relaxed[cheapest] < cutoff:
             best, best_ps = relaxed[cheapest], cheapest
-            best_workers[:] = least
+            copy_to(best_workers, least)
         return best, best, best_workers, best_ps
     pinned = pinned_workers(data, capacity, arc)
     floor = np.zeros(centers, dtype=np.int64)

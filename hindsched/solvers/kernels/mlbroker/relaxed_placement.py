@@ -11,6 +11,7 @@ from numba import njit
 
 from hindsched.arrays import Floats, Ints
 from hindsched.solvers.kernels.mlbroker.blocks import PricedBlock
+from hindsched.solvers.kernels.stable_order import copy_to
 
 NOISE = 1e-15
 """Relative error of a quotient: a floor of workers must not be too high."""
@@ -61,7 +62,8 @@ def relaxed_by_place(block: PricedBlock) -> tuple[Floats, Floats]:
     centers = block.data.size
     costs, workers = np.empty(centers), np.empty((centers, centers))
     for ps in range(centers):
-        costs[ps], workers[ps] = relaxed_placement(block, ps)
+        costs[ps], own = relaxed_placement(block, ps)
+        copy_to(workers[ps], own)
     return costs, workers
 
 

@@ -14,6 +14,7 @@ from numba import njit
 
 from hindsched.solvers.kernels.limited_servers import fill_limited, limited_prefix
 from hindsched.solvers.kernels.placement import NOTHING
+from hindsched.solvers.kernels.stable_order import stable_order
 
 
 @njit(cache=True, nogil=True)
@@ -70,9 +71,9 @@ def best_limited_schedule(
         cost, old, new = costs[t], table[t - 1], table[t]
         unit_prices(workers, t - 1, worker_price)
         unit_prices(ps, t - 1, ps_price)
-        order = np.argsort(worker_price, kind="mergesort")
+        order = stable_order(worker_price)
         limited_prefix(NOTHING, on_worker.low[t - 1], worker_most[t - 1], worker_price, order, cost)
-        order = np.argsort(ps_price, kind="mergesort")
+        order = stable_order(ps_price)
         limited_prefix(NOTHING, on_ps.low[t - 1], ps_most[t - 1], ps_price, order, ps_cost)
         for n in range(most + 1):
             if in_slot.low[t - 1] <= n <= in_slot.high[t - 1]:
@@ -109,11 +110,11 @@ def best_limited_schedule(
                 chosen = n
         unit_prices(workers, t - 1, worker_price)
         unit_prices(ps, t - 1, ps_price)
-        order = np.argsort(worker_price, kind="mergesort")
+        order = stable_order(worker_price)
         fill_limited(
             NOTHING, on_worker.low[t - 1], worker_most[t - 1], order, chosen, worker_counts[t - 1]
         )
-        order = np.argsort(ps_price, kind="mergesort")
+        order = stable_order(ps_price)
         fill_limited(
             NOTHING, on_ps.low[t - 1], ps_most[t - 1], order, needed[chosen], ps_counts[t - 1]
         )

@@ -302,9 +302,11 @@ def tree(
     check_has_tree(instance, formulation)
     started = now()
     limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
-    incumbent = best_incumbent(instance, formulation)
-    objective = None if incumbent is None else incumbent.objective()
     share = min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * limit)
+    incumbent = best_incumbent(instance, formulation)
+    if incumbent is None:  # few PSs: a list that forgets them finds no room
+        incumbent = milp(instance, formulation, options.with_time(share), on_progress).solution
+    objective = None if incumbent is None else incumbent.objective()
     proven = bound(instance, formulation, options.with_time(share), on_progress, objective)
     known = replace(proven, method="tree", status=status_of(incumbent), solution=incumbent)
     certificate = known.certificate

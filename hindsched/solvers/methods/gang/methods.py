@@ -33,12 +33,13 @@ from hindsched.solvers.bounds.branching import Share
 from hindsched.solvers.certificate import Certificate, certify
 from hindsched.solvers.interrupt import catch_interrupt, stoppable
 from hindsched.solvers.kept import keep
+from hindsched.solvers.kernels.gang.trace_queue import MANY_JOBS
 from hindsched.solvers.methods.base import Method, joined, relaxation, solve_milp
 from hindsched.solvers.methods.gang.clock import Clock
 from hindsched.solvers.methods.gang.incumbents import in_order, incumbents
-from hindsched.solvers.methods.gang.orders import orders
+from hindsched.solvers.methods.gang.orders import best_starts, orders
 from hindsched.solvers.methods.gang.prices import certify_without_prices, climb_prices
-from hindsched.solvers.methods.gang.replay import replay_all
+from hindsched.solvers.methods.gang.replay import replay_many
 from hindsched.solvers.methods.gang.search import Search
 from hindsched.solvers.methods.tree import Growing, certifying, check_has_tree
 from hindsched.solvers.options import SolveOptions
@@ -72,15 +73,19 @@ TINY: dict[str, Any] = gang_data(
 """What `load_kernels` runs on."""
 
 
-COMPILED_TOO = replay_all
-"""What `solvers.api.compile_solve` runs besides a solve, for who replays traces."""
+def compile_too(instance: GangInstance) -> None:
+    """Run what `solvers.api.compile_solve` runs besides a solve: orders of few jobs."""
+    for formulation in ("non-preemptive", "non-preemptive,makespan"):
+        for small in (instance, GangInstance.parse(TINY)):
+            best_starts(small, formulation)
 
 
 @cache
-def load_kernels(formulation: str) -> None:
+def load_kernels(formulation: str, many: bool) -> None:
     """Run every compiled kernel once on a tiny instance: no time limit pays for the compiler.
 
     What was compiled stays on disk, so only the first process of an installation waits for long.
+    `many` is whether policies replay more jobs than a plain queue holds.
     """
     tiny = GangInstance.parse(TINY)
     with aside():
@@ -88,6 +93,8 @@ def load_kernels(formulation: str) -> None:
         end = int(known.completions.max())
         if split_formulation(formulation)[1] != "makespan":
             climb_prices(tiny, formulation, end, known.objective(), Clock(0.1))
+        if many:
+            replay_many(tiny)
         search = Search(tiny, formulation)
         search.try_starts(known.starts)
         search.try_expected(known.starts.astype(float))
@@ -125,7 +132,7 @@ class GangSolve:
 
     def __post_init__(self) -> None:
         self.kind, self.goal = split_formulation(self.formulation)
-        load_kernels(self.formulation)
+        load_kernels(self.formulation, len(self.instance.jobs) > MANY_JOBS)
         limit = self.options.time_limit
         self.clock = Clock(DEFAULT_SECONDS if limit is None else limit, self.stop)
 

@@ -157,6 +157,11 @@ def replay_all(instance: GangInstance) -> None:
         replay(instance, name)
         if policy.settings == ESTIMATES:
             replay(instance, name, estimates=2.0)
+    replay_many(instance)
+
+
+def replay_many(instance: GangInstance) -> None:
+    """Replay an instance by the kernel that keeps the queue of a long trace."""
     columns = (instance.submits, instance.durations, instance.job_gpus)
     submit, duration, gpus = (np.ascontiguousarray(column) for column in columns)
     queue = empty_queue(cluster_sizes(instance), instance.weights.copy(), gpus, duration)

@@ -25,6 +25,9 @@ UNSOUND_PRESOLVE_RULES = (1 << 12) | (1 << 13)
 """Rules of HiGHS 1.15's presolve that were seen to cut off integer optima."""
 LARGEST = 10**4
 """Coefficients up to here are passed on as whole numbers: HiGHS is unsound with larger ones."""
+TOLERANCES = (1e-9, 1e-7)
+"""HiGHS' tolerances of feasibility, one after the other: at the first it was seen to cut off optima
+(it calls relaxations infeasible that are not), at the second rounding to break rows more often."""
 TRIALS = 40
 """How often a point that is feasible within rounding only may be cut off."""
 DIGITS = 60
@@ -97,10 +100,13 @@ class Optimum:
 
 
 class Milp:
-    """Variables, rows and a linear objective, all of them rational."""
+    """Variables, rows and a linear objective, all of them rational.
 
-    def __init__(self, sense: str) -> None:
-        self.sense = sense
+    `unsure` is what HiGHS is not trusted with of an objective whose largest cost is 2^14.
+    """
+
+    def __init__(self, sense: str, unsure: Number = Fraction(1, 10**5)) -> None:
+        self.sense, self.unsure = sense, unsure
         self.lower: list[Number] = []
         self.upper: list[Number | None] = []
         self.cost: list[Number] = []
@@ -131,20 +137,39 @@ class Milp:
         self.row(terms, at_least=value, at_most=value)
 
     def optimum(self) -> Optimum:
-        """Solve and polish.
+        """Solve and polish at each of the tolerances; the best exactly feasible point counts.
 
         Raises
         ------
         NotPolishedError
-            If neither an exactly feasible point nor infeasibility comes out.
+            If at one of them neither an exactly feasible point nor infeasibility comes out, and at
+            no other a point.
         """
+        asked = len(self.cost)
+        found, failed = Optimum(None), None
+        for tolerance in TOLERANCES:
+            try:
+                other = self._optimum_at(tolerance, asked)
+            except NotPolishedError as error:
+                failed = error
+                continue
+            if found.value is None or (other.value is not None and self._better(other, found)):
+                found = other
+        if found.value is None and failed is not None:
+            raise failed
+        return found
+
+    def _better(self, one: Optimum, other: Optimum) -> bool:
+        return one.value < other.value if self.sense == "min" else one.value > other.value
+
+    def _optimum_at(self, tolerance: float, asked: int) -> Optimum:
+        """Solve and polish at one tolerance; `asked` variables are those of the problem."""
         if any(not row and _outside(0, low, high) for row, low, high in self.rows):
             return Optimum(None)
         if not self.cost:
             return Optimum(Fraction(0))
-        asked = len(self.cost)
         for _ in range(TRIALS):
-            highs, scale = self._highs()
+            highs, scale = self._highs(tolerance)
             highs.run()
             status = highs.getModelStatus()
             if status == highspy.HighsModelStatus.kInfeasible:
@@ -197,14 +222,14 @@ class Milp:
         self.row(steps, at_most=len(steps) - 1)
 
     def _slack(self, value: Fraction, bound: Fraction, scale: Fraction) -> Fraction:
-        slack = abs(value - bound) + Fraction(1, 10**5) / scale  # about 1e-9 of the largest cost
+        slack = abs(value - bound) + self.unsure / scale
         if all(self.integer[j] for j, c in enumerate(self.cost) if c):
             step = reduce(_gcd, self.cost, 0)
             if slack < step:  # values are multiples of the step: none lies in between
                 return Fraction(0)
         return slack
 
-    def _highs(self) -> tuple[highspy.Highs, Fraction]:
+    def _highs(self, tolerance: float) -> tuple[highspy.Highs, Fraction]:
         largest = max((abs(c) for c in self.cost), default=Fraction(0)) or Fraction(1)
         scale = Fraction(2) ** (14 - math.ceil(math.log2(largest)))  # largest cost about 2^14
         highs = highspy.Highs()
@@ -215,9 +240,9 @@ class Milp:
             "presolve_rule_off": UNSOUND_PRESOLVE_RULES,  # in the programs of its heuristics
             "mip_rel_gap": 0.0,
             "mip_abs_gap": 0.0,
-            "mip_feasibility_tolerance": 1e-9,
-            "primal_feasibility_tolerance": 1e-9,
-            "dual_feasibility_tolerance": 1e-9,
+            "mip_feasibility_tolerance": tolerance,
+            "primal_feasibility_tolerance": tolerance,
+            "dual_feasibility_tolerance": tolerance,
             "time_limit": 120.0,
         }.items():
             if highs.setOptionValue(name, setting) != highspy.HighsStatus.kOk:
@@ -321,7 +346,7 @@ def _continuous_part(program: Milp, fixed: dict[int, Number]) -> list[Number]:
             low = None if low is None else low - constant
             high = None if high is None else high - constant
             part.rows.append((terms, low, high))
-        highs, _ = part.in_large_units()._highs()
+        highs, _ = part.in_large_units()._highs(TOLERANCES[0])
         highs.run()
         if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             raise NotPolishedError(f"continuous part: {highs.getModelStatus()}")

@@ -20,6 +20,8 @@ from typing import Any
 from .milp import Milp, ceil_div
 
 FORMULATIONS = ("tight", "paper")
+UNSURE = Fraction(1, 10**4)
+"""Ten times the usual, of costs that are 64 times smaller: schedules 6e-9 apart were confused."""
 
 
 class Statement:
@@ -27,7 +29,7 @@ class Statement:
 
     def __init__(self, instance: dict[str, Any], formulation: str) -> None:
         self.instance = instance
-        self.program = program = Milp("min")
+        self.program = program = Milp("min", unsure=UNSURE)
         weights = instance.get("cost_weights") or {}
         w1, w2, w3, w4 = (
             Fraction(weights.get(name, 1))
@@ -99,7 +101,9 @@ class Statement:
         most = sum((n * (program.upper[j] or 0) for j, n in amount), Fraction(0))
         if not most:
             return
-        unit = a * most or Fraction(1)  # x counts in the largest cost there can be
+        # x counts in small parts of the largest cost: a row may be broken by HiGHS' tolerance, and
+        # that much of a cost decides between lines that nearly meet
+        unit = a * most / 64 or Fraction(1)
         x = program.variable(None, weight * unit, False)
         a, b, e = a / unit, b / unit, e / unit
         above = max(Fraction(0), (a - b) * most - e)  # most that line 1 lies above line 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import tracemalloc
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -255,3 +256,23 @@ def test_solution_files_round_trip(tmp_path):
         again = read_solution(tmp_path / "s.json", pair())
         assert again.assignments() == found.assignments()
         assert again.objective() == found.objective()
+
+
+def test_a_job_of_ten_million_slots_is_checked_without_a_number_for_each():
+    slots = 10**7
+    servers = [{"name": "a", "workers": ["t1"], "ps": ["p"]}]
+    jobs = [job(name, 1, 1, slots, slots, {"a": 0, "cloud": 0}) for name in "jk"]
+    tiny = instance(servers, jobs, {"ps": {"p": 1}})
+    ends = {"from": 1, "to": slots}
+    run = {"chunk": 1, "server": "cloud", **ends}
+    held = {"ps": "cloud", **ends}
+    late = {"ps": "cloud", "from": 1, "to": slots - 1}
+    tracemalloc.start()
+    both = build_solution(tiny, {"j": [run, held], "k": [run, late]}, "no-migration")
+    found = [(broken.constraint, broken.where) for broken in both.violations()]
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert ("(2e)", f"job k, slot {slots}") in found
+    assert ("(2f)", "PSs of type p on cloud, slot 1") in found
+    assert len(found) == 2
+    assert most < 2_000_000

@@ -105,17 +105,28 @@ def _merge(table: Ints) -> Ints:
     return merged
 
 
-def load(first: Ints, last: Ints) -> NDArray[np.int32]:
-    """How many intervals cover each slot, from slot 0 to the last."""
-    end = int(last.max(initial=0)) + 2
-    rows = np.zeros(first.size, dtype=np.int64)
-    return loads(rows, first, last, 1, end)[0]
+def breakpoints(*ends: tuple[Ints, Ints]) -> Ints:
+    """Slots at which one of the intervals begins or has just ended, in order.
+
+    Between two of them nothing changes, so that an interval of ten million slots costs as much as
+    one of ten.
+    """
+    return np.unique(np.concatenate([slots for first, last in ends for slots in (first, last + 1)]))
 
 
-def loads(row: Ints, first: Ints, last: Ints, num_rows: int, end: int) -> NDArray[np.int32]:
-    """How many intervals of each row cover each slot, shape (num_rows, end)."""
-    steps = np.zeros((num_rows, end), dtype=np.int32)
-    np.add.at(steps, (row, first), 1)
-    np.add.at(steps, (row, last + 1), -1)
+def loads(row: Ints, first: Ints, last: Ints, num_rows: int, slots: Ints) -> NDArray[np.int32]:
+    """How many intervals of each row cover some slots, shape (num_rows, slots).
+
+    `slots` are increasing, and all `breakpoints` of the intervals are among them.
+    """
+    steps = np.zeros((num_rows, slots.size), dtype=np.int32)
+    np.add.at(steps, (row, np.searchsorted(slots, first)), 1)
+    np.add.at(steps, (row, np.searchsorted(slots, last + 1)), -1)
     np.cumsum(steps, axis=1, out=steps)
     return steps
+
+
+def load(first: Ints, last: Ints) -> tuple[Ints, NDArray[np.int32]]:
+    """Breakpoints of intervals, and how many cover the slots from each to the next."""
+    slots = breakpoints((first, last))
+    return slots, loads(np.zeros(first.size, dtype=np.int64), first, last, 1, slots)[0]

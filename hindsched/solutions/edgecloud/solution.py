@@ -29,7 +29,7 @@ from hindsched.solutions.base import (
     Violation,
 )
 from hindsched.solutions.edgecloud.reading import read_rows
-from hindsched.solutions.edgecloud.runs import Holds, Runs, load, loads
+from hindsched.solutions.edgecloud.runs import Holds, Runs, breakpoints, load, loads
 
 
 class EdgecloudSolution(Solution):
@@ -231,32 +231,32 @@ class EdgecloudSolution(Solution):
         for kind, limit in (self.instance.cloud.workers or {}).items():
             jobs = [job.worker_type == kind for job in self.instance.jobs]
             chosen = in_cloud & np.array(jobs, dtype=bool)[runs.job]
-            excess = load(runs.first[chosen], runs.last[chosen]) - limit
-            for slot in np.flatnonzero(excess > 0)[:1].tolist():
-                where = f"{self.instance.cloud.name}, type {kind}, slot {slot}"
-                found.append(Violation("(2d)", where, float(excess[slot])))
+            slots, used = load(runs.first[chosen], runs.last[chosen])
+            for k in np.flatnonzero(used > limit)[:1]:
+                where = f"{self.instance.cloud.name}, type {kind}, slot {slots[k]}"
+                found.append(Violation("(2d)", where, float(used[k] - limit)))
         return found
 
     def _parameter_servers(self) -> list[Violation]:
         """(2e): exactly one PS whenever a job runs; (2f): no PS serves two jobs at once."""
         runs, holds, instance = self.runs, self.holds, self.instance
         found: list[Violation] = []
-        end = int(max(runs.last.max(initial=0), holds.last.max(initial=0))) + 2
         if min(runs.first.min(initial=1), holds.first.min(initial=1)) < 1:
             return [Violation("(2i)", "slot 0 or earlier", 1.0)]
         jobs = len(instance.jobs)
-        active = loads(runs.job, runs.first, runs.last, jobs, end)
-        held = loads(holds.job, holds.first, holds.last, jobs, end)
+        slots = breakpoints((runs.first, runs.last), (holds.first, holds.last))
+        active = loads(runs.job, runs.first, runs.last, jobs, slots)
+        held = loads(holds.job, holds.first, holds.last, jobs, slots)
         wrong = (active > 0) & (held != 1)
         for j in np.flatnonzero(wrong.any(axis=1)):
-            slot = int(np.flatnonzero(wrong[j])[0])
-            amount = float(abs(int(held[j, slot]) - 1))
-            found.append(Violation("(2e)", f"{self._label(j)}, slot {slot}", amount))
+            k = np.flatnonzero(wrong[j])[0]
+            amount = float(abs(int(held[j, k]) - 1))
+            found.append(Violation("(2e)", f"{self._label(j)}, slot {slots[k]}", amount))
         kinds = sorted({job.ps_type for job in instance.jobs})
         kind_of = np.array([kinds.index(job.ps_type) for job in instance.jobs], dtype=np.int64)
         row = holds.place * len(kinds) + kind_of[holds.job]
         num_places = len(instance.servers) + 1
-        used = loads(row, holds.first, holds.last, num_places * len(kinds), end)
+        used = loads(row, holds.first, holds.last, num_places * len(kinds), slots)
         limit = np.full(num_places * len(kinds), np.inf)
         for place in range(num_places):
             for k, kind in enumerate(kinds):
@@ -269,9 +269,9 @@ class EdgecloudSolution(Solution):
             place, kind = int(r) // len(kinds), kinds[int(r) % len(kinds)]
             last = place == len(instance.servers)
             name = instance.cloud.name if last else instance.servers[place].name
-            slot = int(np.flatnonzero(excess[r] > 0)[0])
-            where = f"PSs of type {kind} on {name}, slot {slot}"
-            found.append(Violation("(2f)", where, float(excess[r, slot])))
+            k = np.flatnonzero(excess[r] > 0)[0]
+            where = f"PSs of type {kind} on {name}, slot {slots[k]}"
+            found.append(Violation("(2f)", where, float(excess[r, k])))
         return found
 
     def _upload(self) -> list[Violation]:
@@ -320,7 +320,7 @@ class EdgecloudSolution(Solution):
             stored: dict[tuple[int, int], int] = {}
             for j, s in pairs.tolist():
                 mine = on_edge & (runs.job == j) & (servers == s)
-                stored[j, s] = int(load(runs.first[mine], runs.last[mine]).max())
+                stored[j, s] = int(load(runs.first[mine], runs.last[mine])[1].max())
             return stored
         chunks = np.unique(np.column_stack((runs.job, servers, runs.chunk))[on_edge], axis=0)
         pairs, counts = np.unique(chunks[:, :2], axis=0, return_counts=True)
@@ -427,8 +427,8 @@ class EdgecloudSolution(Solution):
         kind_of = np.array([kinds.index(job.worker_type) for job in instance.jobs], dtype=np.int64)
         servers = np.array([s for s, _, _ in instance.worker_list] + [len(instance.servers)])
         row = servers[runs.place] * len(kinds) + kind_of[runs.job]
-        end = int(runs.last.max(initial=0)) + 2
-        used = loads(row, runs.first, runs.last, (len(instance.servers) + 1) * len(kinds), end)
+        slots = np.arange(int(runs.last.max(initial=0)) + 2)
+        used = loads(row, runs.first, runs.last, (len(instance.servers) + 1) * len(kinds), slots)
         found: list[dict[str, Any]] = []
         for r, slot in np.argwhere(used > 0).tolist():
             s, kind = r // len(kinds), kinds[r % len(kinds)]

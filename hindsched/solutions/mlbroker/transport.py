@@ -10,11 +10,11 @@ import numpy as np
 from numba import njit
 
 from hindsched.arrays import Floats
-from hindsched.compiler_clock import watch_compiler
+from hindsched.compiler_clock import load_compiler
 from hindsched.kernel_cache import ensure_cache_folder
 
 ensure_cache_folder()
-watch_compiler()
+load_compiler()
 
 
 @njit(cache=True)

@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
+unexport PYTHONDONTWRITEBYTECODE # without bytecode every process compiles 900 modules again
 export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 
 COUNT ?= 3000

@@ -94,7 +94,7 @@ def overrun(limit: float | None) -> float | None:
     """
     if limit is None:
         return None
-    left = _command_ends.get() + seconds_of_compiling() - time.monotonic()
+    left = _command_ends.get() - counted_time()
     return max(min(OVERRUN_SHARE * limit + OVERRUN_SECONDS, left), limit / 2)
 
 
@@ -140,9 +140,14 @@ def part(limit: float | None) -> Iterator[None]:
         yield
 
 
+def counted_time() -> float:
+    """``time.monotonic`` that stands still while numba compiles, which counts against no limit."""
+    return time.monotonic() - seconds_of_compiling()
+
+
 def seconds_before(seconds: float) -> float:
     """Seconds until the last so many of the `command` around this code begin; inf without one."""
-    return max(0.0, _command_ends.get() + seconds_of_compiling() - seconds - time.monotonic())
+    return max(0.0, _command_ends.get() - seconds - counted_time())
 
 
 def seconds_to_finish(otherwise: float) -> float:
@@ -150,8 +155,8 @@ def seconds_to_finish(otherwise: float) -> float:
 
     It may stop at once where there are none: then nothing is begun that could be left out.
     """
-    ends = _command_ends.get() + seconds_of_compiling() + SECONDS_TO_END - SECONDS_TO_LEAVE
-    return max(0.0, min(otherwise, ends - time.monotonic()))
+    ends = _command_ends.get() + SECONDS_TO_END - SECONDS_TO_LEAVE
+    return max(0.0, min(otherwise, ends - counted_time()))
 
 
 class time_limit:  # noqa: N801 - used like contextlib's managers
@@ -195,7 +200,7 @@ class time_limit:  # noqa: N801 - used like contextlib's managers
             self._thread = threading.get_ident()
             self._loading, _ = _inside(self._thread)
             self._waker = _listen()
-            self._deadline = time.monotonic() + self._seconds - seconds_of_compiling()
+            self._deadline = counted_time() + self._seconds
             threading.Thread(target=self._watch, name="time limit", daemon=True).start()
         except BaseException as error:
             self._finish(error)
@@ -241,7 +246,7 @@ class time_limit:  # noqa: N801 - used like contextlib's managers
         return error is not None
 
     def _watch(self) -> None:
-        while (left := self._deadline + seconds_of_compiling() - time.monotonic()) > 0:
+        while (left := self._deadline - counted_time()) > 0:
             if self._over.wait(left):
                 return
         patience = time.monotonic() + SECONDS_OF_LOADING

@@ -7,6 +7,7 @@ line; records that came in before are kept.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import logging
 import sys
@@ -225,8 +226,12 @@ def say_line(line: str) -> None:
 @contextmanager
 def without_tracebacks() -> Iterator[None]:
     """Silence what Dask logs from its threads: what matters is raised or said in one line."""
-    before = {name: logging.getLogger(name).level for name in LOGGERS}
-    for name in LOGGERS:
+    if importlib.util.find_spec("distributed") is not None:
+        importlib.import_module("distributed")  # which gives levels of their own to what is below
+    known = {*LOGGERS, *logging.root.manager.loggerDict}
+    names = [name for name in known if name.split(".")[0] in LOGGERS]
+    before = {name: logging.getLogger(name).level for name in names}
+    for name in names:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     try:
         yield

@@ -15,7 +15,7 @@ from hindsched.analysis.tasks import Task
 from hindsched.instances.base import Instance
 from hindsched.online.registry import algorithms
 from hindsched.online.simulator import compile_simulation
-from hindsched.solvers.api import compile_solve
+from hindsched.solvers.api import REPLAYS, compile_replays, compile_solve
 from hindsched.solvers.compiling import KERNELS, is_compiled
 
 Work = dict[str, list[str]]
@@ -94,7 +94,10 @@ def compile_work(
 def main(family: str, *names: str) -> None:
     """Compile one family's kernels in this process."""
     for name in names:
-        compile_simulation(family, name)
+        if name == REPLAYS:
+            compile_replays(family)
+        else:
+            compile_simulation(family, name)
     compile_solve(family)
 
 

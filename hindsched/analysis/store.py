@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -156,10 +157,13 @@ class ResultStore:
         for kind, path in paths.items():
             data = record.pop(kind, None)
             if data is not None:
+                _make_room(path)
                 write_json(data, path)
                 hashes[kind] = file_hash(path)
         record["files"] = hashes
-        write_json(sealed(record), self._task_file(record["task"]))
+        task_file = self._task_file(record["task"])
+        _make_room(task_file)
+        write_json(sealed(record), task_file)
         self._left_out.discard(record["task"])
 
     def records(self) -> list[Record]:
@@ -174,7 +178,7 @@ class ResultStore:
         """Records, schedules and certificates that are not what was written, by their hashes."""
         found: list[Damage] = []
         for task in self.tasks:
-            if self._task_file(task.key).exists():
+            if os.path.lexists(self._task_file(task.key)):
                 found += [Damage(task.key, what) for what in self._read(task)[1]]
         return found
 
@@ -230,7 +234,7 @@ class ResultStore:
     def _intact(self) -> list[tuple[Task, Record]]:
         found: list[tuple[Task, Record]] = []
         for task in self.tasks:
-            if task.key not in self._left_out and self._task_file(task.key).exists():
+            if task.key not in self._left_out and os.path.lexists(self._task_file(task.key)):
                 record, damages = self._read(task)
                 if record is not None and not damages:
                     found.append((task, record))
@@ -285,6 +289,12 @@ class ResultStore:
 
     def _task_file(self, key: str) -> Path:
         return self.folder / "tasks" / f"{key}.json"
+
+
+def _make_room(path: Path) -> None:
+    """Remove a link to a device, or a pipe: it would swallow what is written to this folder."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        path.unlink()
 
 
 @contextmanager

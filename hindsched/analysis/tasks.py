@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from hindsched.analysis.jsonable import jsonable
 from hindsched.analysis.spans import job_spans
-from hindsched.compiler_clock import watch_compiler
+from hindsched.compiler_clock import load_compiler
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance, family_module, has_module
 from hindsched.limits import (
@@ -35,6 +35,7 @@ from hindsched.limits import (
 from hindsched.memory import TooLarge
 from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.online.registry import algorithms, build_from
+from hindsched.printable import printable
 from hindsched.solutions.base import Solution
 
 if TYPE_CHECKING:
@@ -140,8 +141,10 @@ def run_task(instance: Instance, task: Task, run_limit: float | None = None) -> 
         record |= {"error": f"{type(error).__name__}: {error}", "exit_code": error.exit_code}
     except Exception as error:
         record["error"] = f"{type(error).__name__}: {error} ({_place_of(error)})"
-        record["traceback"] = traceback.format_exc()
-    return record if record["error"] is None else jsonable(record)
+        record["traceback"] = printable(traceback.format_exc())
+    if record["error"] is None:
+        return record
+    return jsonable({**record, "error": " ".join(printable(record["error"]).split())})
 
 
 def check_record(record: Any, task: Task, where: str) -> Record:
@@ -322,8 +325,10 @@ def _online(instance: Instance, task: Task, run_limit: float | None) -> Record:
 def _stopped_after(limit: float | None) -> Iterator[None]:
     """Stop what runs inside at its limit; a worker process is killed if that does not help."""
     kill = KILL_SHARE * limit + KILL_SECONDS if limit is not None and expendable.is_set() else None
-    watch_compiler()  # what kernels need is loaded, which is none of the run's time
-    with killed_after(kill), time_limit(overrun(limit)):
+    load_compiler()  # what kernels need is loaded, which is none of the run's time
+    # a run looks at no clock and has no answer before its end: it gets no time to end by itself
+    seconds = None if limit is None else min(limit, overrun(limit) or limit)
+    with killed_after(kill), time_limit(seconds):
         yield
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Annotated, Any
 
 import typer
@@ -74,7 +75,7 @@ def audit(
     from hindsched.instances.logs import Limits
 
     given = {"most_rows": most_rows, "most_bytes": most_bytes, "longest_line": longest_line}
-    page = None if output is None else f"{output}/audit.html"
+    page = None if output is None else os.path.join(output, "audit.html")
     check_targets([log], output=page, report=report)
     with stopped_after(_seconds_at_all(time_limit)):
         found = judge(

@@ -122,9 +122,9 @@ def bench(
     given = _given(context)
     check_workers(workers)
     if dask is not None:
-        from hindsched.analysis.cluster import check_address
+        from hindsched.analysis.cluster import connect
 
-        check_address(dask)
+        connect(dask).close()  # before a folder is made for a run that nobody would do
     if resume:
         store = _reopen(out_, _title(suite, from_trace), given)
     else:
@@ -235,6 +235,9 @@ def report(
         say(f"damaged: {damage}")
     if damages:
         say(f"hindsched bench --resume --verify --out {shlex.quote(folder)} makes them again")
+    elif total < len(store.tasks):
+        absent = f"{len(store.tasks) - total} of {len(store.tasks)} tasks have no record"
+        say(f"{absent}: hindsched bench --resume --out {shlex.quote(folder)} runs them")
     return 1 if damages else 0
 
 

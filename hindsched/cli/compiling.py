@@ -22,9 +22,10 @@ def compile_(
     from hindsched.analysis.compiling import not_compiled
     from hindsched.instances.library import families_or_all
     from hindsched.online.registry import algorithms
+    from hindsched.solvers.api import REPLAYS
 
     words = families_or_all(family)
-    missing = not_compiled({word: list(algorithms(word)) for word in words})
+    missing = not_compiled({word: [*algorithms(word), REPLAYS] for word in words})
     compile_first(missing, workers)
     if as_json:
         emit_json({"compiled": list(missing), "before": [w for w in words if w not in missing]})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 import typer
 
@@ -89,7 +88,7 @@ def _families(context: typer.Context) -> tuple[str, ...]:
     for text in map(str, filter(None, said)):  # before an option's value, arguments are in args
         family = re.split("[/-]", text)[0]
         if os.path.isfile(text):
-            head = Path(text).read_bytes()[:HEAD].decode("utf-8", "replace")
+            head = _head(text)
             family = next(iter(re.findall(r'"family": *"(\w+)"', head)), "")
         if family in known:
             return (family,)
@@ -104,3 +103,12 @@ def _all_families() -> tuple[str, ...]:
 
 def _beginning(words: Iterable[str], incomplete: str) -> list[str]:
     return [word for word in words if word.startswith(incomplete)]
+
+
+def _head(path: str) -> str:
+    """How a file begins; nothing of one that cannot be read."""
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(HEAD).decode("utf-8", "replace")
+    except OSError:
+        return ""

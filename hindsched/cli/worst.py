@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,7 @@ import typer
 
 from hindsched.analysis.sweep import DEFAULT_WORKERS
 from hindsched.cli.output import Json, emit_json, errors, out, say
-from hindsched.cli.settings import Algorithm, Family, parse_settings
+from hindsched.cli.settings import Algorithm, Family, check_targets, parse_settings
 from hindsched.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from hindsched.analysis.worst.witness import Witness
 
 INTERRUPTED = 130
+WITNESS = "instance.json"
+"""A file of the folder that is written."""
 
 
 def worst(
@@ -79,6 +82,7 @@ def worst(
     names = space.names()
     if output is not None and Path(output).exists() and not Path(output).is_dir():
         raise InputError("output", output, "must be a folder")
+    check_targets(output=None if output is None else os.path.join(output, WITNESS))
     if polish and not random_search and not can_polish():
         say("numbers are not polished: CMA-ES needs the extra hindsched[worst]")
     found = search_worst(

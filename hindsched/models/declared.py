@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import pyomo.environ as pyo
@@ -21,6 +22,7 @@ from pyomo.opt import ProblemFormat
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
+from hindsched.instances.io import write_bytes
 from hindsched.notebook_card import card
 
 if TYPE_CHECKING:
@@ -329,9 +331,12 @@ class Declared(Face):
         ending = Path(path).suffix.lower()
         if ending not in FORMATS:
             raise InputError("output", str(path), f"must end in {' or '.join(FORMATS)}")
-        self.model.write(
-            str(path), format=FORMATS[ending], io_options={"symbolic_solver_labels": True}
-        )
+        with TemporaryDirectory() as folder:  # what is there stays until the new file is whole
+            made = Path(folder) / f"model{ending}"
+            self.model.write(
+                str(made), format=FORMATS[ending], io_options={"symbolic_solver_labels": True}
+            )
+            write_bytes(made.read_bytes(), path)
 
 
 def _counted(part: Component) -> str:

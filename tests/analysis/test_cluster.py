@@ -1,6 +1,7 @@
 """A Dask cluster: what is wrong with it is said, in one line, while it can be mended."""
 
 import importlib.util
+import logging
 import subprocess
 import sys
 import threading
@@ -97,6 +98,16 @@ def test_a_lost_scheduler_is_one_line(monkeypatch, capfd):
         process.stdout.close()
     time.sleep(0.5)
     assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["distributed.client", "tornado.application", "asyncio"])
+def test_what_dask_logs_is_silent_while_it_works(name):
+    """Its modules have levels of their own."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    with cluster.without_tracebacks():
+        assert not logger.isEnabledFor(logging.CRITICAL)
+    assert logger.level == before
 
 
 @pytest.mark.parametrize("address", ["tls://x:1", "inproc://x/1", "ucx://h:1", "tcp://", "foo"])

@@ -1,6 +1,7 @@
 """Folders of results are not believed: what was changed is named, and made again."""
 
 import json
+import os
 import shutil
 
 import pytest
@@ -85,10 +86,36 @@ def deep(folder):
     file_of(folder, "tasks", "--drf").write_text("[" * 100_000)
 
 
+def pipe_for_solution(folder):
+    path = file_of(folder, "solutions", "--drf")
+    path.unlink()
+    os.mkfifo(path)
+
+
+def device_for_solution(folder):
+    path = file_of(folder, "solutions", "--drf")
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def circle_for_record(folder):
+    path = file_of(folder, "tasks", "--drf")
+    path.unlink()
+    path.symlink_to(path.name)
+
+
 DAMAGES = [
     edit_objective, edit_bound, delete_certificate, delete_solution, cut_solution,
     edit_certificate, wrong_types, wrong_rows, wrong_files, deep,
+    pipe_for_solution, device_for_solution, circle_for_record,
 ]  # fmt: skip
+
+
+def test_records_that_are_not_there_are_said(folder, capsys):
+    file_of(folder, "tasks", "--drf").unlink()
+    assert run(["report", str(folder)]) == 0
+    told = "1 of 3 tasks have no record: hindsched bench --resume --out "
+    assert told in capsys.readouterr().err
 
 
 def test_an_untouched_folder_is_whole(folder, capsys):

@@ -86,6 +86,15 @@ def test_a_worker_that_nothing_stops_is_killed():
     assert found.algorithm("fifo").ratio.exists
 
 
+def test_a_run_has_its_limit_and_no_time_to_end_by_itself(monkeypatch):
+    given = []
+    monkeypatch.setattr(
+        tasks, "time_limit", lambda seconds: given.append(seconds) or limits.time_limit(None)
+    )
+    assert compared(["fifo"], run_limit=7.0).algorithm("fifo").ratio.exists
+    assert set(given) == {7.0}
+
+
 def test_without_a_limit_nothing_is_stopped(monkeypatch):
     given = []
     monkeypatch.setattr(
@@ -187,3 +196,20 @@ def test_what_a_command_did_before_counts_with_its_first_part():
             assert limits.overrun(2.0) == 1.0
         with limits.part(2.0):
             assert limits.overrun(2.0) > 1.2
+
+
+class Multi(hs.OnlineAlgorithm):
+    """Fails with a message of two lines."""
+
+    def start(self, environment):
+        raise ValueError("first\nsecond")
+
+    def step(self, slot, arrivals):
+        raise AssertionError
+
+
+def test_an_error_of_several_lines_is_recorded_in_one():
+    task = tasks.Task("online", INSTANCE.name, "multi", own=Multi)
+    error = tasks.run_task(INSTANCE, task)["error"]
+    assert error.startswith("ValueError: first second (")
+    assert "\n" not in error

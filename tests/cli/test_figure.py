@@ -62,3 +62,18 @@ def test_claims_are_shown_with_their_verdicts(tmp_path, capsys):
     assert first["verdict"] == "not reproduced"
     assert run(["figure", "astraea", "4a", *options]) == 0
     assert "not reproduced" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["gang", "3"], "error: number: 3: gang has no figures"),
+        (["oasis", "99"], "error: number: 99: oasis has the figures "),
+        (["nobody", "3"], "error: family: nobody: must be one of oasis, "),
+        (["nobody"], "error: Missing argument 'number': one of "),
+    ],
+)
+def test_a_figure_that_is_not_there_is_one_line(arguments, line, tmp_path, capsys):
+    assert run(["figure", *arguments, "-o", str(tmp_path)]) == 2
+    [said] = capsys.readouterr().err.splitlines()
+    assert said.startswith(line)

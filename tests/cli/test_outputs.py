@@ -1,6 +1,7 @@
 """Outputs destroy nothing: links, devices, pipes, modes, inputs and each other."""
 
 import os
+import signal
 import stat
 import threading
 import time
@@ -10,6 +11,7 @@ import pytest
 import hindsched as hs
 from hindsched.cli.app import run
 from hindsched.errors import InputError
+from hindsched.instances import io
 from hindsched.instances.io import write_text
 
 
@@ -80,6 +82,14 @@ def test_a_pipe_is_written_to(tmp_path):
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
+def test_a_pipe_that_nobody_reads_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(io, "WAIT_FOR_READER_SECONDS", 0.1)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match=r"a pipe that nobody reads: must be read$"):
+        write_text("text", pipe)
+
+
 def test_an_output_that_is_the_input_is_refused(instance, tmp_path, capsys):
     before = instance.read_bytes()
     link = tmp_path / "link.json"
@@ -88,6 +98,23 @@ def test_an_output_that_is_the_input_is_refused(instance, tmp_path, capsys):
         assert solve(instance, "-o", str(path)) == 2
         assert "is read by this command" in capsys.readouterr().err
     assert instance.read_bytes() == before
+
+
+def test_a_program_that_cannot_be_written_leaves_what_was_there(instance, tmp_path):
+    resource = pytest.importorskip("resource")
+    path = tmp_path / "model.mps"
+    path.write_text("before")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
+    try:
+        code = run(["model", str(instance), "-o", str(path)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert code in (1, 2)
+    assert path.read_text() == "before"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["instance.json", "model.mps"]
 
 
 def test_two_outputs_of_one_name_are_refused(instance, tmp_path, capsys):
@@ -109,6 +136,7 @@ def test_no_folder_is_made_for_a_command_that_is_refused(instance, tmp_path):
     ["bench", "gang/small/j6-s1", "--dask", "tls://h:1"],
     ["bench", "gang/small/j6-s1", "--dask", "inproc://h"],
     ["bench", "gang/small/j6-s1", "--dask", "tcp://"],
+    ["bench", "gang/small/j6-s1", "--dask", "tcp://127.0.0.1:1"],
     ["figure", "oasis", "3", "--quick", "--set", "zz=1"],
     ["worst", "gang", "--algorithm", "easy", "--target", "nan"],
 ])  # fmt: skip

@@ -64,3 +64,13 @@ def test_ones_own_algorithm_from_the_command_line(algorithm, capsys):
     assert found["algorithm"] == algorithm
     assert found["ratio"]["lower"] == (1.5 if "exec" in algorithm else 1)
     assert found["search"]["evaluations"] == 5
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_the_search(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("hindsched.analysis.worst.api.worst", None)
+    monkeypatch.chdir(tmp_path)  # long paths are cut in what is said
+    (tmp_path / "file").touch()
+    assert run(["worst", "oasis", "--algorithm", "fifo", "-o", "file/below"]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: output: file/below")
+    assert line.endswith("is no folder)")

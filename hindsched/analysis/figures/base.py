@@ -12,7 +12,7 @@ from hindsched.analysis.figures.scale import QUICK_SEEDS as QUICK_SEEDS
 from hindsched.analysis.figures.scale import FigureScale as FigureScale
 from hindsched.analysis.figures.scale import TraceInput as TraceInput
 from hindsched.errors import InputError
-from hindsched.instances.base import family_module
+from hindsched.instances.base import check_family, family_module, has_module
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +58,10 @@ class Figure:
 
 
 def figures(family: str) -> dict[str, Figure]:
-    """Figures of a family's paper by number."""
+    """Figures of a family's paper by number; none for a family that has no paper of its own."""
+    check_family(family)
+    if not has_module("analysis.figures", family, "figures"):
+        return {}
     found: dict[str, Figure] = family_module("analysis.figures", family, "figures").FIGURES
     return found
 
@@ -77,5 +80,6 @@ def figure(family: str, number: str) -> Figure:
     """Find one figure; `InputError` for a number that the family does not have."""
     known = figures(family)
     if number not in known:
-        raise InputError("number", number, f"{family} has the figures {', '.join(known)}")
+        has = f"has the figures {', '.join(known)}" if known else "has no figures"
+        raise InputError("number", number, f"{family} {has}")
     return known[number]

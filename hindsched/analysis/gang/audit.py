@@ -31,7 +31,7 @@ from hindsched.instances.logs import Log
 from hindsched.limits import OutOfTime, seconds_before
 from hindsched.limits import time_limit as stopped_after
 from hindsched.online.gang.replay import POLICIES, replay
-from hindsched.solvers.api import compile_solve, solve
+from hindsched.solvers.api import compile_replays, compile_solve, solve
 
 if TYPE_CHECKING:
     from hindsched.solvers.result import Result
@@ -105,6 +105,7 @@ def audit_log(
         if name not in POLICIES:
             raise InputError("policy", name, f"must be one of {', '.join(POLICIES)}")
     compile_solve(FAMILY)
+    compile_replays(FAMILY)
     clock = _Clock()
     instance = instance_of_log(log, formulation=kind)
     if objective == "deadlines-met" and not (instance.deadlines >= 0).any():

@@ -23,7 +23,7 @@ from hindsched.analysis.worst.state import read_state, write_state
 from hindsched.analysis.worst.witness import Witness, make_witness
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.search.space import Data, find_space
-from hindsched.limits import LimitReached, OutOfTime, overrun
+from hindsched.limits import LimitReached, OutOfTime, counted_time, overrun
 from hindsched.limits import time_limit as stopped_after
 from hindsched.solvers.interrupt import catch_interrupt
 
@@ -141,7 +141,7 @@ def worst(
     place = None if folder is None else Path(folder)
     if resume and place is None:
         raise InputError("resume", True, "needs the folder of the search")
-    ends = time.monotonic() + (overrun(time_limit) or math.inf)
+    ends = counted_time() + (overrun(time_limit) or math.inf)
     try:
         with _stopped_at(ends):
             begin = find_starts(space, starts, problem.algorithm.name)
@@ -161,7 +161,7 @@ def worst(
         read_state(search, question, place)
     searching, seconds = math.inf, math.inf if work_limit is not None else DEFAULT_SECONDS
     if time_limit is not None:
-        now = time.monotonic()
+        now = counted_time()
         searching, seconds = now + SEARCH_SHARE * (ends - now), SEARCH_SHARE * time_limit
     with catch_interrupt() as stop, evaluating(problem, workers) as evaluate:
         ended = "time"
@@ -194,14 +194,14 @@ def worst(
         if shrink and not stop.is_set():
             limit = max(SHRINK_SECONDS, SHRINK_SHARE * min(seconds, search.seconds))
             limit = math.inf if math.isinf(seconds) else limit
-            limit = min(limit, searching - time.monotonic())
+            limit = min(limit, searching - counted_time())
             with suppress(OutOfTime), _stopped_at(searching):
                 data, tried = _shrink(problem, search, evaluate, keep, limit, stop.is_set)
                 facts |= {"keep": keep, "shrinking": tried}
     try:
         with _stopped_at(ends):
             witness = make_witness(
-                problem, data, {**facts, "digest": digest(data)}, ends - time.monotonic()
+                problem, data, {**facts, "digest": digest(data)}, ends - counted_time()
             )
     except OutOfTime:
         rule = "was found, and no time was left to run everything once more: raise the time limit"
@@ -212,8 +212,8 @@ def worst(
 
 
 def _stopped_at(ends: float) -> stopped_after:
-    """Stop what runs inside at a time of the clock."""
-    return stopped_after(None if math.isinf(ends) else max(0.0, ends - time.monotonic()))
+    """Stop what runs inside at a time of `counted_time`."""
+    return stopped_after(None if math.isinf(ends) else max(0.0, ends - counted_time()))
 
 
 def _shrink(
@@ -226,7 +226,7 @@ def _shrink(
 ) -> tuple[Data, int]:
     """Shrink the best candidate within a time and a work limit."""
     assert search.best is not None
-    end, work = time.monotonic() + seconds, 0
+    end, work = counted_time() + seconds, 0
     score = search.best.score
     least = score if score == math.inf else score - (1 - keep) * abs(score - 1)
 
@@ -235,7 +235,7 @@ def _shrink(
         work += 1
         if work > SHRINK_WORK:
             return None
-        return evaluate([(data, least)], lambda: stop() or time.monotonic() > end)[0]
+        return evaluate([(data, least)], lambda: stop() or counted_time() > end)[0]
 
     return shrink_data(problem.space, search.best.data, worth, least)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from hindsched.analysis.worst.evaluate import Evaluation
 from hindsched.instances.search.fields import Field, Place
 from hindsched.instances.search.space import Data, SearchSpace, copied
+from hindsched.limits import time_left
 
 STEP = 0.15
 """First step, as a share of every range."""
@@ -18,11 +20,18 @@ ROUNDS = 6
 """Rounds of one polishing."""
 WORST = 1e12
 """What is told of candidates that have no ratio."""
+SECONDS_TO_LOAD = 4.0
+"""CMA-ES brings scipy's statistics and matplotlib, and no limit acts while modules load."""
 
 
 def can_polish() -> bool:
     """Whether the package is installed."""
     return importlib.util.find_spec("cma") is not None
+
+
+def is_late_to_load() -> bool:
+    """Whether CMA-ES is still to be loaded, and the limit leaves no time for that."""
+    return "cma" not in sys.modules and time_left(math.inf) < SECONDS_TO_LOAD
 
 
 def numbers_of(space: SearchSpace, data: Data) -> list[tuple[Field, Place]]:

@@ -9,7 +9,6 @@ the number of workers, and a limit only says where it stops.
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,10 +19,11 @@ import numpy as np
 
 from hindsched.analysis.worst.evaluate import EXACT, FAILED, INVALID, Evaluation
 from hindsched.analysis.worst.moves import few_kinds, neighbour
-from hindsched.analysis.worst.polish import Polish, can_polish, numbers_of
+from hindsched.analysis.worst.polish import Polish, can_polish, is_late_to_load, numbers_of
 from hindsched.analysis.worst.pool import Candidate, Evaluate
 from hindsched.instances.base import canonical_json
 from hindsched.instances.search.space import Data, SearchSpace, copied
+from hindsched.limits import counted_time
 
 MEMBERS = 16
 HOT = 0.2
@@ -110,11 +110,11 @@ class Search:
         on_generation : callable, optional
             Told after every generation.
         """
-        begin, before, idle = time.monotonic(), self.seconds, 0
-        self._limit, self._target = evaluations, target
+        begin, before, idle = counted_time(), self.seconds, 0
+        self._limit, self._target, self._is_late = evaluations, target, False
 
         def is_over() -> bool:
-            self.seconds = before + time.monotonic() - begin
+            self.seconds = before + counted_time() - begin
             return stop() or self.seconds >= seconds
 
         while True:
@@ -128,7 +128,8 @@ class Search:
             done = self._step(evaluate, is_over)
             idle = idle + 1 if self.counts["evaluations"] == fresh else 0
             if not done:
-                return "interrupted" if stop() else "time" if is_over() else "work"
+                late = is_over() or self._is_late
+                return "interrupted" if stop() else "time" if late else "work"
             self.generation += 1
             if on_generation is not None:
                 on_generation(self)
@@ -197,6 +198,9 @@ class Search:
             return True
         if len(numbers_of(self.space, best.data)) < 2:
             return True
+        if is_late_to_load():  # what comes next must not depend on the clock: the search ends here
+            self._is_late = True
+            return False
         strategy = Polish(self.space, best.data, self.seed * 1_000_003 + self.generation)
         slot = max(range(len(self.members)), key=lambda index: self.members[index].score)
         for candidates in strategy.rounds():

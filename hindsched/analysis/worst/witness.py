@@ -7,7 +7,6 @@ both schedules are judged by the family's definition, and the ratio is their quo
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +26,7 @@ from hindsched.analysis.worst.words import explain
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.search.space import Data
+from hindsched.limits import counted_time
 from hindsched.solutions.base import Solution
 from hindsched.solvers.api import solve
 from hindsched.solvers.certificate import Certificate
@@ -86,7 +86,7 @@ def make_witness(
         level = middle.objective
         optimum = Optimum(instance.sense, Interval(level, level), "compared", reference_by)
     else:
-        offline, certificate, bound = _best(problem, instance, time.monotonic() + seconds)
+        offline, certificate, bound = _best(problem, instance, counted_time() + seconds)
         sense = instance.sense
         for run in runs:
             better = offline is None or (
@@ -134,7 +134,7 @@ def _best(
     certificate, bound = None, None
     sign = 1 if instance.sense == "max" else -1
     for left, method in zip(range(len(methods), 0, -1), methods, strict=True):
-        seconds = min(PROOF_SECONDS, max(0.0, ends - time.monotonic()) / (2 * left))
+        seconds = min(PROOF_SECONDS, max(0.0, ends - counted_time()) / (2 * left))
         options = {"time_limit": seconds, "threads": 1}
         found = solve(instance, method, formulation=problem.formulation, options=options)
         if str(found.status) == "optimal" and method != "orders":

@@ -4,12 +4,15 @@ import json
 import math
 import shutil
 import signal
+import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 
 import hindsched as hs
-from hindsched import limits
-from hindsched.analysis.worst import api
+from hindsched import compiler_clock, limits
+from hindsched.analysis.worst import api, polish, search
 from hindsched.analysis.worst.evaluate import BOUNDED, EXACT, evaluate, quotient
 from hindsched.analysis.worst.folder import check_witness
 from hindsched.analysis.worst.problem import Problem
@@ -84,6 +87,36 @@ def test_a_proof_that_never_ends_is_said(monkeypatch):
     monkeypatch.setattr(api, "make_witness", run_for_ever)
     with pytest.raises(limits.LimitReached, match=r"^a ratio of .*: raise the time limit$"):
         hs.worst("oasis", "fifo", preset="one-slot", time_limit=3, target=1.5, workers=0)
+
+
+@pytest.mark.skipif(not polish.can_polish(), reason="needs the package cma")
+def test_a_search_without_time_to_load_cma_ends_before_it(monkeypatch):
+    """Its modules load for seconds, in which no limit acts."""
+    monkeypatch.setitem(sys.modules, "cma", None)
+    monkeypatch.delitem(sys.modules, "cma")
+    monkeypatch.setattr(polish, "SECONDS_TO_LOAD", 1000.0)
+    witness = hs.worst("gang", "easy", time_limit=20, workers=0, shrink=False)
+    assert "cma" not in sys.modules
+    assert witness.search["ended"] == "time"
+    assert witness.search["generations"] == search.POLISH_EVERY
+
+
+def test_compiling_kernels_takes_no_time_from_the_search(monkeypatch):
+    numba = compiler_clock._Compiler()
+    waits = iter([2.0])
+
+    def evaluated_while_numba_compiles(*given):
+        numba(SimpleNamespace(is_start=True))
+        time.sleep(next(waits, 0.0))
+        numba(SimpleNamespace(is_start=False, is_end=True))
+        return evaluate(*given)
+
+    monkeypatch.setattr(limits, "OVERRUN_SECONDS", 0.1)
+    monkeypatch.setattr(limits, "seconds_of_compiling", numba.seconds)
+    monkeypatch.setattr("hindsched.analysis.worst.pool.evaluate", evaluated_while_numba_compiles)
+    monkeypatch.setattr(api, "make_witness", lambda problem, data, search, seconds: seconds)
+    left = hs.worst("oasis", "fifo", preset="one-slot", time_limit=1.5, target=1.5, workers=0)
+    assert left > 0
 
 
 def test_random_starts_alone_find_it_too():

@@ -12,6 +12,7 @@ import threading
 import time
 from pathlib import Path
 
+import highspy
 import numpy as np
 import pyomo.environ as pyo
 import pytest
@@ -383,3 +384,10 @@ def test_ctrl_c_stops_highs_at_once_and_keeps_incumbent_and_bound():
     assert (result["status"], result["stopped_by"]) == ("feasible", "interrupted")
     assert result["bound"] > result["objective"] > 0
     assert result["values"] > 0
+
+
+def test_a_release_of_highs_that_cuts_off_optima_is_refused(monkeypatch):
+    monkeypatch.setattr(highspy, "HIGHS_VERSION_MAJOR", 1)
+    monkeypatch.setattr(highspy, "HIGHS_VERSION_MINOR", 16)
+    with pytest.raises(SolveFailed, match="install another release"):
+        solve_program(knapsack())

@@ -75,8 +75,8 @@ class HighsProgram:
     def __init__(self, program: LinearProgram, options: SolveOptions) -> None:
         if (highspy.HIGHS_VERSION_MAJOR, highspy.HIGHS_VERSION_MINOR) in UNSOUND_RELEASES:
             raise SolveFailed(
-                f"HiGHS {highspy.Highs().version()} cuts off integer optima when it is given a start:"
-                " install another release (pip install 'highspy!=1.16.*')"
+                f"HiGHS {highspy.Highs().version()} cuts off integer optima when it is given a"
+                " start: install another release (pip install 'highspy!=1.16.*')"
             )
         self.program = program
         self.highs = highspy.Highs()

@@ -1,0 +1,192 @@
+"""Solutions against two other readers: the exact kernel's rules, and tables in plain Python."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import hindsched as hs
+from hindsched.errors import InputError
+from tests.kernel.agreement import KERNELS, exact
+from tests.solutions.second_reading import facts, use
+
+ALGORITHMS = {
+    "astraea": ("astraea", "shortest-remaining", "sia"),
+    "batchsched": ("fifo", "shortest-remaining", "optimus"),
+    "edgecloud": ("srtf", "edgecloud", "least-attained"),
+    "gang": ("fifo", "srtf", "las"),
+    "mlbroker": ("mlbroker",),
+    "oasis": ("oasis", "fifo", "optimus"),
+}
+SAME = {
+    "astraea": {
+        "(3c)": "(3c), (3d)",
+        "(3d)": "(3c), (3d)",
+        "(3f)": "(3f), (3h)",
+        "(3h)": "(3f), (3h)",
+    },
+    "batchsched": {"(2n)": "(2a)"},  # two rows at once: twice, or changed
+}
+"""Equations that the kernel names together."""
+IMPLIED = {
+    "astraea": {"(3a)", "(3b)"},  # by (3c) and (3d) of all servers
+    "oasis": {"(3)", "(6)", "(7)"},  # said of open slots or of all
+}
+ONE = {
+    "astraea": {"(3f), (3h)"},
+    "edgecloud": {"(2c)", "(2d)", "no migration"},
+    "batchsched": {"(2a)"},
+}
+"""Equations of which kernel and package count different things, such as slots and how often."""
+WORK = {
+    "astraea": "(3k)", "batchsched": "(2f)", "edgecloud": "(2b)", "gang": "(1)",
+    "mlbroker": "(8f)", "oasis": "(2)",
+}  # fmt: skip
+
+
+def changed(rows: Any, draw: random.Random, names: list[str]) -> Any:
+    """A copy in which a few rows are dropped, doubled, cut, given away or altered."""
+    rows = copy.deepcopy(rows)
+    for _ in range(draw.choice([1, 1, 2, 4])):
+        mine = rows[draw.choice(list(rows))]
+        if not mine:
+            continue
+        row, what = draw.choice(mine), draw.random()
+        if what < 0.1:
+            mine.remove(row)
+        elif what < 0.2:
+            mine.append(copy.deepcopy(row))
+        elif what < 0.3:
+            rows[draw.choice(list(rows))] = copy.deepcopy(mine)
+        elif what < 0.45 and row["to"] > row["from"]:
+            rest = copy.deepcopy(row)
+            row["to"] = (row["from"] + row["to"]) // 2
+            rest["from"] = row["to"] + draw.choice([1, 1, 2])
+            if rest["from"] <= rest["to"]:
+                mine.append(rest)
+        else:
+            _alter(row, draw, names)
+    return rows
+
+
+def _alter(row: dict[str, Any], draw: random.Random, names: list[str]) -> None:
+    key = draw.choice(list(row))
+    value = row[key]
+    if isinstance(value, int):
+        row[key] = max(1, value + draw.choice([-3, -1, 1, 2]))
+    elif isinstance(value, str):
+        row[key] = draw.choice(names)
+    elif value:
+        name = draw.choice(list(value))
+        if draw.random() < 0.7:
+            value[name] += draw.choice([-1, 1, 2])
+        else:
+            value[draw.choice(names)] = value.pop(name)
+
+
+def schedules(family: str) -> Iterator[tuple[Any, Any, str]]:
+    """Instances, good and changed rows of their jobs, formulations."""
+    for seed in range(4):
+        instance = hs.generate(family, jobs=4, seed=seed)
+        data = instance.to_dict()
+        places = data.get("servers") or data.get("datacenters") or data.get("worker_servers") or []
+        names = [place["name"] for place in places] + ["cloud"]
+        for number, formulation in enumerate(instance.formulations):
+            for algorithm in ALGORITHMS[family]:
+                rows = hs.simulate(instance, algorithm).solution.assignments()
+                for trial in range(1 + 60 // (4 * len(instance.formulations))):
+                    draw = random.Random(f"{seed} {number} {algorithm} {trial}")
+                    yield (
+                        instance,
+                        changed(rows, draw, names) if trial and rows else rows,
+                        formulation,
+                    )
+
+
+def worst(
+    family: str, idle: list[str], broken: list[tuple[str, str, Any]]
+) -> dict[str, tuple[float, set[str]]]:
+    """By equation, the greatest excess and the jobs and servers that are named.
+
+    What is wrong with a job of batchsched that does not run has two numbers: it is left out.
+    """
+    found: dict[str, tuple[float, set[str]]] = {}
+    for equation, where, amount in broken:
+        is_idle = family == "batchsched" and any(re.search(rf"\b{job}\b", where) for job in idle)
+        if is_idle or equation in IMPLIED.get(family, ()):
+            continue
+        name = SAME.get(family, {}).get(equation, equation)
+        size = 1.0 if name in ONE.get(family, ()) else float(amount)
+        before, who = found.get(name, (0.0, set()))
+        named = set(re.findall(r"\b[a-z]\d+\b", where)) - {"t1", "t2", "p1", "p2"}
+        found[name] = (max(before, size), who | named)
+    return found
+
+
+@pytest.mark.parametrize("family", ALGORITHMS)
+def test_the_kernel_finds_the_same_broken_rules(family):
+    seen, feasible = set[str](), 0
+    for instance, rows, formulation in schedules(family):
+        try:
+            solution = hs.build_solution(instance, rows, formulation)
+        except InputError:
+            continue
+        checked = KERNELS[family].check(exact(instance.to_dict()), exact(solution.to_dict()))
+        own = solution.violations()
+        idle = [job.name for job in instance.jobs if job.name not in solution.assignments()]
+        fast = worst(family, idle, [(v.constraint, v.where, v.amount) for v in own])
+        slow = worst(family, idle, [(v.equation, v.where, v.amount) for v in checked.violations])
+        assert {name: who for name, (_, who) in fast.items()} == {
+            name: who for name, (_, who) in slow.items()
+        }
+        for name, (amount, _) in fast.items():
+            assert amount == pytest.approx(slow[name][0], rel=1e-9)
+        assert (not own) == (not checked.violations)
+        if not own:
+            assert solution.objective() == pytest.approx(float(checked.objective.low), rel=1e-9)
+        seen |= set(fast)
+        feasible += not own
+    assert len(seen) >= (1 if family == "mlbroker" else 4)
+    assert feasible > 5
+
+
+@pytest.mark.parametrize("family", ALGORITHMS)
+def test_tables_say_what_the_rows_do(family):
+    looked = 0
+    for instance, rows, formulation in schedules(family):
+        try:
+            solution = hs.build_solution(instance, rows, formulation)
+        except InputError:
+            continue
+        looked += 1
+        data, table = json.loads(json.dumps(instance.to_dict())), solution.job_rows()
+        rows = solution.assignments()
+        for job, row in zip(facts(data, rows), table, strict=True):
+            assert {key: row[key] for key in job} == pytest.approx(job)
+        undone = {v.where for v in solution.violations() if v.constraint == WORK[family]}
+        for row in table:
+            own = rows.get(row["job"], ())
+            last = max((one["to"] for one in own if "ps" not in one or "workers" in one), default=0)
+            missing = not own or any(re.search(rf"\b{row['job']}\b", where) for where in undone)
+            assert (
+                row["completion"] == (None if missing else last) == solution.completion(row["job"])
+            )
+            if family not in ("mlbroker", "oasis"):  # where a job that does not end has a value too
+                assert (row["value"] is None) == missing
+        found = {
+            tuple(row[key] for key in ("slot", "role", "server", "resource") if key in row): row[
+                "used"
+            ]
+            for row in solution.usage_rows()
+        }
+        assert found == pytest.approx(dict(use(data, rows)))
+        if solution.is_feasible() and not formulation.endswith(("makespan", "deadlines")):
+            values = sum(row["value"] or 0.0 for row in table)
+            assert values == pytest.approx(solution.objective(), rel=1e-9)
+    assert looked > 30

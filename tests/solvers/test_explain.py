@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import hindsched as hs
 from hindsched.analysis.plots.gaps import plot_gap
 from hindsched.errors import InputError
 from hindsched.instances.io import read
@@ -159,3 +160,19 @@ def test_kernels_get_arrays_that_can_be_written_for_which_alone_they_are_compile
     block = oracle.block(0)
     assert block.worker_demand.flags.writeable
     assert block.ps_demand.flags.writeable
+
+
+def test_a_schedule_that_ends_after_all_priced_slots_is_explained():
+    """In the layout ``preemptive`` that was an index out of bounds."""
+    late = 0
+    for seed in range(3):
+        instance = hs.generate("batchsched", preset="small", seed=seed)
+        solution = hs.simulate(instance, "batchsched").solution
+        oracle = build_oracle(instance, rows="preemptive")
+        found = explain(solution, certify(oracle, np.zeros(oracle.rows.size)))
+        late += (
+            solution.objective() > 0
+            and max(solution.completion(job.name) for job in instance.jobs) > oracle.slots
+        )
+        assert found.objective == solution.objective()
+    assert late

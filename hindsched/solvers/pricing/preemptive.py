@@ -18,8 +18,6 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.modes import NEVER, PREEMPTIVE, in_pieces, ps_for
-from hindsched.solutions.base import Solution
-from hindsched.solutions.window_solution import WindowSolution
 from hindsched.solvers.kernels.preemptive_slots import all_cheapest_slots, cheapest_slots
 from hindsched.solvers.pricing.base import BlockOracle, Response
 
@@ -59,10 +57,6 @@ class SlotOracle(BlockOracle):
     @abstractmethod
     def outside_cost(self, job: Any) -> float:
         """Cost of whatever a job may do instead; infinite for nothing."""
-
-    @abstractmethod
-    def row_of(self, row: Any) -> tuple[Ints, Floats]:
-        """Linking rows that a row of a solution uses, and how much of each."""
 
     def prepare(self, slots: int) -> None:
         """Lay the jobs' ways end to end."""
@@ -121,22 +115,6 @@ class SlotOracle(BlockOracle):
             self._instead, found, used,
         )  # fmt: skip
         return self._sign * found, used.T.ravel()
-
-    def use_of(self, solution: Solution) -> list[Response | None]:
-        """Schedules of a solution that may pause and change, as use of the merged server."""
-        assert isinstance(solution, WindowSolution)
-        found: list[Response | None] = []
-        for block, job in enumerate(self.instance.jobs):
-            end = solution.completion(job.name)
-            if end is None:
-                found.append(None)
-                continue
-            uses = [self.row_of(row) for row in solution.rows[job.name]]
-            rows = np.concatenate([use[0] for use in uses])
-            amounts = np.concatenate([use[1] for use in uses])
-            objective = self._sign * float(self._ends[block, end - 1])
-            found.append(Response(objective, objective, rows, amounts, (end,)))
-        return found
 
 
 def runs_of(start: Ints, kept: Ints) -> tuple[Ints, Ints]:

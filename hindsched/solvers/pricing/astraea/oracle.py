@@ -241,10 +241,6 @@ class PreemptiveOracle(SlotOracle, MergedOracle):
         """Staying out, where that is allowed."""
         return -self._floor
 
-    def row_of(self, row: AstraeaRow) -> tuple[Ints, Floats]:
-        """Rows that a schedule uses, and how much of each."""
-        return self.row_use(row)
-
 
 class ServerOracle(AstraeaOracle):
     """Best responses on real servers, exact.

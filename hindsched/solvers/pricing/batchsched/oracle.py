@@ -279,10 +279,6 @@ class PreemptiveOracle(SlotOracle, MergedOracle):
         """Ending after all priced slots."""
         return float(job.weight) * (self.slots + 2)
 
-    def row_of(self, row: WindowRow) -> tuple[Ints, Floats]:
-        """Rows that a schedule uses, and how much of each."""
-        return self.place_use(row)
-
 
 def solution_use(oracle: MergedOracle | ServerOracle, solution: Solution) -> list[Response | None]:
     """Objective and use of every job's schedule in a solution."""

@@ -368,9 +368,8 @@ class JobView:
 
     def _store(self, plan: EdgecloudPlan, add: Callable[[int, Iterable[int], float], None]) -> None:
         priced, gb = self.priced, self.job.chunk_gb
-        if not gb or priced.storage_slice is None:
+        if not gb:
             return
-
         for row, parts in plan.edge.items():
             base = priced.storage_row(self._server(row))
             if base is not None:

@@ -1,0 +1,379 @@
+"""Gang's oracles against every schedule of a job; interval rows, and bounds without prices."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hindsched.errors import InputError
+from hindsched.instances.gang.instance import GangInstance, gang_data, split_formulation
+from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.pricing.decisions import COMPLETES, Feature
+from hindsched.solvers.pricing.gang.intervals import IntervalRows, cuts_of
+from hindsched.solvers.pricing.gang.makespan import makespan_bound, makespan_bound_slots
+from hindsched.solvers.pricing.gang.oracle import build, tree_rows
+from hindsched.solvers.pricing.gang.placements import SERVER_GPUS
+from hindsched.solvers.pricing.gang.pool import GangOracle
+from tests.strategies.gang import tiny_instances
+
+MANY = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+KINDS = ("non-preemptive", "preemptive", "elastic")
+BEHIND = 12
+"""Free slots behind the last row in which a schedule may end."""
+
+
+def per_slot(cut: Any, prices: Any, slots: int) -> list[float]:
+    """The price that holds in every slot."""
+    found = [0.0] * slots
+    for k, price in enumerate(prices):
+        for t in range(cut[k], min(cut[k + 1], slots)):
+            found[t] = price
+    return found
+
+
+def schedules(instance: GangInstance, j: int, formulation: str, price: list[float]) -> Any:
+    """(completion, own cost, paid) of every completion of a job, with the cheapest slots by it."""
+    kind, goal = split_formulation(formulation)
+    job, seconds = instance.jobs[j], float(instance.slot_seconds)
+    submit, length, gpus = (int(a[j]) for a in (
+        instance.submits, instance.durations, instance.job_gpus))  # fmt: skip
+    due = int(instance.deadlines[j])
+    for end in range(submit + 1, len(price) + 1):
+        own = float(job.weight) * seconds * (end - submit)
+        if goal == "deadlines":
+            own = float(job.weight) if 0 <= due < end else 0.0
+        if kind == "non-preemptive":
+            if end - length >= submit:
+                yield end, own, gpus * seconds * sum(price[end - length : end])
+            continue
+        most, work = gpus, length * gpus
+        if kind == "elastic":
+            most = int(instance.most_gpus[j])
+        total = 0.0
+        for each in sorted(price[submit:end]):
+            total += each * min(most, work) * seconds
+            work -= min(most, work)
+        if work == 0:
+            yield end, own, total
+
+
+@MANY
+@given(tiny_instances(), st.integers(0, 2**32))
+def test_the_pool_s_responses_are_the_cheapest_schedules(instance: Any, seed: int) -> None:
+    draws = np.random.default_rng(seed)
+    for kind, goal in itertools.product(KINDS, ("", ",deadlines")):
+        own = build_oracle(instance, kind + goal, rows="intervals")
+        cut = np.unique(np.append(draws.integers(0, 9, 4), 0))
+        oracle = own.on_rows(IntervalRows(instance, cut))
+        assert isinstance(oracle, GangOracle)
+        assert oracle.rows.capacity == pytest.approx(
+            instance.total_gpus * float(instance.slot_seconds) * (cut[1:] - cut[:-1])
+        )
+        prices = draws.integers(0, 4, oracle.rows.size) / 2.0
+        price = per_slot(cut.tolist(), prices.tolist(), 9 + BEHIND)
+        for j in range(len(instance.jobs)):
+            known = list(schedules(instance, j, kind + goal, price))
+            value = min(own + paid for _, own, paid in known)
+            found = oracle.best_response(j, prices)
+            assert found.value == pytest.approx(value)
+            assert found.objective + prices[found.rows] @ found.amounts == pytest.approx(value)
+            assert (found.amounts <= oracle.rows.capacity[found.rows] + 1e-9).all()
+            if kind != "non-preemptive":
+                continue
+            low, high = sorted(draws.integers(0, 10, 2).tolist())
+            within = {COMPLETES: (low, high)}
+            kept = [(end, a + b) for end, a, b in known if low <= end <= high]
+            due = int(instance.deadlines[j])
+            if goal:  # one that misses its deadline completes after all slots
+                kept = [(end, cost) for end, cost in kept if due < 0 or end <= due]
+            response = oracle.restricted_response(j, prices, within)
+            assert (response is None) == (not kept)
+            if kept:
+                assert response.value == pytest.approx(min(cost for _, cost in kept))
+                assert low <= oracle.features_of(j, response)[COMPLETES] <= high
+        with pytest.raises(TypeError, match="residual"):
+            oracle.best_response(0, prices, oracle.rows.capacity)
+
+
+def placements(instance: GangInstance, gpus: int) -> list[tuple[int, ...]]:
+    """What (6) allows: one server, or where none is so large whole ones and part of one."""
+    sizes = instance.server_gpus.tolist()
+    every = itertools.product(*(range(size + 1) for size in sizes))
+    held = [way for way in every if sum(way) == gpus]
+    if gpus <= max(sizes):
+        return [way for way in held if sum(n > 0 for n in way) == 1]
+    parts = [sum(0 < n < size for n, size in zip(way, sizes, strict=True)) for way in held]
+    return [way for way, part in zip(held, parts, strict=True) if part <= 1]
+
+
+def consolidated(seed: int) -> GangInstance:
+    """Three servers, jobs that need one, and jobs that need two or three."""
+    draws = np.random.default_rng(seed)
+    sizes = draws.integers(1, 4, 3).tolist()
+    most = sum(sizes) + 1
+    jobs = [
+        {"name": f"j{n}", "submit": int(draws.integers(0, 3)) * 2.0,
+         "duration": int(draws.integers(1, 4)) * 2.0, "gpus": int(draws.integers(1, most)),
+         "weight": float(draws.choice([1, 2, 0.5])), "deadline": float(draws.integers(1, 6)) * 2.0}
+        for n in range(3)
+    ]  # fmt: skip
+    servers = [{"name": f"s{h}", "gpus": size} for h, size in enumerate(sizes)]
+    return GangInstance.parse(
+        gang_data("tiny", jobs, slot_seconds=2.0, servers=servers, placement="consolidated")
+    )
+
+
+@pytest.mark.parametrize("goal", ["", ",deadlines"])
+def test_placements_are_the_cheapest_of_all_starts_and_servers(goal: str) -> None:
+    met = 0
+    for seed in range(40):
+        instance = consolidated(seed)
+        draws = np.random.default_rng(seed + 1000)
+        oracle = build_oracle(instance, "non-preemptive" + goal, rows="placements")
+        pool = build_oracle(instance, "non-preemptive" + goal, rows="intervals")
+        prices = draws.integers(0, 3, oracle.rows.size) / 2.0
+        price = prices.reshape(3, -1)
+        assert price.shape[1] == instance.serial_end
+        price = np.hstack([price, np.zeros((3, BEHIND))])
+        for j, job in enumerate(instance.jobs):
+            length, submit = int(instance.durations[j]), int(instance.submits[j])
+            known = []
+            for start in range(submit, price.shape[1] - length + 1):
+                end = start + length
+                own = job.weight * 2.0 * (end - submit)
+                if goal:
+                    own = 0.0
+                    if end > instance.deadlines[j]:
+                        continue
+                each = 2.0 * price[:, start:end].sum(axis=1)
+                for held in placements(instance, job.gpus):
+                    known.append((end, held, own + float(each @ held)))
+            outside = [job.weight] if goal else []
+            best = min([cost for *_, cost in known] + outside)
+            assert oracle.best_response(j, prices).value == pytest.approx(best)
+            missed = oracle.outside(j)
+            assert (missed is None) == (not goal)
+            assert missed is None or (missed.value, missed.plan) == (job.weight, None)
+            for _ in range(4):
+                ends = sorted(draws.integers(0, 12, 2).tolist())
+                server, low = int(draws.integers(3)), int(draws.integers(0, 3))
+                high = low + int(draws.integers(0, 2))
+                limits = {COMPLETES: tuple(ends), Feature(SERVER_GPUS, (server,)): (low, high)}
+                kept = [
+                    cost for end, held, cost in known
+                    if ends[0] <= end <= ends[1] and low <= held[server] <= high
+                ]  # fmt: skip
+                found = oracle.restricted_response(j, prices, limits)
+                assert (found is None) == (not kept)
+                if found is None:
+                    continue
+                met += 1
+                assert found.value == pytest.approx(min(kept))
+                paid = float(prices[found.rows] @ found.amounts)
+                assert found.value == pytest.approx(found.objective + paid)
+                features = oracle.features_of(j, found)
+                assert ends[0] <= features[COMPLETES] <= ends[1]
+                assert low <= features.get(Feature(SERVER_GPUS, (server,)), 0) <= high
+        pooled = draws.integers(0, 3, pool.rows.size) / 2.0
+        spread = oracle.prices_of(pool, pooled)
+        slots = per_slot(pool.cut.tolist(), pooled.tolist(), oracle.last)
+        assert spread.tolist() == slots * 3
+        # Servers know more than their pool: at the same prices their bound is the better one.
+        assert oracle.bound(spread) >= pool.bound(pooled) - 1e-6
+        assert (oracle.on_rows(pool.rows), oracle.on_rows_of_file([])) == (oracle, oracle)
+        assert pool.place([None] * 3) is None
+        with pytest.raises(TypeError, match="residual"):
+            oracle.best_response(0, prices, prices)
+    assert met > 90
+
+
+@pytest.mark.parametrize("goal", ["", ",deadlines"])
+def test_schedules_of_all_jobs_are_placed(goal: str) -> None:
+    """Alone at its best start each; who misses its deadline runs at the end, one after another."""
+    met = set()
+    for seed in range(30):
+        consolidate = seed % 2 == 0
+        instance = consolidated(seed)
+        if not consolidate:
+            instance = GangInstance.parse({**instance.to_dict(), "placement": "pool"})
+        layout = "placements" if consolidate else "intervals"
+        oracle = build_oracle(instance, "non-preemptive" + goal, rows=layout)
+        prices = np.random.default_rng(seed).random(oracle.rows.size) * 2
+        found = [oracle.best_response(j, prices) for j in range(3)]
+        found = [None if r.plan is None else r for r in found]
+        met.add(sum(r is None for r in found))
+        solution = oracle.place(found)
+        assert {v.constraint for v in solution.violations()} <= {"(5)"}
+        ends = [int(end) for end in solution.completions]
+        for j, response in enumerate(found):
+            if response is not None:
+                assert ends[j] == oracle.features_of(j, response)[COMPLETES]
+        late = [j for j in range(3) if found[j] is None]
+        known = [ends[j] for j in range(3) if found[j] is not None]
+        clock = max([int(instance.submits.max()), *known])
+        for j in late:
+            clock += int(instance.durations[j])
+            assert ends[j] == clock
+        back = oracle.use_of(solution)
+        for response, own in zip(found, back, strict=True):
+            if response is None or own is None:
+                continue
+            assert own.objective == pytest.approx(response.objective)
+            use = np.zeros((2, oracle.rows.size))
+            for row, one in enumerate((response, own)):
+                np.add.at(use[row], one.rows, one.amounts)
+            assert use[0] == pytest.approx(use[1])
+    assert len(met) == (3 if goal else 1) or 0 in met
+
+
+def test_layouts_are_of_the_problems_that_have_them() -> None:
+    whole = consolidated(1)
+    free = GangInstance.parse({**whole.to_dict(), "placement": "pool"})
+    assert tree_rows(whole, "non-preemptive") == ("intervals", "placements")
+    assert tree_rows(free, "non-preemptive") == ("intervals",)
+    assert tree_rows(free, "preemptive") == tree_rows(whole, "non-preemptive,makespan") == ()
+    for instance, formulation in (
+        (free, "non-preemptive"), (whole, "preemptive"), (whole, "non-preemptive,makespan"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match="rows: placements"):
+            build(instance, formulation, "placements")
+    with pytest.raises(InputError, match="rows: racks"):
+        build(whole, "non-preemptive", "racks")
+    assert build(whole, "non-preemptive").layout == "intervals"
+    for instance, formulation in ((whole, "non-preemptive"), (free, "preemptive")):
+        oracle = build(instance, formulation)
+        with pytest.raises(TypeError, match="does not place"):
+            oracle.assignments(0, oracle.best_response(0, np.zeros(oracle.rows.size)))
+    for formulation in ("preemptive", "non-preemptive,makespan"):
+        assert not build(free, formulation).features
+        assert build(free, formulation).step is None
+
+
+def least_makespan(instance: GangInstance, kind: str) -> int:
+    """The bound in slots as the module's text states it, time by time and width by width."""
+    jobs = list(zip(
+        instance.submits.tolist(), instance.durations.tolist(), instance.job_gpus.tolist(),
+        instance.most_gpus.tolist(), strict=True,
+    ))  # fmt: skip
+    room, best = instance.total_gpus, 0
+    for r in {job[0] for job in jobs}:
+        late = [job for job in jobs if job[0] >= r]
+        best = max(best, r + math.ceil(Fraction(sum(d * g for _, d, g, _ in late), room)))
+        for k in range(1, room + 1):
+            wide = [job for job in late if job[2] * (k + 1) > room]
+            if kind != "elastic" and wide:
+                first = min(job[0] for job in wide)
+                best = max(best, first + math.ceil(Fraction(sum(job[1] for job in wide), k)))
+    for submit, duration, gpus, most in jobs:
+        alone = math.ceil(Fraction(duration * gpus, most)) if kind == "elastic" else duration
+        best = max(best, submit + alone)
+    return best
+
+
+def test_makespan_bounds_are_those_of_the_text() -> None:
+    for seed in range(60):
+        draws = np.random.default_rng(seed)
+        room = int(draws.integers(1, 6))
+        jobs = []
+        for n in range(int(draws.integers(1, 5))):
+            gpus = int(draws.integers(1, room + 1))
+            jobs.append(
+                {"name": f"j{n}", "submit": int(draws.integers(0, 6)) * 0.1,
+                 "duration": int(draws.integers(1, 5)) * 0.1, "gpus": gpus,
+                 "most_gpus": int(draws.integers(gpus, room + 1))}
+            )  # fmt: skip
+        jobs = [
+            {**j, "submit": round(j["submit"], 1), "duration": round(j["duration"], 1)}
+            for j in jobs
+        ]
+        instance = GangInstance.parse(gang_data("tiny", jobs, slot_seconds=0.1, gpus=room))
+        for kind in KINDS:
+            slots = makespan_bound_slots(instance, kind)
+            assert slots == least_makespan(instance, kind)
+            seconds = makespan_bound(instance, kind)
+            assert Fraction(seconds) <= slots * Fraction(1, 10)
+            assert seconds == pytest.approx(slots / 10, rel=1e-15)
+            oracle = build_oracle(instance, f"{kind},makespan")
+            assert oracle.bound(np.zeros(0)) == seconds
+            assert oracle.rows.size == 0
+    nobody = instance.with_jobs(())
+    assert makespan_bound(nobody, "elastic") == 0
+
+
+ROW = {"from": 2, "to": 3, "price": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("prices", "message"),
+    [
+        ("x", r"prices: "),
+        ({"gpu": []}, r"prices: .*the rows gpus"),
+        ({"gpus": {}}, r"prices\.gpus: "),
+        ({"gpus": [ROW, 3]}, r"prices\.gpus\[1\]: "),
+        ({"gpus": [{**ROW, "slot": 1}]}, r"prices\.gpus\[0\]: .*keys from, price, to"),
+        ({"gpus": [{**ROW, "from": 0}]}, r"prices\.gpus\[0\]\.from: "),
+        ({"gpus": [{**ROW, "to": 2.0}]}, r"prices\.gpus\[0\]\.to: "),
+        ({"gpus": [{**ROW, "to": 10**18}]}, r"prices\.gpus\[0\]\.to: "),
+        ({"gpus": [{**ROW, "to": 1}]}, r"prices\.gpus\[0\]\.to: 1: must not precede from = 2"),
+        ({"gpus": [ROW, {**ROW, "from": 3}]}, r"prices\.gpus\[1\]\.from: 3: must follow slot 3"),
+        ({"gpus": [{**ROW, "price": True}]}, r"prices\.gpus\[0\]\.price: "),
+        ({"gpus": [{**ROW, "price": "1"}]}, r"prices\.gpus\[0\]\.price: .*a number"),
+        ({"gpus": [{**ROW, "price": -1}]}, r"prices\.gpus\[0\]\.price: .*not be negative"),
+        ({"gpus": [{**ROW, "price": 1e101}]}, r"prices\.gpus\[0\]\.price: .*1e\+100"),
+    ],
+)  # fmt: skip
+def test_bad_prices_of_intervals_are_named(prices: Any, message: str) -> None:
+    oracle = build_oracle(consolidated(1))
+    with pytest.raises(InputError, match=message):
+        oracle.on_rows_of_file(prices)
+    with pytest.raises(InputError, match=message):
+        oracle.rows.from_file(prices)
+
+
+def test_prices_bring_their_intervals_along() -> None:
+    instance = consolidated(1)
+    own = build_oracle(instance)
+    first = {"gpus": [{"from": 1, "to": 1, "price": 3}, {"from": 2, "to": 4, "price": 1.0},
+                      {"from": 7, "to": 7, "price": 2.0}]}  # fmt: skip
+    assert cuts_of(first).tolist() == [0, 1, 4, 6, 7]
+    assert cuts_of({}).tolist() == [0]
+    leaves = [{"prices": first}, {"prices": {"gpus": [{"from": 3, "to": 9, "price": 1}]}}]
+    assert cuts_of([*leaves, {"prices": {}}]).tolist() == [0, 1, 2, 4, 6, 7, 9]
+    oracle = own.on_rows_of_file(first)
+    flat = oracle.rows.from_file(first)
+    assert flat.tolist() == [3, 1, 0, 2]
+    assert oracle.rows.from_file({}).tolist() == [0] * 4
+    assert oracle.rows.to_file(flat) == first
+    assert oracle.rows.label(1) == {"rows": "gpus", "interval": "2-4", "slot": 2}
+    fine = own.on_rows(IntervalRows(instance, np.arange(9)))
+    spread = fine.prices_from("intervals", oracle.rows, flat)
+    assert spread.tolist() == [3, 1, 1, 1, 0, 0, 2, 0]
+    assert fine.rows.to_file(spread) == first
+    assert fine.bound(spread) == pytest.approx(oracle.bound(flat))
+    assert fine.prices_from("placements", oracle.rows, flat) is None
+    for wrong in ({"from": 2, "to": 3}, {"from": 3, "to": 4}, {"from": 7, "to": 8}):
+        with pytest.raises(InputError, match=rf"prices\.gpus: {wrong['from']}-{wrong['to']}"):
+            oracle.rows.from_file({"gpus": [{**wrong, "price": 1}]})
+    makespan = build_oracle(instance, "non-preemptive,makespan")
+    assert makespan.on_rows_of_file({"gpus": []}).rows.size == 0
+    with pytest.raises(InputError, match=r"prices\.gpus: .*empty for the makespan"):
+        makespan.on_rows_of_file(first)
+
+
+def test_single_slots_where_there_are_few() -> None:
+    instance = consolidated(2)
+    assert build_oracle(instance).cut.tolist() == list(range(instance.serial_end + 1))
+    data = instance.to_dict()
+    data["jobs"][0]["duration"] = 2.0 * 10**7
+    long = GangInstance.parse(data)
+    cut = build_oracle(long).cut
+    assert 1000 < cut.size - 1 <= 10**5
+    assert (cut[0], cut[-1]) == (0, long.serial_end)
+    assert np.ptp(np.diff(cut)) <= 1

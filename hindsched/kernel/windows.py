@@ -210,7 +210,7 @@ def check(cluster: Cluster, jobs: Sequence[Job], solution: Mapping[str, Any]) ->
                 note(broken, rule["change"], where, int(before[2:] != after[2:]))
         missing = job.minibatches - done
         note(broken, rule["work"], here, missing if rows or cluster.must_complete else 0)
-        end = rows[-1][1] - 1 if missing <= 0 else None
+        end = max(row[1] for row in rows) - 1 if missing <= 0 else None
         require(given[job.name].get("completion") == end, f"{here}: completes at {end}")
         if end is not None and not broken:
             costs.append(job.cost(end))

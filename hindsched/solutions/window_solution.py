@@ -87,12 +87,12 @@ class WindowSolution(Solution, Generic[Row]):
         rows = self.rows.get(job, ())
         if not rows or self.work_missing(self._jobs[job]) > 0:
             return None
-        return rows[-1].last
+        return max(row.last for row in rows)
 
     @cached_property
     def last_slot(self) -> int:
         """Last slot that any row uses; 0 without rows."""
-        return max((rows[-1].last for rows in self.rows.values()), default=0)
+        return max((row.last for rows in self.rows.values() for row in rows), default=0)
 
     @cached_property
     def _jobs(self) -> dict[str, Any]:

@@ -88,8 +88,12 @@ def _mlbroker(rows: Rows, job: dict[str, Any], _: Any) -> dict[str, Any]:
     return {"worker_slots": sum(sum(row["workers"].values()) for row in rows for _ in slots(row))}
 
 
-def _gang(rows: Rows, job: dict[str, Any], _: Any) -> dict[str, Any]:
-    return {"pieces": len(rows), "gpus": job["gpus"], "weight": job["weight"], "user": job["user"]}
+def _gang(rows: Rows, job: dict[str, Any], slot_seconds: float) -> dict[str, Any]:
+    start = min((row["from"] for row in rows), default=None)
+    return {
+        "pieces": len(rows), "gpus": job["gpus"], "weight": job["weight"], "user": job.get("user"),
+        "wait_seconds": start and (start - 1) * slot_seconds - job["submit"],
+    }  # fmt: skip
 
 
 _FACTS = {
@@ -100,14 +104,14 @@ _FACTS = {
 
 def facts(data: dict[str, Any], assignments: dict[str, Rows]) -> list[dict[str, Any]]:
     """What `job_rows` must say of each job, completions and values apart."""
-    cloud = data.get("cloud", {}).get("name")
+    other = data["cloud"]["name"] if "cloud" in data else data.get("slot_seconds")
     found = []
     for job in data["jobs"]:
         rows = assignments.get(job["name"], [])
         running = [row for row in rows if "chunk" in row or data["family"] != "edgecloud"]
         start = min((row["from"] for row in running), default=None)
-        own = _FACTS[data["family"]](rows, job, cloud)
-        arrival = job["submit"] + 1 if "submit" in job else job["arrival"]
+        own = _FACTS[data["family"]](rows, job, other)
+        arrival = job["arrival"] if "arrival" in job else job["submit"] / data["slot_seconds"] + 1
         found.append({"job": job["name"], "arrival": arrival, "start": start, **own})
     return found
 
@@ -151,3 +155,27 @@ def _add_roles(
                     found[slot, name, resource] += n * amount
             else:
                 found[slot, name, row.get(kind, role)] += n
+
+
+def capacity(data: dict[str, Any], row: dict[str, Any]) -> float:
+    """What `usage_rows` must state as the capacity of a row's place and resource."""
+    family, server, resource = data["family"], row["server"], row["resource"]
+    if family == "gang":
+        return sum(one["gpus"] for one in data["servers"]) if "servers" in data else data["gpus"]
+    if family == "mlbroker":
+        [place] = [one for one in data["datacenters"] if one["name"] == server]
+        return place["prices"][resource]["threshold"]
+    if family == "edgecloud":
+        if server == data["cloud"]["name"]:
+            return (data["cloud"].get("workers") or {}).get(resource, row["capacity"])
+        [place] = [one for one in data["servers"] if one["name"] == server]
+        return place["workers"].count(resource)
+    servers = data["servers"] if family != "oasis" else data[f"{row['role']}_servers"]
+    [place] = [one for one in servers if one["name"] == server]
+    if family == "astraea":
+        for role, part in (("worker", place["workers"]), ("ps", place["ps"])):
+            if isinstance(part, dict) and resource in part:
+                return part[resource]
+            if role == resource:
+                return part
+    return place["capacity"][resource]

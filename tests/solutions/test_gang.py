@@ -1,5 +1,8 @@
 """The facts of gang's schedules, recomputed from their rows."""
 
+import statistics
+
+import numpy as np
 import pytest
 
 import hindsched as hs
@@ -27,3 +30,52 @@ def test_gpus_are_counted(gpus):
     rows[name][0]["gpus"] = gpus
     with pytest.raises(InputError, match="gpus"):
         hs.build_solution(INSTANCE, rows)
+
+
+@pytest.mark.parametrize("algorithm", ["fifo", "srtf"])
+@pytest.mark.parametrize("seed", range(4))
+def test_metrics_by_their_definitions(algorithm, seed):
+    data = hs.generate("gang", jobs=12, seed=seed, users=3, deadline_factor=[1.2, 1.5]).to_dict()
+    data["slot_seconds"] = 2.5
+    for number, job in enumerate(data["jobs"]):
+        for key in ("submit", "duration", "deadline"):
+            job[key] = 2.5 * (job[key] + 3 * (key != "duration"))
+        if number % 4 == 0:
+            del job["deadline"]
+    instance = hs.read(data)
+    solution = hs.simulate(instance, algorithm).solution
+    jobs, rows = data["jobs"], solution.assignments()
+    end = {job["name"]: 2.5 * max(row["to"] for row in rows[job["name"]]) for job in jobs}
+    start = {job["name"]: 2.5 * (min(row["from"] for row in rows[job["name"]]) - 1) for job in jobs}
+    jct = {job["name"]: end[job["name"]] - job["submit"] for job in jobs}
+    wait = {job["name"]: start[job["name"]] - job["submit"] for job in jobs}
+    held = sum(2.5 * (r["to"] - r["from"] + 1) * r["gpus"] for own in rows.values() for r in own)
+    found = solution.metrics()
+    assert found["jobs"] == found["completed"] == len(jobs)
+    assert found["makespan"] == max(end.values())
+    assert found["mean_jct"] == pytest.approx(statistics.mean(jct.values()))
+    assert found["mean_wait"] == pytest.approx(statistics.mean(wait.values()))
+    weights = sum(job["weight"] for job in jobs)
+    weighted = sum(job["weight"] * jct[job["name"]] for job in jobs) / weights
+    assert found["weighted_mean_jct"] == pytest.approx(weighted)
+    for percent in (50, 95, 99):
+        assert found[f"p{percent}_jct"] == pytest.approx(np.percentile([*jct.values()], percent))
+    slowdowns = [max(1.0, jct[job["name"]] / max(job["duration"], 10.0)) for job in jobs]
+    assert found["bounded_slowdown"] == pytest.approx(statistics.mean(slowdowns))
+    span = max(end.values()) - min(job["submit"] for job in jobs)
+    assert found["utilisation"] == pytest.approx(held / (instance.total_gpus * span))
+    due = [job for job in jobs if "deadline" in job]
+    assert found["deadlines"] == len(due)
+    assert found["deadlines_met"] == sum(end[job["name"]] <= job["deadline"] for job in due)
+    users = {row["user"]: row for row in found["users"]}
+    assert list(users) == sorted({job["user"] for job in jobs})
+    for user, row in users.items():
+        own = [job for job in jobs if job["user"] == user]
+        assert row["jobs"] == len(own)
+        assert row["mean_jct"] == pytest.approx(statistics.mean(jct[job["name"]] for job in own))
+        assert row["mean_wait"] == pytest.approx(statistics.mean(wait[job["name"]] for job in own))
+        assert row["gpu_seconds"] == pytest.approx(sum(j["duration"] * j["gpus"] for j in own))
+    for row in solution.job_rows():
+        [job] = [job for job in jobs if job["name"] == row["job"]]
+        assert row["completion_seconds"] == jct[row["job"]]
+        assert row["value"] == pytest.approx(job["weight"] * jct[row["job"]])

@@ -44,8 +44,8 @@ class GangRows:
         return int(self.job.size)
 
     def sorted(self) -> GangRows:
-        """The same rows by job and start."""
-        order = np.lexsort((self.start, self.job))
+        """The same rows by job, start and end."""
+        order = np.lexsort((self.end, self.start, self.job))
         if np.array_equal(order, np.arange(order.size)):
             return self
         position = np.empty_like(order)

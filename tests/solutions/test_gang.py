@@ -36,7 +36,7 @@ def test_gpus_are_counted(gpus):
 @pytest.mark.parametrize("seed", range(4))
 def test_metrics_by_their_definitions(algorithm, seed):
     data = hs.generate("gang", jobs=12, seed=seed, users=3, deadline_factor=[1.2, 1.5]).to_dict()
-    data["slot_seconds"] = 2.5
+    data["slot_seconds"], data["horizon"] = 2.5, data["horizon"] + 3
     for number, job in enumerate(data["jobs"]):
         for key in ("submit", "duration", "deadline"):
             job[key] = 2.5 * (job[key] + 3 * (key != "duration"))

@@ -42,7 +42,7 @@ def gang_metrics(
     weights = instance.weights[done]
     due = instance.deadlines >= 0
     last = int(completions.max(initial=0))
-    first = int(instance.submits.min(initial=0)) if done.any() else 0
+    first = int(instance.submits.min()) if done.any() else 0
     room = instance.total_gpus * (last - first)
     slowdown = jct / np.maximum(instance.durations[done] * seconds, SHORT_SECONDS)
     waits = (starts - instance.submits)[done] * seconds

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from hindsched.errors import InputError, Refused
@@ -66,6 +68,16 @@ def test_tiresias_l_by_hand():
         gangs([(1, 2, 3, {}), (2, 2, 1, {})]), "tiresias-l", settings={"limits": [2 * HOURS]}
     )
     assert windows(run) == {"j0": [(1, 1, 2), (3, 4, 2)], "j1": [(2, 2, 2)]}
+
+
+def test_tiresias_l_gives_way_when_a_limit_is_crossed_and_nothing_else_happens():
+    jobs = gangs([(1, 2, 4, {}), (1, 2, 1, {})])
+    run = simulate(jobs, "tiresias-l", settings={"limits": [4 * HOURS]})
+    assert windows(run) == {"j0": [(1, 2, 2), (4, 5, 2)], "j1": [(3, 3, 2)]}
+    # j0 has run for two slots and waited for one when it is back in slot 4.
+    settings = {"limits": [4 * HOURS], "promotion": 0.5}
+    jobs = gangs([(1, 2, 3, {}), (1, 2, 4, {})])
+    assert windows(simulate(jobs, "tiresias-l", settings=settings))["j0"] == [(1, 2, 2), (4, 4, 2)]
 
 
 def test_tiresias_restores_a_job_that_resumes():
@@ -355,6 +367,7 @@ def test_a_pause_is_refused_within_the_feasible_set():
         ("tiresias-l", {"limits": [2, 1]}),
         ("tiresias-l", {"limits": [0]}),
         ("tiresias-l", {"promotion": -1}),
+        ("tiresias-l", {"promotion": math.nan}),
         ("drf", {"static": "perhaps"}),
         ("fifo", {"order": "weight"}),
     ],

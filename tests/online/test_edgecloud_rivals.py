@@ -62,9 +62,20 @@ def test_tiresias_l_promotes_who_waited():
     plain = simulate(instance(one, jobs), "tiresias-l", settings={"limits_s": [3.0], **AS_DRAWN})
     settings = {"limits_s": [3.0], "promote": 1.0, **AS_DRAWN}
     fair = simulate(instance(one, jobs), "tiresias-l", settings=settings)
-    assert spans(plain, "first")[0] == (1, 3)
-    assert spans(plain, "second")[0] == (4, 6)
-    assert fair.solution.preemptions.sum() >= plain.solution.preemptions.sum()
+    assert spans(plain, "first") == [(1, 3), (7, 12)]
+    assert spans(plain, "second") == [(4, 6), (13, 18)]
+    # Promoted after three slots, with its service forgotten: it falls again after three more.
+    assert spans(fair, "first") == [(1, 3), (7, 9), (13, 15)]
+    assert spans(fair, "second") == [(4, 6), (10, 12), (16, 18)]
+
+
+def test_tiresias_l_promotes_without_any_other_event():
+    """first falls after slot 4, waits in 5 and 6 while second runs, and is back in 7."""
+    jobs = [job("first", 1, 1, 5, 5, UP), job("second", 1, 1, 9, 9, UP)]
+    one = [{"name": "a", "workers": ["t1"], "ps": ["p"]}]
+    settings = {"limits_s": [4.0], "promote": 0.5, **AS_DRAWN}
+    result = simulate(instance(one, jobs), "tiresias-l", settings=settings)
+    assert spans(result, "first") == [(1, 4), (7, 7)]
 
 
 def test_all_cloud_by_hand():
@@ -126,6 +137,8 @@ def test_srtf_serves_the_shortest_first(tiny):
 def test_settings_are_checked():
     with pytest.raises(InputError):
         build_algorithm("edgecloud", "tiresias-l", {"limits_s": [5.0, 2.0]})
+    with pytest.raises(InputError, match="promote"):
+        build_algorithm("edgecloud", "tiresias-l", {"promote": -1.0})
     with pytest.raises(InputError, match="first_horizon"):
         build_algorithm("edgecloud", "batchsche", {"first_horizon": 0})
     closed = instance(PAIR, [job("j", 1, 1, 1, 1, UP)], {"workers": {"t1": 0}})

@@ -12,6 +12,7 @@ from hindsched.instances.astraea.instance import AstraeaJob
 from hindsched.online.dynamics import Gangs, draws_gangs
 from hindsched.online.protocol import Decision
 from hindsched.online.rivals.elastic import EventDriven
+from hindsched.online.rivals.ranked import comparable
 
 
 class GandivaFair(EventDriven):
@@ -58,7 +59,8 @@ class GandivaFair(EventDriven):
         present = {owner: list(owners.values()).count(owner) for owner in owners.values()}
         arrival = {name: index for index, name in enumerate(self.jobs)}
         without = {name: self._tickets[owners[name]] <= 0 for name in self.jobs}
-        for name in sorted(self.jobs, key=lambda n: (without[n], self._passes[n], arrival[n])):
+        passes = {name: comparable(self._passes[name]) for name in self.jobs}
+        for name in sorted(self.jobs, key=lambda n: (without[n], passes[n], arrival[n])):
             job = self.jobs[name]
             gang = self.cluster.fixed_workers(job)
             place = self._places.get(name)

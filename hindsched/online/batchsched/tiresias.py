@@ -90,9 +90,9 @@ class TiresiasL(Tiresias):
         gangs: Gangs = "ideal",
     ) -> None:
         super().__init__(restore_slots, gangs)
-        if sorted(limits) != list(limits) or any(limit <= 0 for limit in limits):
+        if sorted(limits) != list(limits) or not all(limit > 0 for limit in limits):
             raise InputError("set.limits", list(limits), "must be positive and ascending")
-        if promotion < 0:
+        if not promotion >= 0:
             raise InputError("set.promotion", promotion, "must be at least 0")
         self.limits, self.promotion = tuple(limits), promotion
 
@@ -101,24 +101,29 @@ class TiresiasL(Tiresias):
         super().start(environment)
         self._hours = float(environment.cluster.slot_seconds) / 3600.0
         self._run: dict[str, int] = {}
-        self._order: list[float] = []
+        self._queues: dict[str, tuple[float, ...]] = {}
         self._waited: dict[str, int] = {}
 
     def key(self, name: str) -> tuple[float, ...]:
-        """Queue, then order of arrival."""
-        job = self.jobs[name]
-        service = self._run.get(name, 0) * self.cluster.fixed_workers(job) * self._hours
-        return (float(self.queue_of(service)), float(list(self.jobs).index(name)))
+        """Queue; inside it the earlier arrival is first."""
+        service = self._run.get(name, 0) * self.cluster.fixed_workers(self.jobs[name])
+        return (self.queue_of(service * self._hours),)
 
     def queue_of(self, service: float) -> int:
         """Queue of a job with this attained service in worker-hours."""
-        return sum(service >= limit - 1e-9 for limit in self.limits)
+        return sum(service >= limit * (1 - 1e-9) for limit in self.limits)
+
+    def reallocate(self) -> None:
+        """Rank all jobs, and keep by which queues."""
+        self._queues = self._present_queues()
+        super().reallocate()
+
+    def _present_queues(self) -> dict[str, tuple[float, ...]]:
+        return {name: self.key(name) for name in self.jobs}
 
     def step(self, slot: int, arrivals: tuple[BatchschedJob, ...]) -> Decision:
         """Rank anew also when a job crosses a queue's limit or is promoted."""
-        order = [self.key(name)[0] for name in self.jobs]
-        if order != self._order:
-            self._event = True
+        self._event |= not self._present_queues().items() <= self._queues.items()
         decision = super().step(slot, arrivals)
         for name in self.jobs:
             if name in self.held:
@@ -128,5 +133,4 @@ class TiresiasL(Tiresias):
             run, waited = self._run.get(name, 0), self._waited.get(name, 0) + 1
             promoted = self.promotion and run and waited >= self.promotion * run
             self._run[name], self._waited[name] = (0, 0) if promoted else (run, waited)
-        self._order = [self.key(name)[0] for name in self.jobs]
         return decision

@@ -46,6 +46,8 @@ class Gang:
         Worker-slots that it has had.
     waited : int
         Slots that it has waited since it last ran.
+    forgotten : int
+        Part of `attained` that no longer counts as service.
     reserved : dict of int to int
         Workers that it may use of a server whose storage is limited; no entry means any number.
     """
@@ -56,7 +58,13 @@ class Gang:
     workers: list[int] = field(default_factory=list)
     attained: int = 0
     waited: int = 0
+    forgotten: int = 0
     reserved: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def service(self) -> int:
+        """Worker-slots that count for its priority."""
+        return self.attained - self.forgotten
 
     @property
     def remaining_slots(self) -> int:
@@ -86,7 +94,7 @@ class GangScheduler(OnlineAlgorithm):
         """Smaller goes first; ties go by arrival."""
 
     def next_change(self, gang: Gang) -> int | None:
-        """Slots of running after which the gang's priority class changes, or None."""
+        """Slots of running, or of waiting, until the gang's priority changes, or None."""
         return None
 
     def start(self, environment: Environment) -> None:
@@ -190,11 +198,12 @@ class GangScheduler(OnlineAlgorithm):
                 self._site.add(slot, gang.job)
                 self._storage.end(gang.job.name, 0)
                 del self.present[gang.job.name]
-            elif gang.workers:
+                continue
+            if gang.workers:
                 self._events.add(slot + gang.remaining_slots)
-                change = self.next_change(gang)
-                if change is not None:
-                    self._events.add(slot + change)
+            change = self.next_change(gang)
+            if change is not None:
+                self._events.add(slot + change)
 
     def _may_leave(self, slot: int, gang: Gang) -> bool:
         """Whether a job that found no gang goes to the cloud: its data is all there, unused."""

@@ -18,7 +18,7 @@ from hindsched.solvers.kernels.gang.responses import FOREVER, Blocks, pausing_re
 from hindsched.solvers.kernels.gang.sequences import starts_in_sequence
 from hindsched.solvers.methods.gang.clock import Clock
 from hindsched.solvers.methods.gang.incumbents import in_order, incumbents
-from hindsched.solvers.methods.gang.prices import climb_prices
+from hindsched.solvers.methods.gang.prices import climb_prices, first_cut
 from hindsched.solvers.methods.gang.replay import replay
 from hindsched.solvers.methods.gang.search import Search
 from hindsched.solvers.pricing.base import build_oracle
@@ -213,3 +213,17 @@ def test_a_pausing_jobs_best_response_is_the_cheapest_of_all_completions():
         if completion[0] >= 0:
             own = slope * float(completion[0] - submit)
             assert own + float(use @ price) == pytest.approx(value[0])
+
+
+def test_a_log_that_begins_late_is_cut_as_finely_as_any_other():
+    """A month before the first submission gets one interval, and the rest as many as without."""
+    data = hs.generate("gang", jobs=12, seed=3).to_dict()
+    early = hs.read(data)
+    late = 30 * 24 * 3600
+    data["horizon"] += late
+    for job in data["jobs"]:
+        for key in {"submit", "deadline"} & set(job):
+            job[key] += late
+    assert first_cut(hs.read(data), 40 + late).tolist() == [
+        0, *(first_cut(early, 40) + late).tolist()
+    ]  # fmt: skip

@@ -206,7 +206,7 @@ def in_digits(prices: Floats) -> Floats:
 
 def first_cut(instance: GangInstance, end: int, count: int = COARSE) -> Ints:
     """Intervals of equal length from the first submission to `end`, and one before."""
-    first = int(instance.submits.min(initial=0))
+    first = int(instance.submits.min()) if instance.jobs else 0
     cuts = np.linspace(first, max(end, first + 1), count + 1).astype(np.int64)
     return np.unique(np.concatenate([[0], cuts]))
 

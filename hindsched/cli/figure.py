@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hindsched.cli import completing
 from hindsched.cli.output import Json, emit_json, errors, facts, out, say, table
-from hindsched.cli.settings import Family, Settings, TraceFormat, TracePart, parse_settings
+from hindsched.cli.settings import (
+    Family,
+    Settings,
+    TraceFormat,
+    TracePart,
+    check_targets,
+    parse_settings,
+    refuse_options,
+)
 from hindsched.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,18 +60,20 @@ def figure(
     if seeds is not None and seeds < 1:
         raise InputError("seeds", seeds, "must be at least 1")
     chosen = {name: _read(text) for name, text in parse_settings(settings).items()}
+    refuse_options(chosen, "family", "preset", "seed", "table")
+    stem = Path(output) / f"{family}-{number}"
+    csv, png = stem.with_suffix(".csv"), stem.with_suffix(".png")
+    check_targets([from_trace], csv=str(csv), png=str(png))
     trace = _trace(family, found, from_trace, trace_format, trace_part)
     check_matplotlib()
     count = seeds or (QUICK_SEEDS if quick else FULL_SEEDS)
     scale = FigureScale(quick=quick, seeds=count, settings=chosen, trace=trace)
     with (
-        folder_to_fill(output) as folder,
+        folder_to_fill(output),
         errors.console.status(f"{family}, figure {number}") as status,
     ):
         frame = found.run(scale, lambda text: status.update(text))
     say(f"{family}, figure {number}: {found.title}")
-    stem = folder / f"{family}-{number}"
-    csv, png = stem.with_suffix(".csv"), stem.with_suffix(".png")
     write_text(for_spreadsheets(frame).to_csv(index=False), csv)
     save(found.picture(frame), png)
     summary = {
@@ -104,6 +115,8 @@ def _trace(
     from hindsched.instances.traces import load_trace
 
     if path is None:
+        if part is not None:
+            raise InputError("trace-part", part, "is only for --from-trace")
         return None
     if not found.traced:
         fit = [name for name, item in figures(family).items() if item.traced]

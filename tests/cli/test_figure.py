@@ -71,9 +71,40 @@ def test_claims_are_shown_with_their_verdicts(tmp_path, capsys):
         (["oasis", "99"], "error: number: 99: oasis has the figures "),
         (["nobody", "3"], "error: family: nobody: must be one of oasis, "),
         (["nobody"], "error: Missing argument 'number': one of "),
+        (["edgecloud", "7", "--trace-part", "a"], "error: trace-part: a: is only for --from-trace"),
+        (["oasis", "3", "--quick", "--set", "seed=5"], "error: set.seed: 5: is no setting but an "),
+        (["oasis", "3", "--quick", "--set", "preset=a"], "error: set.preset: a: is no setting but"),
+        (
+            ["oasis", "3", "--quick", "--set", "jobs=[4,4]"],
+            "error: set.jobs: [4, 4]: must not hold a",
+        ),
     ],
 )
-def test_a_figure_that_is_not_there_is_one_line(arguments, line, tmp_path, capsys):
+def test_a_figure_that_cannot_be_is_one_line(arguments, line, tmp_path, capsys):
     assert run(["figure", *arguments, "-o", str(tmp_path)]) == 2
     [said] = capsys.readouterr().err.splitlines()
     assert said.startswith(line)
+
+
+@pytest.mark.parametrize("start", ["abc", "NaN", "-1", "[1]"])
+def test_a_start_that_is_no_time_is_one_line(start, tmp_path, capsys):
+    trace = tmp_path / "trace.csv"
+    trace.write_text(
+        "timestamp,duration,num_gpus,cluster\n"
+        + "".join(f"2017-10-0{1 + n % 9} 00:00:00,600,1,a\n" for n in range(90))
+    )
+    asked = ["edgecloud", "7", "--quick", "--set", f"start={start}", "--from-trace", str(trace)]
+    assert run(["figure", *asked, "-o", str(tmp_path / "out")]) == 2
+    [said] = capsys.readouterr().err.splitlines()
+    assert said.startswith("error: set.start: ")
+
+
+def test_what_cannot_be_written_is_said_before_the_experiment_runs(folder, monkeypatch, capsys):
+    (folder / "oasis-7x.png").mkdir(parents=True)
+
+    def never(scale, on_row):
+        raise AssertionError("it ran")
+
+    monkeypatch.setitem(figures("oasis"), "7x", Figure("7x", "A figure", "grows", never, draw))
+    assert run(["figure", "oasis", "7x", "-o", str(folder)]) == 2
+    assert "must be a file, not a folder" in capsys.readouterr().err

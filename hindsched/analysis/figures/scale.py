@@ -74,13 +74,15 @@ class FigureScale:
         Raises
         ------
         InputError
-            If the settings name an empty list of values.
+            If the settings name no values, or one of them twice.
         """
         whole = list(full)
         given = self.settings.get(name, self.pick(whole, list(quick)))
         values = given if isinstance(given, list) else [given]
         if not values:
             raise InputError(f"set.{name}", given, "must hold at least one value")
+        if any(value in values[:index] for index, value in enumerate(values)):
+            raise InputError(f"set.{name}", given, "must not hold a value twice")
         self.axes[name] = len(whole), len(values)
         self.middles[name] = whole[len(whole) // 2]
         return values
@@ -142,6 +144,13 @@ class FigureScale:
         settings = {"start": trace.start(seed, self.seeds), **kept, **given, **varied}
         table, jobs = trace.table, settings.pop("jobs", None)
         if "start" not in known:
-            begin = float(settings.pop("start"))
+            begin = _seconds(settings.pop("start"))
             table = table.window(begin, int((table.rows["submit_seconds"] >= begin).sum()))
         return from_trace(family, table, jobs=jobs, seed=seed, **settings)
+
+
+def _seconds(start: Any) -> float:
+    """Where in the trace to begin."""
+    if isinstance(start, (int, float)) and not isinstance(start, bool) and start >= 0:
+        return float(start)
+    raise InputError("set.start", start, "must be a number of seconds, at least 0")

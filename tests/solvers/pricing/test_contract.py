@@ -33,7 +33,9 @@ from hindsched.solvers.pricing.decisions import (
     to_file,
 )
 from hindsched.solvers.pricing.edgecloud.oracle import EdgecloudOracle
+from hindsched.solvers.pricing.mlbroker.oracle import MlbrokerOracle
 from hindsched.solvers.pricing.restricted import RestrictedOracle
+from tests.kernel.agreement import certificate, kernel_bound, kernel_leaf
 from tests.second_opinion import instances
 from tests.second_opinion.milp import NotPolishedError
 
@@ -96,7 +98,8 @@ def some_prices(oracle: BlockOracle, number: int = 0) -> Any:
     free, _ = oracle.block_values(np.zeros(oracle.rows.size))
     worth = np.abs(free[np.isfinite(free)]).max(initial=1e-12)
     if oracle.instance.family == "mlbroker":  # rows of no capacity, prices of rented units
-        return worth / 20 * draws.random(oracle.rows.size) * draws.integers(0, 2, oracle.rows.size)
+        size = worth * (0.05, 0.3, 2.0)[number % 3]
+        return size * draws.random(oracle.rows.size) * draws.integers(0, 2, oracle.rows.size)
     size = draws.random(oracle.rows.size) * draws.choice([0, 0.3, 1, 3], oracle.rows.size)
     prices = worth * size / np.maximum(oracle.rows.capacity, 1e-12) / 4
     return as_promised(oracle, np.minimum(prices, 1e50))
@@ -333,6 +336,15 @@ def restrictable(family: str) -> list[BlockOracle]:
 def random_decision(oracle: BlockOracle, draws: Any, found: Any) -> BranchDecision:
     """A split next to what a schedule has: most often of a feature that it has."""
     block, response = found
+    if isinstance(oracle, MlbrokerOracle):
+        name = (
+            "tier" if block == len(oracle.instance.jobs) else str(draws.choice(["workers", "ps"]))
+        )
+        index = tuple(int(draws.integers(len(labels))) for _, labels in oracle.features[name])
+        number = int(draws.integers(0, 2))
+        if draws.random() < 0.5:
+            return BranchDecision.at_most(block, Feature(name, index), number)
+        return BranchDecision.at_least(block, Feature(name, index), number + 1)
     features = oracle.features_of(block, response) if response.plan is not None else {}
     if features and draws.random() < 0.8:
         feature = list(features)[int(draws.integers(len(features)))]
@@ -404,6 +416,52 @@ def test_a_split_loses_no_schedule_and_keeps_no_other(family: str) -> None:
                     response = sides[0 if decision.is_upper else 1]
     assert met["some"] > 50
     assert met["none"] > 3
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_bounds_are_the_exact_kernel_s_rounded_outward(family: str) -> None:
+    """Of all blocks, and under decisions; where the kernel finds no schedule there is none."""
+    met = {"leaf": 0, "no schedule": 0}
+    for instance, oracle in problems(family):
+        if not oracle.exact:
+            continue
+        sign, draws = sign_of(oracle), draws_of(instance.name, oracle.layout, "kernel")
+        for number in range(3):
+            prices = some_prices(oracle, number)
+            found, fast = None, oracle.bound(prices)
+            decisions: list[BranchDecision] = []
+            if number and oracle.features:
+                for _ in range(number):
+                    block = int(draws.integers(oracle.num_decided))
+                    response = oracle.restricted_response(block, prices, {})
+                    if response is not None:
+                        decisions.append(random_decision(oracle, draws, (block, response)))
+                node = RestrictedOracle(oracle, decisions)
+                node.step, fast = None, node.bound(prices)
+                found = kernel_leaf(oracle, oracle.layout, decisions, prices)
+                met["leaf"] += 1
+            else:
+                data = certificate(oracle, prices, -sign * 1e300, layout=oracle.layout)
+                found = kernel_bound(instance, data)
+            # The kernel knows more of what ends after batchsched's priced slots, and of its hosts.
+            plans = [oracle.best_response(block, prices) for block in range(oracle.num_blocks)]
+            late = bool(decisions) or any(plan is not None and plan.plan is None for plan in plans)
+            is_loose = family == "batchsched" and (late or oracle.layout in ("cluster", "buckets"))
+            if found is None or math.isinf(fast):
+                met["no schedule"] += 1
+                assert found is None
+                assert math.isinf(fast) or is_loose
+                continue
+            end = found.low if sign == 1 else found.high
+            size = float(np.abs(oracle.price_terms(prices)).sum()) + abs(fast) + abs(float(end))
+            if isinstance(oracle, MlbrokerOracle):  # transports and presences cancel
+                size += float(prices.sum() + oracle.launches.sum() + oracle.unit_prices.sum())
+                size += float(instance.data.sum() * instance.transfer_price.max())
+            away = sign * (end - Fraction(fast))
+            assert away >= 0
+            assert away <= 1e-8 * size or is_loose
+    assert met["leaf"] >= 2 * MANY
+    assert family in ("oasis", "astraea") or met["no schedule"] > 0
 
 
 @pytest.mark.parametrize("family", FAMILIES)

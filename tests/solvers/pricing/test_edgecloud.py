@@ -19,7 +19,7 @@ from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.pricing.edgecloud.oracle import ORACLE_ROWS
 from hindsched.solvers.subproblem import model_response
-from tests.strategies.edgecloud import tiny_instances
+from tests.strategies.edgecloud import instance, job, tiny_instances
 
 FORMULATIONS = ("no-migration", "literal")
 TINY = settings(
@@ -177,3 +177,83 @@ def test_certify_refuses_negative_prices():
     oracle = build_oracle(generate("small", 0))
     with pytest.raises(ValueError, match="not negative"):
         certify(oracle, np.full(oracle.rows.size, -1.0))
+
+
+def crowded(seed):
+    """Servers that store little, a cloud of few workers and PSs: all rows that there are."""
+    draws = np.random.default_rng(seed)
+    servers = [
+        {"name": f"s{s}", "workers": ["t1"] * int(draws.integers(1, 3)), "ps": ["p"] * int(s == 0)}
+        for s in range(int(draws.integers(2, 4)))
+    ]
+    for server in servers:
+        if draws.random() < 0.7:
+            server["storage_gb"] = int(draws.integers(1, 5))
+    cloud = {"workers": {"t1": int(draws.integers(0, 3))}} if draws.random() < 0.7 else {}
+    if draws.random() < 0.5:
+        cloud["ps"] = {"p": int(draws.integers(0, 2))}
+    jobs = []
+    for j in range(3):
+        edge = int(draws.integers(1, 4))
+        upload = {server["name"]: int(draws.integers(0, 3)) for server in servers}
+        more = {"chunk_gb": int(draws.integers(0, 3))}
+        jobs.append(
+            job(f"j{j}", int(draws.integers(1, 4)), int(draws.integers(1, 5)), edge,
+                int(draws.integers(1, edge + 1)), {**upload, "cloud": int(draws.integers(1, 4))},
+                **more)
+        )  # fmt: skip
+    return instance(servers, jobs, cloud, horizon=25)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_crowded_responses_cost_what_they_say_and_fit_what_is_left(formulation):
+    placed, met = 0, set()
+    beyond = ["cloud_parameter_servers", *(["storage"] * (formulation == "literal"))]
+    for seed in range(60):
+        tiny = crowded(seed)
+        for layout in ORACLE_ROWS:
+            oracle = build_oracle(tiny, formulation, rows=layout)
+            prices = random_prices(oracle, seed)
+            for name, part in oracle.rows.slices.items():
+                met.add(name)
+                if "parameter_servers" in name:
+                    prices[part] = 0
+            for block in range(oracle.num_blocks):
+                found = oracle.best_response(block, prices)
+                cost = float(prices[found.rows] @ found.amounts)
+                assert found.value == pytest.approx(found.objective + cost)
+                one = oracle.block_values(prices)[0][block]
+                assert one == pytest.approx(found.value)
+            if layout != "servers":
+                continue
+            left, answers = oracle.rows.capacity.copy(), []
+            for block in range(oracle.num_blocks):
+                found = oracle.best_response(block, prices, left)
+                if found is None:
+                    break
+                assert found.value >= oracle.best_response(block, prices).value - 1e-9
+                cost = float(prices[found.rows] @ found.amounts)
+                assert found.value == pytest.approx(found.objective + cost)
+                np.subtract.at(left, found.rows, found.amounts)
+                assert left.min() >= -1e-9
+                answers.append(found)
+            if len(answers) < oracle.num_blocks:
+                continue
+            placed += 1
+            solution = oracle.place(answers)
+            # PSs are written down on the cloud, also where only the edge has one left: (2f).
+            assert {broken.constraint for broken in solution.violations()} <= {"(2f)"}
+            assert solution.objective() == sum(found.objective for found in answers)
+            for found, own in zip(answers, oracle.use_of(solution), strict=True):
+                assert own.objective == found.objective
+                use = np.zeros((2, oracle.rows.size))
+                np.add.at(use[0], found.rows, found.amounts)
+                np.add.at(use[1], own.rows, own.amounts)
+                # The solution's PSs are in the cloud, and in `literal` it stores all the time.
+                for name in beyond:
+                    kept = oracle.rows.slices.get(name, slice(0, 0))
+                    assert (use[0, kept] <= use[1, kept]).all()
+                    use[:, kept] = 0
+                assert use[0].tolist() == use[1].tolist()
+    assert placed > 20
+    assert len(met) == 7

@@ -103,7 +103,7 @@ class JobView:
     def _mask_ps(self, residual: Floats) -> None:
         """Nothing runs where no PS is left, and nothing wholly in the cloud where none is there."""
         for name, targets in (
-            ("parameter_servers", (*self.price, self.cloud_price)),
+            ("parameter_servers", (*self.price, self.cloud_price, self.together_price)),
             ("cloud_parameter_servers", (self.together_price,)),
         ):
             left = np.zeros(self.length)

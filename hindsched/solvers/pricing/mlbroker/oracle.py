@@ -161,11 +161,7 @@ class MlbrokerOracle(BlockOracle):
         discount, deployment = arrays["discount"], arrays["deployment"]
         jobs = range(len(self.instance.jobs))
         priced = [self._priced(j, discount, deployment, limits.get(j, {}))[:2] for j in jobs]
-        if any(math.isinf(value) for value, _ in priced):
-            return math.inf
         earned, worth, _ = self._tiers(discount, limits)
-        if np.isinf(worth).any():
-            return math.inf
         terms = worth[worth != 0]
         fees = (self._unit + self._discounted) * self.instance.threshold
         size = np.abs(terms).sum() + CANCELLED * (earned + fees * (earned > 0)).sum()

@@ -147,7 +147,7 @@ class OasisOracle(BlockOracle):
         self.rows = Rows(sets)
         self.features = features_of_rows(self.rows)
         self._shapes = tuple(row_set.shape for row_set in sets)
-        self._split = self._shapes[0][0] * self._shapes[0][1] * self._shapes[0][2]
+        self._split = sets[0].capacity.size
         self._slack = self._views(FLOAT_ERROR * self.rows.capacity)
         self._blocks: dict[int, _Block] = {}
         self._scratch = self._scratch_for(0, 0)

@@ -75,7 +75,7 @@ def best_within(
     horizon = task.utilities.size - 1
     first_end, last_end = window_of(limits, COMPLETES)
     first_end, last_end = max(first_end, task.arrival), min(last_end, horizon)
-    if task.total > (task.needed.size - 1) * (last_end - task.arrival + 1):
+    if task.total > (task.needed.size - 1) * last_end:  # not in all slots from the first on
         return None
     check_large("the schedules of a job", 8.0 * (last_end + 1) * (task.total + 1))
     shapes = {IN_SLOT: (horizon,), WORKERS: (horizon, workers.room.size)}

@@ -106,7 +106,9 @@ def run(arguments: Sequence[str] | None = None, began: float | None = None) -> i
         code = app(given, standalone_mode=False)
     except HindschedError as error:
         return _fail(str(error), error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, typer.Abort) as stopped:
+        if isinstance(stopped.__cause__, EOFError):  # typer takes a file cut short for a Ctrl-D
+            return _fail(f"EOFError: {stopped.__cause__}", FAILED)
         return _fail("interrupted", INTERRUPTED)
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         _discard_output()

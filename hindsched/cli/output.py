@@ -63,6 +63,11 @@ def say(text: str) -> None:
     errors.print(text, markup=False, soft_wrap=True)
 
 
+def one_line(text: str) -> str:
+    """Spell out what a terminal would act on, the ends of lines too: a file's name has them."""
+    return printable(text).replace("\n", "\\n")
+
+
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
     """Make an aligned table that fits 80 columns where it can.
 
@@ -85,7 +90,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> 
         if numeric:
             made.columns[-1].min_width = max(len(cell(value)) for value in values)
     for row in rows:
-        made.add_row(*(Text(printable(cell(value))) for value in row))
+        made.add_row(*(Text(one_line(cell(value))) for value in row))
     console = out.console
     if console.measure(made).maximum >= console.width:
         made.padding = 0
@@ -119,5 +124,5 @@ def facts(data: Mapping[str, Any]) -> Table:
     made.add_column(style="bold")
     made.add_column()
     for key, value in data.items():
-        made.add_row(key.replace("_", " "), Text(cell(value), overflow="fold"))
+        made.add_row(key.replace("_", " "), Text(one_line(cell(value)), overflow="fold"))
     return made

@@ -52,6 +52,21 @@ def test_a_list_schedule_begins_at_once_and_breaks_ties_for_the_cloud():
     assert row.place == len(tie.worker_list)
 
 
+def test_a_list_schedule_waits_for_workers_of_a_finite_cloud():
+    """Two chunks of two slots on one cloud worker: 2-3 and 4-5; the next job's follow at once."""
+    servers = [{"name": "a", "workers": ["t2"], "ps": ["p"]}]
+    upload = {"a": 0, "cloud": 1}
+    busy = instance(
+        servers,
+        [job("j", 1, 2, 2, 2, upload), job("k", 2, 1, 3, 3, upload)],
+        cloud={"workers": {"t1": 1}},
+    )
+    schedule = GreedySchedule(busy, read_past(busy, None))
+    assert schedule.completion == {0: 5, 1: 8}
+    rows = sorted((row.job, row.first, row.last) for row in schedule.rows)
+    assert rows == [(0, 2, 3), (0, 4, 5), (1, 6, 8)]
+
+
 RAN = {"chunk": 1, "server": "a", "worker": 1, "from": 1, "to": 2}
 HELD = {"ps": "a", "from": 1, "to": 2}
 

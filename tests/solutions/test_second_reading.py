@@ -19,7 +19,7 @@ from tests.solutions.second_reading import capacity, facts, use
 ALGORITHMS = {
     "astraea": ("astraea", "shortest-remaining", "sia"),
     "batchsched": ("fifo", "shortest-remaining", "optimus"),
-    "edgecloud": ("srtf", "edgecloud", "least-attained"),
+    "edgecloud": ("srtf", "edgecloud", "all-cloud"),
     "gang": ("fifo", "srtf", "las"),
     "mlbroker": ("mlbroker",),
     "oasis": ("oasis", "fifo", "optimus"),
@@ -224,8 +224,17 @@ def test_tables_say_what_the_rows_do(family):
         found = {tuple(row[key] for key in keys): row["used"] for row in table}
         assert found == pytest.approx(dict(use(data, rows)))
         assert len(found) == len(table)
+        places = set(solution.places()) | {(row["server"], row["resource"]) for row in table}
+        assert len(places) >= len(set(solution.places())) == len(solution.places())
         for row in table:
             assert row["capacity"] == pytest.approx(capacity(data, row))
+            known = (row["server"], row["resource"]) in solution.places()
+            in_cloud = row["server"] == data.get("cloud", {}).get("name")
+            assert known or in_cloud or not solution.is_feasible()
+        for row in (row for own in rows.values() for row in own):
+            held = row.get("workers") or row.get("servers") or {}
+            count = sum(held.values()) or row.get("gpus", 0) or ("chunk" in row)
+            assert solution.run_of(row) == (row["from"], row["to"], count)
         if solution.is_feasible() and not formulation.endswith(("makespan", "deadlines")):
             values = sum(row["value"] or 0.0 for row in solution.job_rows())
             assert values == pytest.approx(solution.objective(), rel=1e-9)

@@ -9,11 +9,19 @@ from hypothesis import strategies as st
 
 from hindsched.instances.batchsched.generator import generate
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
+from hindsched.instances.batchsched.modes import modes
+from hindsched.solutions.batchsched.solution import row_use
 from hindsched.solvers.kernels.placement import Window, best_host, greedy_host
 from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.batchsched.list_schedule import as_solution, improved_list_schedule
+from hindsched.solvers.pricing.batchsched.list_schedule import (
+    ListScheduler,
+    as_solution,
+    improved_list_schedule,
+    list_schedule,
+    weighted_completion,
+)
 from hindsched.solvers.pricing.batchsched.oracle import ServerOracle
-from hindsched.solvers.pricing.batchsched.search import ScheduleSearch
+from hindsched.solvers.pricing.batchsched.search import ScheduleSearch, most_workers
 from hindsched.solvers.subproblem import model_response
 from tests.brute_force.batchsched import cheapest_placement, placements
 from tests.strategies.batchsched import tiny_instances
@@ -150,3 +158,157 @@ def test_layouts_bound_the_optimum_and_read_solutions():
                 oracle.prices_on_servers(prices).size
                 == build_oracle(instance, rows="servers").rows.size
             )
+
+
+def random_state(instance, slots, random):
+    """Free capacities and prices, shape (slots, servers, resources)."""
+    full = np.repeat(instance.server_capacity[None], slots, axis=0)
+    free = np.maximum(full - random.choice([0, 0, 1], full.shape), 0)
+    return free, random.choice([0.0, 0.5, 1.0, 3.0], full.shape)
+
+
+def priced_schedules(instance, job, free, prices, first, last):
+    """(completion, paid) of every schedule in slots `first` .. `last` that fits what is free."""
+    for d, use in placements(instance, job):
+        need = np.array(use)
+        for start in range(max(1, first), last - d + 2):
+            window = slice(start - 1, start - 1 + d)
+            if np.all(need <= free[window] + 1e-9):
+                yield start + d, float((need * prices[window]).sum())
+
+
+@settings(max_examples=60, **EXAMPLES)
+@given(tiny_instances(num_jobs=2), st.integers(0, 10**6))
+def test_a_search_finds_the_cheapest_of_all_schedules_and_keeps_its_books(instance, seed):
+    slots, random = 8, np.random.default_rng(seed)
+    free, prices = random_state(instance, slots, random)
+    search = ScheduleSearch(instance, slots, most_workers(instance.jobs))
+    job, other = instance.jobs
+    index = search.index(job)
+    assert search.cheapest(index).completion == min(
+        t for t, _ in priced_schedules(instance, job, full_of(search), 0 * prices, 1, slots)
+    )
+    search.reset(free, prices)
+    first, last = sorted(random.integers(1, slots + 3, 2).tolist())
+    for rate in (0.0, 0.7):
+        known = [
+            rate * t + paid
+            for t, paid in priced_schedules(instance, job, free, prices, first, min(last, slots))
+        ]
+        best = min(known, default=np.inf)
+        found = search.cheapest(index, rate=rate, earliest=first, last=last)
+        assert (found is None) == (not known)
+        greedy = search.cheapest(index, rate=rate, earliest=first, last=last, greedy=True)
+        assert greedy is None or greedy.cost >= best - 1e-9
+        if found is None:
+            continue
+        assert found.cost == pytest.approx(best)
+        assert first <= found.start <= found.last == found.completion - 1 <= last
+        dear = search.cheapest(index, rate=rate, limit=best - 1e-6, earliest=first, last=last)
+        assert dear is None
+        again = search.cheapest(index, rate=rate, limit=best + 1e-6, earliest=first, last=last)
+        assert again.cost == pytest.approx(best)
+        # A schedule is what its row says; booked it is gone, given back all is as before.
+        assert search.fits(found)
+        use = search.use(found)
+        assert use.tolist() == row_use(instance, found.row()).tolist()
+        before, changes = search.residual.copy(), search.state.changes.copy()
+        search.book(found)
+        window = slice(found.start - 1, found.last)
+        taken = before - search.residual
+        assert taken[window] == pytest.approx(np.repeat(use[None], found.duration, axis=0))
+        taken[window] = 0
+        assert not taken.any()
+        left = np.maximum(free, 0).astype(float)
+        left[window] -= use
+        rest = [
+            rate * t + paid for t, paid in priced_schedules(instance, other, left, prices, 1, slots)
+        ]
+        second = search.cheapest(search.index(other), rate=rate)
+        assert (second is None) == (not rest)
+        assert second is None or second.cost == pytest.approx(min(rest))
+        later = found.shifted(1)
+        assert (later.start, later.last) == (found.start + 1, found.last + 1)
+        twice = np.all(use <= left[window].min(axis=0) + 1e-9)
+        assert search.fits(found) == bool(twice)
+        search.book(found, sign=-1.0)
+        assert search.residual == pytest.approx(before)
+        assert not np.any(changes & ~search.state.changes)
+
+
+def full_of(search):
+    """Everything is free."""
+    return np.repeat(search.capacity[None], search.slots, axis=0)
+
+
+@settings(max_examples=30, **EXAMPLES)
+@given(tiny_instances(num_jobs=1), st.integers(0, 10**6))
+def test_prices_set_in_pieces_are_those_given_at_once(instance, seed):
+    slots, random = 8, np.random.default_rng(seed)
+    free, prices = random_state(instance, slots, random)
+    whole, pieces = (ScheduleSearch(instance, slots, 4) for _ in range(2))
+    whole.reset(free, prices)
+    pieces.reset(free)
+    for _ in range(3):  # what was set is set anew
+        first, last = sorted(random.integers(1, slots + 1, 2).tolist())
+        servers = np.flatnonzero(random.random(len(instance.servers)) < 0.6)
+        shape = (last - first + 1, servers.size, len(instance.resources))
+        pieces.set_prices(first, last, servers, random.random(shape))
+    every = np.arange(len(instance.servers))
+    middle = int(random.integers(1, slots))
+    pieces.set_prices(1, middle, every, prices[:middle])
+    pieces.set_prices(middle + 1, slots, every, prices[middle:])
+    assert pieces.prices.tolist() == whole.prices.tolist()
+    for rate in (0.0, 1.0):
+        index = whole.index(instance.jobs[0])
+        one, other = (search.cheapest(index, rate=rate) for search in (whole, pieces))
+        assert (one is None) == (other is None)
+        if one is not None:
+            assert (one.cost, one.start) == (other.cost, other.start)
+
+
+@settings(max_examples=30, **EXAMPLES)
+@given(tiny_instances(num_jobs=4), st.integers(0, 10**6))
+def test_lists_place_every_job_as_early_as_it_can_be(instance, seed):
+    scheduler = ListScheduler(instance)
+    random = np.random.default_rng(seed)
+    tables = [list(modes(instance, job).tuples()) for job in instance.jobs]
+    shortest = [min(d for *_, d in table) for table in tables]
+    assert scheduler.fastest.tolist() == shortest
+    density = [job.weight / d for job, d in zip(instance.jobs, shortest, strict=True)]
+    assert scheduler.density_order() == sorted(range(4), key=lambda j: -density[j])
+    total = instance.server_capacity.sum(axis=0)
+    least = [
+        min(d * n * float((instance.worker_demand[w] / total).sum()) for w, _, _, n, d in table)
+        for table in tables
+    ]
+    volume = [job.weight / v for job, v in zip(instance.jobs, least, strict=True)]
+    found = [volume[j] for j in scheduler.volume_order()]
+    assert found == pytest.approx(sorted(volume, reverse=True))
+    order = random.permutation(4).tolist()
+    slots = 40
+    for multiple in (0.0, 2.0):
+        prices = random.choice([0.0, 1.0], (5, *instance.server_capacity.shape))
+        run = scheduler.run(order, prices, multiple)
+        free = np.repeat(instance.server_capacity[None].astype(float), slots, axis=0)
+        spread = np.zeros_like(free)
+        spread[:5] = multiple * prices
+        for position in order:
+            job = instance.jobs[position]
+            best = min(
+                job.weight * t + paid
+                for t, paid in priced_schedules(instance, job, free, spread, job.arrival, slots)
+            )
+            placed = run[job.name]
+            assert placed.cost == pytest.approx(best)
+            free[placed.start - 1 : placed.last] -= row_use(instance, placed.row())
+        assert as_solution(instance, run).violations() == []
+    value = weighted_completion(instance, list_schedule(instance))
+    assert value == weighted_completion(instance, scheduler.run(scheduler.density_order()))
+    other = weighted_completion(instance, scheduler.run(scheduler.volume_order()))
+    better = improved_list_schedule(instance, insertions=10, seed=seed)
+    solution = as_solution(instance, better)
+    assert solution.violations() == []
+    assert solution.objective() <= min(value, other)
+    guided = improved_list_schedule(instance, prices=prices, insertions=0)
+    assert weighted_completion(instance, guided) <= min(value, other)

@@ -13,6 +13,7 @@ from hindsched.instances.batchsched.modes import modes
 from hindsched.solutions.batchsched.solution import row_use
 from hindsched.solvers.kernels.placement import Window, best_host, greedy_host
 from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.pricing.batchsched import search as search_module
 from hindsched.solvers.pricing.batchsched.list_schedule import (
     ListScheduler,
     as_solution,
@@ -234,6 +235,18 @@ def test_a_search_finds_the_cheapest_of_all_schedules_and_keeps_its_books(instan
         search.book(found, sign=-1.0)
         assert search.residual == pytest.approx(before)
         assert not np.any(changes & ~search.state.changes)
+
+
+def test_a_search_asks_for_the_memory_that_it_takes(monkeypatch):
+    asked = []
+    monkeypatch.setattr(search_module, "check_large", lambda what, need: asked.append((what, need)))
+    instance = generate("small", 4, jobs=5)
+    search = ScheduleSearch(instance, 40, 1)
+    state = search.state
+    taken = sum(part.nbytes for part in (state.minima, state.prefix, search.prices))
+    ((what, need),) = asked
+    assert what == "a search over 40 slots"
+    assert taken <= need <= 1.5 * taken
 
 
 def full_of(search):

@@ -262,8 +262,8 @@ def test_no_schedule_of_a_solution_is_better_than_the_best_response(family: str)
             assert len(own) == oracle.num_blocks
             use = use_of(oracle, own)
             room = oracle.rows.capacity
-            if not relaxed(oracle):
-                assert (use <= room + CLOSE * np.abs(room)).all()
+            size = np.maximum(np.abs(room), np.abs(use).max(initial=0.0) * relaxed(oracle))
+            assert (use <= room + CLOSE * size).all()
             total = math.fsum(r.objective for r in own if r is not None)
             if "makespan" not in oracle.formulation:
                 assert total == pytest.approx(solution.objective(), rel=1e-9)
@@ -326,6 +326,58 @@ def test_schedules_inserted_one_by_one_fit_and_are_read_back(family: str) -> Non
                     assert one.objective == pytest.approx(other.objective, rel=1e-9)
                     assert use_of(servers, [one]) == pytest.approx(use_of(servers, [other]))
     assert placed > 3 * MANY
+
+
+def in_slots(oracle: BlockOracle, use: Any) -> list[float]:
+    """Use of resources by slot, of all of oasis' servers on a side."""
+    parts = oracle.rows.unpack(use)
+    sides = [parts[name].sum(axis=0) for name in ("worker_capacity", "ps_capacity")]
+    return [float(amount) for side in sides for amount in side.ravel()]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_schedules_that_are_placed_together_are_read_back(family: str) -> None:
+    placed = 0
+    for instance, oracle in problems(family):
+        if "makespan" in oracle.formulation:
+            continue
+        for number in range(3):
+            prices = some_prices(oracle, number)
+            found = [oracle.best_response(block, prices) for block in range(oracle.num_blocks)]
+            if oracle.optional:
+                found = [None if r is None or r.value <= 0 else r for r in found]
+            elif any(r is None or r.plan is None for r in found):
+                continue
+            try:
+                solution = oracle.place(found)
+            except TypeError:
+                assert oracle.layout not in ("servers", "workers", "placements", "patterns")
+                assert oracle.layout != "groups" or oracle.formulation == "literal"
+                continue
+            if solution is None:
+                continue
+            placed += 1
+            total = math.fsum(r.objective for r in found if r is not None)
+            if not solution.violations():
+                assert solution.objective() == pytest.approx(total, rel=1e-9, abs=1e-12)
+            own = oracle.use_of(solution)
+            for block, job in enumerate(instance.jobs):
+                response, back = found[block], own[block]
+                assert (response is None) == (back is None)
+                if response is None:
+                    continue
+                if oracle.features:
+                    end = oracle.features_of(block, response)[COMPLETES]
+                    assert solution.completion(job.name) == end
+                assert back.objective == pytest.approx(response.objective, rel=1e-9)
+                kept = np.ones(oracle.rows.size, dtype=bool)
+                for name in ("parameter_servers", "cloud_parameter_servers", "storage"):
+                    kept[oracle.rows.slices.get(name, slice(0, 0))] = family != "edgecloud"
+                one, other = (use_of(oracle, [r]) * kept for r in (response, back))
+                if family == "oasis":  # what fits no server of its group may run on another one
+                    one, other = (in_slots(oracle, one), in_slots(oracle, other))
+                assert one == pytest.approx(other, rel=1e-9)
+    assert placed > MANY or family == "mlbroker"
 
 
 def restrictable(family: str) -> list[BlockOracle]:
@@ -493,8 +545,14 @@ def test_an_oracle_under_decisions_has_the_outside_option_that_they_keep(family:
             limits = limits_of(decisions)[block]
             kept = oracle.restricted_response(block, prices, limits)
             outside = oracle.outside(block)
-            if outside is not None and not node.keeps(block, None):
-                outside = None
+            # It has no completion, and of all else nothing, or whatever there is behind the slots.
+            runs = [low > 0 for f, (low, _) in limits.items() if f != COMPLETES]
+            leaves = limits.get(COMPLETES, (0, NEVER))[1] == NEVER
+            leaves &= not (oracle.optional and any(runs))
+            assert node.keeps(block, None) == leaves
+            features = oracle.features_of(block, response)
+            assert node.keeps(block, features) == allowed(features, limits)
+            outside = outside if leaves else None
             ways = [sign * way.value for way in (kept, outside) if way is not None]
             found = node.best_response(block, prices)
             assert (found is None) == (not ways)

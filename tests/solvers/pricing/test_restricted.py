@@ -2,6 +2,8 @@
 
 import itertools
 import math
+from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -289,3 +291,27 @@ def test_decisions_survive_the_file():
         {"job": "A", "of": "slot_workers", "slot": 2, "at_most": 0},
     ]
     assert from_file(written, oracle.features, ["A", "B"], "decisions") == decisions
+
+
+@pytest.mark.parametrize("sense", ["min", "max"])
+def test_a_leaf_s_bound_is_the_best_that_an_objective_can_be(sense):
+    """The multiple of the step behind the sum, in the closest float on the outer side."""
+    worse = -math.inf if sense == "min" else math.inf
+    draws = np.random.default_rng(1)
+    for step in (Fraction(1), Fraction(3), Fraction(1, 10), Fraction(7, 3)):
+        inner = SimpleNamespace(
+            sense=sense, step=step, round_outward=lambda terms, size: math.fsum(terms),
+            instance=None, formulation="", layout="", rows=None, features={}, exact=True,
+        )  # fmt: skip
+        node = RestrictedOracle(inner, [])
+        for total in (*(k * 0.1 for k in range(-9, 9)), *(draws.random(9) * 1e6), 6.0, 0.0):
+            found, exact = Fraction(node.round_outward([total])), Fraction(total)
+            number = exact / step
+            best = step * (math.ceil(number) if sense == "min" else math.floor(number))
+            sign = 1 if sense == "min" else -1
+            assert sign * (best - found) >= 0
+            closer = Fraction(math.nextafter(float(found), -worse))
+            assert sign * (closer - best) > 0
+        assert node.round_outward([math.inf]) == math.inf
+        inner.step = node.step = None
+        assert node.round_outward([0.25]) == 0.25

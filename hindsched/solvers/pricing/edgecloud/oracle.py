@@ -136,7 +136,7 @@ class EdgecloudOracle(BlockOracle):
 
     def place(self, responses: Sequence[Response | None]) -> Solution | None:
         """Solution with all schedules at once; chunks of a group go to the first free worker."""
-        if self.layout != "groups":
+        if self.layout != "groups" or self.formulation == "literal":
             return super().place(responses)
         parts = [
             (slots, block, row, number)

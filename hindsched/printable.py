@@ -20,3 +20,12 @@ def printable(text: str) -> str:
         else char.encode("unicode_escape").decode("ascii")
         for char in text
     )  # fmt: skip
+
+
+def said_by(error: BaseException) -> str:
+    """An exception's kind and words, also of one that cannot say them."""
+    try:
+        words = str(error)
+    except Exception:
+        words = "(its words raise an exception themselves)"
+    return f"{type(error).__name__}: {words}"

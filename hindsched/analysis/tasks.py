@@ -35,7 +35,7 @@ from hindsched.limits import (
 from hindsched.memory import TooLarge
 from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.online.registry import algorithms, build_from
-from hindsched.printable import printable
+from hindsched.printable import printable, said_by
 from hindsched.solutions.base import Solution
 
 if TYPE_CHECKING:
@@ -139,8 +139,10 @@ def run_task(instance: Instance, task: Task, run_limit: float | None = None) -> 
         record["error"] = f"not enough memory ({error or 'no more is left'})"
     except HindschedError as error:
         record |= {"error": f"{type(error).__name__}: {error}", "exit_code": error.exit_code}
-    except Exception as error:
-        record["error"] = f"{type(error).__name__}: {error} ({_place_of(error)})"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # also an algorithm's own sys.exit(): the other tasks go on
+        record["error"] = f"{said_by(error)} ({_place_of(error)})"
         record["traceback"] = printable(traceback.format_exc())
     if record["error"] is None:
         return record

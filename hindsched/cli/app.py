@@ -28,6 +28,7 @@ from hindsched.cli.library import library
 from hindsched.cli.limits import limited, process_began
 from hindsched.cli.output import errors, out
 from hindsched.errors import HindschedError
+from hindsched.printable import said_by
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -123,9 +124,20 @@ def run(arguments: Sequence[str] | None = None, began: float | None = None) -> i
             return _fail(_said_by_typer(error), BAD_INPUT)
         if os.environ.get("HINDSCHED_TRACEBACK"):
             raise
-        note = "a bug; HINDSCHED_TRACEBACK=1 shows where"
-        return _fail(f"{type(error).__name__}: {error} ({note})", FAILED)
+        where = _own_place(error) or "a bug; HINDSCHED_TRACEBACK=1 shows where"
+        return _fail(f"{said_by(error)} ({where})", FAILED)
+    except SystemExit as error:
+        if (place := _own_place(error)) is None:
+            raise
+        return _fail(f"{said_by(error)} ({place})", FAILED)
     return code if isinstance(code, int) else 0
+
+
+def _own_place(error: BaseException) -> str | None:
+    """Where in an algorithm of the user's own an exception arose."""
+    from hindsched.online.own_class import place_in_own_file
+
+    return place_in_own_file(error)
 
 
 def _said_by_typer(error: Any) -> str:

@@ -10,6 +10,7 @@ from types import ModuleType
 
 from hindsched.errors import InputError
 from hindsched.online.protocol import OnlineAlgorithm
+from hindsched.printable import said_by
 
 
 def load_class(path: str, name: str) -> type[OnlineAlgorithm]:
@@ -52,7 +53,7 @@ def _module(file: Path) -> ModuleType:
     module = sys.modules[key] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[key]
         raise InputError(
             "algorithm", file, f"must run as Python: {place_of(error, file)}"
@@ -62,8 +63,17 @@ def _module(file: Path) -> ModuleType:
 
 def place_of(error: BaseException, file: Path) -> str:
     """An exception that arose in a file, with the line."""
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == str(file)]
+    lines = [line for name, line in _frames(error) if name == str(file)]
     line = lines[-1] if lines else getattr(error, "lineno", None)
-    text = f"{type(error).__name__}: {error}"
+    text = said_by(error)
     return text if line is None else f"{text} (line {line})"
+
+
+def place_in_own_file(error: BaseException) -> str | None:
+    """File and line of an exception that arose in a file of algorithms; None elsewhere."""
+    own = [f"{name}, line {line}" for name, line in _frames(error) if f"<{name}>" in sys.modules]
+    return own[-1] if own else None
+
+
+def _frames(error: BaseException) -> list[tuple[str, int | None]]:
+    return [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]

@@ -9,6 +9,7 @@ import pytest
 import hindsched as hs
 from hindsched.analysis.plan import plan_tasks
 from hindsched.analysis.sweep import run_tasks
+from hindsched.cli.app import run
 from hindsched.errors import InputError
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -48,6 +49,53 @@ def test_classes_and_objects_in_a_comparison(workers):
     [error] = item.algorithm("Breaks").errors
     assert re.search(r"ZeroDivisionError: .*test_own_algorithms\.py, line \d+", error)
     assert item.algorithm("oasis").ratio.exists
+
+
+class Wordless(Exception):
+    def __str__(self):
+        raise RuntimeError
+
+
+class Leaves(Refuses):
+    def __init__(self, how: type[BaseException] = SystemExit):
+        self.how = how
+
+    def step(self, slot, arrivals):
+        raise self.how
+
+
+@pytest.mark.parametrize(
+    ("how", "workers"), [(SystemExit, 0), (SystemExit, 2), (GeneratorExit, 0), (Wordless, 0)]
+)
+def test_who_leaves_by_another_door_fails_alone(how, workers):
+    found = hs.compare(INSTANCE, [Leaves(how), Refuses], workers=workers, **QUICK)
+    left, other = found.instances[0].algorithms
+    [error] = left.errors
+    assert re.search(rf"{how.__name__}: .*test_own_algorithms\.py, line \d+", error)
+    assert other.ratio.exists
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("def step(self, slot, arrivals): 1 / 0", "ZeroDivisionError: division by zero"),
+        ("def step(self, slot, arrivals): raise SystemExit(3)", "SystemExit: 3"),
+        ("def __init__(self): 1 / 0", "ZeroDivisionError: division by zero"),
+    ],
+)
+@pytest.mark.parametrize("command", [["simulate"], ["ratio", "--time-limit", "0.2"]])
+def test_the_command_line_shows_file_and_line(command, body, said, tmp_path, capsys):
+    file, instance = tmp_path / "mine.py", str(tmp_path / "instance.json")
+    file.write_text(
+        "import hindsched as hs\n"
+        "class Mine(hs.OnlineAlgorithm):\n"
+        f"    {body}\n"
+        f"    def start(self, environment): pass\n"
+        + ("" if "def step" in body else "    def step(self, slot, arrivals): pass\n")
+    )
+    hs.write(INSTANCE, instance)
+    assert run([*command, instance, "--algorithm", f"{file}:Mine"]) == 1
+    assert f"{said} ({file}, line 3)" in " ".join(capsys.readouterr().err.split())
 
 
 def test_on_a_dask_cluster():

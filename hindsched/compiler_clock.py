@@ -6,6 +6,8 @@ import threading
 import time
 from typing import Any
 
+from hindsched.kernel_cache import keep_kernels_if_possible
+
 
 class _Compiler:
     """How long numba has compiled in this process so far."""
@@ -62,5 +64,6 @@ def load_compiler() -> None:
         def on_end(self, event: Any) -> None:
             _compiler(event)
 
+    keep_kernels_if_possible()
     event.register("numba:compile", Listener())
     cpu_target.target_context.refresh()

@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+import threading
+import warnings
 from pathlib import Path
+from typing import Any
+
+_told = threading.Event()
 
 
 def ensure_cache_folder() -> None:
@@ -23,6 +28,28 @@ def ensure_cache_folder() -> None:
     import numba
 
     numba.config.CACHE_DIR = str(_own_folder())
+
+
+def keep_kernels_if_possible() -> None:
+    """Let numba go on where it cannot write a kernel to its cache: a full disk, a limit of size.
+
+    It would give up the kernel, compiled as it is, with an error that names no file. The first such
+    error is a warning; the kernel is compiled again in the next process.
+    """
+    from numba.core import caching
+
+    save: Any = caching.IndexDataCacheFile.save
+
+    def save_if_possible(self: Any, key: Any, data: Any) -> None:
+        try:
+            save(self, key, data)
+        except OSError as error:
+            if not _told.is_set():
+                warnings.warn(f"compiled kernels are not kept: {error}", stacklevel=2)
+            _told.set()
+
+    if save.__name__ != save_if_possible.__name__:
+        caching.IndexDataCacheFile.save = save_if_possible
 
 
 def cache_folder() -> Path:

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+import warnings
 from types import FrameType
 
 INTERRUPTED, TERMINATED = 130, 143
@@ -25,6 +26,7 @@ def main() -> None:
     from hindsched.limits import without_alarms
     from hindsched.solvers.interrupt import raise_terminated
 
+    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     sys.unraisablehook = without_alarms(sys.unraisablehook)
     signal.signal(signal.SIGTERM, raise_terminated)
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -16,9 +17,10 @@ from hindsched.instances.io import read
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.methods.oasis.methods import insert_by_density
 from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.pricing.oasis import resources
 from hindsched.solvers.pricing.oasis.resources import OasisOracle
 from hindsched.solvers.subproblem import model_response
-from tests.brute_force.oasis import optimum
+from tests.brute_force.oasis import deployments, optimum
 from tests.strategies.oasis import oasis_instances
 
 FIXED = settings(max_examples=60, derandomize=True, database=None, deadline=None)
@@ -209,3 +211,56 @@ def test_bad_use_is_refused(medium):
     response = oracle.best_response(0, np.zeros(oracle.rows.size))
     with pytest.raises(TypeError, match="servers"):
         oracle.assignments(0, response)
+
+
+def test_tables_ask_for_the_memory_that_they_take_and_grow_as_needed(medium, monkeypatch):
+    asked = []
+    monkeypatch.setattr(resources, "check_memory", lambda what, need: asked.append(need))
+    oracle = OasisOracle(medium)
+    prices = 3e-2 / np.maximum(oracle.rows.capacity, 1.0)
+    order = sorted(range(len(medium.jobs)), key=lambda j: medium.work_of(medium.jobs[j]))
+    sizes = []
+    for block in (order[0], order[-1], order[3], order[-1]):
+        response = oracle.best_response(block, prices)
+        alone = OasisOracle(medium).best_response(block, prices)
+        assert response.value == alone.value
+        assert response.rows.tolist() == alone.rows.tolist()
+        scratch = oracle._scratch
+        sizes.append(scratch.table.nbytes + scratch.costs.nbytes)
+        task = oracle.block(block).task
+        assert scratch.table.shape == (medium.horizon + 1, scratch.table.shape[1])
+        assert scratch.table.shape[1] > task.total
+        assert scratch.costs.shape[1] >= task.needed.size
+    assert sizes[0] < sizes[1] == sizes[2] == sizes[3]
+    assert asked[-1] == pytest.approx(sizes[3], rel=0.01)
+    assert len(asked) < 4 + 4 * 2 + 1
+
+
+@FIXED
+@given(oasis_instances(), st.integers(0, 2**32))
+def test_the_most_that_a_job_runs_is_what_servers_hold(instance, seed):
+    """Workers and PSs of a block, from the definition: on groups and on servers."""
+    for layout in ("groups", "servers"):
+        oracle = OasisOracle(instance, layout=layout)
+        for number, job in enumerate(instance.jobs):
+            block = oracle.block(number)
+            held = [moves for moves in deployments(instance, job) if sum(moves[0])]
+            most = max((sum(y) for y, _ in held), default=0)
+            assert block.task.needed.size - 1 >= most
+            rooms = {}
+            for side, servers, demand in (
+                ("worker", instance.worker_servers, job.worker),
+                ("ps", instance.ps_servers, job.ps),
+            ):
+                rooms[side] = sum(
+                    min(
+                        int(Fraction(str(server.capacity.get(kind, 0))) / Fraction(str(need)))
+                        for kind, need in demand.items() if need
+                    )
+                    for server in servers
+                )  # fmt: skip
+            assert most <= min(job.chunks, rooms["worker"])
+            for count in range(block.task.needed.size):
+                ps = block.task.needed[count]
+                assert ps <= rooms["ps"]
+                assert count <= rooms["worker"]

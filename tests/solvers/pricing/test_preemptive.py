@@ -185,3 +185,86 @@ def test_a_job_that_fits_nowhere_stays_out_or_has_no_schedule() -> None:
     oracle = build_oracle(bare, "optional,modes", rows="preemptive")
     assert len(oracle.slot_ways(bare.jobs[0])[0]) == 0
     assert oracle.bound(np.zeros(oracle.rows.size)) == pytest.approx(0, abs=1e-6)
+
+
+@MANY
+@given(st.integers(0, 2**32))
+def test_ways_in_line_are_mixed_to_all_others(seed: int) -> None:
+    """No way is left that is faster than every mix of those kept of no more workers and PSs."""
+    draws = np.random.default_rng(seed)
+    count = np.unique(draws.integers(1, 40, int(draws.integers(1, 12))))
+    units = np.sort(draws.integers(0, 12, count.size))
+    proportional = bool(draws.integers(2))
+    rate = 0.5 * count if proportional else np.cumsum(draws.random(count.size) + 0.01)
+    if not proportional:  # rings have no parameter servers
+        units[:] = 0
+    kept = list(ways_in_line(rate, count, units))
+    known = list(zip(count.tolist(), units.tolist(), strict=True))
+    assert all((n, u) in known for _, n, u in kept)
+    assert [n for _, n, _ in kept] == sorted({n for _, n, _ in kept})
+    if not proportional:
+        assert len(kept) <= 3 + math.log(40, 1.5)
+        assert kept[-1][1] == count[-1]
+    for r, n, u in kept:
+        own = rate[known.index((n, u))]
+        assert r == pytest.approx(own) if proportional else r >= own - 1e-12
+    fastest, workers, servers = (
+        np.array(column, dtype=float) for column in zip(*kept, strict=True)
+    )
+    for r, (n, u) in zip(rate.tolist(), known, strict=True):
+        found = linprog(
+            -fastest,
+            A_ub=np.vstack([workers, servers, np.ones_like(workers)]),
+            b_ub=[n, u, 1.0],
+        )
+        assert -found.fun >= r * (1 - 1e-9)
+    # A corner that others mixed could replace is not kept.
+    if proportional:
+        for k in range(len(kept) - 1):
+            before = (0.0, 0.0) if k == 0 else kept[k - 1][1:]
+            (x0, y0), (x1, y1), (x2, y2) = before, kept[k][1:], kept[k + 1][1:]
+            assert (y1 - y0) * (x2 - x0) < (y2 - y0) * (x1 - x0)
+    assert list(ways_in_line(rate[:0], count[:0], units[:0])) == []
+
+
+@MANY
+@given(st.integers(0, 2**32))
+def test_ordered_ways_are_those_that_no_other_beats(seed: int) -> None:
+    draws = np.random.default_rng(seed)
+    rate = draws.integers(1, 5, 8).astype(float)
+    demand = draws.integers(0, 4, (8, 2)).astype(float)
+    ways = {(r, *d) for r, d in zip(rate.tolist(), demand.tolist(), strict=True)}
+    best = sorted(
+        way
+        for way in ways
+        if not any(
+            other != way and other[0] >= way[0] and np.less_equal(other[1:], way[1:]).all()
+            for other in ways
+        )
+    )
+    kept_rate, kept_demand = ordered(rate, demand)
+    found = [(r, *d) for r, d in zip(kept_rate.tolist(), kept_demand.tolist(), strict=True)]
+    assert sorted(found) == best
+    assert [way[0] for way in found] == sorted(way[0] for way in found)
+
+
+@MANY
+@given(st.integers(0, 2**32))
+def test_fewest_ps_are_those_of_the_best_host(seed: int) -> None:
+    draws = np.random.default_rng(seed)
+    servers, most, share = int(draws.integers(1, 4)), int(draws.integers(0, 7)), Fraction(1, 3)
+    workers, ps = draws.integers(0, 5, servers), draws.integers(0, 3, servers)
+    for together in (False, True):
+        expected = {}
+        for n in range(1, most + 1):
+            ways = []
+            for h in range(servers):
+                on_host = range(min(n, int(workers[h])) + 1)
+                for own in [n] if together and n <= workers[h] else [] if together else on_host:
+                    need = max(1, math.ceil((n - own) * share))
+                    if need <= ps[h] and (together or own < n):
+                        ways.append(need)
+            if ways:
+                expected[n] = min(ways)
+        count, units = fewest_ps(most, together, workers, ps, float(share))
+        assert dict(zip(count.tolist(), units.tolist(), strict=True)) == expected

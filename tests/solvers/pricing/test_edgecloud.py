@@ -207,7 +207,7 @@ def crowded(seed):
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 def test_crowded_responses_cost_what_they_say_and_fit_what_is_left(formulation):
-    placed, met = 0, set()
+    placed, together, met = 0, 0, set()
     beyond = ["cloud_parameter_servers", *(["storage"] * (formulation == "literal"))]
     for seed in range(60):
         tiny = crowded(seed)
@@ -234,7 +234,23 @@ def test_crowded_responses_cost_what_they_say_and_fit_what_is_left(formulation):
                 assert found.value >= oracle.best_response(block, prices).value - 1e-9
                 cost = float(prices[found.rows] @ found.amounts)
                 assert found.value == pytest.approx(found.objective + cost)
-                np.subtract.at(left, found.rows, found.amounts)
+                use = np.zeros(oracle.rows.size)
+                np.add.at(use, found.rows, found.amounts)
+                spans = {last - first + 1 for first, last in found.plan.cloud}
+                if "parameter_servers" in oracle.rows.slices and found.plan.cloud:
+                    every, there = (
+                        use[oracle.rows.slices[name]]
+                        for name in ("parameter_servers", "cloud_parameter_servers")
+                    )
+                    wholly = spans == {int(tiny.cloud_slots[block])} != {tiny.edge_slots[block]}
+                    wholly &= len(found.plan.cloud) == tiny.jobs[block].chunks
+                    assert every.any()
+                    if wholly:  # as fast as only with its PS beside it
+                        assert there.tolist() == every.tolist()
+                        together += 1
+                    else:
+                        assert there.tolist() in (every.tolist(), [0.0] * every.size)
+                left -= use
                 assert left.min() >= -1e-9
                 answers.append(found)
             if len(answers) < oracle.num_blocks:
@@ -256,4 +272,5 @@ def test_crowded_responses_cost_what_they_say_and_fit_what_is_left(formulation):
                     use[:, kept] = 0
                 assert use[0].tolist() == use[1].tolist()
     assert placed > 20
+    assert together > 5 or formulation == "literal"
     assert len(met) == 7

@@ -140,7 +140,7 @@ class Ratio:
     ----------
     interval : Interval
         The ratio lies in it; both ends None when there is no ratio. An algorithm that earns nothing
-        where something can be earned has ratio infinity.
+        where something can be earned, or less than nothing, has ratio infinity.
     difference : Interval
         OPT - ALG lies in it; negative when minimising.
     reason : str, optional
@@ -162,7 +162,7 @@ class Ratio:
 
     @property
     def is_infinite(self) -> bool:
-        """Whether the algorithm earns nothing where something can be earned."""
+        """Whether the algorithm earns nothing where something can be earned, or less."""
         return self.interval.lower == math.inf
 
     def to_dict(self) -> dict[str, Any]:
@@ -229,9 +229,11 @@ def competitive_ratio(
 
 
 def _ratio_of_values(known: Interval, earned: float) -> tuple[Interval, str | None]:
-    """OPT / ALG; 0 / 0 is 1, for nothing was to be earned."""
+    """OPT / ALG; 0 / 0 is 1, for nothing was to be earned; below 0 is no better than 0."""
+    if known.upper is not None and known.upper < 0:
+        return Interval(), "less than nothing can be earned"
     if earned < 0:
-        return Interval(), "earns less than nothing"
+        return Interval(math.inf, math.inf), "earns less than nothing"
     if earned == 0:
         if known.upper == 0:
             return Interval(1.0, 1.0), None

@@ -70,18 +70,19 @@ def profile_rows(found: Ratios, points: int = 101) -> list[dict[str, Any]]:
     -------
     list of dict
         ``family, algorithm, factor, share``: share of the instances on which the algorithm's
-        objective is within ``factor`` of the best of all algorithms; one that failed never is.
+        objective is within ``factor`` of the best of all algorithms; one that failed or is below 0
+        never is.
     """
     instances = list(dict.fromkeys(row.instance for rows in found.values() for row in rows))
-    logs = np.full((len(found), len(instances)), math.inf)
+    logs = np.full((len(found), len(instances)), math.nan)
     for index, rows in enumerate(found.values()):
         for row in rows:
-            if row.objective is not None and not math.isnan(cost := _log_cost(row)):
-                logs[index, instances.index(row.instance)] = cost
-    best = logs.min(axis=0, initial=math.inf)
+            if row.objective is not None and row.objective >= 0:
+                logs[index, instances.index(row.instance)] = _log_cost(row)
+    best = np.fmin.reduce(logs, axis=0)
     with np.errstate(invalid="ignore"):
         behind = np.where(np.isfinite(best), logs - best, np.where(logs == best, 0.0, math.inf))
-    behind[np.isposinf(logs)] = math.inf
+    behind[np.isnan(behind)] = math.inf
     finite = behind[np.isfinite(behind)]
     axis = np.linspace(0.0, max(float(finite.max(initial=0.0)), SAME), points)
     return [
@@ -101,12 +102,10 @@ def _finished(*rows: AlgorithmRatio) -> bool:
 
 
 def _log_cost(row: AlgorithmRatio) -> float:
-    """Logarithm of the objective, smaller is better; NaN where it has none."""
+    """Logarithm of the objective, smaller is better; of what is below 0 that of 0."""
     assert row.objective is not None
     sign = 1.0 if row.optimum.sense == "min" else -1.0
-    if row.objective == 0:
-        return -sign * math.inf
-    return sign * math.log(row.objective) if row.objective > 0 else math.nan
+    return sign * math.log(row.objective) if row.objective > 0 else -sign * math.inf
 
 
 def _log_advantage(own: AlgorithmRatio, other: AlgorithmRatio) -> float:
@@ -114,6 +113,11 @@ def _log_advantage(own: AlgorithmRatio, other: AlgorithmRatio) -> float:
     first, second = _log_cost(own), _log_cost(other)
     if own.objective == other.objective or abs(second - first) <= SAME:
         return 0.0
+    if first == second:  # of two that have no logarithm one is below 0
+        assert own.objective is not None
+        assert other.objective is not None
+        is_more = own.objective > other.objective
+        return math.inf if is_more is (own.optimum.sense == "max") else -math.inf
     return second - first
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hindsched.analysis.comparison import Comparison
 from hindsched.analysis.ratio import (
     Interval,
     Optimum,
@@ -15,6 +16,7 @@ from hindsched.analysis.ratio import (
     spread,
 )
 from hindsched.errors import SolveFailed
+from tests.analysis import records
 
 numbers = st.floats(0.01, 1e6)
 
@@ -73,10 +75,19 @@ def test_who_earns_nothing_where_nothing_is_to_be_earned_is_perfect():
     assert not perhaps.is_infinite
 
 
-def test_no_ratio_when_a_maximising_algorithm_earns_less_than_nothing():
-    ratio = competitive_ratio(maximum(5.0, 7.0), -3.0)
-    assert not ratio.exists
-    assert ratio.reason == "earns less than nothing"
+def test_less_than_nothing_is_no_better_than_nothing():
+    for optimum in (maximum(5.0, 7.0), maximum(0.0, 0.0, "optimal"), maximum(0.0, 7.0)):
+        ratio = competitive_ratio(optimum, -3.0)
+        assert ratio.is_infinite
+        assert ratio.reason == "earns less than nothing"
+    assert not competitive_ratio(maximum(-9.0, -7.0), -8.0).exists
+
+
+def test_a_seed_that_earns_less_than_nothing_is_part_of_the_mean():
+    rows = [records.offline("i", 10.0, 10.0, status="optimal")]
+    rows += [records.online("i", "fifo", value, seed=n) for n, value in enumerate((-2.0, 12.0))]
+    [row] = Comparison(rows).summary_rows()
+    assert (row["median_lower"], row["without_ratio"]) == (2.0, 0)
 
 
 def test_the_quotient_outside_the_feasible_set_is_starred():

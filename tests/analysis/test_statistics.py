@@ -60,3 +60,25 @@ def test_profiles_rise_to_one_and_start_at_the_share_of_wins():
     at_two = frame[frame["factor"] >= 2.0 - 1e-9].groupby("algorithm")["share"].first()
     assert at_two.tolist() == [1.0, 0.75]
     assert (frame.groupby("algorithm")["share"].diff().dropna() >= 0).all()
+
+
+def test_below_zero_is_worse_than_nothing():
+    found = comparison([12.0, 0.0, -1.0, -2.0], [-1.0, -3.0, -1.0, -1.0])
+    [row] = found.paired_frame().to_dict("records")
+    assert (row["better"], row["worse"], row["ties"]) == (2, 1, 1)
+    assert row["advantage"] is None
+    ends = found.profile_frame().groupby("algorithm")["share"].last()
+    assert ends.to_dict() == {"oasis": 0.5, "fifo": 0.0}
+
+
+def test_where_nobody_earns_anything_all_are_the_best():
+    frame = comparison([0.0, 10.0], [0.0, 5.0]).profile_frame()
+    assert frame.groupby("algorithm")["share"].first().to_dict() == {"oasis": 1.0, "fifo": 0.5}
+    one = Comparison(
+        [
+            records.offline("i0", 10.0, 10.0, status="optimal"),
+            records.online("i0", "oasis", 0.0),
+            records.failed("i0", "fifo"),
+        ]
+    ).profile_frame()
+    assert one.groupby("algorithm")["share"].last().to_dict() == {"oasis": 1.0, "fifo": 0.0}

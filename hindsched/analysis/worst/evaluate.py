@@ -166,7 +166,7 @@ def mean_objective(runs: list[SimulationResult]) -> float:
 def quotient(sense: Sense, objective: float, reference: float) -> float:
     """The ratio to a schedule of this objective, at least 1 if the algorithm is not better.
 
-    -inf where the two have no ratio: an algorithm that earns less than nothing.
+    -inf where the two have no ratio.
 
     Examples
     --------

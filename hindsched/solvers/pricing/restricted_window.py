@@ -97,6 +97,8 @@ class Cluster:
         ends = (max(low, earliest), min(high, slots))
         ranges = {name: no_limits(servers) for name in (ON_SERVER, PS_ON_SERVER)}
         for feature, (low, high) in limits.items():
+            if feature.name == PS_ON_SERVER and low > 0 and not self.kinds.has_ps:
+                return None
             if feature.name in ranges:
                 ranges[feature.name].low[feature.index] = low
                 ranges[feature.name].high[feature.index] = high

@@ -398,10 +398,13 @@ def random_decision(oracle: BlockOracle, draws: Any, found: Any) -> BranchDecisi
             return BranchDecision.at_most(block, Feature(name, index), number)
         return BranchDecision.at_least(block, Feature(name, index), number + 1)
     features = oracle.features_of(block, response) if response.plan is not None else {}
-    if features and draws.random() < 0.8:
+    if features and draws.random() < 0.5:
         feature = list(features)[int(draws.integers(len(features)))]
     else:
-        name = str(draws.choice([n for n, a in oracle.features.items() if all(v for _, v in a)]))
+        known = [name for name, axes in oracle.features.items() if all(kept for _, kept in axes)]
+        if features and draws.random() < 0.6:
+            known = [feature.name for feature in features]
+        name = str(draws.choice(known))
         axes = oracle.features[name]
         feature = Feature(name, tuple(int(draws.integers(len(labels))) for _, labels in axes))
     if isinstance(oracle, EdgecloudOracle):

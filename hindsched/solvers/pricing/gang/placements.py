@@ -51,7 +51,7 @@ class GangPlacementsOracle(GangOracle):
         if wrong or last > MOST_PROGRAM_SLOTS:
             rule = f"are only of consolidated jobs in one piece and {MOST_PROGRAM_SLOTS} slots"
             raise InputError("rows", LAYOUT, rule)
-        super().__init__(instance, formulation, np.arange(last + 1))
+        super().__init__(instance, formulation)
         self.layout = LAYOUT
         servers = instance.servers or ()
         names = tuple(server.name for server in servers)

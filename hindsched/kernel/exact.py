@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd, lcm
+from math import ceil, floor, gcd, lcm
 from typing import Any
 
 BITS = 192
@@ -110,7 +110,7 @@ def log(y: Fraction) -> Interval:
     parts = []
     for u in ((mantissa - 1) / (mantissa + 1), Fraction(1, 3)):
         square = u * u
-        low_power, high_power = u * ONE // 1, -(-u * ONE // 1)
+        low_power, high_power = floor(u * ONE), ceil(u * ONE)
         low = high = 0
         for i in range(TERMS + 1):
             low, high = low + low_power // (2 * i + 1), high - (-high_power // (2 * i + 1))

@@ -253,3 +253,11 @@ def test_many_intervals_cost_a_job_only_those_that_it_looks_at():
     steps = reading.BUDGET["steps"]
     kernel_bound(instance, data)
     assert steps - reading.BUDGET["steps"] < 10 * cut.size * len(instance.jobs) / 20
+
+
+def test_gpus_of_a_server_are_not_negative():
+    data = generate("small", 1, jobs=2, gpus=8, servers=2, placement="consolidated").to_dict()
+    rows = [{"from": 1, "to": 9, "servers": {"s1": -1, "s2": 3}}]
+    jobs = [{"name": "j1", "completion": 9, "assignments": rows}]
+    with pytest.raises(Refused, match="negative GPUs"):
+        gang.check(exact(data), {"formulation": "non-preemptive", "jobs": jobs})

@@ -148,6 +148,8 @@ def worst(
         size = 1.0 if name in ONE.get(family, ()) else float(amount)
         before, who = found.get(name, (0.0, set()))
         named = re.findall(r"\bj\d+\b", where) or re.findall(r"\b[a-z]\d+\b", where)
+        if family in ("mlbroker", "oasis"):  # the others name whole stretches, or the first slot
+            named += re.findall(r"slot \d+", where)
         found[name] = (max(before, size), who | set(named))
     return found
 

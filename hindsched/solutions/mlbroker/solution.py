@@ -163,8 +163,8 @@ def undelivered(instance: MlbrokerInstance, job: int, slot: int, placed: Ints) -
     data = instance.data[job, slot]
     room = instance.capacity[job] * placed
     stays = ~instance.may_leave[job]
-    spare = np.minimum(room[stays] - data[stays], room.sum() - data.sum())
-    if (spare > 1e-9 * (data.sum() + room.sum())).all() and room.sum() >= data.sum() * (1 + 1e-9):
+    spare = np.append(room[stays] - data[stays], room.sum() - data.sum())
+    if spare.min() > 1e-9 * (data.sum() + room.sum()):
         return 0.0
     worker = exactly(float(instance.capacity[job]))
     rooms = [worker * int(n) for n in placed]

@@ -77,7 +77,12 @@ def _nothing_added(node: ast.AST) -> None:
 
 
 def nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """Nodes of what runs: no docstrings, annotations, decorators or type-checking blocks."""
+    """Nodes of what runs: no docstrings, annotations, decorators or type-checking blocks.
+
+    Nor the ``strict`` of a zip, which only guards against a mistake of the code itself.
+    """
+    if isinstance(tree, ast.keyword) and tree.arg == "strict":
+        return
     for name, value in ast.iter_fields(tree):
         if name in ("annotation", "returns", "decorator_list", "type_params"):
             continue

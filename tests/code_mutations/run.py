@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import importlib.abc
 import importlib.util
+import json
 import os
 import random
 import resource
@@ -114,6 +115,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", choices=FOLDERS, action="append")
     parser.add_argument("--beside", action="store_true", help="only the tests beside the module")
+    parser.add_argument("--record", type=Path, help="JSON file that the counts are added to")
     options = parser.parse_args()
     for folder in options.folder or FOLDERS:
         every = [
@@ -122,7 +124,7 @@ def main() -> int:
             for site in sites(path.read_text())
         ]
         drawn = random.Random(options.seed).sample(every, min(options.count, len(every)))
-        killed, usual = 0, dict[str, float]()
+        survivors, usual = list[str](), dict[str, float]()
         for number, (path, position, line, word) in enumerate(drawn, 1):
             source, beside = path.read_text(), tests_of(path, folder)
             name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
@@ -138,10 +140,17 @@ def main() -> int:
             how = noticed(name, path, changed, beside, seconds)
             if how is None and not options.beside:
                 how = noticed(name, path, changed, list(ROOMS[folder]), 3600)
-            killed += how is not None
             what = f"{path.relative_to(ROOT)}:{line}: {word}"
+            survivors += [what] if how is None else []
             print(f"{number}/{len(drawn)} {how or 'SURVIVES'} {what}", flush=True)
-        print(f"{folder}: {killed} of {len(drawn)} noticed, of {len(every)} changes", flush=True)
+        noticed_of = f"{len(drawn) - len(survivors)} of {len(drawn)} noticed"
+        print(f"{folder}: {noticed_of}, of {len(every)} changes", flush=True)
+        if options.record:
+            known = json.loads(options.record.read_text()) if options.record.exists() else {}
+            known[folder] = {
+                "seed": options.seed, "drawn": len(drawn), "of": len(every), "survivors": survivors
+            }  # fmt: skip
+            options.record.write_text(json.dumps(known, indent=1) + "\n")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Numbers in a page's prose that look measured: percent, times, seconds, decimals."""
+"""Numbers in a page's prose that look measured: percent, times, seconds, decimals, N of M."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ NAMES = re.compile(
 """What is no number: targets of links, sections, versions."""
 UNITS = r"(?:\s?%|\s(?:times|ms|s|seconds?|minutes?|hours?|h|days?|[KMG]i?B)\b)"
 NUMBER = re.compile(
-    rf"(?<![\w./^-])(?:\d(?:[\d,]*\d)?(?:\.\d+)?{UNITS}|\d(?:[\d,]*\d)?\.\d+)(?![\w/])"
+    rf"(?<![\w./^-])(?:\d(?:[\d,]*\d)?(?:\.\d+)?{UNITS}|\d(?:[\d,]*\d)?\.\d+"
+    r"|\d[\d,]* of (?:the )?\d[\d,]*|\d[\d.,]*(?:x|-fold))(?![\w/])"
 )
 
 

@@ -62,6 +62,15 @@ def test_every_number_in_prose_has_a_source(page: Path) -> None:
     assert set(known) == used, f"{page.name}: listed and not there: {set(known) - used}"
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["7.5 % better", "3 of 40 runs", "1,002 of the 1,007", "2.5x", "12-fold", "0.75 at best"],
+)
+def test_what_looks_measured_is_found(text: str) -> None:
+    assert len(list(numbers(f"It is {text}."))) == 1
+    assert not list(numbers(f"<!-- made by benchmarks/x.py -->{text}<!-- end -->"))
+
+
 @pytest.mark.parametrize("page", SOURCES)
 def test_sources_are_there(page: str) -> None:
     """A file that is to hold a number holds it; a place that defines it exists."""

@@ -179,10 +179,13 @@ class CaseResult:
         return self.mean - half, self.mean + half
 
     def is_sure(self, rule: Rule) -> bool:
-        """Whether the ends of the interval agree with the mean about a rule."""
+        """Whether all of the interval agrees with the mean about a rule."""
         if self.interval is None:
             return False
-        return len({rule.holds(value) for value in (*self.interval, self.mean)}) == 1
+        low, high = self.interval
+        if any(limit is not None and low < limit < high for limit in (rule.low, rule.high)):
+            return False
+        return len({rule.holds(value) for value in (low, high, self.mean)}) == 1
 
 
 @dataclass(frozen=True)

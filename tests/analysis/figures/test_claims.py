@@ -92,6 +92,8 @@ def test_a_verdict_is_sure_only_where_the_interval_decides():
     assert not judge(asked, [wide]).is_sure
     assert judge(asked, [narrow]).is_sure
     assert not judge(asked, [CaseResult((), (1.5,))]).is_sure  # one seed has no interval
+    around = claim(None, within(0.9, 1.1))  # mean and both ends fail, on either side of the rule
+    assert not judge(around, [CaseResult((), (0.3, 1.2, 2.1))]).is_sure
 
 
 def test_student_interval():

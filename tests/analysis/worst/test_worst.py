@@ -243,7 +243,7 @@ def test_a_bound_ends_the_race_of_a_candidate_that_cannot_win():
 
 @pytest.mark.parametrize(
     ("sense", "objective", "reference", "ratio"),
-    [("min", 30, 10, 3), ("max", 5, 20, 4), ("max", 0, 0, 1), ("max", -1, 2, -math.inf)],
+    [("min", 30, 10, 3), ("max", 5, 20, 4), ("max", 0, 0, 1), ("max", -1, 2, math.inf)],
 )
 def test_quotients(sense, objective, reference, ratio):
     assert quotient(sense, objective, reference) == ratio

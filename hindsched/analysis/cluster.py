@@ -70,14 +70,19 @@ def run_on_cluster(
         try:
             watch = Watch(client, address, say)
             watch.look()
-            futures = {
-                client.submit(run, instances[task.instance], task, retries=RETRIES, pure=False): (
-                    task
+
+            def submit(task: Task) -> Any:
+                return client.submit(
+                    run, instances[task.instance], task, retries=RETRIES, pure=False
                 )
-                for task in tasks
-            }
+
+            futures = {submit(task): task for task in tasks}
+            suspects: list[Task] = []
             try:
-                yield from _finished(futures, watch)
+                yield from _finished(futures, watch, suspects)
+                for task in suspects:  # each alone: who dies now is who kills workers
+                    futures[submit(task)] = task
+                    yield from _finished(futures, watch)
             finally:
                 if client.status == "running":
                     client.cancel(list(futures))
@@ -85,7 +90,12 @@ def run_on_cluster(
             client.close(timeout=2)
 
 
-def _finished(futures: dict[Any, Task], watch: Watch) -> Generator[tuple[Task, Record]]:
+def _finished(
+    futures: dict[Any, Task], watch: Watch, suspects: list[Task] | None = None
+) -> Generator[tuple[Task, Record]]:
+    """Tasks that ended; Dask blames all that a dead worker had, which go to `suspects` if given."""
+    from distributed import KilledWorker
+
     while futures:
         done = [future for future in futures if future.done()]
         for future in done:
@@ -95,6 +105,9 @@ def _finished(futures: dict[Any, Task], watch: Watch) -> Generator[tuple[Task, R
             elif future.status == "error":
                 error = future.exception()
                 task = futures.pop(future)
+                if suspects is not None and isinstance(error, KilledWorker):
+                    suspects.append(task)
+                    continue
                 yield task, failed_record(task, f"lost on the cluster: {error}")
             else:  # cancelled: so are all futures of a scheduler that is gone
                 raise watch.lost()

@@ -2,6 +2,7 @@
 
 import importlib.util
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -53,6 +54,30 @@ def test_without_a_worker_it_waits_aloud(local, monkeypatch):
     assert [record["status"] for _, record in found] == ["ok"]
     assert said[0].startswith("waiting: the scheduler at tcp://")
     assert f"dask worker {local.scheduler_address}" in said[0]
+
+
+def kills(instance, task):
+    if task.instance == "a":
+        os._exit(7)
+    return work(instance, task)
+
+
+def test_who_kills_its_worker_fails_alone():
+    """Dask blames all that the dead worker had been given, too."""
+    dask = pytest.importorskip("dask")
+    tasks = [Task(OFFLINE, name) for name in "abc"]
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address=None, processes=True
+        ) as cluster,
+    ):
+        found = run_on_cluster(
+            tasks, dict.fromkeys("abc"), cluster.scheduler_address, kills, lambda line: None
+        )
+        records = {task.instance: record for task, record in found}
+    assert records["a"]["error"].startswith("lost on the cluster: ")
+    assert [records[name]["status"] for name in "bc"] == ["ok", "ok"]
 
 
 def test_a_worker_of_another_version_is_refused(local, monkeypatch):

@@ -101,7 +101,8 @@ def some_prices(oracle: BlockOracle, number: int = 0) -> Any:
         size = worth * (0.05, 0.3, 2.0)[number % 3]
         return size * draws.random(oracle.rows.size) * draws.integers(0, 2, oracle.rows.size)
     size = draws.random(oracle.rows.size) * draws.choice([0, 0.3, 1, 3], oracle.rows.size)
-    prices = worth * size / np.maximum(oracle.rows.capacity, 1e-12) / 4
+    held = np.where(oracle.rows.capacity > 0, oracle.rows.capacity, 1.0)  # places have none
+    prices = worth * size / held / 4
     return as_promised(oracle, np.minimum(prices, 1e50))
 
 

@@ -20,8 +20,12 @@ from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.kernels.preemptive_slots import cheapest_slots
 from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.pricing.preemptive import fewest_ps, ordered, ways_in_line
+from tests.brute_force.astraea import placings
+from tests.brute_force.batchsched import times
 from tests.kernel.agreement import certificate, kernel_bound, random_prices
+from tests.strategies.astraea import astraea_instances
 from tests.strategies.batchsched import instance as batch_instance
+from tests.strategies.batchsched import tiny_instances
 
 MANY = settings(
     max_examples=40, deadline=None, derandomize=True, database=None,
@@ -268,3 +272,46 @@ def test_fewest_ps_are_those_of_the_best_host(seed: int) -> None:
                 expected[n] = min(ways)
         count, units = fewest_ps(most, together, workers, ps, float(share))
         assert dict(zip(count.tolist(), units.tolist(), strict=True)) == expected
+
+
+def raw_ways(instance: Any, job: Any) -> Any:
+    """(rate of work, use of all servers together) of every placement, from the definition."""
+    if instance.family == "batchsched":
+        for slots, use in times(instance, job):
+            yield job.total_minibatches / slots, np.array(use).sum(axis=0)
+        return
+    kinds = [("w", name) for name in instance.worker_types]
+    kinds += [("p", name) for name in instance.ps_types]
+    for slots, takes, _ in placings(instance, job):
+        use = np.zeros(len(kinds))
+        for (role, kind, _), number in takes.items():
+            use[kinds.index((role, kind))] += number
+        yield job.total_minibatches / slots, use
+
+
+@pytest.mark.parametrize(
+    "strategy", [tiny_instances(num_jobs=2), *(astraea_instances(types=n) for n in (1, 2))]
+)
+def test_no_placement_is_faster_than_all_mixes_of_a_slot_s_ways(strategy: Any) -> None:
+    """Sound: each placement is mixed of ways that are as small; and no way is faster than all."""
+
+    @settings(MANY, max_examples=12)
+    @given(strategy)
+    def check(instance: Any) -> None:
+        oracle = build_oracle(instance, rows="preemptive")
+        for job in instance.jobs:
+            rate, demand = oracle.slot_ways(job)
+            known = list(raw_ways(instance, job))
+            if not len(rate):
+                assert not known
+                continue
+            if known and job.gradient_mb == 0:
+                fastest = max(speed for speed, _ in known)
+                assert rate.max() <= fastest * (1 + 1e-9) or instance.family == "batchsched"
+            for speed, use in known:
+                found = linprog(
+                    -rate, A_ub=np.vstack([demand.T, np.ones(len(rate))]), b_ub=[*use + 1e-9, 1.0]
+                )
+                assert -found.fun >= speed * (1 - 1e-6)
+
+    check()

@@ -32,7 +32,10 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"worker_types": 2, "ps_types": 2, "storage_gb": 12.0, "chunk_gb": [5.0, 9.0],
          "cloud_workers": 2},
     ],
-    "gang": [{}, {"servers": 3, "placement": "consolidated", "users": 2}],
+    "gang": [
+        {},
+        {"gpus": 8, "servers": 3, "placement": "consolidated", "widths": [1, 7], "users": 2},
+    ],
     "mlbroker": [{}, {"jobs": 6}],
     "oasis": [{}, {"jobs": 8}],
 }  # fmt: skip

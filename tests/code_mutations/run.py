@@ -41,6 +41,7 @@ ROOMS = {
 }
 BESIDE = {
     "astraea": "windows", "batchsched": "windows", "__main__": "cli", "windows": "windows",
+    "slots": "windows",
 }  # fmt: skip
 """Modules whose tests have another name."""
 KEPT = ("hindsched.solvers.kernels", "hindsched.kernel_cache", "hindsched.arrays")

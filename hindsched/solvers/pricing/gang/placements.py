@@ -119,7 +119,7 @@ class GangPlacementsOracle(GangOracle):
         if least is None:
             return None
         best = int(np.argmin(own + least))
-        _, held = self._placed(block, costs[:, best : best + 1], limits)
+        _, held = self._placed(block, costs[:, [best]], limits)
         start = int(starts[best])
         slots = np.arange(start, min(start + length, self.last))
         rows = [server * self.last + slots for server, n in enumerate(held) if n]

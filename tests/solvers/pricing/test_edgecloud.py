@@ -17,6 +17,7 @@ from hindsched.solvers.methods.edgecloud.incumbents import list_schedule, priori
 from hindsched.solvers.methods.edgecloud.methods import lp_4_plus
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.pricing.decisions import COMPLETES, NEVER
 from hindsched.solvers.pricing.edgecloud.oracle import ORACLE_ROWS
 from hindsched.solvers.subproblem import model_response
 from tests.strategies.edgecloud import instance, job, tiny_instances
@@ -274,3 +275,16 @@ def test_crowded_responses_cost_what_they_say_and_fit_what_is_left(formulation):
     assert placed > 20
     assert together > 5 or formulation == "literal"
     assert len(met) == 7
+
+
+@pytest.mark.parametrize("layout", ["groups", "workers"])
+def test_limits_that_hold_for_every_schedule_change_no_value(layout):
+    for seed in range(40):
+        tiny = crowded(seed)
+        oracle = build_oracle(tiny, "no-migration", rows=layout)
+        for number in range(3):
+            prices = random_prices(oracle, seed + 100 * number) / (1 + 3 * number)
+            for block in range(oracle.num_blocks):
+                free = oracle.best_response(block, prices)
+                held = oracle.restricted_response(block, prices, {COMPLETES: (0, NEVER - 1)})
+                assert held.value == pytest.approx(free.value)

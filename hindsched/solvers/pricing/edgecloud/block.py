@@ -238,7 +238,7 @@ class JobView:
         for i in range(len(self.rows)):
             begin = int(self.first[i])
             order = np.argsort(self.price[i, begin : c + 1], kind="stable") + begin
-            ranked.append(order[self.price[i, order] < np.inf].tolist())
+            ranked.append(order.tolist())
         layer = [0] * len(self.rows)
         left, sent = self.job.chunks, 0
         space = self.room[:, c].tolist() if len(self.room) else None

@@ -252,7 +252,7 @@ class PreemptiveOracle(SlotOracle, MergedOracle):
         for m, p, q in np.ndindex(times.shape[:3]):
             most = min(times.shape[3], int(room[:, m].max() if q else room[:, m].sum()))
             if places is None:
-                count = np.arange(1 if q else 2, most + 1)
+                count = np.arange(1, most + 1)
                 fewest = np.zeros_like(count)
             else:
                 ratio = float(instance.ps_ratio[m, p])

@@ -118,18 +118,6 @@ def test_jobs_that_need_several_servers_have_the_packages_bounds(family, seed):
             assert loose <= allowed
 
 
-@MANY
-@given(INSTANCES["batchsched"], st.integers(0, 2**32))
-def test_bounds_of_decimal_prices_are_exact(instance, seed):
-    """Costs are whole numbers, so the bound has the decimals of the prices and no others."""
-    for layout in LAYOUTS["batchsched"]:
-        oracle = build_oracle(instance, rows=layout)
-        prices = random_prices(oracle, seed)
-        found = kernel_bound(instance, certificate(oracle, prices, 0, layout=layout))
-        assert found.low == found.high
-        assert (1000 * found.low).denominator == 1
-
-
 @FEW
 @given(INSTANCES["astraea"], st.integers(0, 2**32))
 def test_no_price_beats_the_optimum_of_astraea(instance, seed):

@@ -20,6 +20,7 @@ from hindsched.solutions.edgecloud.ps import place_parameter_servers
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from hindsched.solutions.oasis.placing import place
+from tests.strategies.batchsched import instance as batchsched_instance
 from tests.strategies.batchsched import known_b
 from tests.strategies.batchsched import tiny_instances as tiny_batchsched
 from tests.strategies.edgecloud import instance, job, tiny_instances
@@ -303,3 +304,14 @@ def test_units_go_largest_first_onto_the_server_that_they_leave_fullest():
     assert place(np.array([1, 1]), np.array([[2.0, 1.0], [5.0, 1.0]]), free) is None
     exactly_full = place(np.array([2, 1]), np.array([[2.0, 4.0], [3.0, 9.0]]), free)
     assert exactly_full.tolist() == [[2, 0], [0, 1]]
+
+
+def test_workers_of_a_mode_go_where_most_of_them_fit():
+    """Four ring workers of a GPU each on 1, 3 and 2 free GPUs: three on the second server."""
+    ring = {"architecture": RING_ALLREDUCE, "servers": [(1, 9), (3, 9), (2, 9)]}
+    one = {"arrival": 1, "weight": 1, "epochs": 1, "chunks": 4, "minibatches": 1,
+           "gradient_mb": 1, "minibatch_slots": [1], "reduce_slots": 0}  # fmt: skip
+    tiny = batchsched_instance(worker_types=[(1, 1)], ps_types=[], jobs=[one], **ring)
+    free = loosened(tiny.server_capacity, tiny.server_capacity.max(axis=0))
+    row = place_mode(tiny, free, (0, 0, 0, 4, 1), 1)
+    assert row.workers.tolist() == [0, 3, 1]

@@ -201,6 +201,21 @@ def test_the_order_of_rows_in_a_file_says_nothing(family):
             assert again.job_rows() == solution.job_rows()
 
 
+@pytest.mark.parametrize("family", ["astraea", "batchsched", "mlbroker", "oasis"])
+def test_a_count_of_zero_is_no_count(family):
+    for instance, rows, formulation in schedules(family)[::13]:
+        data = instance.to_dict()
+        places = data.get("servers") or data.get("datacenters") or data["worker_servers"]
+        padded = copy.deepcopy(rows)
+        for row in (row for own in padded.values() for row in own):
+            row["workers"] = {place["name"]: 0 for place in places} | row["workers"]
+        try:
+            solution = hs.build_solution(instance, rows, formulation)
+        except InputError:
+            continue
+        assert hs.build_solution(instance, padded, formulation).to_dict() == solution.to_dict()
+
+
 @pytest.mark.parametrize("family", ALGORITHMS)
 def test_tables_say_what_the_rows_do(family):
     looked = 0

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from astraea import batch_ceiling
 
@@ -134,12 +138,34 @@ def mlbroker_levels() -> Rows:
     return rows
 
 
+def code_mutations() -> Rows:
+    """Shares of random changes of the package's code that tests notice."""
+    with tempfile.TemporaryDirectory() as folder:
+        record = Path(folder) / "draws.json"
+        command = [sys.executable, "-m", "tests.code_mutations.run", "--record", str(record)]
+        subprocess.run([*command, "--count", "60"], check=True, cwd=ROOT)
+        return draws_as_rows(json.loads(record.read_text(encoding="utf-8")))
+
+
+def draws_as_rows(draws: list[dict[str, Any]]) -> Rows:
+    """A row a draw of `tests.code_mutations.run`."""
+    rows = [["folder", "changes", "drawn", "seed", "noticed"]]
+    for draw in draws:
+        noticed = draw["drawn"] - len(draw["survivors"])
+        rows.append([
+            f"`{draw['folder']}/`", f"{draw['of']:,}", str(draw["drawn"]), str(draw["seed"]),
+            f"{noticed} ({noticed / draw['drawn']:.0%})",
+        ])  # fmt: skip
+    return rows
+
+
 TABLES: dict[str, tuple[str, Callable[[], Rows]]] = {
     "oasis-floors": ("oasis", oasis_floors),
     "edgecloud-cloud": ("edgecloud", edgecloud_cloud),
     "astraea-gap": ("astraea", astraea_gap),
     "mlbroker-ablation": ("mlbroker", mlbroker_ablation),
     "mlbroker-levels": ("mlbroker", mlbroker_levels),
+    "code-mutations": ("certificates", code_mutations),
 }
 
 

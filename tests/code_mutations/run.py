@@ -147,11 +147,12 @@ def main() -> int:
         noticed_of = f"{len(drawn) - len(survivors)} of {len(drawn)} noticed"
         print(f"{folder}: {noticed_of}, of {len(every)} changes", flush=True)
         if options.record:
-            known = json.loads(options.record.read_text()) if options.record.exists() else {}
-            known[folder] = {
-                "seed": options.seed, "drawn": len(drawn), "of": len(every), "survivors": survivors
+            draw = {
+                "folder": folder, "seed": options.seed, "drawn": len(drawn), "of": len(every),
+                "survivors": survivors,
             }  # fmt: skip
-            options.record.write_text(json.dumps(known, indent=1) + "\n")
+            known = json.loads(options.record.read_text()) if options.record.exists() else []
+            options.record.write_text(json.dumps([*known, draw], indent=1) + "\n")
     return 0
 
 

@@ -12,6 +12,7 @@ import importlib.util
 import logging
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -26,6 +27,10 @@ TIMEOUT = "10s"
 POLL_SECONDS = 1.0
 FIRST_NOTE_SECONDS, NOTE_EVERY_SECONDS = 3.0, 30.0
 LOST_SECONDS = 5.0
+FETCH_SECONDS = 4.0
+"""How long a result that is there may travel before it counts as lost; doubled each time."""
+LOSSES = 3
+"""Results of a task that may be lost with their workers before it runs alone, and then fails."""
 LOGGERS = ("distributed", "tornado", "asyncio")
 
 Say = Callable[[str], None]
@@ -79,10 +84,10 @@ def run_on_cluster(
             futures = {submit(task): task for task in tasks}
             suspects: list[Task] = []
             try:
-                yield from _finished(futures, watch, suspects)
+                yield from _finished(futures, submit, watch, suspects)
                 for task in suspects:  # each alone: who dies now is who kills workers
                     futures[submit(task)] = task
-                    yield from _finished(futures, watch)
+                    yield from _finished(futures, submit, watch)
             finally:
                 if client.status == "running":
                     client.cancel(list(futures))
@@ -91,29 +96,56 @@ def run_on_cluster(
 
 
 def _finished(
-    futures: dict[Any, Task], watch: Watch, suspects: list[Task] | None = None
+    futures: dict[Any, Task],
+    submit: Callable[[Task], Any],
+    watch: Watch,
+    suspects: list[Task] | None = None,
 ) -> Generator[tuple[Task, Record]]:
-    """Tasks that ended; Dask blames all that a dead worker had, which go to `suspects` if given."""
+    """Tasks that ended; those that workers died with go to `suspects` if given.
+
+    Dask blames all that a dead worker had. Tasks whose results died with it before they were
+    fetched are submitted again, at most `LOSSES` times in company and then alone.
+    """
     from distributed import KilledWorker
 
+    losses: Counter[str] = Counter()
     while futures:
-        done = [future for future in futures if future.done()]
+        done = [future for future in futures if future.status != "pending"]
         for future in done:
-            if future.status == "finished":
-                record = future.result()
-                yield futures.pop(future), record
-            elif future.status == "error":
-                error = future.exception()
-                task = futures.pop(future)
-                if suspects is not None and isinstance(error, KilledWorker):
-                    suspects.append(task)
-                    continue
-                yield task, failed_record(task, f"lost on the cluster: {error}")
-            else:  # cancelled: so are all futures of a scheduler that is gone
-                raise watch.lost()
+            task = futures[future]
+            found = _fetched(future, watch, FETCH_SECONDS * 2 ** losses[task.key])
+            del futures[future]
+            if isinstance(found, dict):
+                yield task, found
+                continue
+            losses[task.key] += found is None
+            if found is None and losses[task.key] < LOSSES:
+                futures[submit(task)] = task
+            elif suspects is not None and (found is None or isinstance(found, KilledWorker)):
+                suspects.append(task)
+            else:
+                why = found or f"its result went {LOSSES} times in a row with its worker"
+                yield task, failed_record(task, f"lost on the cluster: {why}")
         watch.look()
         if not done:
             time.sleep(POLL_SECONDS / 10)
+
+
+def _fetched(future: Any, watch: Watch, patience: float) -> Record | Exception | None:
+    """The record or the error of a task that ended; None if it is lost with its worker."""
+    try:
+        found: Record | Exception | None = None
+        if future.status == "finished":
+            found = future.result(timeout=patience)
+        elif future.status == "error":
+            found = future.exception(timeout=patience)
+    except (OSError, TimeoutError):
+        found = None
+    except Exception as error:
+        found = error
+    if future.status == "cancelled":  # so are all futures of a scheduler that is gone
+        raise watch.lost()
+    return found
 
 
 class Watch:

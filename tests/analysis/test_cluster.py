@@ -80,6 +80,63 @@ def test_who_kills_its_worker_fails_alone():
     assert [records[name]["status"] for name in "bc"] == ["ok", "ok"]
 
 
+def one_worker():
+    return distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None, processes=True
+    )
+
+
+def dies_once(folder, task):
+    """The last of the tasks ends its worker, once, when it is told to."""
+    if task.instance == "c" and not (folder / "died").exists():
+        while not (folder / "go").exists():
+            time.sleep(0.05)
+        (folder / "died").touch()
+        os._exit(7)
+    return work(None, task)
+
+
+def test_results_that_died_with_their_worker_are_computed_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "POLL_SECONDS", 20.0)  # so that both are seen to end at once
+    tasks = [Task(OFFLINE, name) for name in "abc"]
+    with one_worker() as made:
+        [before] = made.scheduler.workers
+        found = run_on_cluster(
+            tasks, dict.fromkeys("abc", tmp_path), made.scheduler_address, dies_once, print
+        )
+        records = [next(found)[1]]
+        (tmp_path / "go").touch()
+        while before in made.scheduler.workers:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        records += [record for _, record in found]
+    assert {record["task"]: record["status"] for record in records} == {
+        task.key: "ok" for task in tasks
+    }
+
+
+class Deadly:
+    def __reduce__(self):
+        os._exit(7)
+
+
+def gives_deadly(instance, task):
+    return {"a": Deadly()} if task.instance == "a" else work(instance, task)
+
+
+def test_whose_result_kills_who_holds_it_fails_alone(monkeypatch):
+    monkeypatch.setattr(cluster, "LOSSES", 1)
+    monkeypatch.setattr(cluster, "FETCH_SECONDS", 0.5)
+    tasks = [Task(OFFLINE, name) for name in "ab"]
+    with one_worker() as made:
+        found = run_on_cluster(
+            tasks, dict.fromkeys("ab"), made.scheduler_address, gives_deadly, print
+        )
+        records = {task.instance: record for task, record in found}
+    assert records["a"]["error"].startswith("lost on the cluster: its result went 1 time")
+    assert records["b"]["status"] == "ok"
+
+
 def test_a_worker_of_another_version_is_refused(local, monkeypatch):
     local.scale(1)
     monkeypatch.setattr(cluster, "versions", lambda: {"hindsched": "9.9"})

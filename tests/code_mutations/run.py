@@ -35,7 +35,7 @@ FOLDERS = {
     "pricing": "hindsched/solvers/pricing",
 }  # fmt: skip
 ROOMS = {
-    "kernel": ("tests/kernel",),
+    "kernel": ("tests/kernel", "tests/solutions/test_second_reading.py"),
     "solutions": ("tests/solutions", "tests/kernel/test_gang.py", "tests/analysis/test_verify.py"),
     "pricing": ("tests/solvers/pricing", "tests/solvers/test_certificate.py", "tests/kernel"),
 }

@@ -79,3 +79,19 @@ def test_metrics_by_their_definitions(algorithm, seed):
         [job] = [job for job in jobs if job["name"] == row["job"]]
         assert row["completion_seconds"] == jct[row["job"]]
         assert row["value"] == pytest.approx(job["weight"] * jct[row["job"]])
+
+
+def test_an_overbooked_stretch_is_named_from_its_begin_to_its_end():
+    """Two GPUs: 3 in slots 3-4, 2 from 5 on; the third job's server is named too."""
+    jobs = [
+        {"name": name, "submit": 0, "duration": last - first + 1, "gpus": gpus}
+        for name, first, last, gpus in (("a", 1, 6, 1), ("b", 3, 4, 1), ("c", 2, 6, 1))
+    ]
+    data = hs.generate("gang", jobs=1, seed=1).to_dict() | {"jobs": jobs, "gpus": 2, "horizon": 9}
+    rows = {
+        name: [{"from": first, "to": last, "gpus": 1}]
+        for name, first, last in (("a", 1, 6), ("b", 3, 4), ("c", 2, 6))
+    }
+    [broken] = hs.build_solution(hs.read(data), rows).violations()
+    assert (broken.constraint, broken.amount) == ("(5)", 1)
+    assert broken.where == "cluster, slots 3-4: 3 of 2 GPUs"

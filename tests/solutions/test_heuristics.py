@@ -204,6 +204,20 @@ def test_a_list_schedule_waits_for_what_is_planned_for_good():
     assert (row.job, row.first) == (1, 5)
 
 
+def test_a_list_schedule_stores_nothing_where_locked_jobs_have_filled_a_server():
+    """j1's chunk fills the server until slot 4: j2, there at 4, has no room, and at 5 it has."""
+    servers = [{"name": "a", "workers": ["t1", "t1"], "ps": ["p", "p"], "storage_gb": 1}]
+    rows = ({"chunk": 1, "server": "a", "worker": 1, "from": 1, "to": 4}, HELD | {"to": 4})
+    past = Commitments(now=3, assignments={"j1": rows}, locked=frozenset({"j1"}))
+    for arrival, completion in ((4, None), (5, {1: 7})):
+        jobs = [
+            job(name, begin, 1, length, length, {"a": 0, "cloud": 9}, chunk_gb=1)
+            for name, begin, length in (("j1", 1, 4), ("j2", arrival, 3))
+        ]
+        tiny = instance(servers, jobs, {"workers": {"t1": 0}})
+        assert GreedySchedule(tiny, read_past(tiny, past)).completion == completion
+
+
 def test_only_what_ran_on_an_edge_binds_a_job_to_it():
     servers = [{"name": "a", "workers": ["t1"], "ps": ["p"]}]
     tiny = instance(servers, [job(n, 1, 1, 3, 3, {"a": 0, "cloud": 0}) for n in ("j1", "j2")])

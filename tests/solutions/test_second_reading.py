@@ -259,3 +259,18 @@ def test_tables_say_what_the_rows_do(family):
             values = sum(row["value"] or 0.0 for row in solution.job_rows())
             assert values == pytest.approx(solution.objective(), rel=1e-9)
     assert looked > 20
+
+
+def test_incomes_of_astraeas_tenants_add_up():
+    for instance, rows, formulation in schedules("astraea"):
+        try:
+            solution = hs.build_solution(instance, rows, formulation)
+        except InputError:
+            continue
+        paid, gained, income = solution.payments(), solution.gains(), solution.incomes()
+        earned = dict.fromkeys(income, 0.0)
+        for row in solution.job_rows():
+            earned[row["tenant"]] += row["value"] or 0.0
+        for tenant, amount in income.items():
+            own = earned[tenant] + float(gained[tenant] - paid[tenant])
+            assert float(amount) == pytest.approx(own)

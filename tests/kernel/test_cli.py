@@ -273,3 +273,15 @@ def test_usage_is_exit_2():
     with pytest.raises(SystemExit) as usage:
         main([])
     assert usage.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("jobs", "last"), [(20, "j20"), (21, "infeasible: 1 more"), (23, "3 more")]
+)
+def test_twenty_broken_rules_are_named_and_the_others_counted(run, jobs, last):
+    instance = hindsched.generate("gang", jobs=jobs, seed=1)
+    code, out = run(instance.to_dict(), hindsched.build_solution(instance, {}).to_dict())
+    lines = [line for line in out.splitlines() if line.startswith("infeasible")]
+    assert code == 1
+    assert len(lines) == min(jobs, 21)
+    assert last in lines[-1]

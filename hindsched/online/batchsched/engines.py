@@ -84,7 +84,7 @@ class BatchschedDualPrice(DualPrice):
     def lay_out(self, prices: Mapping[str, Floats]) -> Floats:
         """Lay the program's slots out on the oracle's, which may be more or fewer."""
         found = prices["capacity"]
-        spread = np.zeros((*found.shape[:2], self._slots))
-        common = min(found.shape[2], self._slots)
-        spread[:, :, :common] = found[:, :, :common]
+        common = min(found.shape[-1], self._slots)
+        spread = np.zeros(self._layout.sets[0].shape)
+        spread[:, :, :common] = found[..., :common]
         return spread.ravel()

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
@@ -86,8 +88,17 @@ class DualPrice(OnlineAlgorithm):
         return build_oracle(cluster, formulation, rows="servers")
 
     def lay_out(self, prices: Mapping[str, Floats]) -> Floats:
-        """Lay the duals by row set out as a flat vector of the oracle's rows."""
-        return self._layout.pack(prices)
+        """Lay the duals by row set out as a flat vector of the oracle's rows.
+
+        Programs whose jobs may pause have rows of the whole cluster: their prices hold on each
+        server.
+        """
+        spread = {
+            rows.name: np.broadcast_to(prices[rows.name], rows.shape)
+            for rows in self._layout.sets
+            if rows.name in prices
+        }
+        return self._layout.pack(spread)
 
     def _respond(self, oracle: BlockOracle, block: int) -> list[Assignment] | None:
         response = oracle.best_response(block, self._prices, self._residual)

@@ -35,7 +35,11 @@ FOLDERS = {
     "pricing": "hindsched/solvers/pricing",
 }  # fmt: skip
 ROOMS = {
-    "kernel": ("tests/kernel", "tests/solutions/test_second_reading.py"),
+    "kernel": (
+        "tests/kernel",
+        "tests/solutions/test_second_reading.py",
+        "tests/solvers/pricing/test_contract.py",
+    ),
     "solutions": ("tests/solutions", "tests/kernel/test_gang.py", "tests/analysis/test_verify.py"),
     "pricing": ("tests/solvers/pricing", "tests/solvers/test_certificate.py", "tests/kernel"),
 }

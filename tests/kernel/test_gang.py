@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from hindsched.kernel.reading import Refused
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.certificate import certify
 from hindsched.solvers.methods.gang.incumbents import incumbents
+from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.pricing.gang.pool import GangOracle
 from tests.kernel.agreement import exact, silent, slack
 
@@ -261,3 +263,52 @@ def test_gpus_of_a_server_are_not_negative():
     jobs = [{"name": "j1", "completion": 9, "assignments": rows}]
     with pytest.raises(Refused, match="negative GPUs"):
         gang.check(exact(data), {"formulation": "non-preemptive", "jobs": jobs})
+
+
+@pytest.mark.parametrize("formulation", ["non-preemptive", "non-preemptive,deadlines"])
+def test_jobs_wider_than_a_server_pay_for_the_servers_that_they_hold(formulation):
+    """By all placements and starts: at most one server in part, each GPU at its server's price."""
+    for seed in range(15):
+        instance = generate(
+            "small", seed, jobs=3, gpus=6, servers=3, placement="consolidated", widths=[1, 6]
+        )
+        oracle = build_oracle(instance, formulation, rows="placements")
+        rng = np.random.default_rng(seed)
+        prices = np.round(rng.choice([0.0, 0.07, 0.5, 2.0], oracle.rows.size), 2)
+        data = certificate(oracle, prices)
+        paid, idle = Counter(), 0
+        for row in data["prices"]["gpus"]:
+            size = next(s.gpus for s in instance.servers if s.name == row["server"])
+            for slot in range(row["from"], row["to"] + 1):
+                paid[row["server"], slot] += Fraction(str(row["price"]))
+                idle += size * Fraction(str(row["price"]))
+        best = sum(cheapest_placed(instance, formulation, job, paid) for job in instance.jobs)
+        assert kernel_bound(instance, data) == best - idle
+
+
+def cheapest_placed(instance, formulation, job, paid):
+    """Least cost of a job that runs at once, over its starts and its placements."""
+    sizes = [server.gpus for server in instance.servers]
+    shares = [
+        share for share in itertools.product(*(range(size + 1) for size in sizes))
+        if sum(share) == job.gpus
+        and (
+            max(share) == job.gpus if job.gpus <= max(sizes)
+            else sum(0 < n < size for n, size in zip(share, sizes, strict=True)) <= 1
+        )
+    ]  # fmt: skip
+    last = max((slot for _, slot in paid), default=0) + job.duration
+    found = []
+    for start in range(job.submit, max(job.submit, last) + 1):
+        end = start + job.duration
+        cost = Fraction(str(job.weight)) * (end - job.submit)
+        if formulation.endswith("deadlines"):
+            late = job.deadline is not None and end > job.deadline
+            cost = Fraction(str(job.weight)) * late
+        held = [
+            sum(n * paid[server.name, slot] for slot in range(start + 1, end + 1)
+                for n, server in zip(share, instance.servers, strict=True))
+            for share in shares
+        ]  # fmt: skip
+        found.append(cost + min(held))
+    return min(found)

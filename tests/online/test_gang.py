@@ -17,7 +17,12 @@ from hindsched.online.gang.algorithms import ALGORITHMS
 from hindsched.online.protocol import Decision, NameCard, OnlineAlgorithm
 from hindsched.online.registry import build_algorithm
 from hindsched.online.simulator import simulate
-from hindsched.solvers.methods.gang.replay import POLICIES, replay
+from hindsched.solvers.methods.gang.replay import (
+    POLICIES,
+    expected_slots,
+    replay,
+    threshold_slots,
+)
 
 FIRST_FIT = Path(__file__).parents[2] / "examples" / "schedulers" / "first_fit.py"
 UNINFORMED = [name for name in POLICIES if not POLICIES[name].clairvoyant]
@@ -270,6 +275,12 @@ def test_cheats_are_found():
         simulate(instance, AsksForDurations())
     with pytest.raises(BrokenPromiseError, match="LooksUp peeks: jobs after slot"):
         check_algorithm(instance, LooksUp)
+
+
+def test_settings_are_the_decimals_that_are_written():
+    assert expected_slots(np.array([10, 11]), 1.1).tolist() == [11, 13]
+    assert expected_slots(np.array([10**9]), 1.123456789012345).tolist() == [1123456790]
+    assert threshold_slots(0.9, 0.3) == 3
 
 
 def test_settings_are_checked():

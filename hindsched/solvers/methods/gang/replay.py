@@ -15,6 +15,7 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
+from hindsched.instances.decimals import LARGEST_INTEGER, exactly
 from hindsched.instances.gang.instance import KINDS, GangInstance
 from hindsched.solutions.gang.rows import GangRows, pool_rows
 from hindsched.solutions.gang.solution import GangSolution
@@ -205,12 +206,23 @@ def policy_settings(name: str, settings: dict[str, Any]) -> dict[str, float]:
 
 
 def expected_slots(duration: Ints, factor: float) -> Ints:
-    """Durations that a policy expects: times a factor, rounded up to slots."""
+    """Durations that a policy expects: times a factor, a decimal, rounded up to slots.
+
+    >>> expected_slots(np.array([10, 11]), 1.1)
+    array([11, 13])
+    """
     if factor == 1.0:
         return duration
-    return np.ceil(duration * factor).astype(np.int64)
+    times = exactly(factor)
+    fits = int(duration.max(initial=0)) * times.numerator < LARGEST_INTEGER
+    found = -(-duration.astype(np.int64 if fits else object) * times.numerator // times.denominator)
+    return np.minimum(found, LARGEST_INTEGER).astype(np.int64)
 
 
 def threshold_slots(gpu_seconds: float, slot_seconds: float) -> int:
-    """A threshold of attained service in whole GPU-slots."""
-    return math.ceil(gpu_seconds / slot_seconds)
+    """A threshold of attained service in whole GPU-slots.
+
+    >>> threshold_slots(0.9, 0.3)
+    3
+    """
+    return math.ceil(exactly(gpu_seconds) / exactly(slot_seconds))

@@ -26,7 +26,7 @@ RETRIES = 2
 TIMEOUT = "10s"
 POLL_SECONDS = 1.0
 FIRST_NOTE_SECONDS, NOTE_EVERY_SECONDS = 3.0, 30.0
-LOST_SECONDS = 5.0
+LOST_SECONDS = 4.0
 FETCH_SECONDS = 4.0
 """How long a result that is there may travel before it counts as lost; doubled each time."""
 LOSSES = 3

@@ -203,7 +203,7 @@ def test_instance_files(capsys, files, command, file, message):
         (["report", "@folder"], "must be a folder of results"),
         (["figure", "nope", "3"], "family: nope"),
         (["figure", "oasis", "99", "-o", "@new"], "number: 99: oasis has the figures"),
-        (["figure", "oasis", "3", "-o", "@below_a_file"], "must be a folder that can be written"),
+        (["figure", "oasis", "3", "-o", "@below_a_file"], "is no folder"),
         (["figure", "oasis", "3", "--seeds", "0", "-o", "@new"], "seeds: 0"),
         (
             ["figure", "astraea", "4a", "--set", "jobs", "-o", "@new"],

@@ -79,8 +79,8 @@ def _nothing_added(node: ast.AST) -> None:
 def nodes(tree: ast.AST) -> Iterator[ast.AST]:
     """Nodes of what runs: no docstrings, annotations, decorators or type-checking blocks.
 
-    Nor the ``strict`` of a zip, which only guards against a mistake of the code itself, nor how many
-    steps of a budget a search is said to take: whether it says so at all is a change.
+    Nor the ``strict`` of a zip, which only guards against a mistake of the code itself, nor how
+    many steps of a budget a search is said to take: whether it says so at all is a change.
     """
     if isinstance(tree, ast.keyword) and tree.arg == "strict":
         return

@@ -312,3 +312,15 @@ def cheapest_placed(instance, formulation, job, paid):
         ]  # fmt: skip
         found.append(cost + min(held))
     return min(found)
+
+
+@pytest.mark.parametrize("formulation", ["preemptive", "elastic,deadlines"])
+def test_only_jobs_in_one_piece_have_trees_and_placements(formulation):
+    instance = random_instance(2)
+    oracle, prices = random_oracle(instance, formulation, 2)
+    data = certificate(oracle, prices)
+    leaf = {"decisions": [], "bound": data["bound"], "prices": data["prices"]}
+    with pytest.raises(Refused, match="have no trees"):
+        kernel_bound(instance, data | {"kind": "tree", "prices": [leaf]})
+    with pytest.raises(Refused, match="only of consolidated jobs"):
+        kernel_bound(instance, data | {"layout": "placements"})

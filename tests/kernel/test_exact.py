@@ -66,11 +66,26 @@ def test_utilities_that_rise_are_refused():
         {"kind": "sigmoid", "priority": 1, "decay": -1, "target": 0},
         {"kind": "sigmoid", "priority": -1, "decay": 1, "target": 0},
         {"kind": "power", "scale": 1, "exponent": -1},
+        {"kind": "power", "scale": 0, "exponent": 1},
     ):
         with pytest.raises(ValueError, match="must not rise"):
             utility(record, 1)
+    with pytest.raises(ValueError, match="must not rise"):
+        utility({"kind": "power", "scale": 2, "exponent": 1}, 0)
     with pytest.raises(ValueError, match="beyond"):
         exp(Fraction(10**6))
+
+
+def test_utilities_that_neither_rise_nor_fall_are_not():
+    for record, value in (
+        ({"kind": "linear", "slope": 0, "intercept": 7}, 7),
+        ({"kind": "sigmoid", "priority": 4, "decay": 0, "target": 9}, 2),
+        ({"kind": "sigmoid", "priority": 0, "decay": 1, "target": 9}, 0),
+        ({"kind": "power", "scale": 3, "exponent": 0}, 1),
+    ):
+        found = utility(record, 5)
+        assert found.low <= value <= found.high
+        assert found.high - found.low <= WIDTH
 
 
 @MANY

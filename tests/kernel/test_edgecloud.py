@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from hindsched.kernel.__main__ import main
 from hindsched.kernel.edgecloud import bound, check, moving_work, whole_chunks
 from hindsched.kernel.reading import Refused
 from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.pricing.decisions import BranchDecision, Feature
 from tests.brute_force.edgecloud import optimum
+from tests.kernel.agreement import fast_leaf, kernel_leaf, random_prices, slack
 from tests.strategies.edgecloud import instance, job, tiny_instances
 
 DATA = Path(__file__).parents[1] / "data"
@@ -362,3 +365,32 @@ def test_jobs_may_have_more_chunks_than_decisions_can_name():
         dear = {"formulation": formulation, "kind": "lagrangian"}
         dear["prices"] = {"worker_capacity": [row]}
         assert bound(data, dear, lambda *_: None).low == 1 - 10
+
+
+@TINY
+@given(tiny_instances(max_chunks=3), st.integers(0, 2**32))
+def test_leaves_that_say_how_many_chunks_a_place_trains_are_the_packages(tiny, seed):
+    """Exactly 0, 1 or 2 chunks of a job on one worker or server."""
+    draws = random.Random(seed)
+    for layout in ("workers", "types"):
+        oracle = build_oracle(tiny, rows=layout)
+        if "chunks" not in oracle.features:
+            continue
+        block, number = draws.randrange(len(tiny.jobs)), draws.randrange(3)
+        own = {w for _, group in tiny.places(tiny.jobs[block]) for w in group}
+        places = [k for k, held in enumerate(oracle.priced.places.members) if own & set(held)]
+        if not places:
+            continue
+        feature = Feature("chunks", (draws.choice(places),))
+        decisions = [
+            BranchDecision.at_least(block, feature, number),
+            BranchDecision.at_most(block, feature, number),
+        ][number == 0 :]
+        prices = random_prices(oracle, seed)
+        fast = fast_leaf(oracle, decisions, prices)
+        found = kernel_leaf(oracle, layout, decisions, prices)
+        assert (found is None) == (fast is None)
+        if found is None:
+            continue
+        loose, allowed = slack(oracle, prices, fast, found)
+        assert loose >= -allowed / 1000  # the kernel may be sharper

@@ -18,6 +18,7 @@ import hindsched as hs
 from hindsched.kernel import mlbroker
 from hindsched.kernel.__main__ import main
 from hindsched.kernel.mlbroker import bound, check, placement, transport
+from hindsched.kernel.reading import Refused
 from hindsched.solvers.pricing.base import build_oracle
 from tests.brute_force.mlbroker import optimum
 from tests.strategies.mlbroker import instances, make, scaled
@@ -290,3 +291,18 @@ def test_needed_workers_are_exact():
     for data, workers in ((1, 1), (1.000000000001, 2), (0.3, 1), (2**31 + 5, 2**31 + 5)):
         found = bound(one_job([[data, 0]]), free, lambda *_: None)
         assert found.low == 1 + workers
+
+
+@pytest.mark.parametrize(("rows", "says"), [
+    ([(2, 2), (2, 2)], "slot 2 outside, twice"),
+    ([(1, 1)], "slot 1 outside"),
+    ([(2, 9)], "slots must be in 1..4"),
+])  # fmt: skip
+def test_a_slot_belongs_to_the_life_and_to_one_row(rows, says):
+    problem = hs.generate("mlbroker", jobs=1, seed=1)
+    assert problem.jobs[0].arrival == 2
+    good = hs.solve(problem, "milp").solution.to_dict()
+    row = good["jobs"][0]["assignments"][0]
+    good["jobs"][0]["assignments"] = [row | {"from": first, "to": last} for first, last in rows]
+    with pytest.raises(Refused, match=says):
+        check(exact(problem.to_dict()), exact(good))

@@ -13,7 +13,14 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from hindsched.analysis.cluster import Say, Watch, connect, say_line, without_tracebacks
+from hindsched.analysis.cluster import (
+    FETCH_SECONDS,
+    Say,
+    Watch,
+    connect,
+    say_line,
+    without_tracebacks,
+)
 from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.solvers.bounds.distributed import Answer, Team, answer
@@ -21,8 +28,6 @@ from hindsched.solvers.pricing.base import BlockOracle
 
 POLL_SECONDS = 0.25
 """How often to look whether a worker has left while an answer is awaited."""
-PATIENCE_SECONDS = 4.0
-"""How long answers that are there may travel before it is looked again; doubled each time."""
 
 
 class ClusterTeam(Team):
@@ -53,7 +58,7 @@ class ClusterTeam(Team):
     def ask(self, prices: Floats) -> Sequence[Answer]:
         """Answers of all shares; those of workers that left are asked of others."""
         asked = [self._submit(k, prices) for k in range(len(self._shares))]
-        patience = PATIENCE_SECONDS
+        patience = FETCH_SECONDS
         while True:
             self._wait_for_answers(asked, prices)
             try:

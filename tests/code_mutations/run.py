@@ -39,6 +39,7 @@ ROOMS = {
         "tests/kernel",
         "tests/solutions/test_second_reading.py",
         "tests/solvers/pricing/test_contract.py",
+        "tests/solvers/pricing/test_contract_decisions.py",
     ),
     "solutions": ("tests/solutions", "tests/kernel/test_gang.py", "tests/analysis/test_verify.py"),
     "pricing": ("tests/solvers/pricing", "tests/solvers/test_certificate.py", "tests/kernel"),
@@ -78,7 +79,7 @@ def tests_of(path: Path, folder: str) -> list[str]:
     room, parent = ROOT / ROOMS[folder][0], path.parent.name
     family = path.stem if folder == "kernel" or parent == "pricing" else parent
     name = BESIDE.get(family, family) if folder == "kernel" else family
-    beside = [room / "test_contract.py"] if folder == "pricing" else []
+    beside = sorted(room.glob("test_contract*.py")) if folder == "pricing" else []
     beside.append(room / f"test_{name}.py")
     found = [str(file) for file in beside if file.exists()]
     chosen = ["-k", family] if folder == "pricing" != parent else []

@@ -227,7 +227,7 @@ def agrees(oracle: BlockOracle, prices: Floats, bound: float, claimed: float) ->
     The bound was rounded outward by `RELATIVE_ROUNDING` of the size of its terms. A claim that is
     better by up to half of that is still proven, with a margin far above any rounding.
     """
-    values, _ = oracle.block_values(prices)
+    values = oracle.values(prices)
     size = float(np.abs(oracle.price_terms(prices)).sum() + np.abs(values).sum())
     return abs(bound - claimed) <= RELATIVE_ROUNDING / 2 * size
 

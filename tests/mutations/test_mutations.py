@@ -33,6 +33,7 @@ from hindsched.errors import HindschedError, SolveFailed
 from hindsched.instances.base import canonical_json
 from hindsched.instances.io import parse_instance
 from hindsched.kernel.__main__ import main
+from hindsched.solvers.certificate_file import verify_certificate
 from tests.mutations import engine
 from tests.second_opinion import instances
 from tests.second_opinion.test_second_opinion import Case
@@ -288,3 +289,27 @@ def test_no_changed_file_proves_anything_wrong(family: str, tmp_path: Path) -> N
     if RECORD:
         record(Path(RECORD), family, made, counts, len(findings))
     assert not findings, "\n".join([f"{len(findings)} findings", *findings[:20]])
+
+
+@pytest.mark.parametrize("formulation", ["literal", "no-migration"])
+def test_chunks_of_many_slots_are_judged_in_time(formulation: str) -> None:
+    """Half a million slots a chunk: the fast path's time does not grow with their square."""
+    places = {"servers": [{"name": "s", "workers": ["t", "t"], "ps": ["p"]}],
+              "cloud": {"name": "cloud", "workers": {"t": 1}, "ps": {"p": 1}}}  # fmt: skip
+    job = {
+        "name": "j", "arrival": 3, "epochs": 1, "chunks": 3, "minibatches": 1_000_000,
+        "minibatch_slots": 0.25, "update_slots": 0.25, "gradient_mb": 0, "bandwidth_mbps": 2,
+        "worker_type": "t", "ps_type": "p", "upload_slots": {"s": 0, "cloud": 4},
+    }  # fmt: skip
+    head = {"format": "hindsched/1", "family": "edgecloud", "name": "long", "horizon": 3}
+    instance = parse_instance({**head, "slot_seconds": 9, **places, "jobs": [job]})
+    row = {"worker": "s/1", "from": 1, "to": 7, "price": 2.0}
+    file = {
+        "format": "hindsched-certificate/1", "family": "edgecloud", "instance": "long",
+        "instance_sha256": instance.sha256(), "formulation": formulation, "layout": "workers",
+        "kind": "lagrangian", "sense": "min", "bound": 0.0, "prices": {"worker_capacity": [row]},
+    }  # fmt: skip
+    began = time.process_time()
+    with pytest.raises(hs.InputError, match="the prices prove"):
+        verify_certificate(instance, file)
+    assert time.process_time() - began < 30

@@ -278,6 +278,10 @@ class BlockOracle(ABC):
                 np.add.at(use, response.rows, response.amounts)
         return values, use
 
+    def values(self, prices: Floats) -> Floats:
+        """Values of all blocks, as in `block_values`."""
+        return self.block_values(prices)[0]
+
     def responses(self, prices: Floats) -> Sequence[Response | None]:
         """Best responses of all blocks at full capacity; None where a block stays out at 0.
 

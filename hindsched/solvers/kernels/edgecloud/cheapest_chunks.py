@@ -77,7 +77,10 @@ def cheapest_by_completion(
             if c >= first[g] and price[g, c] < np.inf:
                 _insert_sorted(ranked[g], size[g], price[g, c])
                 size[g] += 1
-        if c < earliest:
+        most = 0.0 if cloud[-1, c] == np.inf else float(chunks)  # that can have ended by c
+        for g in range(groups):
+            most += size[g] // work * count[g]
+        if c < earliest or most < chunks - cloud.shape[0] + 1:
             continue
         for g in range(groups):
             for i in range(size[g]):
@@ -140,7 +143,7 @@ def cheapest_units_by_completion(
     amount = np.empty(groups * length)
     used = np.zeros(groups, dtype=np.bool_)
     size, found = 0, -1
-    need = float(work * chunks)
+    need, held = float(work) * chunks, 0.0
     for c in range(length):
         if c + 1 >= best:
             break
@@ -157,6 +160,7 @@ def cheapest_units_by_completion(
             used[which] = True
             units = min(room, float(count[which, c]))
             room -= units
+            held += units
             column = size
             while column > 0 and ranked[column - 1] > price[which, c]:
                 ranked[column] = ranked[column - 1]
@@ -164,7 +168,7 @@ def cheapest_units_by_completion(
                 column -= 1
             ranked[column], amount[column] = price[which, c], units
             size += 1
-        if c < earliest:
+        if c < earliest or held < need:
             continue
         left, cost = need, c + 1.0
         for i in range(size):
@@ -196,9 +200,12 @@ def cheapest_windows(price: Any, first: int, work: int) -> Any:
     """
     length = price.size
     best = np.full(length, np.inf)
+    priced = length
+    while priced > 0 and price[priced - 1] == 0:
+        priced -= 1
     for end in range(first + work - 1, length):
         total = 0.0
-        for t in range(end - work + 1, end + 1):
+        for t in range(end - work + 1, min(end + 1, priced)):
             total += price[t]
         best[end] = total
         if end > 0 and best[end - 1] < total:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -166,9 +167,9 @@ class JobView:
             return self._answer(EdgecloudPlan(self._slot(all_in), True, {}, windows), best)
         return self._answer(self._plan(c, mixed[:, c]), best)
 
-    def no_migration_value(self) -> float:
-        """The value alone, which is all that a bound needs."""
-        return self._search()[0]
+    def value(self) -> float:
+        """The best response's value alone, which is all that a bound needs."""
+        return self._moving()[0] if self.formulation == "literal" else self._search()[0]
 
     def _search(self) -> tuple[float, int, int, Floats]:
         """Value, completion (-1: all in the cloud), completion there, and chunk prices there."""
@@ -270,8 +271,8 @@ class JobView:
         windows = self._windows(c, self.work, self.cloud_price, sent) if sent else []
         return EdgecloudPlan(self._slot(c), False, {r: s for r, s in edge.items() if s}, windows)
 
-    def literal(self) -> Response | None:
-        """Work may move."""
+    def _moving(self) -> tuple[float, int, bool, Any]:
+        """Value, completion (-1: none), if all is in the cloud; first slots, workers, prices."""
         D, instance = self.job.chunks, self.priced.instance
         earliest = lone_time(instance, self.j, "literal") - 1
         first, free, price = self.first, self._within_storage(), self.price
@@ -295,17 +296,22 @@ class JobView:
         )
         if at >= 0:
             best, c, together = better, at, False
-        if c < 0:
-            return None
         if together:
             price = np.vstack((self.price, self.together_price))
+        return float(best), int(c), together, (first, free, price)
+
+    def literal(self) -> Response | None:
+        """Work may move."""
+        D, (best, c, together, (first, free, price)) = self.job.chunks, self._moving()
+        if c < 0:
+            return None
         units: dict[tuple[int, int], int] = {}
         work = self.cloud_work if together else self.work
         rows = [*self.rows, *([len(self.priced.places.labels)] if self.limit != 0 else [])]
         skip = len(self.rows) if together else 0
         left = D * work
         options: list[tuple[float, int, int, int]] = []
-        for t in range(int(c) + 1):
+        for t in range(c + 1):
             here = [
                 (float(price[i, t]), i, int(free[i, t]))
                 for i in range(skip, len(rows))
@@ -323,8 +329,8 @@ class JobView:
                 units[rows[i], self._slot(t)] = number
                 left -= number
         last = max(t for _, t in units)
-        plan = EdgecloudPlan(max(last, self._slot(int(c))), together, units=units)
-        return self._answer(plan, float(best))
+        plan = EdgecloudPlan(max(last, self._slot(c)), together, units=units)
+        return self._answer(plan, best)
 
     def _within_storage(self) -> Floats:
         """Workers left of each row, only as many on a server as it can store chunks throughout."""

@@ -107,16 +107,17 @@ class EdgecloudOracle(BlockOracle):
         view = JobView(self.priced, self.formulation, block, prices, residual)
         return view.literal() if self.formulation == "literal" else view.no_migration()
 
-    def bound(self, prices: Floats) -> float:
-        """Bound at `prices`; see the base class. The schedules behind it are not written down."""
-        if self.formulation == "literal":
-            return super().bound(prices)
+    def values(self, prices: Floats) -> Floats:
+        """Values of all blocks; the schedules behind them are not written down."""
         jobs = range(self.num_blocks)
-        values = [
-            JobView(self.priced, self.formulation, j, prices, None).no_migration_value()
-            for j in jobs
-        ]
-        return self.round_outward([*self.price_terms(prices).tolist(), *values])
+        views = (JobView(self.priced, self.formulation, j, prices, None) for j in jobs)
+        return np.array([view.value() for view in views])
+
+    def bound(self, prices: Floats) -> float:
+        """Bound at `prices`; see the base class."""
+        return self.round_outward(
+            [*self.price_terms(prices).tolist(), *self.values(prices).tolist()]
+        )
 
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
         """Best schedule of one job within limits; see the base class."""

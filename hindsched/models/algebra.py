@@ -25,12 +25,15 @@ def recording() -> Iterator[None]:
     """Record the formulations that are built inside."""
     token = _is_recording.set(True)
     try:
-        with (
-            PauseGC()
-        ):  # nothing here is garbage yet, and looking for it takes longer than the rules
+        with PauseGC():  # nothing is garbage yet, and looking for it takes longer than the rules
             yield
     finally:
         _is_recording.reset(token)
+
+
+def is_recording() -> bool:
+    """Whether formulations are recorded at present."""
+    return _is_recording.get()
 
 
 def value(expression: Any, exception: bool = True) -> Any:

@@ -29,12 +29,13 @@ from typing import TYPE_CHECKING, Any, Self
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module, has_module
-from hindsched.memory import check_memory
+from hindsched.memory import check_large
 from hindsched.models.declared import Declared
+from hindsched.models.sums import Duals
 from hindsched.solutions.base import Solution, Violation
 from hindsched.solutions.commitments import Commitments
 
-__all__ = ["Commitments"]
+__all__ = ["Commitments", "Duals"]
 
 if TYPE_CHECKING:
     from hindsched.models.convex import ConvexProgram
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 Prices = Mapping[str, Floats]
 """Prices, or what is left of capacities, by the row sets of the family's oracle with one row a
 server."""
-Duals = Mapping[Any, float]
-"""Shadow price by Pyomo constraint."""
 Forms = Mapping[str, tuple[str, ...]]
 """Forms by formulation, the default first in both."""
 PRINTED = "printed"
@@ -102,8 +101,8 @@ class OfflineProgram(Declared):
 
         Parameters
         ----------
-        duals : mapping
-            Shadow price by constraint.
+        duals : Duals
+            Shadow prices.
 
         Returns
         -------
@@ -309,7 +308,7 @@ def check_size(instance: Instance) -> None:
     """
     if has_module("models", instance.family, "size"):
         needed = family_module("models", instance.family, "size").program_bytes(instance)
-        check_memory(f"the program of {instance.name}", needed)
+        check_large(f"the program of {instance.name}", needed)
 
 
 def subproblem(instance: Instance, job: Any, formulation: str | None = None) -> Subproblem:

@@ -160,6 +160,8 @@ class Linear(Algebra):
 
     def free(self) -> Linear:
         """The columns that are not fixed, and the constant with those that are."""
+        if not any(column.fixed for column in self.columns):
+            return self
         pairs = list(zip(self.columns, self.factors, strict=True))
         fixed = sum(a * column.value for column, a in pairs if column.fixed)
         left = [(column, a) for column, a in pairs if not column.fixed]

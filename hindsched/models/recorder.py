@@ -14,11 +14,13 @@ Only linear expressions can be recorded; anything else is a `TypeError`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import pyomo.environ as pyo
 
+from hindsched.arrays import Floats, Ints
 from hindsched.models import algebra
 from hindsched.models.algebra import recording
 from hindsched.models.linear import (
@@ -30,7 +32,7 @@ from hindsched.models.linear import (
     quicksum,
 )
 
-__all__ = ["RecordedModel", "Row", "recording"]
+__all__ = ["RecordedModel", "Row", "SumRows", "recording"]
 
 _WHOLE = (pyo.NonNegativeIntegers, pyo.Binary)
 _UNIT = (pyo.UnitInterval, pyo.Binary)
@@ -41,7 +43,7 @@ class Row:
 
     __slots__ = ("index", "local_name", "relation")
 
-    def __init__(self, local_name: str, index: Any, relation: Relation) -> None:
+    def __init__(self, local_name: str, index: Any, relation: Any = None) -> None:
         self.local_name, self.index, self.relation = local_name, index, relation
 
     @property
@@ -91,6 +93,8 @@ class Var:
         return made
 
     data: dict[Any, Column]
+    first: int
+    """Position of the first column in the model."""
 
     def __getitem__(self, key: Any) -> Any:
         try:
@@ -168,11 +172,74 @@ class Constraint:
         """Keys and rows."""
         return self.data.items()
 
+    def keys(self) -> Any:
+        """Keys."""
+        return self.data.keys()
+
+    def values(self) -> Any:
+        """Rows."""
+        return self.data.values()
+
+    def __len__(self) -> int:
+        return len(self.data)
+
     def __iter__(self) -> Iterator[Any]:
         return iter(self.data)
 
     def __getitem__(self, key: Any) -> Row:
         return self.data[key]
+
+
+class SumRows:
+    """Rows given by arrays; see `models.sums`.
+
+    Parameters
+    ----------
+    index : sequence, or ndarray of shape (rows, parts)
+        Key of each row.
+    terms : sequence of Terms
+        What is added up.
+    kind : {"<=", "=="}
+        How the sums stand to the sides.
+    upper : ndarray
+        The sides.
+    doc : str
+        The constraint's sentence.
+    """
+
+    def __init__(
+        self, index: Sequence[Any] | Ints, terms: Sequence[Any], kind: str, upper: Floats, doc: str
+    ) -> None:
+        self.index, self.terms, self.doc, self.upper = index, terms, doc, upper
+        self.lower = upper if kind == "==" else np.full(len(upper), -np.inf)
+        self.name = ""
+        self.place: slice | None = None
+        """Where the rows stand in the compiled program."""
+
+    def build(self, block: RecordedBlock, name: str) -> None:
+        """Give the rows to the model."""
+        self.name = name
+        block.record.rows.append(self)
+
+    def entries(self) -> tuple[Ints, Ints, Floats]:
+        """Row, column and coefficient of every term."""
+        if not self.terms:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+        rows, columns, factors = zip(
+            *(
+                (row, variable.first + element, factor)
+                for variable, row, element, factor in self.terms
+            ),
+            strict=True,
+        )
+        return np.concatenate(rows), np.concatenate(columns), np.concatenate(factors)
+
+    def keys(self) -> Sequence[Any] | Ints:
+        """Keys."""
+        return self.index
+
+    def __len__(self) -> int:
+        return len(self.index)
 
 
 class ConstraintList(Constraint):
@@ -231,7 +298,7 @@ class Record:
 
     def __init__(self) -> None:
         self.columns: list[Column] = []
-        self.rows: list[Row] = []
+        self.rows: list[Row | SumRows] = []
         self.objectives: list[Objective] = []
 
     def add(self, name: str, columns: Iterable[Column]) -> None:
@@ -251,9 +318,10 @@ class RecordedBlock:
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
-        if isinstance(value, Constraint | Block):
+        if isinstance(value, Constraint | SumRows | Block):
             value.build(self, name)
         elif isinstance(value, Var):
+            value.first = len(self.record.columns)
             self.record.add(name, value.data.values())
         elif isinstance(value, Column) and not value.local_name:
             self.record.add(name, [value])
@@ -297,8 +365,8 @@ class RecordedModel(RecordedBlock):
         return self.record.columns
 
     @property
-    def rows(self) -> list[Row]:
-        """All rows."""
+    def rows(self) -> list[Row | SumRows]:
+        """All rows, one by one or many at once."""
         return self.record.rows
 
     @property
@@ -320,6 +388,7 @@ algebra.RECORDER = {
     "ConstraintList": ConstraintList,
     "Expression": Expression,
     "Objective": Objective,
+    "SumRows": SumRows,
     "Var": Var,
     "inequality": inequality,
     "quicksum": quicksum,

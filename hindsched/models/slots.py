@@ -22,10 +22,10 @@ from hindsched.errors import InputError
 from hindsched.instances.modes import Modes, in_pieces
 from hindsched.models import algebra as pyo
 from hindsched.models.declared import Symbol
+from hindsched.models.sums import Uses
 from hindsched.models.windows import (
     BlockNumbers,
     JobColumns,
-    Key,
     Window,
     WindowBlock,
     add_job,
@@ -72,9 +72,9 @@ class SlotBlock:
         return self.window.columns
 
     @property
-    def use(self) -> dict[Key, list[Any]]:
-        """By (server, resource, slot): amount times variable of whatever uses it."""
-        return self.window.use
+    def uses(self) -> list[Uses]:
+        """What the placements use of every (server, resource, slot)."""
+        return self.window.uses
 
     @property
     def completion(self) -> Any:

@@ -20,7 +20,6 @@ one's.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -28,15 +27,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.instances.decimals import loosened
-from hindsched.instances.modes import Modes, units
+from hindsched.instances.modes import Modes
 from hindsched.models import algebra as pyo
 from hindsched.models.declared import Symbol
-from hindsched.solutions.window_placing import WindowCluster, hosts, num_ps
+from hindsched.models.sums import Terms, Uses, sum_rows, weighted
+from hindsched.solutions.window_placing import EmptyCluster, WindowCluster, num_ps
 from hindsched.solutions.window_row import WindowRow
 
-Key = tuple[int, int, int]
-"""Server, resource, slot."""
 Span = tuple[int, int, int]
 """Worker type, duration, slot."""
 Mode = tuple[int, int, int, int, int]
@@ -123,16 +120,16 @@ def job_columns(
         ``keep(mode, t, n, g)``: whether a column may be in a better schedule than the incumbent.
     """
     columns = JobColumns(table)
-    room = _room(cluster, table)
+    room = EmptyCluster.of(cluster).room
     for k, mode, stop, places in _starts(cluster, table, earliest, last, latest_completion):
         m, _, q, count, length = mode
+        beside = [] if q else [(h, min(most, count)) for h, most in enumerate(room[m]) if most]
         for t in range(earliest, stop + 1):
             kept = [(k, t, n, g) for n, g in places if keep is None or keep(mode, t, n, g)]
             columns.u += kept
-            if not q and kept:
-                for h in np.flatnonzero(room[:, m]):
-                    index = (m, length, t, int(h))
-                    most = min(int(room[h, m]), count)
+            if kept:
+                for h, most in beside:
+                    index = (m, length, t, h)
                     columns.y[index] = max(columns.y.get(index, 0), most)
     return columns
 
@@ -145,34 +142,20 @@ def count_columns(
     return sum((stop - earliest + 1) * len(places) for _, _, stop, places in starts)
 
 
-def _room(cluster: WindowCluster, table: Modes) -> Ints:
-    """Workers of each type that an empty server takes, by (server, type)."""
-    most_workers = int(table.workers.max(initial=0))
-    return np.minimum(units(cluster.server_capacity, cluster.worker_demand), most_workers)
-
-
 def _starts(
     cluster: WindowCluster, table: Modes, earliest: int, last: int, latest_completion: float
 ) -> Iterator[tuple[int, Mode, int, list[tuple[int, int]]]]:
     """Modes that fit somewhere, each with its latest start and its hosts."""
-    room = _room(cluster, table)
-    free = loosened(cluster.server_capacity, cluster.server_capacity)
-    seen: dict[Mode, list[tuple[int, int]]] = {}
+    empty = EmptyCluster.of(cluster)
+    end = min(last + 1, int(np.floor(latest_completion + 1e-9)))
     for k, mode in enumerate(table.tuples()):
         m, p, q, count, length = mode
-        stop = min(last + 1, int(np.floor(latest_completion + 1e-9))) - length
+        stop = end - length
         if stop < earliest:
             continue
-        if cluster.has_ps or q:
-            key = (m, p, q, count, 0)
-            if key not in seen:
-                seen[key] = hosts(cluster, free, m, p, q, count)
-            places = seen[key]
-        else:
-            places = [(-1, 0)]
-        if not q and room[:, m].sum() < count:
-            continue
-        yield k, mode, stop, places
+        places = empty.hosts(m, p, q, count) if cluster.has_ps or q else [(-1, 0)]
+        if q or empty.most_workers[m] >= count:
+            yield k, mode, stop, places
 
 
 @dataclass(frozen=True)
@@ -185,17 +168,29 @@ class WindowBlock:
         With variables ``u`` and ``y``.
     columns : JobColumns
         What they stand for.
-    use : dict
-        By (server, resource, slot): amount times variable of whatever uses it.
-    completion, chosen : expression
-        t + L of the chosen column, and the sum of u.
+    uses : list of Uses
+        What they use of every (server, resource, slot).
     """
 
     block: Any
     columns: JobColumns
-    use: dict[Key, list[Any]]
-    completion: Any
-    chosen: Any
+    uses: list[Uses]
+
+    @property
+    def completion(self) -> Any:
+        """T + L of the chosen column."""
+        table = self.columns.table
+        return self.earned(lambda k, t: t + table.duration[k])
+
+    @property
+    def chosen(self) -> Any:
+        """Sum of u."""
+        return weighted(self.block.u)
+
+    def earned(self, value: Callable[[Ints, Ints], Any]) -> Any:
+        """Sum of u, each times its value: of its mode k and its start t, both by column."""
+        k, t = _array(self.columns.u)[:, :2].T
+        return weighted(self.block.u, np.asarray(value(k, t), dtype=float))
 
     def read(self, cluster: WindowCluster) -> Window | None:
         """Row of the schedule at the variables' values, or None if the job is not scheduled."""
@@ -265,7 +260,6 @@ def add_job(
     numbers : BlockNumbers
         The family's names of the two constraints.
     """
-    table = columns.table.tuples()
     whole = pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
     block.u = pyo.Var(
         columns.u,
@@ -278,72 +272,116 @@ def add_job(
         bounds=lambda _, *index: (0, columns.y[index]),
         doc="(ours) workers on a server beside no PS, in a window",
     )
-    use: dict[Key, list[Any]] = defaultdict(list)
-    spread: dict[Span, list[Any]] = defaultdict(list)
-    fits: dict[Span, dict[int, list[Any]]] = defaultdict(dict)
-    needs: dict[tuple[int, int, int, int], list[tuple[int, float]]] = {}
-    for (k, t, n, g), variable in block.u.items():
-        m, p, q, count, length = table[k]
-        if n >= 0:
-            kind = (m, p, count, g)
-            if kind not in needs:
-                need = g * cluster.worker_demand[m]
-                if cluster.has_ps:
-                    need = need + num_ps(cluster, m, p, count - g) * cluster.ps_demand[p]
-                needs[kind] = _amounts(need)
-            _add_use(use, needs[kind], n, t, length, variable)
-        if not q:
-            spread[m, length, t].append((count - g) * variable)
-            fits[m, length, t].setdefault(count, []).append(variable)
-    chosen = {
-        span: [(count, pyo.quicksum(variables)) for count, variables in own.items()]
-        for span, own in fits.items()
-    }
-    beside: dict[Span, list[Any]] = defaultdict(list)
-    worker_needs = [_amounts(need) for need in cluster.worker_demand]
-    for (m, length, t, h), variable in block.y.items():
-        _add_use(use, worker_needs[m], h, t, length, variable)
-        beside[m, length, t].append(variable)
-
-    def within(b: Any, m: int, length: int, t: int, h: int) -> Any:
-        most = columns.y[m, length, t, h]
-        room = pyo.quicksum(min(most, count) * picked for count, picked in chosen[m, length, t])
-        return b.y[m, length, t, h] <= room
-
-    def split(_: Any, m: int, length: int, t: int) -> Any:
-        return pyo.quicksum(beside[m, length, t]) == pyo.quicksum(spread[m, length, t])
-
+    spread = _Spread.of(columns)
+    most, count = spread.most[spread.pair_y], spread.workers[spread.pair_u]
+    within = [  # y[m, L, t, h] <= sum of min(most, N) u over the columns of that window
+        Terms(block.y, spread.y, spread.y, np.ones(len(spread.y))),
+        Terms(block.u, spread.pair_y, spread.u[spread.pair_u], -np.minimum(most, count)),
+    ]
+    split = [  # sum over h of y[m, L, t, h] == sum of (N - g) u over the columns of that window
+        Terms(block.y, spread.span_of_y, spread.y, np.ones(len(spread.y))),
+        Terms(block.u, spread.span_of_u, spread.u, -(spread.workers - spread.on_host)),
+    ]
     block.add_component(
-        numbers.within, pyo.Constraint(list(columns.y), rule=within, doc=numbers.within_doc)
+        numbers.within, sum_rows(list(columns.y), within, "<=", 0.0, numbers.within_doc)
     )
-    block.add_component(
-        numbers.split, pyo.Constraint(list(spread), rule=split, doc=numbers.split_doc)
-    )
-    return WindowBlock(
-        block,
-        columns,
-        dict(use),
-        pyo.quicksum(float(i[1] + table[i[0]][4]) * block.u[i] for i in columns.u),
-        pyo.quicksum(block.u[index] for index in columns.u),
-    )
+    block.add_component(numbers.split, sum_rows(spread.spans, split, "==", 0.0, numbers.split_doc))
+    return WindowBlock(block, columns, _uses(block, cluster, columns))
 
 
-def _add_use(
-    use: dict[Key, list[Any]],
-    need: list[tuple[int, float]],
-    server: int,
-    start: int,
-    length: int,
-    variable: Any,
-) -> None:
-    for r, amount in need:
-        part = amount * variable
-        for slot in range(start, start + length):
-            use[server, r, slot].append(part)
+class _Spread(NamedTuple):
+    """The windows (m, L, t) with workers beside no PS, and who has a part in them.
+
+    Parameters
+    ----------
+    spans : list of (m, L, t)
+        The windows.
+    y, span_of_y, most : ndarray
+        Positions of all y, their windows, and the most workers of each.
+    u, span_of_u, workers, on_host : ndarray
+        Positions of the u over several servers, their windows, N and g.
+    pair_y, pair_u : ndarray
+        Every y with every u of its window: positions in `y` and in `u`.
+    """
+
+    spans: list[Span]
+    y: Ints
+    span_of_y: Ints
+    most: Floats
+    u: Ints
+    span_of_u: Ints
+    workers: Floats
+    on_host: Floats
+    pair_y: Ints
+    pair_u: Ints
+
+    @classmethod
+    def of(cls, columns: JobColumns) -> _Spread:
+        k, t, _, g = _array(columns.u).T
+        table = columns.table
+        u = np.flatnonzero(table.one_server[k] == 0)
+        k, t = k[u], t[u]
+        keys = np.stack([table.worker_type[k], table.duration[k], t], axis=1)
+        spans = dict.fromkeys(map(tuple, keys.tolist()))
+        number = {span: position for position, span in enumerate(spans)}
+        span_of_u = np.array([number[key] for key in map(tuple, keys.tolist())], dtype=np.int64)
+        span_of_y = np.array([number[key[:3]] for key in columns.y], dtype=np.int64)
+        order = np.argsort(span_of_u, kind="stable")
+        sizes = np.bincount(span_of_u, minlength=len(spans))
+        pair_y, place = ragged(sizes[span_of_y])
+        first = np.cumsum(sizes) - sizes
+        return cls(
+            list(spans), np.arange(len(columns.y)), span_of_y,
+            np.array(list(columns.y.values()), dtype=float), u, span_of_u,
+            table.workers[k].astype(float), g[u].astype(float), pair_y,
+            order[first[span_of_y][pair_y] + place],
+        )  # fmt: skip
 
 
-def _amounts(need: Floats) -> list[tuple[int, float]]:
-    return [(r, amount) for r, amount in enumerate(need.tolist()) if amount]
+def _uses(block: Any, cluster: WindowCluster, columns: JobColumns) -> list[Uses]:
+    """What u and y use of every server's resources in the slots of their windows."""
+    k, t, host, g = _array(columns.u).T
+    table = columns.table
+    hosted = np.flatnonzero(host >= 0)
+    k, t, host, g = k[hosted], t[hosted], host[hosted], g[hosted]
+    m, p, count = table.worker_type[k], table.ps_type[k], table.workers[k]
+    amounts = g[:, None] * cluster.worker_demand[m]
+    if cluster.has_ps:
+        kinds, which = np.unique(np.stack([m, p, count - g], axis=1), axis=0, return_inverse=True)
+        ps = np.array([num_ps(cluster, *kind) for kind in kinds.tolist()], dtype=float)
+        amounts = amounts + ps[which.ravel(), None] * cluster.ps_demand[p]
+    cells = np.array(list(columns.y), dtype=np.int64).reshape(-1, 4)
+    beside = np.arange(len(cells))
+    needs = cluster.worker_demand[cells[:, 0]]
+    return [
+        _during(block.u, hosted, host, t, table.duration[k], amounts),
+        _during(block.y, beside, cells[:, 3], cells[:, 2], cells[:, 1], needs),
+    ]
+
+
+def _during(
+    variable: Any, elements: Ints, servers: Ints, starts: Ints, lengths: Ints, amounts: Floats
+) -> Uses:
+    """Amounts, shape (elements, resources), in every slot of the elements' windows."""
+    which, resource = np.nonzero(amounts)
+    row, place = ragged(lengths[which])
+    own = which[row]
+    key = np.stack([servers[own], resource[row], starts[own] + place], axis=1)
+    return Uses(variable, key, elements[own], amounts[own, resource[row]])
+
+
+def ragged(sizes: Ints) -> tuple[Ints, Ints]:
+    """Number and place of every entry in groups of the given sizes, one group after the other.
+
+    >>> ragged(np.array([2, 0, 1]))
+    (array([0, 0, 2]), array([0, 1, 0]))
+    """
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    return group, np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+
+
+def _array(indices: list[tuple[int, int, int, int]]) -> Ints:
+    return np.array(indices, dtype=np.int64).reshape(-1, 4)
 
 
 def _matching_column(

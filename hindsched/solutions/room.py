@@ -51,6 +51,15 @@ class Room(Generic[Array]):
         found: Array = self.capacity if page is None else page[place]
         return found
 
+    def of(self, slots: Any, *part: Any) -> Array:
+        """What is free in each of many slots of a part of the capacities: arrays of one length."""
+        numbers, places = np.divmod(np.asarray(slots) - 1, SLOTS_OF_A_PAGE)
+        found: Any = self.capacity[part]
+        for number in self._pages.keys() & set(np.unique(numbers).tolist()):
+            here = numbers == number
+            found[here] = self._pages[number][(places[here], *(each[here] for each in part))]
+        return found  # type: ignore[no-any-return]
+
     def window(self, first: int, last: int, *part: Any) -> Array:
         """Copy of what is free in slots `first` .. `last`, slots first.
 

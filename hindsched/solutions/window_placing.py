@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.instances.base import Instance
-from hindsched.instances.decimals import NEAR, how_many_left
-from hindsched.instances.modes import ps_for
+from hindsched.instances.decimals import NEAR, how_many_left, loosened
+from hindsched.instances.modes import ps_for, units
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.commitments import Commitments
 from hindsched.solutions.window_row import WindowRow
@@ -94,3 +95,60 @@ def hosts(
         fits &= on_host <= room[:, None]
     n, which = np.nonzero(fits)
     return list(zip(n.tolist(), on_host[which].tolist(), strict=True))
+
+
+class EmptyCluster:
+    """Where a mode can stand while nothing runs: the same for all jobs of a cluster.
+
+    Parameters
+    ----------
+    cluster : WindowCluster
+        The cluster; only its arrays are kept.
+    """
+
+    def __init__(self, cluster: WindowCluster) -> None:
+        self._cluster = _Arrays(
+            cluster.server_capacity, cluster.worker_demand, cluster.ps_demand, cluster.ps_ratio,
+            cluster.has_ps,
+        )  # fmt: skip
+        self._free = loosened(cluster.server_capacity, cluster.server_capacity)
+        self._hosts: dict[tuple[int, int, int, int], list[tuple[int, int]]] = {}
+        self.room = units(cluster.server_capacity, cluster.worker_demand).T.tolist()
+        """Workers that fit, by type and server."""
+        self.most_workers = [sum(servers) for servers in self.room]
+        """Workers that fit in all, by type."""
+
+    @staticmethod
+    def of(cluster: WindowCluster) -> EmptyCluster:
+        """That of a cluster; made once for all with equal arrays, the last few of which stay."""
+        arrays = (
+            cluster.server_capacity, cluster.worker_demand, cluster.ps_demand, cluster.ps_ratio,
+        )  # fmt: skip
+        key = (cluster.has_ps, *(each for a in arrays for each in (a.shape, a.tobytes())))
+        found = _EMPTY_CLUSTERS.pop(key, None) or EmptyCluster(cluster)
+        _EMPTY_CLUSTERS[key] = found  # the newest last
+        while len(_EMPTY_CLUSTERS) > MOST_EMPTY_CLUSTERS:
+            _EMPTY_CLUSTERS.pop(next(iter(_EMPTY_CLUSTERS)))
+        return found
+
+    def hosts(self, m: int, p: int, q: int, count: int) -> list[tuple[int, int]]:
+        """(host, workers on it) of a mode; not to be changed."""
+        key = m, p, q, count
+        if key not in self._hosts:
+            self._hosts[key] = hosts(self._cluster, self._free, m, p, q, count)
+        return self._hosts[key]
+
+
+@dataclass(frozen=True)
+class _Arrays:
+    """A `WindowCluster` without its jobs."""
+
+    server_capacity: Floats
+    worker_demand: Floats
+    ps_demand: Floats
+    ps_ratio: Floats
+    has_ps: bool
+
+
+MOST_EMPTY_CLUSTERS = 8
+_EMPTY_CLUSTERS: dict[tuple[Any, ...], EmptyCluster] = {}

@@ -103,7 +103,8 @@ class SolveOptions:
 
     def with_time(self, seconds: float | None) -> Self:
         """Return the same options with another time limit."""
-        return replace(self, time_limit=None if seconds is None else max(0.0, seconds))
+        limit = None if seconds is None else max(0.0, seconds)
+        return self if limit == self.time_limit else replace(self, time_limit=limit)
 
     @property
     def solver_threads(self) -> int:

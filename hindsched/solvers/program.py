@@ -36,6 +36,9 @@ OBJECTIVE_TOLERANCE = 1e-6
 It excuses a solver's word only, where 1 is the size of its own absolute tolerances; a bound that a
 certificate proves may be passed by rounding alone.
 """
+SMALL_NONZEROS = 500_000
+"""Linear programs below this size are solved before presolve would have ended, two to five times as
+fast in those of `dual-price`; of such a row of programs `Solver` presolves none."""
 ABSOLUTE_GAP = 1e-8
 """Distance of bound and objective that counts as no gap at all, relative to an objective below 1.
 
@@ -58,10 +61,10 @@ class ProgramResult:
     bound : float, optional
         Bound on the optimum that the solver claims: upper when maximising. For a linear program
         solved to optimality it is the objective.
-    duals : mapping of ConstraintData to float, optional
+    duals : ShadowPrices, optional
         Shadow prices (`hindsched.solvers.duals`), if asked for and the program is linear and
         optimal.
-    reduced_costs : mapping of VarData to float, optional
+    reduced_costs : ShadowPrices, optional
         The same for the variables' bounds.
     seconds : float
         Wall-clock time, compilation included.
@@ -76,8 +79,8 @@ class ProgramResult:
     has_point: bool = False
     objective: float | None = None
     bound: float | None = None
-    duals: Mapping[Any, float] | None = None
-    reduced_costs: Mapping[Any, float] | None = None
+    duals: ShadowPrices | None = None
+    reduced_costs: ShadowPrices | None = None
     seconds: float = 0.0
     backend: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -175,6 +178,9 @@ class Solver:
             self._highs = HighsProgram(program, self.options)
         else:
             self._highs.replace(program)
+        if self._highs is not None:
+            small = not program.is_mixed_integer and program.matrix.nnz < SMALL_NONZEROS
+            self._highs.presolve(not small)
         return solve_compiled(program, self._highs, self.options, started, start, want_duals, None)
 
 

@@ -15,7 +15,13 @@ from typing import Any
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
-from hindsched.models.base import Commitments, OfflineProgram, offline_program, on_servers
+from hindsched.models.base import (
+    Commitments,
+    OfflineProgram,
+    check_size,
+    model_module,
+    on_servers,
+)
 from hindsched.models.recorder import recording
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.options import SolveOptions
@@ -198,12 +204,17 @@ class RollingProgram:
 
     def build(self) -> OfflineProgram:
         """The program at this step, recorded."""
-        build = {} if self.relax else on_servers(self.cluster.family)
+        family = self.cluster.family
+        build = {} if self.relax else on_servers(family)
+        decided = self._locked | self._rejected
+        still_open = (job for name, job in self._jobs.items() if name not in decided)
+        check_size(self.cluster.with_jobs(tuple(still_open)))
         with recording():
-            return offline_program(
+            made: OfflineProgram = model_module(family).build_offline(
                 self.instance, self.formulation, relax=self.relax,
                 commitments=self.commitments(), **build,
             )  # fmt: skip
+        return made
 
     def solve(self, start: Callable[[], Solution | None] | None = None) -> Step:
         """Solve the program of this step.

@@ -94,8 +94,5 @@ def revenue_of(
     earned = cache(partial(instance.revenue, job)) if values is None else values.__getitem__
     if isinstance(block, SlotBlock):
         return pyo.quicksum(float(earned(t)) * end for t, end in block.ends.items())
-    table = block.columns.table.tuples()
-    return pyo.quicksum(
-        float(earned(index[1] + table[index[0]][4] - 1)) * block.block.u[index]
-        for index in block.columns.u
-    )
+    duration = block.columns.table.duration
+    return block.earned(lambda k, t: [earned(slot) for slot in (t + duration[k] - 1).tolist()])

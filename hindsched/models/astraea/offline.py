@@ -18,7 +18,6 @@ The other constraints of (3) hold by the choice of columns or stand inside the b
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -50,6 +49,7 @@ from hindsched.models.astraea.printed import (
 from hindsched.models.astraea.subproblem import build_subproblem
 from hindsched.models.base import PRINTED, Commitments, Duals, OfflineProgram, choose_form
 from hindsched.models.slots import SlotBlock, add_slots, windows_of
+from hindsched.models.sums import gather, restrict, row_prices, sum_rows
 from hindsched.models.windows import WindowBlock, add_job, job_columns
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import AstraeaSolution, read_row
@@ -132,8 +132,8 @@ class AstraeaProgram(OfflineProgram):
         workers = np.zeros((*instance.worker_count.shape, instance.horizon))
         ps = np.zeros((*instance.ps_count.shape, instance.horizon))
         for array, rows in ((workers, self.model.eq_3c), (ps, self.model.eq_3d)):
-            for (s, kind, t), row in rows.items():
-                array[s, kind, t - 1] = max(0.0, duals.get(row, 0.0))
+            (s, kind, t), prices = row_prices(rows, duals)
+            array[s, kind, t - 1] = prices
         if self.form == SLOTS:
             workers, ps = workers.mean(axis=0), ps.mean(axis=0)
         return {"worker_capacity": workers, "ps_capacity": ps}
@@ -294,13 +294,6 @@ def _link(
     must: bool,
 ) -> None:
     """Add (3c), (3d), and how often a job runs."""
-    split = len(instance.worker_types)
-    workers: dict[tuple[int, int, int], list[Any]] = defaultdict(list)
-    ps: dict[tuple[int, int, int], list[Any]] = defaultdict(list)
-    for block in blocks.values():
-        for (s, r, t), terms in block.use.items():
-            found = workers[s, r, t] if r < split else ps[s, r - split, t]
-            found += terms
 
     @model.Constraint(list(blocks) if must else [], doc="(3k) every job runs once")
     def eq_3k(_: Any, j: int) -> Any:
@@ -312,10 +305,13 @@ def _link(
     def eq_4a(_: Any, j: int) -> Any:
         return blocks[j].chosen <= 1
 
-    @model.Constraint(sorted(workers), doc="(3c) workers of a server")
-    def eq_3c(_: Any, s: int, w: int, t: int) -> Any:
-        return pyo.quicksum(workers[s, w, t]) <= float(free.at(t)[s, w])
-
-    @model.Constraint(sorted(ps), doc="(3d) PSs of a server")
-    def eq_3d(_: Any, s: int, p: int, t: int) -> Any:
-        return pyo.quicksum(ps[s, p, t]) <= float(free.at(t)[s, split + p])
+    split = len(instance.worker_types)
+    keys, terms = gather([use for block in blocks.values() for use in block.uses])
+    sides = free.of(keys[:, 2], keys[:, 0], keys[:, 1])
+    for name, mine, doc in (
+        ("eq_3c", keys[:, 1] < split, "(3c) workers of a server"),
+        ("eq_3d", keys[:, 1] >= split, "(3d) PSs of a server"),
+    ):
+        kinds = keys[mine] - (0, split if name == "eq_3d" else 0, 0)
+        rows = sum_rows(kinds, restrict(terms, mine), "<=", sides[mine], doc)
+        model.add_component(name, rows)

@@ -18,6 +18,7 @@ from hindsched.models.astraea.printed import REVENUE
 from hindsched.models.base import Prices, Subproblem
 from hindsched.models.declared import Symbol
 from hindsched.models.slots import refuse_in_pieces
+from hindsched.models.sums import expressions, gather, tuples
 from hindsched.models.windows import WindowBlock, add_job, job_columns
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import AstraeaSolution
@@ -121,17 +122,18 @@ def build_subproblem(
     model.job = pyo.Block([position])
     columns = job_columns(cluster, modes(instance, record), record.arrival + 1, last, last + 1)
     block = add_job(model.job[position], cluster, columns, False, BLOCK)
-    cells = sorted(block.use)
+    keys, terms = gather(block.uses)
+    cells = tuples(keys)
     sums = sorted({(r, t) for _, r, t in cells})
     full = {(s, r, t): float(cluster.server_capacity[s, r]) for s, r, t in cells}
     whole = {(r, t): float(cluster.server_capacity[:, r].sum()) for r, t in sums}
     model.price = pyo.Param(cells, mutable=True, initialize=0.0, within=pyo.Reals)
     model.room = pyo.Param(cells, mutable=True, initialize=full, within=pyo.Reals)
     model.quota = pyo.Param(sums, mutable=True, initialize=whole, within=pyo.Reals)
-    used = {cell: pyo.quicksum(block.use[cell]) for cell in cells}
+    used = dict(zip(cells, expressions(len(cells), terms), strict=True))
     in_all: dict[tuple[int, int], list[Any]] = {key: [] for key in sums}
     for s, r, t in cells:
-        in_all[r, t] += block.use[s, r, t]
+        in_all[r, t].append(used[s, r, t])
     model.eq_4a = pyo.Constraint(
         expr=block.chosen == 1 if columns.u else pyo.Constraint.Infeasible, doc="(4a) the job runs"
     )

@@ -16,7 +16,6 @@ no job completes later than ``cmin_j + (UB - sum w cmin) / w_j``.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -31,7 +30,7 @@ from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes, slot_modes
 from hindsched.instances.modes import PREEMPTIVE, Modes
 from hindsched.limits import check_count
-from hindsched.memory import check_memory
+from hindsched.memory import check_large
 from hindsched.models import algebra as pyo
 from hindsched.models.base import PRINTED, Commitments, Duals, OfflineProgram, choose_form
 from hindsched.models.batchsched.printed import (
@@ -43,6 +42,7 @@ from hindsched.models.batchsched.printed import (
 from hindsched.models.batchsched.subproblem import BLOCK, build_subproblem
 from hindsched.models.batchsched.symbols import SYMBOLS, index_label
 from hindsched.models.slots import SlotBlock, add_slots, windows_of
+from hindsched.models.sums import gather, row_prices, sum_rows
 from hindsched.models.windows import Keep, WindowBlock, add_job, count_columns, job_columns
 from hindsched.solutions.batchsched.plan import plan_rest
 from hindsched.solutions.batchsched.solution import (
@@ -129,8 +129,8 @@ class BatchschedProgram(OfflineProgram):
         """
         array = np.zeros((*self.instance.server_capacity.shape, self.slots))
         rows = self.model.eq_2h if self.instance.has_ps else self.model.eq_15b
-        for (h, r, t), row in rows.items():
-            array[h, r, t - 1] = max(0.0, -duals.get(row, 0.0))
+        (h, r, t), prices = row_prices(rows, duals, sign=-1)
+        array[h, r, t - 1] = prices
         return {"capacity": array.mean(axis=0) if self.form == SLOTS else array}
 
 
@@ -281,7 +281,7 @@ def _check_size(instance: BatchschedInstance, columns: int, all_stay: bool) -> N
     """Refuse a program of more columns than can be gone through, or than fit."""
     what = f"the program of {instance.name}"
     if all_stay:
-        check_memory(what, float(BYTES_A_COLUMN * columns))
+        check_large(what, float(BYTES_A_COLUMN * columns))
     check_count(what, columns, "columns", MOST_COLUMNS)
 
 
@@ -356,17 +356,11 @@ def _add_capacity(
     free: Room[Floats],
 ) -> None:
     """(2h)/(15b): what all jobs use of a server's resource in a slot."""
-    use: dict[tuple[int, int, int], list[Any]] = defaultdict(list)
-    for block in blocks.values():
-        for key, terms in block.use.items():
-            use[key] += terms
+    keys, terms = gather([use for block in blocks.values() for use in block.uses])
     number = "2h" if instance.has_ps else "15b"
-    rows = pyo.Constraint(
-        sorted(use),
-        rule=lambda _, h, r, t: pyo.quicksum(use[h, r, t]) <= float(free.at(t)[h, r]),
-        doc=f"({number}) what runs fits on its server",
-    )
-    model.add_component(f"eq_{number}", rows)
+    sides = free.of(keys[:, 2], keys[:, 0], keys[:, 1])
+    doc = f"({number}) what runs fits on its server"
+    model.add_component(f"eq_{number}", sum_rows(keys, terms, "<=", sides, doc))
 
 
 def _free(

@@ -15,6 +15,7 @@ from hindsched.instances.batchsched.modes import modes
 from hindsched.models.base import Prices, Subproblem
 from hindsched.models.batchsched.symbols import SYMBOLS, index_label
 from hindsched.models.slots import refuse_in_pieces
+from hindsched.models.sums import expressions, gather, tuples
 from hindsched.models.windows import BlockNumbers, WindowBlock, add_job, job_columns
 from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution
 
@@ -118,13 +119,14 @@ def build_subproblem(
     model.job = pyo.Block([position])
     columns = job_columns(instance, table, record.arrival, slots, slots + 1)
     block = add_job(model.job[position], instance, columns, False, BLOCK)
-    cells = sorted(block.use)
+    keys, terms = gather(block.uses)
+    cells = tuples(keys)
     capacity = instance.server_capacity
     model.price = pyo.Param(cells, mutable=True, initialize=0.0, within=pyo.Reals)
     model.room = pyo.Param(
         cells, mutable=True, initialize={c: float(capacity[c[:2]]) for c in cells}, within=pyo.Reals
     )
-    used = {cell: pyo.quicksum(block.use[cell]) for cell in cells}
+    used = dict(zip(cells, expressions(len(cells), terms), strict=True))
     number, limit = ("12a", "2h") if instance.has_ps else ("20a", "15b")
     once = pyo.Constraint(
         expr=block.chosen == 1 if columns.u else pyo.Constraint.Infeasible,

@@ -38,6 +38,7 @@ from hindsched.models.oasis.program import Parts, Pools, plan_program
 from hindsched.models.oasis.reading import load_block, placed_counts, read_counts, wanted_counts
 from hindsched.models.oasis.subproblem import build_subproblem
 from hindsched.models.oasis.symbols import SYMBOLS, pool_label
+from hindsched.models.sums import Uses, gather, row_prices, sum_rows
 from hindsched.solutions.oasis.solution import OasisSolution
 
 __all__ = ["FORMS", "ON_SERVERS", "OasisProgram", "build_offline", "build_subproblem"]
@@ -144,10 +145,12 @@ class OasisProgram(OfflineProgram):
             ("ps_capacity", self.model.eq_5, self.parts.ps_pools, instance.ps_capacity),
         ):
             array = np.zeros((*capacity.shape, instance.horizon))
-            for (pool, resource, slot), row in rows.items():
-                scale = pools.capacity[pool, resource] or 1.0
-                price = max(0.0, duals.get(row, 0.0)) / scale
-                array[pools.members[pool], resource, slot - 1] = price
+            (pool, resource, slot), found = row_prices(rows, duals)
+            scale = np.where(pools.capacity > 0, pools.capacity, 1.0)
+            by_pool = np.zeros((len(pools.members), *array.shape[1:]))
+            by_pool[pool, resource, slot - 1] = found / scale[pool, resource]
+            for number, members in enumerate(pools.members):
+                array[members] = by_pool[number]
             prices[name] = array
         return prices
 
@@ -232,34 +235,30 @@ def build_offline(
 
 def _add_capacity(model: pyo.ConcreteModel, instance: OasisInstance, parts: Parts) -> None:
     """(4) and (5): one row a (pool, resource, slot) that some job can use."""
-    workers = {i: model.job[i].y for i in model.job}
-    ps = {i: model.job[i].z for i in model.job}
-    worker_use = _use(workers, parts.worker_pools, instance.worker_demand)
-    ps_use = _use(ps, parts.ps_pools, instance.ps_demand)
-    worker_free, ps_free = _free(parts.worker_pools), _free(parts.ps_pools)
+    jobs = list(model.job)
+    for name, variables, pools, demand, doc in (
+        ("eq_4", [model.job[i].y for i in jobs], parts.worker_pools, instance.worker_demand,
+         "(4) workers within what their servers have"),
+        ("eq_5", [model.job[i].z for i in jobs], parts.ps_pools, instance.ps_demand,
+         "(5) PSs within what their servers have"),
+    ):  # fmt: skip
+        uses = [_use(own, pools, demand[i]) for i, own in zip(jobs, variables, strict=True)]
+        keys, terms = gather(uses)
+        pool, resource, slot = keys.T
+        sides = _free(pools)[pool, slot, resource]
+        model.add_component(name, sum_rows(keys, terms, "<=", sides, doc))
 
-    @model.Constraint(sorted(worker_use), doc="(4) workers within what their servers have")
-    def eq_4(_: Any, pool: int, r: int, t: int) -> Any:
-        return pyo.quicksum(worker_use[pool, r, t]) <= float(worker_free[pool, t, r])
 
-    @model.Constraint(sorted(ps_use), doc="(5) PSs within what their servers have")
-    def eq_5(_: Any, pool: int, r: int, t: int) -> Any:
-        return pyo.quicksum(ps_use[pool, r, t]) <= float(ps_free[pool, t, r])
-
-
-def _use(
-    variables: dict[int, Any], pools: Pools, demand: Floats
-) -> dict[tuple[int, int, int], list[Any]]:
-    """What is used of (pool, resource, slot), in units of one server's capacity."""
-    terms: dict[tuple[int, int, int], list[Any]] = {}
-    scale = np.where(pools.capacity > 0, pools.capacity, 1.0).tolist()
-    amounts = demand.tolist()
-    for index, variable in variables.items():
-        used = [(r, amount) for r, amount in enumerate(amounts[index]) if amount > 0]
-        for (pool, slot), var in variable.items():
-            for r, amount in used:
-                terms.setdefault((pool, r, slot), []).append((amount / scale[pool][r]) * var)
-    return terms
+def _use(variable: Any, pools: Pools, demand: Floats) -> Uses:
+    """What a job uses of (pool, resource, slot), in units of one server's capacity."""
+    cells = np.array(list(variable.keys()), dtype=np.int64).reshape(-1, 2)
+    used = np.flatnonzero(demand > 0)
+    element = np.repeat(np.arange(len(cells)), len(used))
+    resource = np.tile(used, len(cells))
+    pool, slot = cells[element].T
+    scale = np.where(pools.capacity > 0, pools.capacity, 1.0)[pool, resource]
+    key = np.stack([pool, resource, slot], axis=1)
+    return Uses(variable, key, element, demand[resource] / scale)
 
 
 def _free(pools: Pools) -> Floats:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from pyomo.common.gc_manager import PauseGC
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
@@ -74,9 +75,10 @@ class DualPrice(OnlineAlgorithm):
 
     def _post_prices(self, slot: int, arrivals: tuple[Any, ...]) -> None:
         """Post the capacity duals of the relaxation with everything decided so far fixed."""
-        self._rolling.add(arrivals)
-        self._rolling.advance(slot)
-        prices = self._rolling.solve().prices
+        with PauseGC():  # the program is no garbage before its prices are read, and gone after it
+            self._rolling.add(arrivals)
+            self._rolling.advance(slot)
+            prices = self._rolling.solve().prices
         self._relaxations += 1
         if prices is None:
             self._without_duals += 1

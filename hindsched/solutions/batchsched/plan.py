@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 
 import numpy as np
 
@@ -57,14 +58,14 @@ def plan_rest(
         earliest = max(job.arrival, commitments.now)
         table = tables[job.name].tuples()
         placed: BatchschedRow | None = None
-        for completion in range(earliest + 1, slots + 2):
-            for mode in table:
-                start = completion - mode[4]
-                if start >= earliest:
-                    window = free.least(start, completion - 1)
-                    placed = placed or place_mode(instance, window, mode, start)
-            if placed is not None:
-                break
+        soonest = earliest + int(tables[job.name].duration.min())
+        for completion, mode in product(range(soonest, slots + 2), table):
+            start = completion - mode[4]
+            if start >= earliest:
+                window = free.least(start, completion - 1)
+                placed = place_mode(instance, window, mode, start)
+                if placed is not None:
+                    break
         assert placed is not None  # after the others' last slot a job finds the cluster empty
         free.book(placed.first, placed.last, row_use(instance, placed))
         rows[job.name] = (placed,)

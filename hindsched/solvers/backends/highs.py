@@ -109,6 +109,7 @@ class HighsProgram:
         for name, value in own.items():
             if self.highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
                 raise SolveFailed(f"HiGHS {self.highs.version()} refuses {name} = {value}")
+        self._named = frozenset(options.solver_options)
         for name, value in options.solver_options.items():
             self._set_named_option(name, value)
 
@@ -150,6 +151,11 @@ class HighsProgram:
         self.highs.clearModel()
         self._pass_model()
         self._has_start = False
+
+    def presolve(self, wanted: bool) -> None:
+        """Presolve linear programs or not, unless an option of the caller says it."""
+        if "presolve" not in self._named:
+            self.highs.setOptionValue("presolve", "choose" if wanted else "off")
 
     def set_cost(self, cost: Floats, offset: float) -> None:
         """Replace the objective of the minimised form."""

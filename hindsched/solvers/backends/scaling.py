@@ -9,7 +9,7 @@ they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -55,14 +55,11 @@ class Scaling:
                 columns[free] = _to_one(_largest(diags_array(rows) @ matrix[:, free], axis=0))
                 sizes = _largest(matrix @ diags_array(columns), axis=1)
                 rows = np.where(open_rows, _to_one(sizes), rows)
-        found = cls(rows, columns, 1.0)
-        return replace(found, objective=found.objective_for(program.cost))
+        return cls(rows, columns, _objective_factor(columns, program.cost))
 
     def objective_for(self, cost: Floats) -> float:
         """Factor of another objective of the same columns."""
-        largest = np.abs(cost * self.columns).max(initial=0.0, keepdims=True)
-        moderate = largest[0] == 0 or _is_moderate(largest)
-        return 1.0 if moderate else LARGEST_COST * float(_to_one(largest)[0])
+        return _objective_factor(self.columns, cost)
 
     def matrix(self, matrix: csc_array) -> csc_array:
         """Coefficients of the rows and columns."""
@@ -84,6 +81,12 @@ class Scaling:
         """Reduced costs of the columns as they were, from those of the scaled program."""
         found: Floats = np.asarray(duals, dtype=float) / self.columns / self.objective
         return found
+
+
+def _objective_factor(columns: Floats, cost: Floats) -> float:
+    largest = np.abs(cost * columns).max(initial=0.0, keepdims=True)
+    moderate = largest[0] == 0 or _is_moderate(largest)
+    return 1.0 if moderate else LARGEST_COST * float(_to_one(largest)[0])
 
 
 def _is_moderate(sizes: Floats) -> bool:

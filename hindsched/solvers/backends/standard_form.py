@@ -23,7 +23,8 @@ from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import SolveFailed
-from hindsched.models.recorder import RecordedModel, Row
+from hindsched.models.recorded_rows import arrays_of
+from hindsched.models.recorder import RecordedModel
 
 ROW_TOLERANCE = 1e-6
 """Violation of a row or bound that is rounding, relative to the larger of 1 and the right side."""
@@ -51,7 +52,7 @@ class LinearProgram:
         Bounds of the variables.
     integer : ndarray of bool, shape (num_columns,)
         Which variables are integer.
-    columns, rows : list
+    columns, rows : sequence
         The Pyomo variable of each column and constraint of each row.
     idle : list
         Free variables that occur nowhere.
@@ -70,7 +71,7 @@ class LinearProgram:
     upper: Floats
     integer: Bools
     columns: list[Any]
-    rows: list[Any]
+    rows: Sequence[Any]
     idle: list[Any]
     objective: Any
     sign: int
@@ -196,42 +197,27 @@ def compile_recorded(model: RecordedModel) -> LinearProgram:
     """The same for a model that was recorded: its coefficients are there already."""
     objective = model.objectives[0] if model.objectives else None
     sign = -1 if objective is not None and objective.sense == pyo.maximize else 1
-    some_fixed = any(column.fixed for column in model.columns)
     cost, offset = np.zeros(len(model.columns)), 0.0
     if objective is not None:
-        worth = objective.expr.free() if some_fixed else objective.expr
+        worth = objective.expr.free()
         np.add.at(cost, [column.position for column in worth.columns], worth.factors)
         offset = worth.constant
-    rows: list[Row] = []
-    lower: list[float] = []
-    upper: list[float] = []
-    sizes: list[int] = []
-    which: list[int] = []
-    data: list[float] = []
-    for row in model.rows:
-        body = row.relation.body.free() if some_fixed else row.relation.body
-        low, high = row.relation.lower - body.constant, row.relation.upper - body.constant
-        if body.columns:
-            rows.append(row)
-            lower.append(low)
-            upper.append(high)
-            sizes.append(len(body.columns))
-            which += [column.position for column in body.columns]
-            data += body.factors
-        elif low > ROW_TOLERANCE * max(1.0, abs(low)) or -high > ROW_TOLERANCE * max(1.0, -high):
-            raise TriviallyInfeasibleError(row.name)
+    found = arrays_of(model)
+    for name, low, high in found.constant:
+        if low > ROW_TOLERANCE * max(1.0, abs(low)) or -high > ROW_TOLERANCE * max(1.0, -high):
+            raise TriviallyInfeasibleError(name)
+    rows = found.rows
     used = cost != 0
-    used[which] = True
+    used[found.column] = True
     kept = np.flatnonzero(used)
     columns = [model.columns[i] for i in kept.tolist()]
-    where = np.repeat(np.arange(len(rows)), sizes)
     new = np.cumsum(used) - 1
     program = LinearProgram(
         cost=sign * cost[kept],
         offset=sign * offset,
-        matrix=_by_columns(where, new[which], np.array(data, dtype=float), len(rows), len(columns)),
-        row_lower=np.array(lower, dtype=float),
-        row_upper=np.array(upper, dtype=float),
+        matrix=_by_columns(found.row, new[found.column], found.factor, len(rows), len(columns)),
+        row_lower=found.lower,
+        row_upper=found.upper,
         lower=np.array([-np.inf if c.lb is None else c.lb for c in columns], dtype=float),
         upper=np.array([np.inf if c.ub is None else c.ub for c in columns], dtype=float),
         integer=np.array([c.integer for c in columns], dtype=bool),

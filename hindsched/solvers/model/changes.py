@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ def _compiled(program: OfflineProgram) -> LinearProgram | None:
         return None
 
 
-def _names(items: list[Any]) -> Counter[str]:
+def _names(items: Sequence[Any]) -> Counter[str]:
     return Counter(item.parent_component().local_name for item in items)
 
 

@@ -15,6 +15,7 @@ from hindsched.models.base import OfflineProgram
 from hindsched.models.declared import Declared
 from hindsched.solutions.base import Solution
 from hindsched.solvers.answer import Progress
+from hindsched.solvers.duals import ShadowPrices
 from hindsched.solvers.model.numbers import LabelledResult, Numbers
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle, build_oracle, row_layouts
@@ -105,7 +106,7 @@ class ModelResult(LabelledResult):
         prices = self._of_a_relaxation(self.program.duals)
         return lambda name: self.declared.table(name, prices.get)
 
-    def _of_a_relaxation(self, numbers: Mapping[Any, float] | None) -> Mapping[Any, float]:
+    def _of_a_relaxation(self, numbers: ShadowPrices | None) -> ShadowPrices:
         if numbers is None:
             raise SolveFailed(
                 f"{self.declared.title}: {self.status}; only a linear program solved to its "

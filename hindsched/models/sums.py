@@ -1,0 +1,193 @@
+"""Sums over the elements of variables, for many rows at once.
+
+A rule states one row at a time. Where thousands of rows add up the same few variables, the same is
+said by arrays: row ``row[i]`` gets ``factor[i] * variable[element[i]]``. In Pyomo it becomes the
+constraint that a rule would have made, on the recorder it stays arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+from pyomo.core.expr.numeric_expr import LinearExpression
+
+from hindsched.arrays import Bools, Floats, Ints
+from hindsched.models import algebra as pyo
+from hindsched.models.linear import Linear
+
+Kind = Literal["<=", "=="]
+
+
+class Duals(Protocol):
+    """Shadow prices of a solved program."""
+
+    def get(self, component: Any, default: float) -> float:
+        """Of one row."""
+
+    def of(self, component: Any) -> Floats:
+        """Of an indexed constraint's rows, in its order; 0 for one that the solver did not see."""
+
+
+class Terms(NamedTuple):
+    """Coefficients of one variable's elements in rows; arrays of one length.
+
+    Parameters
+    ----------
+    variable : Var
+        An indexed variable, of Pyomo or recorded.
+    row : ndarray of int
+        Positions of the rows.
+    element : ndarray of int
+        Positions of the elements in the variable's own order.
+    factor : ndarray
+        The coefficients.
+    """
+
+    variable: Any
+    row: Ints
+    element: Ints
+    factor: Floats
+
+
+class Uses(NamedTuple):
+    """What a variable's elements use of capacities; arrays of one length.
+
+    Parameters
+    ----------
+    variable : Var
+        The variable.
+    key : ndarray of int, shape (uses, 3)
+        Which capacity: server, resource, slot.
+    element : ndarray of int
+        Position of the element that uses it.
+    amount : ndarray
+        What one unit of the element uses.
+    """
+
+    variable: Any
+    key: Ints
+    element: Ints
+    amount: Floats
+
+
+def gather(uses: Sequence[Uses]) -> tuple[Ints, list[Terms]]:
+    """Capacities that are used at all, sorted, shape (rows, 3), and the terms of their rows."""
+    keys = np.concatenate([use.key for use in uses]) if uses else np.zeros((0, 3), dtype=np.int64)
+    widths = keys.max(axis=0, initial=0) + 1
+    codes = (keys[:, 0] * widths[1] + keys[:, 1]) * widths[2] + keys[:, 2]
+    found, row = np.unique(codes, return_inverse=True)
+    kept = np.stack([*np.divmod(found // widths[2], widths[1]), found % widths[2]], axis=1)
+    ends = np.cumsum([len(use.element) for use in uses])[:-1]
+    parts = np.split(row, ends) if uses else []
+    return kept, [
+        Terms(use.variable, part, use.element, use.amount)
+        for use, part in zip(uses, parts, strict=True)
+    ]
+
+
+def restrict(terms: Sequence[Terms], kept: Bools) -> list[Terms]:
+    """The terms of some of the rows, which are counted anew."""
+    number = np.cumsum(kept) - 1
+    found = []
+    for variable, row, element, factor in terms:
+        own = kept[row]
+        found.append(Terms(variable, number[row[own]], element[own], factor[own]))
+    return found
+
+
+def tuples(keys: Ints) -> list[tuple[int, ...]]:
+    """Keys as Pyomo takes them."""
+    return list(map(tuple, keys.tolist()))
+
+
+def sum_rows(
+    keys: Sequence[Any] | Ints,
+    terms: Sequence[Terms],
+    kind: Kind,
+    side: Floats | float,
+    doc: str,
+) -> Any:
+    """The constraint ``sum of terms <= side``, or ``==``, over `keys`.
+
+    Parameters
+    ----------
+    keys : sequence, or ndarray of int of shape (rows, parts)
+        Index of each row.
+    terms : sequence of Terms
+        What is added up.
+    kind : {"<=", "=="}
+        How the sums stand to the side.
+    side : ndarray or float
+        Right side, by row or of all.
+    doc : str
+        The constraint's sentence.
+    """
+    sides = np.broadcast_to(np.asarray(side, dtype=float), len(keys))
+    if pyo.is_recording():
+        return pyo.SumRows(keys, terms, kind, sides, doc)
+    keys = tuples(keys) if isinstance(keys, np.ndarray) else keys
+    bodies = dict(zip(keys, expressions(len(keys), terms), strict=True))
+    right = dict(zip(keys, sides.tolist(), strict=True))
+
+    def rule(_: Any, *key: Any) -> Any:
+        index = key if len(key) > 1 else key[0]
+        return bodies[index] == right[index] if kind == "==" else bodies[index] <= right[index]
+
+    return pyo.Constraint(list(keys), rule=rule, doc=doc)
+
+
+def expressions(count: int, terms: Sequence[Terms]) -> list[Any]:
+    """The sums themselves, by row."""
+    factors: list[list[float]] = [[] for _ in range(count)]
+    elements: list[list[Any]] = [[] for _ in range(count)]
+    for variable, rows, element, factor in terms:
+        known = list(variable.values())
+        for row, which, amount in zip(
+            rows.tolist(), element.tolist(), factor.tolist(), strict=True
+        ):
+            factors[row].append(amount)
+            elements[row].append(known[which])
+    make = _linear if pyo.is_recording() else _expression
+    return [make(own, of) for own, of in zip(factors, elements, strict=True)]
+
+
+def weighted(variable: Any, factors: Floats | None = None) -> Any:
+    """``sum of factors[i] * variable[i]`` over all elements in order; plain without factors."""
+    elements = list(variable.values())
+    own = [1.0] * len(elements) if factors is None else factors.tolist()
+    return (_linear if pyo.is_recording() else _expression)(own, elements)
+
+
+def _linear(factors: list[float], elements: list[Any]) -> Any:
+    return Linear(elements, factors, 0.0)
+
+
+def _expression(factors: list[float], elements: list[Any]) -> Any:
+    return LinearExpression(constant=0.0, linear_coefs=factors, linear_vars=elements)
+
+
+def row_prices(component: Any, duals: Duals, sign: int = 1) -> tuple[tuple[Ints, ...], Floats]:
+    """Prices of an indexed constraint whose rows are capacities: never negative.
+
+    Parameters
+    ----------
+    component : Constraint
+        Its keys are tuples of whole numbers.
+    duals : Duals
+        Shadow prices.
+    sign : {1, -1}
+        1 where more capacity raises the objective, -1 where it lowers it.
+
+    Returns
+    -------
+    keys : tuple of ndarray
+        Each part of the keys, by row.
+    prices : ndarray
+        By row.
+    """
+    keys = component.keys()
+    if not isinstance(keys, np.ndarray):
+        keys = np.array(list(keys), dtype=np.int64).reshape(len(component), -1)
+    return tuple(keys.T), np.maximum(0.0, sign * duals.of(component))

@@ -18,6 +18,8 @@ from hindsched.models import algebra as pyo
 from hindsched.models.linear import Linear
 
 Kind = Literal["<=", "=="]
+PARTS = 3
+"""A capacity is known by server, resource and slot."""
 
 
 class Duals(Protocol):
@@ -58,7 +60,7 @@ class Uses(NamedTuple):
     ----------
     variable : Var
         The variable.
-    key : ndarray of int, shape (uses, 3)
+    key : ndarray of int, shape (uses, PARTS)
         Which capacity: server, resource, slot.
     element : ndarray of int
         Position of the element that uses it.
@@ -73,8 +75,10 @@ class Uses(NamedTuple):
 
 
 def gather(uses: Sequence[Uses]) -> tuple[Ints, list[Terms]]:
-    """Capacities that are used at all, sorted, shape (rows, 3), and the terms of their rows."""
-    keys = np.concatenate([use.key for use in uses]) if uses else np.zeros((0, 3), dtype=np.int64)
+    """Capacities that are used at all, sorted, shape (rows, PARTS), and the terms of their rows."""
+    keys = (
+        np.concatenate([use.key for use in uses]) if uses else np.zeros((0, PARTS), dtype=np.int64)
+    )
     widths = keys.max(axis=0, initial=0) + 1
     codes = (keys[:, 0] * widths[1] + keys[:, 1]) * widths[2] + keys[:, 2]
     found, row = np.unique(codes, return_inverse=True)
@@ -174,7 +178,7 @@ def row_prices(component: Any, duals: Duals, sign: int = 1) -> tuple[tuple[Ints,
     Parameters
     ----------
     component : Constraint
-        Its keys are tuples of whole numbers.
+        Its keys are those of capacities.
     duals : Duals
         Shadow prices.
     sign : {1, -1}
@@ -189,5 +193,5 @@ def row_prices(component: Any, duals: Duals, sign: int = 1) -> tuple[tuple[Ints,
     """
     keys = component.keys()
     if not isinstance(keys, np.ndarray):
-        keys = np.array(list(keys), dtype=np.int64).reshape(len(component), -1)
+        keys = np.array(list(keys), dtype=np.int64).reshape(-1, PARTS)
     return tuple(keys.T), np.maximum(0.0, sign * duals.of(component))

@@ -84,6 +84,8 @@ def place_mode(
     ps = np.zeros_like(workers)
     ps_type = p if instance.has_ps else -1
     room = how_many_left(free, instance.worker_demand[m], count)
+    if (room.max() if q else room.sum()) < count:
+        return None
     if not instance.has_ps and not q:
         options = [(-1, 0)]
     else:

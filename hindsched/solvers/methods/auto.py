@@ -3,7 +3,8 @@
 The route, which the result names:
 
 - ``prices+search``: the subgradient method and the neighbourhood search (`Duel`). Both are anytime,
-  so the answer is always an interval.
+  so the answer is always an interval. A family that dives (`dives`) begins the search so, each core
+  with other dives.
 - ``prices+search+tree``: small instances of a family that can be branched on try a tree first, for
   `SHARE_OF_TREE`: where it closes it is the quickest proof, and one that needs no trust.
 - ``prices+search+milp``: else small instances spend most of the time on the offline program, begun
@@ -84,7 +85,7 @@ def solve_auto(
         small = size <= SMALL_SIZE
         threads = threads_of(options)
         if not small:
-            result = duel.run(duel.limit, helpers=threads - 1)
+            result = duel.run(duel.limit, helpers=threads - 1, dives=True)
         else:
             growing: Growing | None = None
             has_tree = bool(tree_rows(instance, formulation))

@@ -7,6 +7,8 @@ search all the time; the parent bounds, and searches as well once the bound hard
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import count
 from threading import Event
 
 import numpy as np
@@ -23,6 +25,7 @@ from hindsched.solvers.methods.base import (
     keep_solution,
     serve_nobody,
 )
+from hindsched.solvers.methods.dives import Dives
 from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle, row_layouts
@@ -93,6 +96,8 @@ class Duel:
         self.stopped_by = StoppedBy.TIME_LIMIT
         self._last_report = -1.0
         self._team: Team | None = None
+        self._dives: Dives | None = None
+        self._members = 1
         self._keep_bound()
 
     @property
@@ -109,7 +114,7 @@ class Duel:
         """What is left of the method's limit."""
         return max(0.0, self.limit - (now() - self.begin))
 
-    def run(self, seconds: float, helpers: int = 0) -> Result:
+    def run(self, seconds: float, helpers: int = 0, *, dives: bool = False) -> Result:
         """Work for `seconds`, until a closed gap or an interrupt, and say what is known.
 
         Building the oracles and the first solution (and compiling their kernels in a fresh
@@ -121,6 +126,8 @@ class Duel:
             Time.
         helpers : int
             Processes that search meanwhile.
+        dives : bool
+            Whether to search by the family's dives first, if it has them.
         """
         if self.bounding.is_infeasible:
             return infeasible(self.oracle.instance, self.oracle.formulation, METHOD)
@@ -133,6 +140,9 @@ class Duel:
         deadline = min(last, now() + seconds)
         if self.search is None or self._stop(deadline):
             helpers = 0
+        if dives and self.search is not None:
+            self._dives = Dives(self.oracle, count(helpers, helpers + 1), self._interrupted)
+            self._members = helpers + 1
         instance, formulation = self.oracle.instance, self.oracle.formulation
         parts = [self.search_along] * helpers
         with Team(instance, formulation, self.options.gap, parts, Event()) as team:
@@ -147,6 +157,13 @@ class Duel:
         assert search is not None
         told = search.objective
         search.random = np.random.Generator(np.random.PCG64([self.options.seed, member.number]))
+        if self._dives is not None:
+            numbers = count(member.number - 1, self._members)
+            dives = Dives(self.oracle, numbers, self._interrupted)
+            while not dives.is_over:
+                if self._dive(dives, lambda: False) and (found := search.solution()):
+                    told = search.objective
+                    member.tell(found)
         while True:
             if search.is_complete:
                 search.improve(member.time_to_listen)
@@ -260,7 +277,21 @@ class Duel:
 
     def _search_until(self, deadline: float) -> None:
         assert self.search is not None
+        if self._dives is not None and not self._dives.is_over:
+            self._dive(self._dives, lambda: self._stop(deadline))
         self.search.improve(lambda: self._stop(deadline))
+
+    def _dive(self, dives: Dives, stop: Callable[[], bool]) -> bool:
+        """Go on with a dive; return whether the search's best became better by its schedules."""
+        assert self.search is not None
+        objective = self.objective
+        found = dives.work(
+            self.bounding.best.prices,
+            0.0 if objective is None else objective,
+            self.seconds_left,
+            stop,
+        )
+        return found is not None and self.search.adopt(found)
 
     def _stop(self, deadline: float) -> bool:
         """Whether to end the turn; an interrupt or a closed gap end the method."""

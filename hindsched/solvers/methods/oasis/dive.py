@@ -1,0 +1,206 @@
+"""Schedules at scale: dive through the slots, fluid behind and real servers in front.
+
+The list search inserts one job after the other where it fits best; at the paper's size it leaves
+several points to the bound, for who is admitted and what shares a server is decided job by job. The
+dive decides both together. Slot by slot in the order of time
+
+1. the fluid program (`fluid.py`) says which jobs to admit and how much of each to do now; a job
+   that would begin now and is admitted by a fraction is admitted or refused;
+2. an integer program (`slot_packing.py`) finds what the servers can do of it, at the worth that the
+   fluid program gives a worker of each job; who must run now to end in time is told apart;
+3. what they do is fixed.
+
+The margin of capacity that open slots lack is what real servers are expected to waste. Too little
+of it and promises are broken late, where nothing mends them; too much and jobs are refused that
+would have fitted. Several margins are tried, one dive each.
+"""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import cast
+
+import numpy as np
+
+from hindsched.arrays import Floats, Ints
+from hindsched.solutions.base import Assignment, Solution
+from hindsched.solutions.oasis.solution import OasisSolution, run_length
+from hindsched.solvers.methods.oasis.fluid import TOUCHED, FluidProgram
+from hindsched.solvers.methods.oasis.slot_packing import Wish, pack_slot
+from hindsched.solvers.pricing.base import BlockOracle
+from hindsched.solvers.pricing.oasis.resources import OasisOracle
+from hindsched.solvers.work import now
+
+MARGINS = (0.05, 0.08, 0.03, 0.06, 0.1, 0.04, 0.12, 0.07)
+"""Margins in the order in which they are tried."""
+ROUNDS_OF_PACKING = 4
+"""Rounds of packing inequalities before the first slot."""
+ADMITTED = 0.6
+"""Share from which on a job that would begin now is admitted."""
+MOST_COLUMNS = 40_000
+"""Size of the fluid program above which it is not solved: it would take the time of the search."""
+SMALL_WORTH = 1e-3
+"""Least worth of a worker, relative to the job's utility over its work."""
+
+
+class Dive:
+    """One dive, resumable piece by piece.
+
+    Parameters
+    ----------
+    oracle : OasisOracle
+        In the layout of groups.
+    prices : ndarray
+        Prices of a bound.
+    least : float
+        Objective of a known solution.
+    number : int
+        Which one of several: chooses the margin.
+    interrupted : Event
+        Set by Ctrl-C.
+    """
+
+    def __init__(
+        self,
+        oracle: BlockOracle,
+        prices: Floats,
+        least: float,
+        number: int,
+        interrupted: Event,
+    ) -> None:
+        self.oracle, self._interrupted = cast(OasisOracle, oracle), interrupted
+        self._dived = now()
+        self._prices, self._least = prices, least
+        self._margin = MARGINS[number % len(MARGINS)]
+        self._fluid: FluidProgram | None = None
+        self._rounds = 0
+        self._slot = 1
+        self._alive: set[int] = set()
+        self._begun: set[int] = set()
+        self._placed: dict[int, dict[int, tuple[Ints, Ints]]] = {}
+        self.failed = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.failed or self._slot > self.oracle.instance.horizon
+
+    def seconds_to_go(self) -> float:
+        """Estimate of what the rest of the dive takes, once slots are being closed; else 0."""
+        if self._slot <= 1 or self.is_over:
+            return 0.0
+        done = self._slot - 1
+        return (now() - self._dived) * (self.oracle.instance.horizon - done) / done
+
+    def step(self, seconds: float) -> None:
+        """Do one piece: build the fluid program, a round of inequalities, or one slot.
+
+        Parameters
+        ----------
+        seconds : float
+            Limit of the programs that are solved; one that takes longer ends the dive.
+        """
+        if self.is_over:
+            return
+        if self._fluid is None:
+            self._fluid = FluidProgram(
+                self.oracle, self._prices, self._least, self._margin, self._interrupted
+            )
+            self._alive = set(self._fluid.ends)
+            self.failed = not 0 < self._fluid.num_columns <= MOST_COLUMNS
+        elif self._rounds < ROUNDS_OF_PACKING:
+            self._rounds += 1
+            if not self._fluid.solve(seconds):
+                self.failed = True
+            elif not self._fluid.add_packing_inequalities():
+                self._rounds = ROUNDS_OF_PACKING
+            self._dived = now()
+        else:
+            self._do_slot(self._fluid, seconds)
+
+    def _do_slot(self, fluid: FluidProgram, seconds: float) -> None:
+        slot = self._slot
+        fluid.open_fully(slot)
+        if not self._settle(fluid, slot, seconds):
+            self.failed = True
+            return
+        wishes = [wish for job in sorted(self._alive) if (wish := self._wish(fluid, job, slot))]
+        placed = pack_slot(self.oracle, wishes, seconds, self._interrupted) if wishes else {}
+        self._placed[slot] = placed
+        self._begun |= set(placed)
+        fluid.close(slot, {job: int(workers.sum()) for job, (workers, _) in placed.items()})
+        self._slot += 1
+
+    def _settle(self, fluid: FluidProgram, slot: int, seconds: float) -> bool:
+        """Admit or refuse the jobs that would begin now by a fraction; False without a point."""
+        while fluid.solve(seconds):
+            torn = []
+            for job in sorted(self._alive - self._begun):
+                column = fluid.workers.get((job, slot))
+                if column is None or fluid.values[column] <= TOUCHED:
+                    continue
+                share = fluid.admitted(job)
+                if TOUCHED < share < 1 - TOUCHED:
+                    torn.append((share, job))
+            if not torn:
+                return True
+            share, job = min(torn)
+            if share < ADMITTED:
+                fluid.drop(job)
+                self._alive.discard(job)
+            else:
+                _, job = max(torn)
+                fluid.require(job)
+                self._begun.add(job)
+        return False
+
+    def _wish(self, fluid: FluidProgram, job: int, slot: int) -> Wish | None:
+        column = fluid.workers.get((job, slot))
+        task = self.oracle.block(job).task
+        left = task.total - fluid.done(job)
+        if column is None or left <= 0 or fluid.admitted(job) < 0.5:
+            return None
+        most = task.needed.size - 1
+        ends = [end for end in fluid.ends[job] if end.last >= slot]
+        chosen = max(ends, key=lambda end: float(fluid.values[end.column]))
+        later = max((end.utility for end in ends if end.first > chosen.last), default=0.0)
+        least = SMALL_WORTH * fluid.ends[job][0].utility / task.total
+        return Wish(
+            job=job,
+            workers=float(fluid.values[column]),
+            most=min(most, left),
+            worth=fluid.worth(job) + least,
+            due=left - most * (chosen.last - slot),
+            due_worth=chosen.utility - later,
+        )
+
+    def solution(self) -> Solution | None:
+        """The schedules of all jobs that were finished; None before the dive is over."""
+        if not self.is_over or self._fluid is None or self.failed:
+            return None
+        instance = self.oracle.instance
+        rows: dict[str, list[Assignment]] = {}
+        for job in self._fluid.ends:
+            total = self.oracle.block(job).task.total
+            if self._fluid.done(job) < total:
+                continue
+            rows[instance.jobs[job].name] = self._assignments(job)
+        return OasisSolution.from_assignments(instance, rows, self.oracle.formulation)
+
+    def _assignments(self, job: int) -> list[Assignment]:
+        instance = self.oracle.instance
+        workers = np.zeros((instance.horizon, len(instance.worker_servers)), dtype=np.int64)
+        ps = np.zeros((instance.horizon, len(instance.ps_servers)), dtype=np.int64)
+        for slot, placed in self._placed.items():
+            if job in placed:
+                workers[slot - 1], ps[slot - 1] = placed[job]
+        return run_length(
+            workers,
+            ps,
+            [server.name for server in instance.worker_servers],
+            [server.name for server in instance.ps_servers],
+        )
+
+
+DIVE = Dive
+"""What makes schedules at scale in this family."""

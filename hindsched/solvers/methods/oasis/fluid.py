@@ -1,0 +1,308 @@
+"""The fluid program: when jobs end and how many workers run in which slot, all fractional.
+
+Servers are added up in groups, workers and PSs are fractional, and so are admissions and ends; but
+few are torn in its optimum, because a job that is admitted may run in any slot until its end. Slots
+are closed one after the other (`dive.py`): what real servers did in one becomes a constant, and the
+program says what that leaves for the others. Slots that are still open lack a margin of their
+capacity, for real servers waste some of it.
+
+Inequalities of the packing on one server are added where its point breaks them: they know that two
+large PSs do not share a server, which sums over a group do not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from threading import Event
+
+import numpy as np
+
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.decimals import loosened
+from hindsched.solvers.kernels.oasis.maximal_patterns import maximal_patterns
+from hindsched.solvers.methods.oasis.sparse_program import SparseProgram
+from hindsched.solvers.pricing.decisions import COMPLETES
+from hindsched.solvers.pricing.oasis.resources import OasisOracle
+from hindsched.solvers.work import is_counted, spend, units_of
+
+SMALL = 1e-5
+"""Differences in utility, relative to the bound, that the program does not see."""
+TOUCHED = 1e-6
+"""Values above it are not 0."""
+MOST_PATTERNS = 3000
+"""Patterns of the jobs on one server above which no inequality is looked for."""
+VIOLATED = 1e-3
+"""How much more than its servers a point packs where an inequality is added."""
+UNIT = 200
+"""Iterations of the solver that count as one unit of work."""
+TORN_AGAIN = 2.0
+"""Price of giving up a job that has begun, as a multiple of its utility."""
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Completion slots of a job with nearly the same utility.
+
+    Parameters
+    ----------
+    first, last : int
+        The slots.
+    utility : float
+        That of the first one.
+    column : int
+        The column that says that the job ends in one of them.
+    """
+
+    first: int
+    last: int
+    utility: float
+    column: int
+
+
+class FluidProgram:
+    """The fluid program of an instance.
+
+    Parameters
+    ----------
+    oracle : OasisOracle
+        In the layout of groups.
+    prices : ndarray
+        Prices that rule out ends which no solution better than `least` contains.
+    least : float
+        Objective of a known solution.
+    margin : float
+        Share of the capacity that open slots lack.
+    interrupted : Event
+        Set by Ctrl-C.
+    """
+
+    def __init__(
+        self,
+        oracle: OasisOracle,
+        prices: Floats,
+        least: float,
+        margin: float,
+        interrupted: Event,
+    ) -> None:
+        self.oracle, self.margin, self._interrupted = oracle, margin, interrupted
+        self.ends: dict[int, list[Ends]] = {}
+        self.workers: dict[tuple[int, int], int] = {}
+        self._admission: dict[int, int] = {}
+        self._work: dict[int, list[int]] = {}
+        self._surrender: dict[int, int] = {}
+        self._held: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
+        self._limits: dict[int, list[tuple[int, float]]] = {}
+        self._done = np.zeros(oracle.num_blocks, dtype=np.int64)
+        self._build(prices, least)
+        self.num_columns = len(self._program.value)
+        self.values = np.zeros(self.num_columns)
+        self._duals = np.zeros(len(self._program.low))
+        self.objective = math.nan
+
+    def _build(self, prices: Floats, least: float) -> None:
+        program, oracle = SparseProgram(), self.oracle
+        self._program = program
+        bound = oracle.bound(prices)
+        values, _ = oracle.block_values(prices)
+        used: dict[tuple[int, int, int, int], list[tuple[int, float]]] = {}
+        for job in range(oracle.num_blocks):
+            spare = bound - float(values[job]) - least
+            classes = list(self._ends_of(job, prices, spare, SMALL * bound))
+            if classes:
+                self._add_job(job, classes, used)
+        capacity = self._capacity()
+        for (side, group, resource, slot), terms in used.items():
+            total = capacity[side][group, resource]
+            scaled = [(column, amount / total) for column, amount in terms]
+            row = program.row(scaled, -math.inf, 1.0 - self.margin)
+            self._limits.setdefault(slot, []).append((row, 1.0))
+        self._loaded = program.load(self._interrupted, solver="simplex")
+        self._highs = self._loaded.highs
+
+    def _capacity(self) -> tuple[Floats, Floats]:
+        instance, oracle = self.oracle.instance, self.oracle
+        return (
+            instance.worker_capacity[oracle.worker_groups.first]
+            * oracle.worker_groups.size[:, None],
+            instance.ps_capacity[oracle.ps_groups.first] * oracle.ps_groups.size[:, None],
+        )
+
+    def _ends_of(
+        self, job: int, prices: Floats, spare: float, small: float
+    ) -> Iterator[tuple[int, int, float]]:
+        """First and last slot and utility of the classes of ends that are not ruled out."""
+        task = self.oracle.block(job).task
+        most, horizon = task.needed.size - 1, self.oracle.instance.horizon
+        if not most:
+            return
+        first = task.arrival - (-task.total // most) - 1
+        while first <= horizon and task.utilities[first] > small:
+            last = first
+            while last < horizon and task.utilities[first] - task.utilities[last + 1] < small:
+                last += 1
+            found = self.oracle.restricted_response(job, prices, {COMPLETES: (first, last)})
+            if found is not None and spare + found.value >= 0:
+                yield first, last, float(task.utilities[first])
+            first = last + 1
+
+    def _add_job(
+        self,
+        job: int,
+        classes: list[tuple[int, int, float]],
+        used: dict[tuple[int, int, int, int], list[tuple[int, float]]],
+    ) -> None:
+        program, block = self._program, self.oracle.block(job)
+        task, most = block.task, block.task.needed.size - 1
+        instance = self.oracle.instance
+        ps_each = float(instance.ps_per_worker(instance.jobs[job]))
+        ends = [Ends(*each, program.column(each[2], 1.0)) for each in classes]
+        self.ends[job] = ends
+        admitted = [(end.column, 1.0) for end in ends]
+        surrender = program.column(-(TORN_AGAIN - 1) * ends[0].utility, 0.0)
+        self._surrender[job] = surrender
+        self._admission[job] = program.row([*admitted, (surrender, 1.0)], -math.inf, 1.0)
+        sides = (
+            (block.worker_room, block.worker_demand),
+            (block.ps_room, block.ps_demand),
+        )
+        for slot in range(task.arrival, ends[-1].last + 1):
+            running = [end.column for end in ends if end.last >= slot]
+            workers = program.column(0.0, most)
+            self.workers[job, slot] = workers
+            program.row([(workers, 1.0), *((c, -float(most)) for c in running)], -math.inf, 0.0)
+            held: list[list[int]] = []
+            for side, (room, demand) in enumerate(sides):
+                held.append([])
+                for group in np.flatnonzero(room).tolist():
+                    column = program.column(0.0, float(room[group]))
+                    held[side].append(column)
+                    self._held.setdefault((side, group, slot), []).append((job, column))
+                    if side == 0 and room[group] < most:
+                        limit = [(c, -float(room[group])) for c in running]
+                        program.row([(column, 1.0), *limit], -math.inf, 0.0)
+                    for resource in np.flatnonzero(demand).tolist():
+                        entry = (column, float(demand[resource]))
+                        used.setdefault((side, group, resource, slot), []).append(entry)
+            program.row([(workers, 1.0), *((c, -1.0) for c in held[0])], 0.0, 0.0)
+            if ps_each:
+                terms = [(workers, -ps_each), *((c, 1.0) for c in held[1])]
+                program.row(terms, 0.0, math.inf)
+        self._work[job] = []
+        for number, end in enumerate(ends):
+            done = [(self.workers[job, slot], 1.0) for slot in range(task.arrival, end.last + 1)]
+            due = [(before.column, -float(task.total)) for before in ends[: number + 1]]
+            self._work[job].append(program.row([*done, *due], 0.0, math.inf))
+
+    def solve(self, seconds: float) -> bool:
+        """Solve; whether an optimum was found in time."""
+        if is_counted():
+            most = UNIT * units_of(seconds)
+            self._highs.setOptionValue("simplex_iteration_limit", most)
+        self._loaded.solve(seconds)
+        spend(1 + int(self._highs.getInfo().simplex_iteration_count) // UNIT)
+        if not self._loaded.is_optimal:
+            return False
+        self.values, self._duals = self._loaded.values(), self._loaded.duals()
+        self.objective = -self._loaded.objective
+        return True
+
+    def admitted(self, job: int) -> float:
+        """How much of a job the point admits."""
+        return float(sum(self.values[end.column] for end in self.ends[job]))
+
+    def worth(self, job: int) -> float:
+        """What one more worker in an open slot is worth at the point."""
+        return float(sum(max(0.0, self._duals[row]) for row in self._work[job]))
+
+    def done(self, job: int) -> int:
+        """Worker-slots of a job that were done in closed slots."""
+        return int(self._done[job])
+
+    def drop(self, job: int) -> None:
+        """Refuse a job."""
+        for end in self.ends[job]:
+            self._highs.changeColBounds(end.column, 0.0, 0.0)
+
+    def require(self, job: int) -> None:
+        """Admit a job; giving it up later is dear."""
+        self._highs.changeColBounds(self._surrender[job], 0.0, 1.0)
+        self._highs.changeRowBounds(self._admission[job], 1.0, 1.0)
+
+    def open_fully(self, slot: int) -> None:
+        """Give a slot its whole capacity."""
+        for row, total in self._limits.get(slot, ()):
+            self._highs.changeRowBounds(row, -math.inf, total)
+
+    def close(self, slot: int, done: dict[int, int]) -> None:
+        """Fix a slot: what each job has done in it; ends until then are over for the others."""
+        for job, ends in self.ends.items():
+            column = self.workers.get((job, slot))
+            if column is None:
+                continue
+            self._highs.changeColBounds(column, 0.0, 0.0)
+            if job in done:
+                self._done[job] += done[job]
+                for row in self._work[job]:
+                    self._highs.changeRowBounds(row, -float(self._done[job]), math.inf)
+            if self._done[job] < self.oracle.block(job).task.total:
+                for end in ends:
+                    if end.last == slot:
+                        self._highs.changeColBounds(end.column, 0.0, 0.0)
+
+    def add_packing_inequalities(self) -> int:
+        """Cut off what one server of a group cannot hold; return how many rows were added."""
+        instance, oracle = self.oracle.instance, self.oracle
+        capacity = (instance.worker_capacity, instance.ps_capacity)
+        demand = (instance.worker_demand, instance.ps_demand)
+        groups = (oracle.worker_groups, oracle.ps_groups)
+        known: dict[tuple[int, int, tuple[int, ...]], Ints | None] = {}
+        added = 0
+        for (side, group, slot), held in self._held.items():
+            active = [(job, column) for job, column in held if self.values[column] > TOUCHED]
+            if len(active) < 2:
+                continue
+            jobs = tuple(job for job, _ in active)
+            if (side, group, jobs) not in known:
+                server = capacity[side][groups[side].first[group]]
+                known[side, group, jobs] = _patterns(server, demand[side][list(jobs)])
+            patterns = known[side, group, jobs]
+            if patterns is None:
+                continue
+            size = float(groups[side].size[group])
+            packed = self.values[[column for _, column in active]] / size
+            weights = _separated(patterns, packed, self._interrupted)
+            if weights is None:
+                continue
+            columns = np.array([column for _, column in active], dtype=np.int32)
+            row = self._highs.getNumRow()
+            self._highs.addRow(-math.inf, size * (1 - self.margin), columns.size, columns, weights)
+            self._limits.setdefault(slot, []).append((row, size))
+            added += 1
+        spend(1 + added // 20)
+        return added
+
+
+def _patterns(capacity: Floats, demand: Floats) -> Ints | None:
+    """Maximal patterns of one server; None if there are too many."""
+    found = np.empty((MOST_PATTERNS, len(demand)), dtype=np.int64)
+    most = np.full(len(demand), 1000, dtype=np.int64)
+    number = maximal_patterns(loosened(capacity, capacity), demand.copy(), most, found)
+    return None if number > MOST_PATTERNS else found[:number].copy()
+
+
+def _separated(patterns: Ints, units: Floats, interrupted: Event) -> Floats | None:
+    """Weights with at most 1 in every pattern and more in `units`; None if a mix holds them."""
+    program = SparseProgram()
+    for _ in patterns:
+        program.column(-1.0, math.inf)
+    for job in range(patterns.shape[1]):
+        terms = [(int(n), float(patterns[n, job])) for n in np.flatnonzero(patterns[:, job])]
+        program.row(terms, float(units[job]), math.inf)
+    loaded = program.load(interrupted, presolve="off")
+    if not loaded.solve(math.inf) or loaded.objective < 1 + VIOLATED:
+        return None
+    weights = np.maximum(loaded.duals(), 0.0)
+    found: Floats = weights / (patterns @ weights).max()
+    return found

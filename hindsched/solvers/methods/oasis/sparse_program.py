@@ -1,0 +1,132 @@
+"""Programs for HiGHS that are put together entry by entry, and what is read of their points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from threading import Event
+from typing import Any
+
+import highspy
+import numpy as np
+import scipy.sparse as sp
+
+from hindsched.arrays import Bools, Floats
+from hindsched.solvers.work import is_counted, now
+
+Terms = Iterable[tuple[int, float]]
+"""Columns with their coefficients."""
+
+
+class SparseProgram:
+    """Columns, then rows, of a program that maximises; `load` hands it to HiGHS."""
+
+    def __init__(self) -> None:
+        self.value: list[float] = []
+        self.most: list[float] = []
+        self.whole: list[bool] = []
+        self.low: list[float] = []
+        self.high: list[float] = []
+        self._rows: list[int] = []
+        self._columns: list[int] = []
+        self._entries: list[float] = []
+
+    def column(self, value: float, most: float, *, whole: bool = False) -> int:
+        """Add a column between 0 and `most`; return its number."""
+        self.value.append(value)
+        self.most.append(most)
+        self.whole.append(whole)
+        return len(self.value) - 1
+
+    def row(self, terms: Terms, low: float, high: float) -> int:
+        """Add a row; return its number."""
+        for column, entry in terms:
+            self._rows.append(len(self.low))
+            self._columns.append(column)
+            self._entries.append(entry)
+        self.low.append(low)
+        self.high.append(high)
+        return len(self.low) - 1
+
+    def load(self, interrupted: Event, **options: object) -> LoadedProgram:
+        """Give the program to a new solver, which ends where `interrupted` is set."""
+        shape = (len(self.low), len(self.value))
+        matrix = sp.csc_matrix((self._entries, (self._rows, self._columns)), shape=shape)
+        program = highspy.HighsLp()
+        program.num_row_, program.num_col_ = shape
+        program.col_cost_ = -np.array(self.value)
+        program.col_lower_ = np.zeros(shape[1])
+        program.col_upper_ = np.array(self.most, dtype=float)
+        program.row_lower_ = np.array(self.low, dtype=float)
+        program.row_upper_ = np.array(self.high, dtype=float)
+        program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        program.a_matrix_.start_ = matrix.indptr
+        program.a_matrix_.index_ = matrix.indices
+        program.a_matrix_.value_ = matrix.data
+        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        if any(self.whole):
+            program.integrality_ = [kinds[whole] for whole in self.whole]
+        return LoadedProgram(program, interrupted, options)
+
+
+class LoadedProgram:
+    """A program in HiGHS, whose solves end by the package's own clock.
+
+    Parameters
+    ----------
+    program : HighsLp
+        The program; it is minimised.
+    interrupted : Event
+        Ends a solve.
+    options : mapping
+        Options of HiGHS.
+    """
+
+    def __init__(
+        self, program: highspy.HighsLp, interrupted: Event, options: dict[str, object]
+    ) -> None:
+        self.highs = highspy.Highs()
+        self._deadline, self._interrupted = math.inf, interrupted
+        for name, value in {"output_flag": False, "threads": 1, **options}.items():
+            self.highs.setOptionValue(name, value)
+        self.highs.passModel(program)
+        for callback in (self.highs.cbSimplexInterrupt, self.highs.cbMipInterrupt):
+            callback.subscribe(self._look)
+
+    def _look(self, event: Any) -> None:
+        if self._interrupted.is_set() or now() > self._deadline:
+            event.interrupt()
+
+    def solve(self, seconds: float) -> bool:
+        """Solve for at most so many seconds; whether there is a feasible point."""
+        self._deadline = math.inf if is_counted() else now() + seconds
+        self.highs.run()
+        status = self.highs.getInfo().primal_solution_status
+        return bool(status == highspy.SolutionStatus.kSolutionStatusFeasible)
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether the last solve ended with an optimum."""
+        return bool(self.highs.getModelStatus() == highspy.HighsModelStatus.kOptimal)
+
+    @property
+    def objective(self) -> float:
+        """Objective of the minimised program."""
+        return float(self.highs.getInfo().objective_function_value)
+
+    def values(self) -> Floats:
+        """Values of the columns."""
+        return np.array(self.highs.getSolution().col_value)
+
+    def duals(self) -> Floats:
+        """Duals of the rows of the minimised program."""
+        return np.array(self.highs.getSolution().row_dual)
+
+
+def units_that_fit(capacity: Floats, demand: Floats) -> Floats:
+    """How many units of a demand each server holds alone, shape (servers,)."""
+    used: Bools = demand > 0
+    if not used.any():
+        return np.full(len(capacity), np.inf)
+    found: Floats = np.floor(capacity[:, used] / demand[used] + 1e-9).min(axis=1)
+    return found

@@ -1,0 +1,191 @@
+"""Dives of oasis: feasible schedules, the fluid program above them, slots packed at their best."""
+
+from __future__ import annotations
+
+import itertools
+from threading import Event
+
+import numpy as np
+import pytest
+
+import hindsched as hs
+from hindsched.solvers.bounds.lagrangian import subgradient_bound
+from hindsched.solvers.methods import auto
+from hindsched.solvers.methods.dives import Dives, dive_of
+from hindsched.solvers.methods.oasis import dive as dive_module
+from hindsched.solvers.methods.oasis.dive import Dive
+from hindsched.solvers.methods.oasis.fluid import FluidProgram
+from hindsched.solvers.methods.oasis.slot_packing import Wish, pack_slot
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.base import build_oracle
+
+FOREVER = 1e6
+OPTIMA = {
+    "oasis-t10-i10-h5-s1": 250.338,
+    "oasis-t10-i10-h10-s0": 287.064,
+    "oasis-t10-i10-h25-s0": 182.359,
+}
+"""Proven by trees."""
+
+
+def prices_of(instance):
+    oracle = build_oracle(instance)
+    return oracle, subgradient_bound(oracle, SolveOptions(), max_iterations=60).prices
+
+
+def dived(oracle, prices, number, least=0.0):
+    dive = Dive(oracle, prices, least, number, Event())
+    while not dive.is_over:
+        dive.step(FOREVER)
+    return dive.solution()
+
+
+@pytest.mark.parametrize(("name", "optimum"), OPTIMA.items())
+def test_schedules_are_feasible_and_near_the_optimum(name, optimum):
+    instance = hs.named_instance(name)
+    oracle, prices = prices_of(instance)
+    found = [dived(oracle, prices, number) for number in range(3)]
+    assert all(solution.is_feasible() for solution in found)
+    best = max(solution.objective() for solution in found)
+    assert 0.85 * optimum <= best <= optimum + 1e-3
+
+
+def test_a_dive_reaches_the_optimum_where_all_jobs_fit():
+    instance = hs.generate("oasis", "small", 0, jobs=4, servers=50)
+    oracle, prices = prices_of(instance)
+    best = sum(
+        job.utility.value(int(shortest) - 1)
+        for job, shortest in zip(instance.jobs, instance.min_duration, strict=True)
+    )
+    found = dived(oracle, prices, 0)
+    assert found.is_feasible()
+    assert found.objective() == pytest.approx(best, rel=1e-4)  # ends that differ by less are one
+
+
+@pytest.mark.parametrize(("name", "optimum"), OPTIMA.items())
+def test_the_fluid_program_is_above_the_optimum_with_its_inequalities_too(name, optimum):
+    oracle, prices = prices_of(hs.named_instance(name))
+    fluid = FluidProgram(oracle, prices, 0.0, 0.0, Event())
+    assert fluid.solve(FOREVER)
+    first, added = fluid.objective, 0
+    for _ in range(4):
+        added += fluid.add_packing_inequalities()
+        assert fluid.solve(FOREVER)
+        assert fluid.objective >= optimum - 1e-3
+    assert fluid.objective <= first + 1e-9
+    if name.endswith("h5-s1"):
+        assert added
+        assert fluid.objective < first - 1e-3
+
+
+def test_a_closed_slot_is_gone_and_what_was_done_in_it_counts():
+    instance = hs.generate("oasis", "small", 0, servers=14)
+    oracle, prices = prices_of(instance)
+    fluid = FluidProgram(oracle, prices, 0.0, 0.0, Event())
+    assert fluid.solve(FOREVER)
+    job = max(fluid.ends, key=lambda each: fluid.ends[each][0].utility)
+    total = oracle.block(job).task.total
+    for slot in range(1, instance.horizon + 1):
+        fluid.close(slot, {job: total} if slot == instance.jobs[job].arrival else {})
+    assert fluid.solve(FOREVER)
+    assert fluid.done(job) == total
+    assert fluid.objective == pytest.approx(fluid.ends[job][0].utility)
+
+
+def test_a_slot_is_packed_as_well_as_by_hand():
+    instance = hs.generate("oasis", "small", 3, jobs=3, servers=4)
+    oracle = build_oracle(instance)
+    wishes = [Wish(job, 2.0, 3, 1.0 + job, 0, 0.0) for job in range(3)]
+    placed = pack_slot(oracle, wishes, FOREVER, Event())
+    counts = {job: int(workers.sum()) for job, (workers, _) in placed.items()}
+
+    def worth(job, count):
+        return wishes[job].worth * (min(count, 2) + 0.8 * max(0, count - 2))
+
+    reached = sum(worth(job, count) for job, count in counts.items())
+    best = max(
+        sum(worth(job, count) for job, count in enumerate(each))
+        for each in itertools.product(range(4), repeat=3)
+        if fits(oracle, each)
+    )
+    assert reached == pytest.approx(best, rel=0.006)
+
+
+def fits(oracle, counts):
+    """Whether servers hold these workers with their PSs, by trying everything."""
+    instance = oracle.instance
+    for capacity, demand, units in (
+        (instance.worker_capacity, instance.worker_demand, list(counts)),
+        (
+            instance.ps_capacity,
+            instance.ps_demand,
+            [int(oracle.block(job).task.needed[n]) for job, n in enumerate(counts)],
+        ),
+    ):
+        items = [job for job, count in enumerate(units) for _ in range(count)]
+        if not placeable(items, demand, capacity.astype(float).copy()):
+            return False
+    return True
+
+
+def placeable(items, demand, free):
+    if not items:
+        return True
+    for server in range(len(free)):
+        if (free[server] + 1e-9 >= demand[items[0]]).all():
+            free[server] -= demand[items[0]]
+            if placeable(items[1:], demand, free):
+                return True
+            free[server] += demand[items[0]]
+    return False
+
+
+def test_who_must_run_now_runs_before_who_is_worth_more_a_worker():
+    instance = hs.generate("oasis", "small", 3, jobs=3, servers=4)
+    oracle = build_oracle(instance)
+    many = [oracle.block(job).task.needed.size - 1 for job in range(3)]
+    rest = [Wish(job, float(many[job]), many[job], 5.0, 0, 0.0) for job in (1, 2)]
+    idle = Wish(0, float(many[0]), many[0], 1e-3, 0, 0.0)
+    alone = int(pack_slot(oracle, [idle], FOREVER, Event())[0][0].sum())
+    due = Wish(0, float(many[0]), many[0], 1e-3, alone, 1e6)
+    before = pack_slot(oracle, [idle, *rest], FOREVER, Event())
+    after = pack_slot(oracle, [due, *rest], FOREVER, Event())
+    assert int(after[0][0].sum()) >= alone
+    assert 0 not in before or int(before[0][0].sum()) < alone
+
+
+def test_auto_dives_at_scale_the_same_way_twice(monkeypatch):
+    monkeypatch.setattr(auto, "SMALL_SIZE", 0)
+    instance = hs.generate("oasis", "paper", 1, jobs=14, horizon=14, servers=8, max_duration=5)
+    one, other = (hs.solve(instance, work_limit=600) for _ in range(2))
+    assert one.solution.assignments() == other.solution.assignments()
+    assert one.bound == other.bound
+    assert one.solution.is_feasible()
+
+
+def test_dives_end_where_the_time_will_not_do():
+    instance = hs.generate("oasis", "small", 0)
+    oracle, prices = prices_of(instance)
+    dives = Dives(oracle, itertools.count(), Event())
+    clock = iter(np.linspace(1e-3, 0.0, 5000))
+    while not dives.is_over:
+        dives.work(prices, 0.0, lambda: float(next(clock)), lambda: False)
+    assert dives.is_over
+    assert dive_of("astraea") is None
+
+
+def test_a_fluid_program_that_is_too_large_is_not_begun(monkeypatch):
+    monkeypatch.setattr(dive_module, "MOST_COLUMNS", 10)
+    oracle, prices = prices_of(hs.generate("oasis", "small", 0))
+    assert dived(oracle, prices, 0) is None
+
+
+def test_an_interrupt_ends_a_dive():
+    instance = hs.generate("oasis", "small", 0)
+    oracle, prices = prices_of(instance)
+    interrupted = Event()
+    interrupted.set()
+    dive = Dive(oracle, prices, 0.0, 0, interrupted)
+    for _ in range(3):
+        dive.step(FOREVER)
+    assert dive.solution() is None or dive.solution().is_feasible()

@@ -14,7 +14,7 @@ from hindsched.solvers.methods import auto
 from hindsched.solvers.methods.dives import Dives, dive_of
 from hindsched.solvers.methods.oasis import dive as dive_module
 from hindsched.solvers.methods.oasis.dive import Dive
-from hindsched.solvers.methods.oasis.fluid import FluidProgram
+from hindsched.solvers.methods.oasis.fluid import FluidProgram, separated
 from hindsched.solvers.methods.oasis.slot_packing import Wish, pack_slot
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
@@ -76,6 +76,16 @@ def test_the_fluid_program_is_above_the_optimum_with_its_inequalities_too(name, 
     if name.endswith("h5-s1"):
         assert added
         assert fluid.objective < first - 1e-3
+
+
+def test_weights_hold_for_every_pattern_and_cut_off_what_no_mix_holds():
+    patterns = np.array([[2, 0, 1], [0, 1, 1], [1, 1, 0]])
+    inside = separated(patterns, patterns.mean(axis=0), Event())
+    units = np.array([1.0, 0.9, 0.6])
+    outside = separated(patterns, units, Event())
+    assert inside is None
+    assert (patterns @ outside).max() <= 1 + 1e-9
+    assert outside @ units > 1 + 1e-3
 
 
 def test_a_closed_slot_is_gone_and_what_was_done_in_it_counts():

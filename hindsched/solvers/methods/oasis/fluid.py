@@ -272,7 +272,7 @@ class FluidProgram:
                 continue
             size = float(groups[side].size[group])
             packed = self.values[[column for _, column in active]] / size
-            weights = _separated(patterns, packed, self._interrupted)
+            weights = separated(patterns, packed, self._interrupted)
             if weights is None:
                 continue
             columns = np.array([column for _, column in active], dtype=np.int32)
@@ -292,7 +292,7 @@ def _patterns(capacity: Floats, demand: Floats) -> Ints | None:
     return None if number > MOST_PATTERNS else found[:number].copy()
 
 
-def _separated(patterns: Ints, units: Floats, interrupted: Event) -> Floats | None:
+def separated(patterns: Ints, units: Floats, interrupted: Event) -> Floats | None:
     """Weights with at most 1 in every pattern and more in `units`; None if a mix holds them."""
     program = SparseProgram()
     for _ in patterns:

@@ -34,6 +34,10 @@ MOST_ROUNDS = 60
 """Rounds of pricing at one node."""
 SMOOTHING = 0.3
 """Weight of a node's best prices in the prices tried."""
+MOST_PROBED = 8
+"""Fees whose two sides are solved before one of them is split."""
+LEAST_GAIN = 1e-6
+"""What a side of a split costs at least, relatively, when splits are compared."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,7 @@ class TierProgram:
         """
         restricted = RestrictedOracle(self.oracle, decisions)
         limits = limits_of(decisions)
+        self._enough = math.inf if cutoff is None else cutoff
         best_prices, best = prices, restricted.bound(prices)
         if math.isinf(best) or (cutoff is not None and best >= cutoff):
             return NodeBound(best_prices, best, None, 0)
@@ -151,25 +156,27 @@ class TierProgram:
         return NodeBound(best_prices, best, [point], round_)
 
     def candidates(self, shares: Sequence[NodePoint]) -> list[Split]:
-        """Places of PSs and workers that are mixed, then fees that are paid in part.
+        """Fees that are paid in part, then places of PSs and workers that are mixed.
 
-        A fee is paid in part where jobs use less than their H. Deciding that one has no more
-        workers than it has now lowers its H; only where all have what they may is a tier decided.
+        A fee that is decided prices every unit of its tier exactly; placements are then mixed only
+        where launches tie slots together.
         """
         (point,) = shares
+        torn = [
+            (min(share, 1 - share) * float(self._fee[at[:2]]), at, share)
+            for at, share in point.tiers.items()
+            if min(share, 1 - share) > LEAST_SIDE
+        ]
+        if torn:
+            torn.sort(key=lambda one: -one[0])
+            splits = [self._of_tier(at, share) for _, at, share in torn[:MOST_PROBED]]
+            return sorted(splits, key=lambda split: -split.balance)
         found = []
         for (j, t), ways in point.mixed.items():
-            for name, rank in ((PS, 0), (WORKERS, 1)):
+            for name, rank in ((PS, 1), (WORKERS, 2)):
                 for r in range(len(self.oracle.instance.datacenters)):
                     found += self._between(j, Feature(name, (r, t)), rank, ways)
-        if found:
-            return sorted(found, key=lambda split: (split.rank, -split.balance))
-        for (r, k, t), share in point.tiers.items():
-            torn = min(share, 1 - share)
-            if torn > LEAST_SIDE:
-                worth = torn * float(self._fee[r, k])
-                found.append(self._of_tier(point, (r, k, t), worth, share))
-        return sorted(found, key=lambda split: -split.balance)
+        return sorted(found, key=lambda split: (split.rank, -split.balance))
 
     def _between(
         self, job: int, feature: Feature, rank: int, ways: list[tuple[float, Placement]]
@@ -188,22 +195,18 @@ class TierProgram:
                 found.append(Split(job, feature, k, rank, side, below))
         return sorted(found, key=lambda split: -split.balance)[:1]
 
-    def _of_tier(
-        self, point: NodePoint, tier: tuple[int, int, int], worth: float, share: float
-    ) -> Split:
-        """Lower the H of the job that has most to spare; split the fee where none has any."""
-        r, k, t = tier
-        best = (0.0, Split(len(self.oracle.instance.jobs), Feature(TIER, tier), 0, 2, worth, share))
-        for (j, slot), one in point.chosen.items():
-            spare = float(point.most[r, k, j, t] - one.use[r, k])
-            if slot != t or spare <= best[0]:
-                continue
-            crew = int(one.workers[r])
-            demand = float(self.oracle.instance.worker_demand[j, k])
-            serves = one.ps != r and spare > demand * 0.5 and spare % max(demand, 1e-9) > 1e-9
-            name, at = (PS, 0) if serves or not demand else (WORKERS, crew)
-            best = spare, Split(j, Feature(name, (r, t)), at, 1, worth, 1.0)
-        return best[1]
+    def _of_tier(self, tier: tuple[int, int, int], share: float) -> Split:
+        """Split a fee, which is worth more the more both sides cost the node's program.
+
+        What passes the bound that is good enough is worth no more than what reaches it.
+        """
+        program, column = self._last
+        least = LEAST_GAIN * (1 + abs(program.value))
+        most = max(least, self._enough - program.value)
+        gains = [program.value_with(column[tier], paid) - program.value for paid in (0.0, 1.0)]
+        worth = math.prod(min(max(gain, least), most) for gain in gains)
+        broker = len(self.oracle.instance.jobs)
+        return Split(broker, Feature(TIER, tier), 0, 0, worth, share)
 
     def undecided(
         self, shares: Sequence[NodePoint], decisions: Sequence[BranchDecision]
@@ -328,13 +331,21 @@ class TierProgram:
         }
         chosen = {life: max(own, key=lambda way: columns[way[1]])[0] for life, own in kept.items()}
         tiers = {at: float(columns[i]) for at, i in fees.items()}
+        self._last = build, fees
         return value, prices, NodePoint(chosen, mixed, tiers, largest)
 
 
 class _Program:
-    """A linear program that is built row by row and solved once."""
+    """A linear program that is built row by row and solved, and again with a variable fixed.
+
+    Attributes
+    ----------
+    value : float
+        Its optimum, once it is solved.
+    """
 
     def __init__(self) -> None:
+        self.value = math.nan
         self._cost: list[float] = []
         self._low: list[float] = []
         self._high: list[float] = []
@@ -374,8 +385,19 @@ class _Program:
         if status != highspy.HighsModelStatus.kOptimal:
             raise SolveFailed(f"a node's program ended with {highs.modelStatusToString(status)}")
         found = highs.getSolution()
-        value = float(highs.getInfo().objective_function_value)
-        return value, np.array(found.col_value), np.array(found.row_dual)
+        self._highs, self.value = highs, float(highs.getInfo().objective_function_value)
+        return self.value, np.array(found.col_value), np.array(found.row_dual)
+
+    def value_with(self, column: int, fixed: float) -> float:
+        """Optimum with a variable fixed; infinite if there is none, `value` if HiGHS fails."""
+        self._highs.changeColBounds(column, fixed, fixed)
+        self._highs.run()
+        status = self._highs.getModelStatus()
+        found = float(self._highs.getInfo().objective_function_value)
+        self._highs.changeColBounds(column, self._low[column], self._high[column])
+        if status == highspy.HighsModelStatus.kInfeasible:
+            return math.inf
+        return found if status == highspy.HighsModelStatus.kOptimal else self.value
 
 
 NODE_PROGRAM = TierProgram

@@ -47,7 +47,7 @@ SMALL_SIZE = 50_000
 SHARE_ALONE, SHARE_BESIDE = (0.1, 1.0), (0.02, 0.3)
 """Share of the time, and seconds at most, that prices and search get before the program, and where
 they go on beside it."""
-SHARE_OF_TREE, MOST_OF_TREE = 0.15, 4.0
+SHARE_OF_TREE, MOST_OF_TREE = 0.15, 2.0
 """Share of the time, and seconds at most, that a tree gets before the program on one core."""
 SHARE_OF_MEMBER = 0.95
 """Share of the time left after which a member tells what it has."""
@@ -87,7 +87,6 @@ def solve_auto(
         if not small:
             result = duel.run(duel.limit, helpers=threads - 1, dives=True)
         else:
-            growing: Growing | None = None
             has_tree = bool(tree_rows(instance, formulation))
             share, most = SHARE_BESIDE if has_tree or threads > 1 else SHARE_ALONE
             result = keep(duel.run(min(most, share * duel.limit)))
@@ -95,9 +94,9 @@ def solve_auto(
                 growing = growing_from(duel, result, interrupted)
                 result = keep(_with_tree(growing, duel, interrupted))
             if result.stopped_by not in ENDED:
-                result = _with_program(result, duel, options, program, threads)
-                if growing is not None:
-                    result = _certified_by(growing, result, duel)
+                result = keep(_with_program(result, duel, options, program, threads))
+                if has_tree and threads == 1:
+                    result = _certified(result, duel, interrupted)
         relation = "at most" if small else "above"
         why = f"jobs x linking rows = {size}, {relation} {SMALL_SIZE}"
         return replace(result, details={"why": why, **result.details})
@@ -113,8 +112,11 @@ def _with_tree(growing: Growing, duel: Duel, interrupted: Event) -> Result:
     return grown if interrupted.is_set() else replace(grown, stopped_by=known.stopped_by)
 
 
-def _certified_by(growing: Growing, result: Result, duel: Duel) -> Result:
-    """Go on with the tree to certify an optimum that the program proved, while its pace will do."""
+def _certified(result: Result, duel: Duel, interrupted: Event) -> Result:
+    """Certify an optimum that the program proved by another tree, while its pace will do.
+
+    It begins anew: with the optimum known it is a small part of the tree that looked for it.
+    """
     solution, gap = result.solution, duel.options.gap
     certificate = result.certificate
     if solution is None or result.stopped_by is not StoppedBy.GAP or certificate is None:
@@ -122,6 +124,7 @@ def _certified_by(growing: Growing, result: Result, duel: Duel) -> Result:
     objective = solution.objective()
     if within_gap(objective, certificate.bound, gap):
         return result
+    growing = growing_from(duel, result, interrupted)
     growing.take_best(solution)
     end = now() + min(MOST_CERTIFYING, duel.seconds_left())
 

@@ -18,7 +18,7 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.io import read_json, write_json
 from hindsched.solutions.base import check_belongs
-from hindsched.solvers.bounds.tree_certificate import read_leaves, verify_leaves
+from hindsched.solvers.bounds.tree_certificate import read_leaves, stated_tree, verify_leaves
 from hindsched.solvers.certificate import (
     CERTIFICATE_FORMAT,
     KEYS,
@@ -88,6 +88,40 @@ def read_certificate(path: str | Path, instance: Instance) -> Certificate:
     True
     """
     return verify_certificate(instance, read_json(path), str(path)).certificate
+
+
+def read_as_prices(path: str | Path, instance: Instance, steps: int) -> Certificate:
+    """Read a certificate file of `instance` as one price vector, whose bound is recomputed.
+
+    Of a tree the leaves' prices are read and none of its leaves is proven again: what is returned
+    proves its own bound, see `Certificate.as_prices`.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    instance : Instance
+        The instance that it is said to belong to.
+    steps : int
+        Subgradient steps that make the best of a tree's prices better.
+
+    Raises
+    ------
+    InputError
+        If it is no certificate, belongs to another instance, or is no tree and its prices do not
+        prove the bound it states.
+    """
+    data = read_json(path)
+    if isinstance(data, dict) and data.get("kind") == "tree" and "layout" in data:
+        check_belongs(data, CERTIFICATE_FORMAT, instance, str(path))
+        formulation = instance.check_formulation(data.get("formulation"))
+        if data["layout"] not in row_layouts(instance.family):
+            raise InputError("layout", data["layout"], "must be one of the family's")
+        oracle = build_oracle(instance, formulation, rows=data["layout"])
+        oracle = oracle.on_rows_of_file(data.get("prices"))
+        leaves = read_leaves(oracle, data.get("prices"))
+        return stated_tree(oracle, leaves).as_prices(instance, steps)[0]
+    return verify_certificate(instance, data, str(path)).certificate
 
 
 def verify_certificate(instance: Instance, data: Any, where: str = "certificate") -> VerifiedBound:

@@ -19,7 +19,7 @@ from hindsched.instances.base import Instance
 from hindsched.instances.library import shown_name
 from hindsched.solutions.base import read_solution
 from hindsched.solvers.certificate import Certificate
-from hindsched.solvers.certificate_file import read_certificate
+from hindsched.solvers.certificate_file import read_as_prices
 
 JOBS_DRAWN = 200
 """Schedules of instances with more jobs are not drawn."""
@@ -197,7 +197,6 @@ def _certificate(
         return None
     instance = instances[item.instance]
     try:
-        certificate = read_certificate(store.folder / name, instance)
-        return certificate.as_prices(instance, STEPS)[0]
+        return read_as_prices(store.folder / name, instance, STEPS)
     except InputError:
         return None

@@ -1,9 +1,10 @@
 """Programs of ``dual-price`` and ``reoptimise``: built anew at every step, and rolling on.
 
 Run it with ``python benchmarks/rolling.py [FAMILY ...] [--reoptimise] [--known N ...]``. Both are
-timed (CPU time) at the same steps of one run, once as many jobs are known: built anew is the
-offline program in Pyomo over all known jobs with what is decided as commitments; hot is
-`RollingProgram`. Building, solving and reading the prices or the plan count.
+timed (CPU time) at the same steps, those at which about as many jobs are known: hot is
+`RollingProgram` as the algorithm runs, built anew is the offline program in Pyomo over all known
+jobs with what is decided as commitments, afterwards. Building, solving and reading the prices or
+the plan count; a first run warms both up.
 """
 
 from __future__ import annotations
@@ -32,80 +33,85 @@ STEPS = 6
 
 
 class Timed(RollingProgram):
-    """Times every step whose number of known jobs is asked for, against the program built anew."""
+    """Times every step, and remembers what the program built anew would be built from."""
 
-    marks: tuple[int, ...] = ()
-    ratios: dict[int, list[tuple[float, float]]] = {}  # noqa: RUF012
+    steps: list[tuple[int, float, dict]] = []  # noqa: RUF012
 
     def __init__(self, *args, **keywords):
         super().__init__(*args, **keywords)
         self.options = SolveOptions(time_limit=60)
         self._solver = Solver(self.options)
         self.all_jobs, self.all_rows, self.all_locked, self.all_rejected = [], {}, set(), set()
+        self.spent = 0.0
 
     def add(self, jobs):
         jobs = list(jobs)
         self.all_jobs += jobs
-        self.clock("add", super().add, jobs)
+        self.clock(super().add, jobs)
 
     def commit(self, rows=None, *, whole=(), rejected=()):
         for name, new in (rows or {}).items():
-            self.all_rows.setdefault(name, []).extend(new)
+            self.all_rows[name] = [*self.all_rows.get(name, ()), *new]
         self.all_locked.update(whole)
         self.all_rejected.update(rejected)
         super().commit(rows, whole=whole, rejected=rejected)
 
-    def clock(self, _, function, *given):
+    def clock(self, function, *given):
         begin = time.process_time()
         result = function(*given)
-        self.spent = getattr(self, "spent", 0.0) + time.process_time() - begin
+        self.spent += time.process_time() - begin
         return result
 
     def advance(self, slot):
-        self.clock("advance", super().advance, slot)
+        self.clock(super().advance, slot)
 
     def solve(self, start=None):
-        mark = next((m for m in sorted(self.marks) if abs(len(self.all_jobs) - m) <= 0.2 * m), None)
-        step = self.clock("solve", super().solve, start)
-        self.clock("read", lambda: step.prices if self.relax else step.plan)
-        spent, self.spent = self.spent, 0.0
-        if mark is not None and len(self.ratios.setdefault(mark, [])) < STEPS:
-            gc.collect()
-            begin = time.process_time()
-            everything = Commitments(
-                self.slot, self.all_rows, frozenset(self.all_locked), frozenset(self.all_rejected)
-            )
-            program = offline_program(
-                self.cluster.with_jobs(tuple(self.all_jobs)), self.formulation, relax=self.relax,
-                commitments=everything, **({} if self.relax else on_servers(self.cluster.family)),
-            )  # fmt: skip
-            if step.started_from is not None and not self.relax:
-                program.load(step.started_from)
-            result = solve_program(
-                program.model, self.options, start=not self.relax, want_duals=self.relax
-            )
-            if self.relax:
-                program.capacity_prices(result.duals)
-            else:
-                program.extract()
-            rebuilt = time.process_time() - begin
-            np.testing.assert_allclose(step.objective, result.objective, rtol=1e-3, atol=1e-6)
-            self.ratios[mark].append((rebuilt, spent))
-            del program, result
-            gc.collect()  # neither pays for what the other left behind
+        step = self.clock(super().solve, start)
+        self.clock(lambda: step.prices if self.relax else step.plan)
+        decided = Commitments(
+            self.slot, dict(self.all_rows), frozenset(self.all_locked), frozenset(self.all_rejected)
+        )
+        again = {
+            "instance": self.cluster.with_jobs(tuple(self.all_jobs)), "decided": decided,
+            "formulation": self.formulation, "relax": self.relax, "options": self.options,
+            "start": None if self.relax else step.started_from, "objective": step.objective,
+        }  # fmt: skip
+        self.steps.append((len(self.all_jobs), self.spent, again))
+        self.spent = 0.0
         return step
 
 
+def rebuilt(instance, decided, formulation, relax, options, start, objective):
+    """Seconds of the same step by the program over all known jobs, built anew in Pyomo."""
+    gc.collect()
+    begin = time.process_time()
+    placed = {} if relax else on_servers(instance.family)
+    program = offline_program(instance, formulation, relax=relax, commitments=decided, **placed)
+    if start is not None:
+        program.load(start)
+    result = solve_program(program.model, options, start=not relax, want_duals=relax)
+    _ = program.capacity_prices(result.duals) if relax else program.extract()
+    spent = time.process_time() - begin
+    np.testing.assert_allclose(objective, result.objective, rtol=1e-3, atol=1e-6)
+    return spent
+
+
 def measure(family, algorithm, known):
-    Timed.marks, Timed.ratios = known, {}
     dual_price.RollingProgram = reoptimise.RollingProgram = Timed
     instance = hs.generate(family, seed=0, jobs=int(1.25 * max(known)), **STREAMS[family])
-    hs.simulate(instance, algorithm)
-    for mark, found in sorted(Timed.ratios.items()):
-        rebuilt, hot = (statistics.median(side) for side in zip(*found, strict=True))
+    for _ in range(2):  # the first time loads and compiles
+        Timed.steps = []
+        hs.simulate(instance, algorithm)
+    for mark in sorted(known):
+        near = sorted(Timed.steps, key=lambda step: abs(step[0] - mark))[:STEPS]
+        near = [step for step in near if abs(step[0] - mark) <= 0.2 * mark]
+        if not near:
+            continue
+        anew = statistics.median(rebuilt(**step[2]) for step in near)
+        hot = statistics.median(step[1] for step in near)
         print(
-            f"{family:10s} {algorithm:10s} {mark:4d} known jobs: rebuilt {1e3 * rebuilt:8.1f} ms, "
-            f"hot {1e3 * hot:8.1f} ms, x {rebuilt / hot:.1f}  ({len(found)} steps)",
+            f"{family:10s} {algorithm:10s} {mark:4d} known jobs: rebuilt {1e3 * anew:8.1f} ms, "
+            f"hot {1e3 * hot:8.1f} ms, x {anew / hot:.1f}  ({len(near)} steps)",
             flush=True,
         )
 

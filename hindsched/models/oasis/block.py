@@ -203,8 +203,8 @@ def _deploy(block: Any, facts: JobFacts, form: Form, domains: Domains) -> _Deplo
     block.z = pyo.Var(
         ps_cells, domain=domains.count, bounds=ps_bounds, doc="(13) parameter servers of a job"
     )
-    workers = {t: pyo.quicksum(block.y[pool, t] for pool in worker_pools[t]) for t in slots}
-    servers = {t: pyo.quicksum(block.z[pool, t] for pool in ps_pools[t]) for t in slots}
+    workers = _by_slot(block.y, worker_pools)
+    servers = _by_slot(block.z, ps_pools)
     used = [t for t in slots if worker_pools[t]]
 
     @block.Constraint(used, doc="(6) the PSs have bandwidth for all workers")
@@ -221,7 +221,18 @@ def _deploy(block: Any, facts: JobFacts, form: Form, domains: Domains) -> _Deplo
 def _open_pools(room: list[list[int]], slots: range, bounded: bool) -> dict[int, list[int]]:
     """Pools by slot in which something fits; all of them in the printed form."""
     pools = range(len(room))
-    return {t: [pool for pool in pools if not bounded or room[pool][t] > 0] for t in slots}
+    if not bounded:
+        return {t: list(pools) for t in slots}
+    return {t: [pool for pool in pools if room[pool][t] > 0] for t in slots}
+
+
+def _by_slot(variable: Any, pools: dict[int, list[int]]) -> dict[int, Any]:
+    """Sum over the pools by slot."""
+    nothing = pyo.quicksum([])
+    return {
+        t: pyo.quicksum([variable[pool, t] for pool in own]) if own else nothing
+        for t, own in pools.items()
+    }
 
 
 def _end_by_exact_work(

@@ -82,6 +82,7 @@ class HighsProgram:
         self.highs = highspy.Highs()
         self._stop = threading.Event()
         self._has_start = False
+        self._presolves = True
         self._news: dict[str, float] | None = None
         self._set_options(options)
         self._pass_model()
@@ -145,17 +146,19 @@ class HighsProgram:
 
     def replace(self, program: LinearProgram) -> None:
         """Take another program in place of the present one: the solver itself is kept."""
+        if program.is_mixed_integer != self.program.is_mixed_integer:
+            rules = UNSOUND_PRESOLVE_RULES if program.is_mixed_integer else 0
+            self.highs.setOptionValue("presolve_rule_off", rules)
         self.program = program
-        rules = UNSOUND_PRESOLVE_RULES if program.is_mixed_integer else 0
-        self.highs.setOptionValue("presolve_rule_off", rules)
         self.highs.clearModel()
         self._pass_model()
         self._has_start = False
 
     def presolve(self, wanted: bool) -> None:
         """Presolve linear programs or not, unless an option of the caller says it."""
-        if "presolve" not in self._named:
+        if wanted != self._presolves and "presolve" not in self._named:
             self.highs.setOptionValue("presolve", "choose" if wanted else "off")
+            self._presolves = wanted
 
     def set_cost(self, cost: Floats, offset: float) -> None:
         """Replace the objective of the minimised form."""

@@ -77,6 +77,7 @@ def families_on(floor: str, aspect: str) -> tuple[str, ...]:
     return tuple(family for family in FAMILIES if has_module(floor, family, aspect))
 
 
+@cache
 def has_module(floor: str, family: str, aspect: str) -> bool:
     """Whether a family has a module on a floor."""
     try:

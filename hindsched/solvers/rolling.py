@@ -207,8 +207,7 @@ class RollingProgram:
         family = self.cluster.family
         build = {} if self.relax else on_servers(family)
         decided = self._locked | self._rejected
-        still_open = (job for name, job in self._jobs.items() if name not in decided)
-        check_size(self.cluster.with_jobs(tuple(still_open)))
+        check_size(self.cluster, (job for name, job in self._jobs.items() if name not in decided))
         with recording():
             made: OfflineProgram = model_module(family).build_offline(
                 self.instance, self.formulation, relax=self.relax,

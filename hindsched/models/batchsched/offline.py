@@ -185,12 +185,15 @@ def build_offline(
     tables = {job.name: modes(instance, job) for job in instance.jobs if job.name not in fixed}
     if incumbent is None:
         incumbent = plan_rest(instance, commitments, tables)
+        ends: dict[str, int | None] = {name: incumbent.rows[name][-1].last for name in tables}
+    else:
+        ends = {name: incumbent.completion(name) for name in tables}
     ways = {}
     if form == SLOTS:
         ways = {
             name: slot_modes(instance, instance.jobs[instance.job_index(name)]) for name in tables
         }
-    latest = _latest_completions(instance, fixed, commitments.now, incumbent, tables, ways)
+    latest = _latest_completions(instance, fixed, commitments.now, ends, tables, ways)
     slots = max(
         [row.last for rows in fixed.values() for row in rows]
         + [math.floor(latest[job.name] + 1e-9) - 1 for job in instance.jobs if job.name in latest],
@@ -267,7 +270,8 @@ def check_listed(instance: BatchschedInstance, listed: BatchschedSolution) -> No
         Where no limit is given, if those are more than can be gone through.
     """
     tables = {job.name: modes(instance, job) for job in instance.jobs}
-    latest = _latest_completions(instance, {}, 0, listed, tables, {})
+    ends = {name: listed.completion(name) for name in tables}
+    latest = _latest_completions(instance, {}, 0, ends, tables, {})
     columns = sum(
         count_columns(
             instance, tables[job.name], job.arrival, math.floor(latest[job.name]), latest[job.name]
@@ -377,11 +381,13 @@ def _latest_completions(
     instance: BatchschedInstance,
     fixed: Mapping[str, tuple[BatchschedRow, ...]],
     now: int,
-    incumbent: BatchschedSolution,
+    ends_there: Mapping[str, int | None],
     tables: Mapping[str, Modes],
     ways: Mapping[str, tuple[Modes, list[Fraction]]],
 ) -> dict[str, float]:
     """Latest completion t + L of every open job in a schedule no worse than the incumbent.
+
+    `ends_there` are the last slots of the open jobs in the incumbent.
 
     Some optimal schedule has no empty slot once all jobs are there and all fixed rows have ended:
     what starts after an empty slot could start one slot earlier. Hence no job need end later than
@@ -400,7 +406,7 @@ def _latest_completions(
     weight = {job.name: float(job.weight) for job in instance.jobs}
     spare = -sum(weight[name] * completion for name, completion in least.items())
     for name in least:
-        completion = incumbent.completion(name)
+        completion = ends_there[name]
         if completion is None:
             raise InputError("incumbent", name, "must complete every job")
         spare += weight[name] * (completion + 1)

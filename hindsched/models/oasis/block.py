@@ -30,6 +30,7 @@ the deployment to the completion differently:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -85,8 +86,9 @@ class JobFacts:
     @property
     def size(self) -> int:
         """Number of (end, slot) pairs of the strong form."""
-        return sum(end - self.first + 1 for end, _ in self.ends())
+        return sum(end - self.first + 1 for end, _ in self.ends)
 
+    @cached_property
     def ends(self) -> list[tuple[int, float]]:
         """End slots and utilities that the strong form needs: what is reachable, in merged runs."""
         reach = np.cumsum(self.most)
@@ -239,7 +241,7 @@ def _end_by_exact_work(
     block: Any, facts: JobFacts, deployment: _Deployment, domains: Domains
 ) -> None:
     """Strong form: the workers of a slot are split over the ends by which the job may end."""
-    ends = [end for end, _ in facts.ends()]
+    ends = [end for end, _ in facts.ends]
     most = facts.most.tolist()
     busy = [t for t in deployment.used if most[t] > 0]
     pairs = [(end, t) for end in ends for t in busy if t <= end]
@@ -266,7 +268,7 @@ def _end_by_exact_work(
 
 def _end_by_sums(block: Any, facts: JobFacts, deployment: _Deployment, domains: Domains) -> None:
     """Cumulative form: the work done keeps ahead of the share of the job that has ended."""
-    ends = [end for end, _ in facts.ends()]
+    ends = [end for end, _ in facts.ends]
     most = facts.most.tolist()
     work = facts.work
     slots = [t for t in deployment.used if t <= max(ends, default=0)]
@@ -307,7 +309,7 @@ def _end_by_sums(block: Any, facts: JobFacts, deployment: _Deployment, domains: 
 
 def _admit(block: Any, facts: JobFacts, must_run: bool) -> None:
     """(11) and the utility of the forms whose end binaries stand for x."""
-    utilities = dict(facts.ends())
+    utilities = dict(facts.ends)
     block.admitted = pyo.Expression(expr=pyo.quicksum(block.u[end] for end in utilities))
     if must_run and not utilities:
         block.eq_11 = pyo.Constraint(

@@ -25,7 +25,11 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.oasis.solution import OasisSolution, run_length
-from hindsched.solvers.methods.oasis.fluid import TOUCHED, FluidProgram
+from hindsched.solvers.methods.oasis.fluid import (
+    TOUCHED,
+    FluidProgram,
+    size_without_prices,
+)
 from hindsched.solvers.methods.oasis.slot_packing import Wish, pack_slot
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.oasis.resources import OasisOracle
@@ -38,7 +42,7 @@ ROUNDS_OF_PACKING = 4
 ADMITTED = 0.6
 """Share from which on a job that would begin now is admitted."""
 MOST_COLUMNS = 40_000
-"""Size of the fluid program above which it is not solved: it would take the time of the search."""
+"""Columns of the fluid program above which it is not built, which would take too long."""
 SMALL_WORTH = 1e-3
 """Least worth of a worker, relative to the job's utility over its work."""
 
@@ -103,11 +107,14 @@ class Dive:
         if self.is_over:
             return
         if self._fluid is None:
+            if size_without_prices(self.oracle) > MOST_COLUMNS:
+                self.failed = True
+                return
             self._fluid = FluidProgram(
                 self.oracle, self._prices, self._least, self._margin, self._interrupted
             )
             self._alive = set(self._fluid.ends)
-            self.failed = not 0 < self._fluid.num_columns <= MOST_COLUMNS
+            self.failed = not self._alive
         elif self._rounds < ROUNDS_OF_PACKING:
             self._rounds += 1
             if not self._fluid.solve(seconds):

@@ -284,6 +284,17 @@ class FluidProgram:
         return added
 
 
+def size_without_prices(oracle: OasisOracle) -> int:
+    """Columns of the program at most, where prices rule out no ends; quickly counted."""
+    blocks = [oracle.block(job) for job in range(oracle.num_blocks)]
+    small = SMALL * sum(float(np.nanmax(block.task.utilities)) for block in blocks)
+    return sum(
+        int((block.task.utilities > small).sum())
+        * (1 + int(np.count_nonzero(block.worker_room)) + int(np.count_nonzero(block.ps_room)))
+        for block in blocks
+    )
+
+
 def _patterns(capacity: Floats, demand: Floats) -> Ints | None:
     """Maximal patterns of one server; None if there are too many."""
     found = np.empty((MOST_PATTERNS, len(demand)), dtype=np.int64)

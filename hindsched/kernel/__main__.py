@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import Any
 
 from .exact import Interval, decimal, exactly
-from .reading import BUDGET, LIMITS, Checked, Refused, check_stated, load, require
+from .reading import BUDGET, LIMITS, Checked, Progress, Refused, check_stated, load, require
 
 FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker", "gang")
 SOLUTION, CERTIFICATE = "hindsched-solution/1", "hindsched-certificate/1"
@@ -36,13 +36,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("instance", metavar="INSTANCE")
     parser.add_argument("others", nargs="*", metavar="FILE", help="SOLUTION or CERTIFICATE")
     parser.add_argument("--progress", action="store_true", help="say how far a proof is")
-    parser.add_argument(
-        "--limit",
-        action="append",
-        default=[],
-        metavar="NAME=NUMBER",
-        help=f"change one of {LIMITS}",
-    )
+    change = f"change one of {LIMITS}"
+    parser.add_argument("--limit", action="append", default=[], metavar="NAME=NUMBER", help=change)
     try:
         return _run(parser.parse_args(arguments))
     except Refused as refused:
@@ -56,9 +51,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     for name, _, number in (change.partition("=") for change in options.limit):
-        require(
-            name in LIMITS and number.isdigit(), f"--limit: NAME=NUMBER, of {', '.join(LIMITS)}"
-        )
+        known = name in LIMITS and number.isdigit()
+        require(known, f"--limit: NAME=NUMBER, of {', '.join(LIMITS)}")
         LIMITS[name] = int(number)
     BUDGET["steps"] = LIMITS["steps"]
     instance, sha256 = load(options.instance)
@@ -109,7 +103,7 @@ def _bound(family: Any, instance: Any, data: Any, options: Any, path: str) -> In
     require(set(data) - {"layout"} == KEYS | {"prices"}, f"keys must be {sorted(KEYS)} and prices")
     require(data["sense"] == family.SENSE, f"sense: must be {family.SENSE}")
     require(data["kind"] in ("lagrangian", "lp-dual", "tree"), "kind: is unknown")
-    proven: Interval = family.bound(instance, data, _Progress(options.progress))
+    proven: Interval = family.bound(instance, data, _progress(options.progress))
     _say(f"bound {_text(proven)}")
     check_stated(data["bound"], proven, family.SENSE, f"{path}: bound")
     return proven
@@ -137,16 +131,16 @@ def _text(found: Interval) -> str:
     return f"in [{decimal(found.low, up=False)}, {decimal(found.high, up=True)}]"
 
 
-class _Progress:
+def _progress(wanted: bool) -> Progress:
     """Say on the error stream how far a proof is, twice a second at most."""
+    told = [time.monotonic()]
 
-    def __init__(self, wanted: bool) -> None:
-        self.wanted, self.told = wanted, time.monotonic()
-
-    def __call__(self, done: int, of: int, what: str) -> None:
-        if self.wanted and time.monotonic() - self.told > 0.5:
-            self.told = time.monotonic()
+    def tell(done: int, of: int, what: str) -> None:
+        if wanted and time.monotonic() - told[-1] > 0.5:
+            told[:] = [time.monotonic()]
             sys.stderr.write(f"{what} {done} of {of}\n")
+
+    return tell
 
 
 def _say(line: str) -> None:

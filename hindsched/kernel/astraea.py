@@ -99,30 +99,24 @@ def _problem(
     reading.natural(instance, SIGNED, "instance")
     b_w = _typed(instance["worker_bandwidth_mbps"], "worker")
     b_p = _typed(instance["ps_bandwidth_mbps"], "ps")
-    unit = [
-        tuple(int(i == k) for i in range(len(b_w) + len(b_p))) for k in range(len(b_w) + len(b_p))
-    ]
+    names = [*b_w, *b_p]
+    unit = [tuple(int(other == k) for other in range(len(names))) for k in range(len(names))]
+    workers = {w: (unit[k], b_w[w]) for k, w in enumerate(b_w)}
+    ps = {p: (unit[k], b_p[p]) for k, p in enumerate(b_p, len(b_w))}
+    rows = {"worker_capacity": ("type", list(b_w)), "ps_capacity": ("type", list(b_p))}
 
-    def amounts(record: Mapping[str, Any], workers: str, ps: str) -> tuple[Any, ...]:
-        both = _typed(record[workers], "worker"), _typed(record[ps], "ps")
-        return *(both[0][w] for w in b_w), *(both[1][p] for p in b_p)
+    def amounts(record: Mapping[str, Any], y: str, z: str) -> tuple[Any, ...]:
+        held, held_ps = _typed(record[y], "worker"), _typed(record[z], "ps")
+        return *(held[w] for w in b_w), *(held_ps[p] for p in b_p)
 
     known = reading.names(instance["servers"], "servers")
     rooms = [amounts(server, "workers", "ps") for server in instance["servers"]]
     quotas = [amounts(tenant, "worker_quota", "ps_quota") for tenant in instance["tenants"]]
-    sums = {tuple(map(sum, zip(*rows, strict=True))) for rows in (quotas, rooms)}
+    sums = {tuple(map(sum, zip(*held, strict=True))) for held in (quotas, rooms)}
     require(len(sums) == 1, "tenants: quotas must add up to the servers' counts")
-    cluster = windows.Cluster(
-        dict(zip(known, rooms, strict=True)),
-        {w: (unit[k], b_w[w]) for k, w in enumerate(b_w)},
-        {p: (unit[k], b_p[p]) for k, p in enumerate(b_p, len(b_w))},
-        instance["horizon"],
-        {"worker_capacity": ("type", list(b_w)), "ps_capacity": ("type", list(b_p))},
-        formulation.startswith("must-complete"),
-        -1,
-        EQUATIONS,
-        formulation.endswith("preemptive"),
-    )
+    must, pieces = formulation.startswith("must-complete"), formulation.endswith("preemptive")
+    servers, last = dict(zip(known, rooms, strict=True)), instance["horizon"]
+    cluster = windows.Cluster(servers, workers, ps, last, rows, must, -1, EQUATIONS, pieces)
     reading.names(instance["jobs"], "jobs")
     return cluster, [_job(instance, cluster, job) for job in instance["jobs"]]
 

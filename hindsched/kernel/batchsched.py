@@ -33,7 +33,7 @@ def bound(instance: dict[str, Any], certificate: dict[str, Any], progress: Progr
 
 
 def _problem(
-    instance: Mapping[str, Any], formulation: str | None = None
+    instance: Mapping[str, Any], formulation: Any
 ) -> tuple[windows.Cluster, list[windows.Job]]:
     reading.natural(instance, SIGNED, "instance")
     resources, bandwidth = instance["resources"], instance["bandwidth_resource"]
@@ -46,7 +46,8 @@ def _problem(
 
     at = resources.index(bandwidth)
     workers = {w: (sizes, sizes[at]) for w, sizes in table("worker_types", "demand").items()}
-    ps = {p: (z, z[at]) for p, z in table("ps_types", "demand").items()} if has_ps else {}
+    sizes = table("ps_types", "demand") if has_ps else {None: (0,) * len(resources)}
+    ps = {p: (z, z[at]) for p, z in sizes.items()}
     servers = table("servers", "capacity")
     rows = {"capacity": ("resource", resources)}
     pieces = formulation == "preemptive"
@@ -57,19 +58,18 @@ def _problem(
 
 def _job(instance: Mapping[str, Any], cluster: windows.Cluster, job: Any) -> windows.Job:
     train = dict(zip(cluster.workers, job["minibatch_slots"], strict=True))
-    update = dict(zip(cluster.ps, job.get("update_slots") or (), strict=True))
+    rings = None in cluster.ps
+    update = {} if rings else dict(zip(cluster.ps, job["update_slots"], strict=True))
     weight, transfer = job["weight"], Fraction(16 * job["gradient_mb"]) / instance["slot_seconds"]
     send = {w: transfer / b for w, (_, b) in cluster.workers.items()}
-    require(
-        weight > 0 and all(v > 0 for v in train.values()), f"job {job['name']}: must be above 0"
-    )
+    require(min([weight, *train.values()]) > 0, f"job {job['name']}: must be above 0")
 
     def time(w: str, p: Any, q: int, n: int) -> Any:
         """1 / rho of (1), and of (14) for Ring-AllReduce."""
         far = 0 if q else send[w]
-        if p is not None:
-            return train[w] + update[p] + far
-        return train[w] + (job["reduce_slots"] + far) * Fraction(n - 1, n)
+        if rings:
+            return train[w] + (job["reduce_slots"] + far) * Fraction(n - 1, n)
+        return train[w] + update[p] + far
 
     def cost(end: int) -> Interval:
         """W (t + L): the paper's completion is one more than the last slot."""

@@ -3,7 +3,7 @@
 ``no-migration``: a chunk stays on its worker, and in the cloud it is not interrupted; ``literal``:
 (2) as printed, where work moves and a chunk number is a lane. Prices stand on (2d), a worker trains
 one chunk a slot (a row a worker, a group of a server's workers of a type, a type, a type of a
-finite cloud), and on (7b), storage. A stretch is (first slot, last slot, height).
+finite cloud), and on (7b), storage.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from . import reading, trees
 from .exact import Interval, ceiling, exactly
-from .reading import Checked, Progress, Violation, note, require, whole
+from .reading import Checked, Loads, Progress, Stretch, check_loads, levels, note, require, whole
 from .trees import Limits, between
 
 SENSE = "min"
@@ -27,7 +27,6 @@ AXES = {"worker_capacity": "worker", "group_capacity": "group", "type_capacity":
         "cloud_capacity": "type", "storage": "server"}  # fmt: skip
 UNUSED = {"parameter_servers", "cloud_parameter_servers"}
 """Rows whose prices are taken as 0, which is valid: blocks do not pay for PSs."""
-Stretch = tuple[int, int, Any]
 Value = Callable[[int, int], int | None]
 """``value(a, b)``: least price of a job's work in slots up to b, with storage paid up to slot a."""
 
@@ -48,36 +47,23 @@ def chunk_slots(instance: Mapping[str, Any], job: Mapping[str, Any]) -> tuple[in
     return max(1, ceiling(steps * (alone + talk))), max(1, ceiling(steps * alone))
 
 
-def levels(spans: Iterable[Stretch]) -> list[Stretch]:
-    """Sum of the heights of spans, as stretches in order."""
-    steps: dict[int, Any] = defaultdict(int)
-    for first, last, height in spans:
-        steps[first] += height
-        steps[last + 1] -= height
-    found, height = [], 0
-    for slot, after in pairwise(sorted(steps)):
-        height += steps[slot]
-        found.append((slot, after - 1, height))
-    return found
-
-
 def check(instance: Mapping[str, Any], solution: Mapping[str, Any]) -> Checked:
     """(2), and (7) where storage is limited: broken constraints, and the total completion time."""
     literal, cloud = solution["formulation"] == "literal", instance["cloud"]["name"]
     workers, ps = units(instance, "workers"), units(instance, "ps")
     servers = {server["name"]: server for server in instance["servers"]}
     listed = reading.jobs_of(solution, reading.names(instance["jobs"], "jobs"))
-    broken: list[Violation] = []
-    loads: dict[Any, list[Stretch]] = defaultdict(list)  # by (equation, where, limit)
-    total = 0
+    broken: list[reading.Violation] = []
+    loads, total = Loads(list), 0
     for job in instance["jobs"]:
         name, kind, arrival = f"job {job['name']}", job["worker_type"], job["arrival"]
         runs: dict[int, list[Any]] = defaultdict(list)
         holds: list[Stretch] = []
         outside = False
         for row in listed[job["name"]]["assignments"]:
-            slots, at = reading.span(row, 10**18, name), row["ps" if "ps" in row else "server"]
-            ready, one, where = arrival, (slots[0], slots[-1], 1), f"{name}, {at}, slot {slots[0]}"
+            first, last = reading.span(row, 10**18, name)
+            at = row["ps" if "ps" in row else "server"]
+            ready, one, where = arrival, (first, last, 1), f"{name}, {at}, slot {first}"
             outside = outside or at != cloud
             if "ps" in row:
                 loads["(2f)", f"{at}, PSs {job['ps_type']}", ps[at][job["ps_type"]]].append(one)
@@ -92,8 +78,8 @@ def check(instance: Mapping[str, Any], solution: Mapping[str, Any]) -> Checked:
                 note(broken, "(2a)", where, limit == 0 or (at != cloud and wrong))
                 loads["(2d)", f"{at}, {place}", limit].append(one)
                 loads["(2c)", f"{name}, chunk {chunk}", 1].append(one)
-                runs[chunk].append((slots[0], slots[-1], (at, place)))
-            note(broken, "(2i)", where, ready - slots[0])
+                runs[chunk].append((first, last, (at, place)))
+            note(broken, "(2i)", where, ready - first)
         flat = sorted(run for mine in runs.values() for run in mine)
         need = chunk_slots(instance, job)[bool(flat) and not outside]
         parts, most = ([flat], need * job["chunks"]) if literal else ([*runs.values()], need)
@@ -114,9 +100,7 @@ def check(instance: Mapping[str, Any], solution: Mapping[str, Any]) -> Checked:
             peak = max(h for *_, h in levels((f, e, 1) for f, e, place in flat if place[0] == at))
             gb = (job.get("chunk_gb") or 0) * (peak if literal else homes)
             loads["(7b)", at, servers[at].get("storage_gb")].append((arrival, end, gb))
-    for (equation, where, limit), spans in loads.items():
-        for first, _, h in levels(spans) if limit is not None else ():
-            note(broken, equation, f"{where}, slot {first}", h - limit)
+    check_loads(broken, loads)
     return Checked(exactly(total), broken)
 
 
@@ -279,33 +263,29 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
     axis, features = "worker", dict[str, Sequence[tuple[str, Any]]]()
     if tree:
         require(not literal, "kind: jobs whose work moves have no trees")
-        axis = "group" if trees.layout(certificate, ("groups", "workers")) == "groups" else "worker"
+        axis = trees.layout(certificate, ("groups", "workers")).removesuffix("s")
         known = [(axis, sets[f"{axis}_capacity"])]
         features = {"completion": (), "cloud_chunks": (), "chunks": known}
-        if axis == "worker":
+        if axis == "group":
+            del sets["worker_capacity"]
+        else:
             features["worker_slots"] = [*known, ("slot", range(1, reading.LIMITS["cells"]))]
 
     def leaf(given: Any, limits: Mapping[str, Limits]) -> Interval | None:
-        total, end = Fraction(), 0
-        spans: dict[tuple[str, str], tuple[Stretch, ...]] = defaultdict(tuple)
         prices = {name: rows for name, rows in given.items() if name not in UNUSED}
-        for name, rows in list(prices.items()):
-            fits = not tree or not name.endswith("r_capacity") or name == f"{axis}_capacity"
-            require(name in AXES and fits, f"prices: unknown row set {name}")
-            last = max((whole(row["to"], 1, name) for row in rows), default=0)
-            reading.within("cells", last * len(sets[name]), f"prices.{name}")
-            table = reading.price_rows(prices, name, [(AXES[name], sets[name])], last)
-            for (label,), series in table.items():
-                total -= sum(series) * sets[name][label]
-                runs = [
-                    (p, list(slots)) for p, slots in groupby(range(last + 1), series.__getitem__)
-                ]
-                spans[name, label] = tuple((slots[0], slots[-1], p) for p, slots in runs if p)
-            end = max(end, last)
-        scale = lcm(*(p.denominator for found in spans.values() for *_, p in found))
-        scale *= lcm(*(gb.denominator for gb in sizes))
-        for key, found in spans.items():
-            spans[key] = tuple((f, e, int(p * scale)) for f, e, p in found)
+        end = max(
+            (whole(row["to"], 1, "to") for rows in prices.values() for row in rows), default=0
+        )
+        reading.within("cells", end * max(map(len, sets.values())), "slots x workers")
+        axes = {name: [(AXES[name], labels)] for name, labels in sets.items()}
+        tables = reading.price_rows(prices, axes, end)
+        every = {(name, label): s for name, t in tables.items() for (label,), s in t.items()}
+        total = -sum((sum(s) * sets[name][label] for (name, label), s in every.items()), Fraction())
+        scale = reading.to_integers(every.values(), lcm(*(gb.denominator for gb in sizes)))
+        spans: dict[tuple[str, str], tuple[Stretch, ...]] = defaultdict(tuple)
+        for key, series in every.items():
+            runs = [(p, list(slots)) for p, slots in groupby(range(end + 1), series.__getitem__)]
+            spans[key] = tuple((slots[0], slots[-1], p) for p, slots in runs if p)
         places = [
             (s, k, f"{s}/{n}" if axis == "worker" else f"{s}/{k}",
              spans["worker_capacity", f"{s}/{n}"] + spans["group_capacity", f"{s}/{k}"]
@@ -362,7 +342,7 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
                 values.pop()  # zeta_j = 1 takes a worker and a PS in the cloud
             begin = max(arrival, own.get(("completion",), (0, 0))[0])
             latest = between(own, ("completion",), max(stop, begin))[1]
-            best = least(values, arrival, begin, min(max(stop, begin), latest), scale, size)
+            best = least(values, arrival, begin, latest, scale, size)
             if best is None:
                 return None
             total += Fraction(best, scale)

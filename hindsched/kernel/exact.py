@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import ceil, floor, gcd, lcm
 from typing import Any
@@ -47,10 +48,7 @@ def exactly(number: Fraction | int) -> Interval:
 
 def total(parts: Iterable[Interval]) -> Interval:
     """Sum of intervals, exact."""
-    listed = list(parts)
-    return Interval(
-        sum((p.low for p in listed), Fraction()), sum((p.high for p in listed), Fraction())
-    )
+    return sum(parts, exactly(0))
 
 
 def ceiling(number: Fraction | int) -> int:
@@ -150,15 +148,7 @@ def utility(record: Mapping[str, Any], x: Fraction | int) -> Interval:
 
 def decimal(number: Fraction, up: bool, digits: int = 30) -> str:
     """Write a number with so many significant digits, rounded up or down, or exactly if they do."""
-    if number == 0:
-        return "0"
-    size = len(str(int(abs(number)))) if abs(number) >= 1 else -len(str(int(1 / abs(number)))) + 1
-    places = digits - size
-    scaled = number * Fraction(10) ** places
-    whole = ceiling(scaled) if up else scaled // 1
-    text = str(abs(whole))
-    sign = "-" if whole < 0 else ""
-    if places <= 0:
-        return sign + text + "0" * -places
-    text = text.rjust(places + 1, "0")
-    return (sign + text[:-places] + "." + text[-places:]).rstrip("0").rstrip(".")
+    rounding = ROUND_CEILING if up else ROUND_FLOOR
+    rounded = Context(digits, rounding, MIN_EMIN, MAX_EMAX).divide
+    text = f"{rounded(Decimal(number.numerator), Decimal(number.denominator)):f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -9,17 +9,16 @@ is free, without end. No price helps a makespan: its bound follows from the inst
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from heapq import heappop, heappush
 from itertools import accumulate, pairwise
 from math import lcm
 from typing import Any
 
 from . import reading, trees
+from .cheapest import Cheapest
 from .exact import Interval, ceiling, common_step, exactly
-from .reading import Checked, Progress, Violation, note, require, whole
+from .reading import Checked, Loads, Progress, Violation, check_loads, note, require, whole
 from .trees import NEVER, Limits, between
 
 SENSE = "min"
@@ -66,51 +65,46 @@ def check(instance: Mapping[str, Any], solution: Mapping[str, Any]) -> Checked:
     sizes, room, jobs = problem(instance)
     kind, goal = FORMULATIONS[solution["formulation"]]
     seconds, consolidated = instance["slot_seconds"], instance.get("placement") == "consolidated"
-    broken, costs, ends = list[Violation](), Fraction(), [0]
-    used: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    broken, costs, ends, loads = list[Violation](), Fraction(), [0], Loads(list)
     given = reading.jobs_of(solution, [job.name for job in jobs])
     for job in jobs:
         here, rows = f"job {job.name}", list[tuple[int, int, dict[str, int], int]]()
         for row in given[job.name]["assignments"]:
             key = "servers" if consolidated or (sizes and "servers" in row) else "gpus"
             require(set(row) == {"from", "to", key}, f"{here}: keys must be from, to and {key}")
-            slots, at = reading.span(row, FAR, here), dict[str, int]()
+            (first, last), at = reading.span(row, FAR, here), dict[str, int]()
             if key == "servers":
                 at = reading.counts(row[key], sizes, here)
                 require(all(n > 0 for n in at.values()), f"{here}: negative GPUs")
             held = whole(sum(at.values()) if at else row.get("gpus"), 1, here)
-            rows.append((slots.start, slots.stop, at, held))
-            for place, n in {"": held, **at}.items():
-                used[place][slots.start] += n
-                used[place][slots.stop] -= n
-            excess = held - job.most if kind == "elastic" else abs(held - job.g)
-            note(broken, "(3)", f"{here}, slot {slots.start}", excess)
-            note(broken, "(2)", f"{here}, slot {slots.start}", job.s + 1 - slots.start)
+            rows.append((first, last, at, held))
+            loads["(5)", "cluster", room].append((first, last, held))
+            for place, n in at.items():
+                loads["(5)", f"server {place}", sizes[place]].append((first, last, n))
+            where, excess = f"{here}, slot {first}", held - job.g
+            note(broken, "(3)", where, held - job.most if kind == "elastic" else abs(excess))
+            note(broken, "(2)", where, job.s + 1 - first)
             if consolidated:
                 partial = sum(n < sizes[place] for place, n in at.items())
                 spread = (len(at) if held <= max(sizes.values()) else max(partial, 1)) - 1
-                note(broken, "(6)", f"{here}, slot {slots.start}", spread)
+                note(broken, "(6)", where, spread)
         rows.sort(key=lambda row: row[:2])
-        for (_, stop, before, _), (start, _, after, _) in pairwise(rows):
-            note(broken, "(7)", f"{here}, slot {start}", stop - start)
+        for (_, last, before, _), (first, _, after, _) in pairwise(rows):
+            apart, where = first - last - 1, f"{here}, slot {first}"
+            note(broken, "(7)", where, -apart)
             if kind == "non-preemptive":
-                note(broken, "(4)", f"{here}, slot {start}", start - stop or before != after)
+                note(broken, "(4)", where, apart or before != after)
         units = kind == "elastic"
-        done = sum((stop - start) * (held if units else 1) for start, stop, _, held in rows)
+        done = sum((last + 1 - first) * (held if units else 1) for first, last, _, held in rows)
         missing = job.p * (job.g if units else 1) - done
         note(broken, "(1)", here, missing)
-        end = max(stop for _, stop, *_ in rows) - 1 if missing <= 0 else None
+        end = max(row[1] for row in rows) if missing <= 0 else None
         require(given[job.name].get("completion") == end, f"{here}: completes at {end}")
         if end is not None:
             ends.append(end)
             late = job.due is not None and end > job.due
             costs += job.w * (late if goal == "deadlines" else (end - job.s) * seconds)
-    for place, steps in used.items():
-        level = 0
-        for slot in sorted(steps):
-            level += steps[slot]
-            where = f"server {place}" if place else "cluster"
-            note(broken, "(5)", f"{where}, from slot {slot}", level - sizes.get(place, room))
+    check_loads(broken, loads)
     return Checked(exactly(max(ends) * seconds if goal == "makespan" else costs), broken)
 
 
@@ -197,18 +191,18 @@ def price_steps(prices: Any, places: Mapping[str, int], seconds: Fraction) -> li
     """Cuts and levels of every place's prices, which stand in order of time."""
     tables: dict[str, tuple[list[int], list[Any]]] = {place: ([0], []) for place in places}
     require(set(prices) <= {"gpus"}, "prices: unknown row sets")
+    keys = {"from", "to", "price"} | (set() if "" in places else {"server"})
     for position, row in enumerate(prices.get("gpus", ())):
         here = f"prices.gpus[{position}]"
-        keys = {"from", "to", "price"} | (set() if "" in places else {"server"})
         require(set(row) == keys, f"{here}: keys must be {sorted(keys)}")
         require(row.get("server", "") in places, f"{here}: unknown server")
         cuts, levels = tables[row.get("server", "")]
-        slots, price = reading.span(row, FAR, here), reading.number(row["price"], here)
-        require(slots.start > cuts[-1], f"{here}: must follow slot {cuts[-1]}")
-        if slots.start > cuts[-1] + 1:
-            cuts.append(slots.start - 1)
+        (first, last), price = reading.span(row, FAR, here), reading.number(row["price"], here)
+        require(first > cuts[-1], f"{here}: must follow slot {cuts[-1]}")
+        if first > cuts[-1] + 1:
+            cuts.append(first - 1)
             levels.append(0)
-        cuts.append(slots.stop - 1)
+        cuts.append(last)
         levels.append(price * seconds)
     return list(tables.values())
 
@@ -250,7 +244,7 @@ def placed(job: Job, price: Sequence[int], places: Mapping[str, int], limits: Li
         reading.spend(10 * len(states) * len(held))
         after: dict[tuple[int, int], int] = {}
         for (used, parts), cost in states.items():
-            for n in (n for n in held if low <= n <= min(high, size, job.g - used)):
+            for n in (n for n in held if low <= n <= min(high, job.g - used)):
                 key = used + n, parts + (not narrow and 0 < n < size)
                 if key[1] < 2 and cost + n * each < after.get(key, cost + n * each + 1):
                     after[key] = cost + n * each
@@ -268,30 +262,18 @@ def pausing(
     that are held; at first all are held at a price that no answer is worth. While whole slots
     replace units of one price, the value is linear in C.
     """
-    never = best + 1
-    held, dearest, cost, now = {never: units}, [-never], never * units, s
+    held, now = Cheapest(units, best + 1), s
     for k in range(bisect_right(cuts, s) - 1, len(cuts)):
         level, end = (gang * levels[k], cuts[k + 1]) if k < len(levels) else (0, ENDLESS)
         end = min(end, last)
-        while now < end and -dearest[0] > level:
+        while now < end and held.dearest > level:
             reading.spend(20)
             if slope * (now + 1 - s) >= best:
                 return best
-            slots = max(1, min(end - now, held[-dearest[0]] // most))
-            left = slots * most
-            if level not in held:
-                held[level] = 0
-                heappush(dearest, -level)
-            while left and -dearest[0] > level:
-                price = -dearest[0]
-                taken = min(held[price], left)
-                cost, left = cost - taken * (price - level), left - taken
-                held[level] += taken
-                held[price] -= taken
-                if not held[price]:
-                    del held[-heappop(dearest)]
+            slots = max(1, min(end - now, held.held[held.dearest] // most))
+            held.offer(level, slots * most)
             now += slots
-            best = min(best, slope * (now - s) + cost)
+            best = min(best, slope * (now - s) + held.cost)
         now = max(now, end)
     return best
 

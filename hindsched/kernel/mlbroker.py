@@ -123,7 +123,8 @@ def check(instance: Mapping[str, Any], solution: Mapping[str, Any]) -> Checked:
         plan: dict[int, tuple[dict[int, int], int | None]] = {}
         for position, row in enumerate(listed[record["name"]]["assignments"]):
             alone = record["arrival"] + position  # rows without slots are one a slot of the life
-            for t in reading.span({"from": alone, "to": alone, **row}, record["departure"], name):
+            a, b = reading.span({"from": alone, "to": alone, **row}, record["departure"], name)
+            for t in range(a, b + 1):
                 require(
                     t >= record["arrival"] and t not in plan, f"{name}: slot {t} outside, twice"
                 )
@@ -241,13 +242,11 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
         require(tight, "kind: only tight has trees")
         require(BROKER not in names, f"kind: no trees where a job is called {BROKER}")
 
-    def leaf(given: Any, limits: Mapping[str, Limits]) -> Interval | None:
-        prices = dict(given)
+    def leaf(prices: Any, limits: Mapping[str, Limits]) -> Interval | None:
         rows = min(len(prices.get("discount", ())), len(jobs) * len(R) * len(K))
         reading.within("cells", horizon * max(rows, len(R)), "prices.discount")
-        mu = reading.price_rows(prices, "deployment", axes, horizon)
-        shares = reading.price_rows(prices, "discount", [*kinds, axes[1]], horizon)
-        require(not prices, f"prices: unknown row sets in {list(prices)}")
+        sets = {"deployment": axes, "discount": [*kinds, axes[1]]}
+        mu, shares = reading.price_rows(prices, sets, horizon).values()
         none = [0] * (horizon + 1)
         earned: dict[tuple[int, int, int], Any] = defaultdict(int)
         total = Fraction()
@@ -276,7 +275,7 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
                     high > 0 and (must[r] or not any(must)) for r, (_, high) in enumerate(home)
                 ]
                 if (
-                    any(low > min(high, crew) for low, high in at)
+                    any(low > high for low, high in at)
                     or any(low > min(high, 1) for low, high in home)
                     or not sum(must) < 2
                     or not any(serve)
@@ -290,9 +289,7 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
                 worker = [sum(n[k] * price[r][k] for k in K) for r in R]
                 ps = [sum(m[k] * price[r][k] for k in K) + keep[r] for r in R]
                 for r, k in ((r, k) for r in R for k in K if paid[r][k][t]):
-                    earned[t, r, k] += paid[r][k][t] * (
-                        min(crew, at[r][1]) * n[k] + serve[r] * m[k]
-                    )
+                    earned[t, r, k] += paid[r][k][t] * (at[r][1] * n[k] + serve[r] * m[k])
                 unit = lcm(P.denominator, *(x.denominator for x in data))
                 scale = lcm(fixed, *(x.denominator for x in (*worker, *ps, *keep))) << 64
                 found = placement(

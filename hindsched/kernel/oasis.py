@@ -16,14 +16,16 @@ from operator import add, itemgetter
 from typing import Any
 
 from . import reading, trees
+from .cheapest import cheapest_units
 from .exact import Interval, ceiling, exactly, total, utility
-from .reading import Checked, Progress, Violation, note, require
-from .trees import NEVER, Limits
+from .reading import Checked, Loads, Progress, Violation, check_loads, note, require
+from .trees import NEVER, Limits, between
 
 SENSE = "max"
 SIGNED = frozenset({"slope", "intercept", "target", "provenance"})
 FORMULATIONS = {"standard": "standard"}
 SIDES = ("worker", "ps")
+EQUATIONS = {"worker": "(4)", "ps": "(5)"}
 FINEST = 10**31
 Amounts = Mapping[str, Any]
 Series = dict[tuple[Any, ...], list[Any]]
@@ -83,25 +85,27 @@ def check(instance: dict[str, Any], solution: dict[str, Any]) -> Checked:
     """Check (2)-(7) and (9)-(13) and add up (1)."""
     broken, values, jobs = list[Violation](), list[Interval](), _jobs(instance)
     servers = {s: {h["name"]: h["capacity"] for h in instance[f"{s}_servers"]} for s in SIDES}
-    used = {side: Counter[tuple[int, str, str]]() for side in SIDES}
+    loads = Loads(list)
     for name, given in reading.jobs_of(solution, jobs).items():
         job, here = jobs[name], f"job {name}"
         place = {side: Counter[tuple[int, str]]() for side in SIDES}
         for row in given["assignments"]:
             require(set(row) <= {"from", "to", "workers", "ps"}, f"{here}: unknown key in a row")
             for side, key in zip(SIDES, ("workers", "ps"), strict=True):
-                slots = reading.span(row, instance["horizon"], here)
+                first, last = reading.span(row, instance["horizon"], here)
                 for server, n in reading.counts(row.get(key, {}), servers[side], here).items():
-                    reading.spend(5 * len(slots))
-                    for slot in slots:
+                    reading.spend(5 * (last + 1 - first))
+                    for slot in range(first, last + 1):
                         place[side][slot, server] += n
+                    for resource, amount in job.demand[side].items():
+                        equation, room = EQUATIONS[side], servers[side][server].get(resource, 0)
+                        load = equation, f"server {server}, {resource}", room
+                        loads[load].append((first, last, n * amount))
         y, z = (Counter[int]() for _ in SIDES)
         for side, sums, equation in (("worker", y, "(12)"), ("ps", z, "(13)")):
             for (slot, server), n in place[side].items():
                 sums[slot] += n
                 note(broken, equation, f"{here}, {server}, slot {slot}", -n)
-                for resource, amount in job.demand[side].items():
-                    used[side][slot, server, resource] += n * amount
         for slot in sorted({*y, *z}):
             where, early = f"{here}, slot {slot}", slot < job.arrival
             note(broken, "(3)", where, y[slot] - job.most)
@@ -115,10 +119,7 @@ def check(instance: dict[str, Any], solution: dict[str, Any]) -> Checked:
         require(given.get("completion") == end, f"{here}: completes at {end}")
         if end is not None and not broken:
             values.append(job.value(end))
-    for side, equation in zip(SIDES, ("(4)", "(5)"), strict=True):
-        for (slot, server, resource), amount in used[side].items():
-            excess = amount - servers[side][server].get(resource, 0)
-            note(broken, equation, f"server {server}, {resource}, slot {slot}", excess)
+    check_loads(broken, loads)
     return Checked(total(values), broken)
 
 
@@ -154,23 +155,17 @@ class _Rows:
 
     def bound(self, prices: Any, limits: Mapping[str, Limits]) -> Interval | None:
         """P b + sum of best responses; None if a job's limits leave it no schedule."""
-        rows, places, found, prices = {}, {}, Fraction(), dict(prices)
+        kinds = {"capacity": ("resource", self.instance["resources"]), "units": ("job", self.jobs)}
+        sets = {f"{side}_{of}": [(self.axis, self.groups[side]), axis]
+                for side in SIDES for of, axis in kinds.items()}  # fmt: skip
+        tables, found = reading.price_rows(prices, sets, self.horizon), Fraction()
+        rows, places = ({side: tables[f"{side}_{of}"] for side in SIDES} for of in kinds)
         for side in SIDES:
-            axes = [(self.axis, self.groups[side]), ("resource", self.instance["resources"])]
-            rows[side] = reading.price_rows(prices, f"{side}_capacity", axes, self.horizon)
-            axes = [(self.axis, self.groups[side]), ("job", self.jobs)]
-            places[side] = reading.price_rows(prices, f"{side}_units", axes, self.horizon)
             for (group, resource), series in rows[side].items():
                 number, capacity = self.groups[side][group]
                 found += number * capacity.get(resource, 0) * sum(series)
             found += self._packings(side, places[side])
-        require(not prices, f"prices: unknown row sets {list(prices)[:3]}")
-        every = [
-            series for table in (rows, places) for t in table.values() for series in t.values()
-        ]
-        scale = lcm(*(p.denominator for series in every for p in series))
-        for series in every:
-            series[:] = [int(p * scale) for p in series]
+        scale = reading.to_integers(s for table in tables.values() for s in table.values())
         values = [exactly(found)]
         for done, job in enumerate(self.jobs.values()):
             self.progress(done, len(self.jobs), "job")
@@ -230,9 +225,8 @@ class _Rows:
             for key, most, side in sides:
                 priced = []
                 for group, room, paid in side:
-                    least, limit = limits.get((key, group, t), (0, room))
-                    priced.append((paid[t], least, min(room, limit)))
-                costs.append(trees.cheapest_units(priced, most, never))
+                    priced.append((paid[t], *between(limits, (key, group, t), room)))
+                costs.append(cheapest_units(priced, most, never))
             least, limit = limits.get(("slot_workers", t), (0, NEVER))
             cost = [w + costs[1][z] if least <= n <= limit else never
                     for n, (w, z) in enumerate(zip(costs[0], needs, strict=True))]  # fmt: skip

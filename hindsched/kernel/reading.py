@@ -5,9 +5,13 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
+from itertools import accumulate, chain, pairwise
+from math import lcm
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +32,11 @@ BUDGET = {"steps": 10**30}
 """Steps that are left; a run from the command line begins with its limit."""
 Progress = Callable[[int, int, str], None]
 """``progress(done, all, what)``."""
+Stretch = tuple[int, int, Any]
+"""First slot, last slot, height."""
+Load = tuple[str, str, Any]
+"""The equation that is a limit, where, and the limit; None if there is none."""
+Loads = defaultdict[Load, list[Stretch]]
 
 
 class Refused(Exception):
@@ -56,6 +65,24 @@ def note(broken: list[Violation], equation: str, where: str, excess: Any) -> Non
     """Add a violation where the excess is above 0: there is no tolerance."""
     if excess > 0:
         broken.append(Violation(equation, where, excess))
+
+
+def check_loads(broken: list[Violation], loads: Mapping[Load, Iterable[Stretch]]) -> None:
+    """Note where what stretches add up to is above a limit."""
+    for (equation, where, limit), parts in loads.items():
+        for first, _, height in levels(parts) if limit is not None else ():
+            note(broken, equation, f"{where}, from slot {first}", height - limit)
+
+
+def levels(spans: Iterable[Stretch]) -> list[Stretch]:
+    """Sum of the heights of spans, as stretches in order."""
+    steps: dict[int, Any] = defaultdict(int)
+    for first, last, height in spans:
+        steps[first] += height
+        steps[last + 1] -= height
+    cuts = sorted(steps)
+    heights = accumulate(steps[cut] for cut in cuts[:-1])
+    return [(a, b - 1, height) for (a, b), height in zip(pairwise(cuts), heights, strict=True)]
 
 
 def require(condition: object, text: str) -> None:
@@ -113,13 +140,10 @@ def _number(text: str) -> Fraction | int:
     """The decimal that is written; one that a double does not keep would have two meanings."""
     mantissa, _, exponent = text.lower().partition("e")
     within("digits", len(mantissa) + abs(int(exponent[:9] or 0)), text[:40])
-    whole, _, part = mantissa.partition(".")
-    if not part and not exponent:
+    if mantissa == text and "." not in text:
         return int(text)
     spend(50)
-    power = int(exponent or 0) - len(part)
-    found = Fraction(int(whole + part) * 10 ** max(power, 0), 10 ** max(-power, 0))
-    kept = repr(float(text))
+    found, kept = Fraction(Decimal(text)), repr(float(text))
     same = kept == text or (kept != "inf" and Fraction(kept) == found)
     require(same, f"{text[:40]} has more digits than a double keeps, which is {kept}")
     return found
@@ -132,9 +156,8 @@ def _constant(text: str) -> None:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
-        for key, _ in pairs:  # what stands twice is no longer there the second time
-            if data.pop(key, data) is data:
-                raise Refused(f"the key {key[:80]!r} stands twice in an object")
+        key, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise Refused(f"the key {key[:80]!r} stands twice in an object")
     return data
 
 
@@ -152,10 +175,9 @@ def whole(value: Any, least: int, where: str) -> int:
     return int(value)
 
 
-def number(value: Any, where: str, least: int = 0) -> Fraction | int:
-    """Return a number, not below a least one."""
-    proper = type(value) is int or isinstance(value, Fraction)
-    require(proper and value >= least, f"{where}: must be a number from {least}")
+def number(value: Any, where: str) -> Fraction | int:
+    """Return a number, not below 0."""
+    require(type(value) in (int, Fraction) and value >= 0, f"{where}: must be a number from 0")
     return value  # type: ignore[no-any-return]
 
 
@@ -169,11 +191,11 @@ def natural(data: Any, signed: frozenset[Any], where: str) -> None:
         require(data >= 0, f"{where}: must not be negative")
 
 
-def span(row: Mapping[str, Any], last: int, where: str) -> range:
-    """Slots of a row: ``from`` to ``to``, both inclusive, within 1..last."""
-    first, end = whole(row["from"], 1, where), whole(row["to"], 1, where)
-    require(first <= end <= last, f"{where}: slots must be in 1..{last} and in order")
-    return range(first, end + 1)
+def span(row: Mapping[str, Any], most: int, where: str) -> tuple[int, int]:
+    """First and last slot of a row, ``from`` and ``to``, within 1..most."""
+    first, last = whole(row["from"], 1, where), whole(row["to"], 1, where)
+    require(first <= last <= most, f"{where}: slots must be in 1..{most} and in order")
+    return first, last
 
 
 def counts(value: Any, known: Iterable[str], where: str) -> dict[str, int]:
@@ -192,29 +214,41 @@ def jobs_of(solution: Mapping[str, Any], known: Iterable[str]) -> dict[str, dict
 
 
 def price_rows(
-    prices: dict[str, Any], name: str, axes: Sequence[tuple[str, Iterable[Any]]], last: int | None
-) -> dict[tuple[Any, ...], Any]:
-    """Take a row set out of the prices, by labels: a number, or with slots a list by slot 0..last.
+    prices: Mapping[str, Any], sets: Mapping[str, Sequence[tuple[str, Iterable[Any]]]], last: int
+) -> dict[str, dict[tuple[Any, ...], list[Any]]]:
+    """Prices of row sets by labels, each a list by slot 0..last; absent rows are not listed.
 
-    Refused are unknown labels, a row priced twice and negative prices; absent rows are not listed.
+    A set has axes and their labels. Refused are unknown sets and labels, a row priced twice and
+    negative prices.
     """
-    found: dict[tuple[Any, ...], Any] = {}
-    labels = [(axis, set(known)) for axis, known in axes]
-    keys = {axis for axis, _ in axes} | ({"price"} if last is None else {"price", "from", "to"})
-    for position, row in enumerate(prices.pop(name, [])):
-        here = f"prices.{name}[{position}]"
-        require(set(row) == keys, f"{here}: keys must be {sorted(keys)}")
-        require(all(row[axis] in known for axis, known in labels), f"{here}: unknown label")
-        price, label = number(row["price"], f"{here}.price"), tuple(row[axis] for axis, _ in axes)
-        series = found.setdefault(label, [None] * ((last or 0) + 1))
-        slots = range(1) if last is None else span(row, last, here)
-        spend(10 + len(series))
-        part = slice(slots.start, slots.stop)
-        require(not any(old is not None for old in series[part]), f"{here}: priced twice")
-        series[part] = [price] * len(slots)
-    if last is None:
-        return {label: price for label, (price,) in found.items()}
-    return {label: [price or 0 for price in series] for label, series in found.items()}
+    tables: dict[str, dict[tuple[Any, ...], list[Any]]] = {name: {} for name in sets}
+    for name, rows in prices.items():
+        require(name in sets, f"prices: unknown row set {name}")
+        axes = [(axis, set(known)) for axis, known in sets[name]]
+        keys = {axis for axis, _ in axes} | {"price", "from", "to"}
+        for position, row in enumerate(rows):
+            here = f"prices.{name}[{position}]"
+            require(set(row) == keys, f"{here}: keys must be {sorted(keys)}")
+            require(all(row[axis] in known for axis, known in axes), f"{here}: unknown label")
+            price, (first, end) = number(row["price"], f"{here}.price"), span(row, last, here)
+            label = tuple(row[axis] for axis, _ in axes)
+            spend(11 + last)
+            series = tables[name].setdefault(label, [None] * (last + 1))
+            part = slice(first, end + 1)
+            require(not any(old is not None for old in series[part]), f"{here}: priced twice")
+            series[part] = [price] * (end + 1 - first)
+    for series in chain.from_iterable(table.values() for table in tables.values()):
+        series[:] = [price or 0 for price in series]
+    return tables
+
+
+def to_integers(every: Iterable[list[Any]], times: int = 1) -> int:
+    """Multiply series of prices by a scale, a multiple of `times`, that makes them whole."""
+    listed = list(every)
+    scale = times * lcm(*(price.denominator for series in listed for price in series))
+    for series in listed:
+        series[:] = [int(price * scale) for price in series]
+    return scale
 
 
 def check_stated(stated: Any, proven: Interval, sense: str, where: str) -> None:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from heapq import heappop, heappush, heapreplace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from . import reading
+from .cheapest import Cheapest
 from .exact import ceiling
 
 LAYOUT = "preemptive"
@@ -83,10 +83,10 @@ def cheapest(
     `unit` is the price of one worker (w) or PS (p) by slot from 1 on, and nothing after; `cost`
     that of ending in a slot, which never falls; `best` what staying out costs.
     """
-    work, most = minibatches * FINE, best
-    dearest: list[tuple[int, int]] = []
-    bought = paid = 0
-    end = first
+    most, end = best, first
+    prices = sum(max(series, default=0) for series in unit.values())
+    dear = max((way.n + way.units for way in own), default=0) * prices
+    work = Cheapest(minibatches * FINE, 1 + FINE * dear)  # no slope is so steep
     while own and (last is None or end <= last):
         reading.spend(50 + 20 * len(own))
         low, high = cost(end)
@@ -96,22 +96,12 @@ def cheapest(
             kind: series[end - 1] if end <= len(series) else 0 for kind, series in unit.items()
         }
         points = [
-            (way.rate, way.n * priced["w", way.w] + way.units * priced.get(("p", way.p), 0))
-            for way in own
+            (way.rate, way.n * priced["w", way.w] + way.units * priced["p", way.p]) for way in own
         ]
         for slope, width in envelope(points):
-            heappush(dearest, (-slope, width))
-            bought, paid = bought + width, paid + slope * width
-        while bought > work:
-            slope, width = dearest[0]
-            part = min(width, bought - work)
-            bought, paid = bought - part, paid + slope * part
-            if part < width:
-                heapreplace(dearest, (slope, width - part))
-            else:
-                heappop(dearest)
-        pay = paid // FINE
-        if bought == work and (best is None or low + pay < best):
+            work.offer(slope, width)
+        pay = work.cost // FINE
+        if work.dearest <= FINE * dear and (best is None or low + pay < best):
             best, most = low + pay, high + pay + 1
         end += 1
     return None if best is None or most is None else (best, most)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from itertools import accumulate, chain, islice, repeat
+from itertools import chain
 from typing import Any
 
 from .exact import Interval, ceiling
 from .reading import Progress, check_stated, require, within
 
 NEVER = 2**31 - 1
+ALL = (0, NEVER)
 Feature = tuple[Any, ...]
 """Name of a whole number of a schedule, then its labels: ("workers", "server-1", slot 3)."""
 Limits = Mapping[Feature, tuple[int, int]]
@@ -37,30 +38,25 @@ def prove(
         require(found is not None, "a job has no schedule at all: the problem is infeasible")
         assert found is not None
         return found
-    known, leaves, bounds = set(jobs), _leaves(data), []
+    known, leaves, bounds = set(jobs), _leaves(data), list[Interval]()
     within("leaves", len(leaves), "prices")
-    read: dict[Any, Any] = {}  # leaves repeat the decisions of those beside them
-    decided: list[list[Any]] = []
-    for i, leaf in enumerate(leaves):
-        decided.append([])
-        for row in leaf["decisions"]:
-            key = *row, *row.values()
-            if key not in read:
-                read[key] = _decision(row, features, known, f"prices[{i}].decisions")
-            decided[i].append(read[key])
+    decided = [
+        [_decision(row, features, known, f"prices[{i}].decisions") for row in leaf["decisions"]]
+        for i, leaf in enumerate(leaves)
+    ]
     _check_cover(decided)
     for i, (leaf, decisions) in enumerate(zip(leaves, decided, strict=True)):
         progress(i, len(leaves), "leaf")
         require(set(leaf) == {"decisions", "bound", "prices"}, f"prices[{i}]: unknown keys")
         limits: dict[str, dict[Feature, tuple[int, int]]] = {}
         for job, feature, low, high in decisions:
-            before = limits.setdefault(job, {}).get(feature, (0, NEVER))
+            before = limits.setdefault(job, {}).get(feature, ALL)
             limits[job][feature] = max(low, before[0]), min(high, before[1])
         found = bound(leaf["prices"], limits)
         if found is not None:
             if step:
-                low, high = (Fraction(ceiling(x / step) * step) for x in (found.low, found.high))
-                found = Interval(low, high)
+                ends = (Fraction(ceiling(end / step) * step) for end in (found.low, found.high))
+                found = Interval(*ends)
             require(leaf["bound"] is not None, f"prices[{i}].bound: every job has a schedule")
             check_stated(leaf["bound"], found, data["sense"], f"prices[{i}].bound")
             bounds.append(found)
@@ -125,8 +121,8 @@ def _leaves(data: Mapping[str, Any]) -> list[Any]:
 
 def between(limits: Limits, feature: Feature, most: int) -> tuple[int, int]:
     """Least and most of a feature, which is at most `most` anyway: that may be above `NEVER`."""
-    low, high = limits.get(feature, (0, NEVER))
-    return low, most if high == NEVER else high
+    low, high = limits.get(feature, ALL)
+    return low, most if high == NEVER else min(high, most)
 
 
 def keeps_outside(limits: Limits) -> bool:
@@ -135,15 +131,3 @@ def keeps_outside(limits: Limits) -> bool:
         high == NEVER if feature == ("completion",) else low == 0
         for feature, (low, high) in limits.items()
     )
-
-
-def cheapest_units(places: Iterable[tuple[int, int, int]], most: int, never: int) -> list[int]:
-    """Cost of the cheapest 0, 1, ..., `most` units on places (price, least, most), or `never`."""
-    listed = sorted(places)
-    if any(low > high for _, low, high in listed):
-        return [never] * (most + 1)
-    forced = sum(low for _, low, _ in listed)
-    start = sum(price * low for price, low, _ in listed)
-    units = chain.from_iterable(repeat(price, high - low) for price, low, high in listed)
-    costs = [*repeat(never, min(forced, most + 1)), *accumulate(islice(units, most), initial=start)]
-    return (costs + [never] * most)[: most + 1]

@@ -14,22 +14,24 @@ the fewest PSs with which any host could serve them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from itertools import accumulate, pairwise, product
 from math import lcm
-from operator import le
+from operator import itemgetter, le
 from typing import Any, NamedTuple
 
 from . import reading, slots, trees
+from .cheapest import cheapest_units
 from .exact import Interval, ceiling, exactly, total
-from .reading import Checked, Progress, Refused, Violation, note, require
-from .trees import NEVER, Limits
+from .reading import Checked, Loads, Progress, Violation, check_loads, note, require
+from .trees import NEVER, Limits, between
 
 Amounts = tuple[Any, ...]
+Cost = Callable[[int], tuple[int, int]]
+"""Of ending in a slot: rounded down and up."""
 FINEST = 10**31
 """Costs are rounded outward to multiples of 1/FINEST, or finer."""
 ROW_KEYS = {"from", "to", "worker_type", "workers", "ps_type", "ps", "payment"}
@@ -64,8 +66,8 @@ class Job:
         """Least L with L N / time >= mini-batches."""
         time = self.time(w, p, q, n)
         found = max(1, -(-self.minibatches * time.numerator // (time.denominator * n)))
-        if self.first + found > NEVER // 2:  # so that windows end before NEVER
-            raise Refused(f"job {self.name}: takes too long to be counted")
+        within = self.first + found <= NEVER // 2  # so that windows end before NEVER
+        require(within, f"job {self.name}: takes too long to be counted")
         return int(found)
 
 
@@ -82,10 +84,10 @@ def counted(job: Mapping[str, Any], least: int) -> tuple[str, int, int, int]:
 class Cluster:
     """What a family says of its cluster.
 
-    Amounts of every resource by server; amounts and bandwidth by worker and PS type; the last slot
-    of a hard horizon; row sets in the order of the resources, each with an axis and its labels; -1
-    where costs are the negatives of revenues; the numbers of its equations; and whether a job may
-    run in pieces, each placed as it likes.
+    Amounts of every resource by server; amounts and bandwidth by worker and PS type, which is None
+    for Ring-AllReduce; the last slot of a hard horizon; row sets in the order of the resources,
+    each with an axis and its labels; -1 where costs are the negatives of revenues; the numbers of
+    its equations; and whether a job may run in pieces, each placed as it likes.
     """
 
     servers: Mapping[str, Amounts]
@@ -102,47 +104,44 @@ class Cluster:
     def hosts(self) -> dict[tuple[str, Any], set[tuple[int, int]]]:
         """Workers of type w and PSs of type p that servers hold, each alone."""
         every = set(self.servers.values())
-        types = [(w, p) for w in self.workers for p in self.ps]
         return {
-            (w, p): {(fit(c, self.workers[w][0]), fit(c, self.ps[p][0])) for c in every}
-            for w, p in types
+            (w, p): {(fit(c, demand), fit(c, size)) for c in every}
+            for (w, (demand, _)), (p, (size, _)) in product(self.workers.items(), self.ps.items())
         }
 
     def needed(self, w: str, p: Any, elsewhere: int) -> int:
         """(2i), (3i): PSs of a host for so many workers elsewhere, at least one."""
         sent, received = self.workers[w][1], self.ps[p][1]
-        top, bottom = sent.numerator * received.denominator, sent.denominator * received.numerator
-        return int(max(1, -(-elsewhere * top // bottom)))
+        return 0 if p is None else int(max(1, -(-elsewhere * sent // received)))
 
-    def modes(self, job: Job) -> Iterator[Mode]:
-        """Modes that no other one beats; see the module."""
+    def crews(self, job: Job) -> Iterator[tuple[str, int, range]]:
+        """Types w, q, and how many workers there may be: on a ring of several servers two."""
         for w, (demand, _) in self.workers.items():
             rooms = [fit(capacity, demand) for capacity in self.servers.values()]
             for q, room in ((1, max(rooms)), (0, sum(rooms))):
-                # Ring-AllReduce on several servers has two workers at least
-                every = range(1 if self.ps or q else 2, min(job.chunks, room) + 1)
-                reading.spend(100 * len(every) * (len(self.ps) or 1))
-                lengths = {p: [job.length(w, p, q, n) for n in every] for p in self.ps or [None]}
-                for p, own in lengths.items():
-                    better = [lengths[other] for other in self.ps if self._replaces(other, p)]
-                    least = NEVER  # longer than any duration
-                    for at, (n, length) in enumerate(zip(every, own, strict=True)):
-                        if length < least:
-                            least = length
-                            units = self._least_ps(w, p, q, n) if self.ps else 0
-                            if units is not None and all(o[at] > length for o in better):
-                                yield Mode(length, w, p, q, n, units)
+                every = range(2 if None in self.ps and not q else 1, min(job.chunks, room) + 1)
+                reading.spend(100 * len(every) * len(self.ps))
+                yield w, q, every
+
+    def modes(self, job: Job) -> Iterator[Mode]:
+        """Modes that no other one beats; see the module."""
+        for w, q, every in self.crews(job):
+            lengths = {p: [job.length(w, p, q, n) for n in every] for p in self.ps}
+            for p, own in lengths.items():
+                better = [lengths[other] for other in self.ps if self._replaces(other, p)]
+                least = NEVER  # longer than any duration
+                for at, (n, length) in enumerate(zip(every, own, strict=True)):
+                    if length < least:
+                        least, units = length, self._least_ps(w, p, q, n)
+                        if units is not None and all(o[at] > length for o in better):
+                            yield Mode(length, w, p, q, n, units)
 
     def slot_ways(self, job: Job) -> Iterator[slots.Kind]:
         """What a job may do in a slot: by w, p and q the pairs (N, fewest PSs), and the times."""
-        for (w, (demand, _)), p in product(self.workers.items(), self.ps or [None]):
-            rooms = [fit(capacity, demand) for capacity in self.servers.values()]
-            for q, room in ((1, max(rooms)), (0, sum(rooms))):
-                every = range(1 if self.ps or q else 2, min(job.chunks, room) + 1)
-                reading.spend(100 * len(every))
-                units = [(n, self._least_ps(w, p, q, n) if self.ps else 0) for n in every]
-                pairs = [(n, unit) for n, unit in units if unit is not None]
-                yield w, p, pairs, [job.time(w, p, q, n) for n, _ in pairs]
+        for (w, q, every), p in product(self.crews(job), self.ps):
+            units = [(n, self._least_ps(w, p, q, n)) for n in every]
+            pairs = [(n, unit) for n, unit in units if unit is not None]
+            yield w, p, pairs, [job.time(w, p, q, n) for n, _ in pairs]
 
     def _least_ps(self, w: str, p: Any, q: int, n: int) -> int | None:
         """Fewest PSs of a host of N workers: of all of them if q, of N - 1 at most otherwise."""
@@ -165,61 +164,53 @@ def fit(capacity: Amounts, demand: Amounts) -> int:
 
 def check(cluster: Cluster, jobs: Sequence[Job], solution: Mapping[str, Any]) -> Checked:
     """Check every rule of a window and the capacities, add up the costs."""
-    broken, costs, rule = list[Violation](), [], cluster.equations
+    broken, costs, rule, loads = list[Violation](), [], cluster.equations, Loads(list)
     labels = [label for _, known in cluster.rows.values() for label in known]
-    used = {(h, r): Counter[int]() for h in cluster.servers for r in range(len(labels))}
     given = reading.jobs_of(solution, [job.name for job in jobs])
     for job in jobs:
         here, done, rows = f"job {job.name}", Fraction(), []
         for row in given[job.name]["assignments"]:
             require(set(row) <= ROW_KEYS, f"{here}: unknown key in a row")
-            slots = reading.span(row, NEVER, here)
+            first, last = reading.span(row, NEVER, here)
             w = row.get("worker_type", next(iter(cluster.workers)))
-            p = row.get("ps_type", next(iter(cluster.ps), None))
-            y, z = (
-                reading.counts(row.get(k, {}), cluster.servers, here) for k in ("workers", "ps")
-            )
-            (demand, sent), (size, received) = cluster.workers[w], cluster.ps.get(p, ((), 0))
-            n, size = sum(y.values()), size or (0,) * len(demand)
-            rows.append((slots.start, slots.stop, w, p, y, z))
+            p = row.get("ps_type", next(iter(cluster.ps)))
+            held_by = (row.get(key, {}) for key in ("workers", "ps"))
+            y, z = (reading.counts(held, cluster.servers, here) for held in held_by)
+            (demand, sent), (size, received), n = cluster.workers[w], cluster.ps[p], sum(y.values())
+            rows.append((first, last, w, p, y, z))
             for name, excess in (
-                ("arrival", job.first - slots.start),
-                ("horizon", slots.stop - 1 - (cluster.last or NEVER)),
+                ("arrival", job.first - first),
+                ("horizon", last - (cluster.last or NEVER)),
                 ("chunks", n - job.chunks),
                 ("no worker", 1 - n),
-                ("no PS", 1 - sum(z.values()) if cluster.ps else len(z)),
+                ("no PS", len(z) if p is None else 1 - sum(z.values())),
             ):
                 note(broken, rule[name], here, excess)
             for h in {*y, *z}:
-                on, units = y.get(h, 0), z.get(h, 0)
-                note(broken, rule["workers"], f"{here}, server {h}", -on)
-                note(broken, rule["ps"], f"{here}, server {h}", -units)
-                lacking = (n - on) * sent - units * received
-                note(broken, rule["bandwidth"], f"{here}, server {h}", units and lacking)
-                for r, amounts in enumerate(zip(demand, size, strict=True)):
-                    amount = on * amounts[0] + units * amounts[1]
-                    used[h, r][slots.start] += amount
-                    used[h, r][slots.stop] -= amount
+                on, units, where = y.get(h, 0), z.get(h, 0), f"{here}, server {h}"
+                note(broken, rule["workers"], where, -on)
+                note(broken, rule["ps"], where, -units)
+                note(broken, rule["bandwidth"], where, units and (n - on) * sent - units * received)
+                for label, room, d, s in zip(labels, cluster.servers[h], demand, size, strict=True):
+                    key = rule["capacity"], f"server {h}, {label}", room
+                    loads[key].append((first, last, on * d + units * s))
             if n > 0:
-                done += Fraction(len(slots) * n) / job.time(w, p, int(len({*y, *z}) == 1), n)
+                done += Fraction((last - first + 1) * n) / job.time(
+                    w, p, int(len({*y, *z}) == 1), n
+                )
         rows.sort(key=lambda row: row[:2])
         for before, after in pairwise(rows):
-            apart, where = after[0] - before[1], f"{here}, slot {after[0]}"
+            apart, where = after[0] - before[1] - 1, f"{here}, slot {after[0]}"
             note(broken, rule["pause"], where, -apart if cluster.in_pieces else abs(apart))
             if not cluster.in_pieces:
                 note(broken, rule["change"], where, int(before[2:] != after[2:]))
         missing = job.minibatches - done
         note(broken, rule["work"], here, missing if rows or cluster.must_complete else 0)
-        end = max(row[1] for row in rows) - 1 if missing <= 0 else None
+        end = max(row[1] for row in rows) if missing <= 0 else None
         require(given[job.name].get("completion") == end, f"{here}: completes at {end}")
         if end is not None and not broken:
             costs.append(job.cost(end))
-    for (h, r), steps in used.items():
-        level = 0
-        for slot in sorted(steps):
-            level += steps[slot]
-            where = f"server {h}, {labels[r]}, from slot {slot}"
-            note(broken, rule["capacity"], where, level - cluster.servers[h][r])
+    check_loads(broken, loads)
     return Checked(total(costs).times(cluster.sign), broken)
 
 
@@ -250,66 +241,58 @@ class _Rows:
         merged = tuple(map(sum, zip(*cluster.servers.values(), strict=True)))
         self.places: Mapping[str, Amounts] = cluster.servers if self.by_server else {"": merged}
         self.labels = [(n, label) for n, (_, known) in cluster.rows.items() for label in known]
-        modes: Any = dict.fromkeys((job.name for job in jobs), ())
-        if not self.pausing:
-            modes = {job.name: sorted(cluster.modes(job), key=lambda m: m[:1]) for job in jobs}
-        self.modes: Mapping[str, Sequence[Mode]] = modes
-        types = [*(("w", *item) for item in cluster.workers.items())]
-        types += [("p", *item) for item in cluster.ps.items()]
-        self.kinds = {(role, kind): demand for role, kind, (demand, _) in types}
+        modes: Any = {job.name: () if self.pausing else cluster.modes(job) for job in jobs}
+        self.modes = {name: sorted(own, key=itemgetter(0)) for name, own in modes.items()}
+        self.kinds = {("w", w): demand for w, (demand, _) in cluster.workers.items()}
+        self.kinds |= {("p", p): size for p, (size, _) in cluster.ps.items()}
 
     def bound(self, prices: Any, limits: Mapping[str, Limits]) -> Interval | None:
         """Sum of best responses - p b; None if a job's limits leave it no schedule."""
         prices = {name: [_by_slot(row) for row in rows] for name, rows in prices.items()}
         last = max((row["to"] for rows in prices.values() for row in rows), default=0)
         reading.within("cells", last * len(self.places), "slots x servers")
-        tables, paid = {}, {}
-        for name, (axis, labels) in self.cluster.rows.items():
-            axes = [(axis, labels), *([("server", self.places)] if self.by_server else [])]
-            for (label, *server), series in reading.price_rows(prices, name, axes, last).items():
-                tables[(*server, "")[0], self.labels.index((name, label))] = series
-        require(not prices, f"prices: unknown row sets {list(prices)[:3]}")
+        server = [("server", self.places)] * self.by_server
+        sets = {name: [axis, *server] for name, axis in self.cluster.rows.items()}
+        tables = {  # by place and position of the resource
+            ((*place, "")[0], self.labels.index((name, label))): series
+            for name, table in reading.price_rows(prices, sets, last).items()
+            for (label, *place), series in table.items()
+        }
         idle = sum(self.places[place][r] * sum(series) for (place, r), series in tables.items())
-        scale = FINEST * lcm(*(p.denominator for series in tables.values() for p in series))
         units = lcm(*(amount.denominator for demand in self.kinds.values() for amount in demand))
-        for key in tables:
-            tables[key] = [int(p * scale) for p in tables[key]]
+        scale = reading.to_integers(tables.values(), FINEST) * units
         reading.spend(last * len(self.places) * len(self.kinds))
-        for kind, demand in self.kinds.items():  # price of one unit in slots 1 to t, by t
-            for place in self.places:
-                sums = [0] * (last + 1)
-                for r, amount in enumerate(demand):
-                    unit = int(amount * units)
-                    if unit and (place, r) in tables:
-                        sums = [a + unit * p for a, p in zip(sums, tables[place, r], strict=True)]
-                paid[*kind, place] = list(accumulate(sums))
-        values = [exactly(-idle)]
+        paid = {}  # price of one unit in slots 1 to t, by t
+        for (kind, demand), place in product(self.kinds.items(), self.places):
+            sums = [0] * (last + 1)
+            for r, amount in enumerate(demand):
+                unit = int(amount * units)
+                if unit and (place, r) in tables:
+                    sums = [a + unit * p for a, p in zip(sums, tables[place, r], strict=True)]
+            paid[*kind, place] = list(accumulate(sums))
         respond = self._cheapest_slots if self.pausing else self._best_response
+        values = [exactly(-idle)]
         for done, job in enumerate(self.jobs):
             self.progress(done, len(self.jobs), "job")
-            own = limits.get(job.name, {})
-            found = respond(job, own, paid, last, scale * units)
+            found = respond(job, limits.get(job.name, {}), paid, last, _cost(job, scale))
             if found is None:
                 return None
-            values.append(found)
+            values.append(Interval(*(Fraction(end, scale) for end in found)))
         return total(values).times(self.cluster.sign)
 
     def _cheapest_slots(
-        self, job: Job, limits: Limits, paid: Any, last: int, scale: int
-    ) -> Interval | None:
+        self, job: Job, limits: Limits, paid: Any, last: int, cost: Cost
+    ) -> tuple[int, int] | None:
         """Best response of a job whose slots need not touch; see `slots`."""
         require(not limits, "decisions: not of this layout")
         unit = {kind: [b - a for a, b in pairwise(paid[*kind, ""])] for kind in self.kinds}
         best = None if self.cluster.must_complete else 0
-        found = slots.cheapest(
-            job.first, self.cluster.last, job.minibatches, slots.ways(self.cluster.slot_ways(job)),
-            unit, _cost(job, scale), best,
-        )  # fmt: skip
-        return None if found is None else Interval(*(Fraction(end, scale) for end in found))
+        own = slots.ways(self.cluster.slot_ways(job))
+        return slots.cheapest(job.first, self.cluster.last, job.minibatches, own, unit, cost, best)
 
     def _best_response(
-        self, job: Job, limits: Limits, paid: Any, last: int, scale: int
-    ) -> Interval | None:
+        self, job: Job, limits: Limits, paid: Any, last: int, cost: Cost
+    ) -> tuple[int, int] | None:
         """Exact best response, (12) and (9): cheapest mode, start and placement, in integers.
 
         Slots after the last priced one are free, so no window that starts after the first of them
@@ -317,43 +300,35 @@ class _Rows:
         """
         if any(low > high for low, high in limits.values()):
             return None
-
-        cost = _cost(job, scale)
+        cluster, most = self.cluster, 0
         first_end, last_end = limits.get(("completion",), (0, NEVER))
         first_start, last_start = limits.get(("start",), (0, NEVER))
-        last_end = min(last_end, self.cluster.last or last_end)
-        optional = not self.cluster.must_complete and trees.keeps_outside(limits)
-        best: int | None = 0 if optional else None
-        most = 0
+        last_end = min(last_end, cluster.last or last_end)
+        outside = not cluster.must_complete and trees.keeps_outside(limits)
+        best: int | None = 0 if outside else None
         for mode in self.modes[job.name]:
-            if limits and not self._allows(limits, mode):
+            length, w, p, *_ = mode
+            own = {"workers": mode.n, "worker_type": list(cluster.workers).index(w),
+                   "ps_type": list(cluster.ps).index(p)}  # fmt: skip
+            if any(not low <= own.get(of, low) <= high for (of, *_), (low, high) in limits.items()):
                 continue
-            prefix = {h: (paid["w", mode.w, h], paid.get(("p", mode.p, h))) for h in self.places}
-            begin = max(job.first, first_start, first_end - mode.length + 1)
-            stop = min(last_start, last_end - mode.length + 1, max(begin, last + 1))
+            prefix = {h: (paid["w", w, h], paid["p", p, h]) for h in self.places}
+            begin = max(job.first, first_start, first_end - length + 1)
+            stop = min(last_start, last_end - length + 1, max(begin, last + 1))
             for start in range(begin, stop + 1):
                 reading.spend(20 + 5 * len(self.places))
-                low, high = cost(start + mode.length - 1)
+                low, high = cost(start + length - 1)
                 if best is not None and low >= best:
                     break
-                i, j = min(start - 1, last), min(start + mode.length - 1, last)
-                prices = {h: (w[j] - w[i], z[j] - z[i] if z else 0) for h, (w, z) in prefix.items()}
-                w_least, z_least = (min(kind) for kind in zip(*prices.values(), strict=True))
-                pay: Any = mode.n * w_least + mode.units * z_least
+                i, j = min(start - 1, last), min(start + length - 1, last)
+                prices = {h: (y[j] - y[i], z[j] - z[i]) for h, (y, z) in prefix.items()}
+                y_least, z_least = (min(kind) for kind in zip(*prices.values(), strict=True))
+                pay: Any = mode.n * y_least + mode.units * z_least
                 if self.by_server and (best is None or low + pay < best):
                     pay = self._placement(mode, limits, prices)
                 if pay is not None and (best is None or low + pay < best):
                     best, most = low + pay, high + pay
-        return None if best is None else Interval(Fraction(best, scale), Fraction(most, scale))
-
-    def _allows(self, limits: Limits, mode: Mode) -> bool:
-        """Whether a mode's features are within limits; types count from 0."""
-        w, p = list(self.cluster.workers).index(mode.w), [*self.cluster.ps, mode.p].index(mode.p)
-        for name, value in (("workers", mode.n), ("worker_type", w), ("ps_type", p)):
-            low, high = limits.get((name,), (0, NEVER))
-            if not low <= value <= high:
-                return False
-        return True
+        return None if best is None else (best, most)
 
     def _placement(
         self, mode: Mode, limits: Limits, prices: Mapping[str, tuple[int, int]]
@@ -361,28 +336,27 @@ class _Rows:
         """Cheapest placement of a mode in a window: by its host, and the workers g on the host."""
         cluster, n, found = self.cluster, mode.n, []
         reading.spend(10 * len(self.places) * (n + len(self.places)))
-        (demand, _), (size, _) = cluster.workers[mode.w], cluster.ps.get(mode.p, ((), 0))
-        never = 1 + n * max(w for w, _ in prices.values())
-        places, forced = {}, {}
-        for h, capacity in cluster.servers.items():
-            low, high = limits.get(("server_workers", h), (0, NEVER))
-            places[h] = prices[h][0], low, min(high, fit(capacity, demand))
-            forced[h] = limits.get(("server_ps", h), (0, NEVER))
-        for h, capacity in cluster.servers.items():
+        (demand, _), (size, _) = cluster.workers[mode.w], cluster.ps[mode.p]
+        never = 1 + n * max(y for y, _ in prices.values())
+        places = {
+            h: (prices[h][0], *between(limits, ("server_workers", h), fit(capacity, demand)))
+            for h, capacity in cluster.servers.items()
+        }
+        forced = {h: limits.get(("server_ps", h), (0, NEVER)) for h in places}
+        for h, (price, low, high) in places.items():
             if any(least for other, (least, _) in forced.items() if other != h):
                 continue
-            others = trees.cheapest_units((p for o, p in places.items() if o != h), n, never)
-            price, low, high = places[h]
+            others = cheapest_units((p for o, p in places.items() if o != h), n, never)
             for g in range(max(low, n if mode.q else 0), min(high, n - 1 + mode.q) + 1):
-                units = cluster.needed(mode.w, mode.p, n - g) if cluster.ps else 0
-                use = (g * e + units * s for e, s in zip(demand, size or demand, strict=True))
-                fits = forced[h][0] <= units <= forced[h][1] and all(map(le, use, capacity))
-                if fits and others[n - g] < never:
+                units = cluster.needed(mode.w, mode.p, n - g)
+                use = (g * e + units * s for e, s in zip(demand, size, strict=True))
+                fits = forced[h][0] <= units <= forced[h][1]
+                if fits and all(map(le, use, cluster.servers[h])) and others[n - g] < never:
                     found.append(g * price + units * prices[h][1] + others[n - g])
         return min(found, default=None)
 
 
-def _cost(job: Job, scale: int) -> Callable[[int], tuple[int, int]]:
+def _cost(job: Job, scale: int) -> Cost:
     """Cost of a job by last slot, rounded down and up to multiples of 1/scale."""
 
     @cache

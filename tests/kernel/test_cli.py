@@ -171,7 +171,7 @@ def deep(data, path, value):
         ("certificate", changed(kind="guess"), "kind"),
         ("certificate", changed(layout="x"), "layout"),
         ("certificate", changed(more=1), "keys"),
-        ("certificate", changed(prices={"x": []}), "row sets"),
+        ("certificate", changed(prices={"x": []}), "row set"),
         ("certificate", changed(prices={"worker_capacity": [{"from": 1, "to": 2}]}), "keys"),
         ("certificate", changed(prices=[]), "malformed"),
         ("certificate", changed(kind="tree"), "prices: must be the list of leaves of a tree"),

@@ -110,9 +110,10 @@ def test_price_rows_are_series_by_slot():
         {"server": "a", "from": 2, "to": 3, "price": 5},
         {"server": "a", "from": 4, "to": 4, "price": Fraction(1, 2)},
     )
-    assert reading.price_rows(given, "set", AXES, 4) == {("a",): [0, 0, 5, 5, Fraction(1, 2)]}
-    assert given == {}
-    assert reading.price_rows(rows({"server": "b", "price": 3}), "set", AXES, None) == {("b",): 3}
+    found = reading.price_rows(given, {"set": AXES, "other": AXES}, 4)
+    assert found == {"set": {("a",): [0, 0, 5, 5, Fraction(1, 2)]}, "other": {}}
+    assert reading.to_integers(found["set"].values(), 3) == 6
+    assert found["set"] == {("a",): [0, 0, 30, 30, 3]}
 
 
 @pytest.mark.parametrize(
@@ -134,8 +135,13 @@ def test_price_rows_are_series_by_slot():
 def test_price_rows_refuse(row):
     with pytest.raises(Refused):
         reading.price_rows(
-            rows({"server": "b", "from": 1, "to": 4, "price": 0}, row), "set", AXES, 4
+            rows({"server": "b", "from": 1, "to": 4, "price": 0}, row), {"set": AXES}, 4
         )
+
+
+def test_unknown_row_sets_are_refused():
+    with pytest.raises(Refused, match="unknown row set other"):
+        reading.price_rows({"set": [], "other": []}, {"set": AXES}, 4)
 
 
 def test_stated_bounds_may_be_worse_but_not_better():

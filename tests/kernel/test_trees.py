@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 import hindsched
 from hindsched.instances.modes import in_pieces
 from hindsched.kernel import trees
+from hindsched.kernel.cheapest import cheapest_units
 from hindsched.kernel.exact import Interval, exactly
 from hindsched.kernel.reading import LIMITS, Refused, load
-from hindsched.kernel.trees import NEVER, cheapest_units
+from hindsched.kernel.trees import NEVER
 from tests.kernel.agreement import (
     INSTANCES,
     KERNELS,

@@ -284,10 +284,10 @@ def test_a_narrower_ps_type_does_not_replace_a_wider_one():
     ]
     for server in wide["servers"]:
         server["capacity"]["cpu"] = 9
-    problem, (known,) = batchsched._problem(wide)
+    problem, (known,) = batchsched._problem(wide, "modes")
     assert {mode.p for mode in problem.modes(known)} == {"p", "q"}
     wide["ps_types"][1]["demand"] = {"mbps": 1, "cpu": 2}
-    problem, (known,) = batchsched._problem(wide)
+    problem, (known,) = batchsched._problem(wide, "modes")
     assert {mode.p for mode in problem.modes(known)} == {"p"}
 
 
@@ -317,11 +317,11 @@ def test_the_least_ps_of_any_host_count_in_the_merged_layout():
     many = cluster(job(chunks=8, minibatches=1), gpu=1, mbps=1, wide=1)
     many["servers"] = [{"name": f"s{i}", "capacity": {"gpu": 1, "mbps": 8}} for i in range(8)]
     data = {"kind": "lagrangian", "sense": "min", "prices": {"capacity": []}}
-    problem, (known,) = batchsched._problem(many)
+    problem, (known,) = batchsched._problem(many, "modes")
     assert {mode.units for mode in problem.modes(known) if mode.n == 8} == {7}
     for server in many["servers"]:
         server["capacity"]["mbps"] = 6
-    assert {mode.n for mode in batchsched._problem(many)[0].modes(known)} == {1, 2, 3, 4}
+    assert {mode.n for mode in batchsched._problem(many, "modes")[0].modes(known)} == {1, 2, 3, 4}
     assert batchsched.bound(many, data, silent).low == 3 * (1 + 2)
 
 

@@ -276,7 +276,8 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
         end = max(
             (whole(row["to"], 1, "to") for rows in prices.values() for row in rows), default=0
         )
-        reading.within("cells", end * max(map(len, sets.values())), "slots x workers")
+        most = max((len(sets.get(name, ())) for name in prices), default=0)
+        reading.within("cells", end * most, "prices: slots x workers")
         axes = {name: [(AXES[name], labels)] for name, labels in sets.items()}
         tables = reading.price_rows(prices, axes, end)
         every = {(name, label): s for name, t in tables.items() for (label,), s in t.items()}

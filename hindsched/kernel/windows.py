@@ -165,7 +165,7 @@ def fit(capacity: Amounts, demand: Amounts) -> int:
 def check(cluster: Cluster, jobs: Sequence[Job], solution: Mapping[str, Any]) -> Checked:
     """Check every rule of a window and the capacities, add up the costs."""
     broken, costs, rule, loads = list[Violation](), [], cluster.equations, Loads(list)
-    labels = [label for _, known in cluster.rows.values() for label in known]
+    labels = [f"{name} of {label}" for name, (_, known) in cluster.rows.items() for label in known]
     given = reading.jobs_of(solution, [job.name for job in jobs])
     for job in jobs:
         here, done, rows = f"job {job.name}", Fraction(), []
@@ -195,9 +195,8 @@ def check(cluster: Cluster, jobs: Sequence[Job], solution: Mapping[str, Any]) ->
                     key = rule["capacity"], f"server {h}, {label}", room
                     loads[key].append((first, last, on * d + units * s))
             if n > 0:
-                done += Fraction((last - first + 1) * n) / job.time(
-                    w, p, int(len({*y, *z}) == 1), n
-                )
+                time = job.time(w, p, int(len({*y, *z}) == 1), n)
+                done += Fraction((last - first + 1) * n) / time
         rows.sort(key=lambda row: row[:2])
         for before, after in pairwise(rows):
             apart, where = after[0] - before[1] - 1, f"{here}, slot {after[0]}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -406,3 +407,17 @@ def test_a_malformed_payment_is_refused(payment):
     next(job for job in file["jobs"] if job["assignments"])["assignments"][0]["payment"] = payment
     with pytest.raises(Refused):
         astraea.check(exact(instance.to_dict()), file)
+
+
+def test_worker_and_ps_types_of_one_name_are_apart():
+    """Type "a" of workers and of PSs on a server that holds one of each."""
+    path = Path(windows.__file__).parents[1] / "instances/known/astraea-j5-s40.json"
+    instance = json.loads(path.read_text(), parse_float=Fraction)
+    problem, jobs = astraea._problem(instance, "optional,modes")
+    same = {"worker_capacity": ("type", ["a"]), "ps_capacity": ("type", ["a"])}
+    unit = {"w": ((1, 0), 1)}, {"p": ((0, 1), 1)}
+    cluster = replace(problem, servers={"s": (1, 1)}, workers=unit[0], ps=unit[1], rows=same)
+    row = {"from": jobs[0].first, "to": jobs[0].first, "workers": {"s": 1}, "ps": {"s": 1}}
+    job = replace(jobs[0], minibatches=1, time=lambda *_: 1)
+    listed = [{"name": job.name, "completion": job.first, "assignments": [row]}]
+    assert windows.check(cluster, [job], {"jobs": listed}).violations == []

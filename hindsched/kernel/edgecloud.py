@@ -294,11 +294,8 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
         ]  # fmt: skip
         for done, (job, gb) in enumerate(zip(jobs, sizes, strict=True)):
             tell(done, len(jobs), "jobs")
-            arrival, kind, chunks = (
-                whole(job["arrival"], 1, "arrival"),
-                job["worker_type"],
-                job["chunks"],
-            )
+            arrival, kind = whole(job["arrival"], 1, "arrival"), job["worker_type"]
+            chunks = whole(job["chunks"], 1, "chunks")
             edge, alone = chunk_slots(instance, job)
             ready = {at: arrival + whole(n, 0, "upload") for at, n in job["upload_slots"].items()}
             own = limits.get(job["name"], {})
@@ -309,7 +306,7 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
                 if of == "worker_slots" and (low or high == 0):
                     decided[labels[0]][labels[1]] = low
             last = max((slot for each in decided.values() for slot in each), default=0)
-            stop = max([end, last, arrival, *ready.values()]) + whole(chunks, 1, "chunks") * edge
+            stop = max([end, last, arrival, *ready.values()]) + chunks * edge
             mine: Counter[Any] = Counter()
             for server, worker_kind, label, found in places:
                 if worker_kind == kind:

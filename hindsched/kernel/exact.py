@@ -1,9 +1,10 @@
 """Numbers of a proof: rationals, and outward enclosures of exp, log, sigmoid and power.
 
-Everything is a `Fraction` or an integer; nothing here or elsewhere in the kernel is a float. An
-`Interval` holds the true number between its ends. The enclosures are fixed-point integers, units
-of 2^-192, every operation on a lower end rounded down and on an upper end up, so their truth needs
-no error analysis; their width, below 2^-100 max(1, value), follows from the counts beside them.
+Everything is a `Fraction` or an integer; nothing here or elsewhere in the kernel is a float, and
+a `Decimal` only where a number is read or written. An `Interval` holds the true number between its
+ends. The enclosures are fixed-point integers, units of 2^-192, every operation on a lower end
+rounded down and on an upper end up, so their truth needs no error analysis; their width, below
+2^-100 max(1, value), follows from the counts beside them.
 """
 
 from __future__ import annotations

@@ -50,22 +50,17 @@ class Market:
 
     def job(self, record: Mapping[str, Any]) -> tuple[Any, ...]:
         """P, B, c, n and m (K,), arcs (None where pinned data would leave), (t, D, N) by slot."""
-        P, pinned, data = (
-            record["capacity_gb"],
-            record.get("pinned_datacenters", ()),
-            record["data_gb"],
-        )
+        P, data = record["capacity_gb"], record["data_gb"]
+        pinned = record.get("pinned_datacenters", ())
         require(P > 0 and {*pinned} <= {*self.centers}, f"capacity or pins of {record['name']}")
         arcs = [[self.send[r][q] if r == q or self.centers[r] not in pinned else None
                  for q in self.R] for r in self.R]  # fmt: skip
         n, m = ([record[of].get(kind, 0) for kind in self.kinds] for of in ("worker", "ps"))
         life = range(whole(record["arrival"], 1, "arrival"), record["departure"] + 1)
-        require(
-            [*map(len, data)] == [len(self.R)] * len(life), f"data_gb of {record['name']}: shape"
-        )
-        slots = [
-            (t, row, ceiling(Fraction(sum(row)) / P)) for t, row in zip(life, data, strict=True)
-        ]
+        shape = [len(self.R)] * len(life)
+        require([*map(len, data)] == shape, f"data_gb of {record['name']}: shape")
+        needed = [ceiling(Fraction(sum(row)) / P) for row in data]
+        slots = list(zip(life, data, needed, strict=True))
         return P, record["exchange_gb"], self.launch * record["deployment_usd"], n, m, arcs, slots
 
 
@@ -125,9 +120,8 @@ def check(instance: Mapping[str, Any], solution: Mapping[str, Any]) -> Checked:
             alone = record["arrival"] + position  # rows without slots are one a slot of the life
             a, b = reading.span({"from": alone, "to": alone, **row}, record["departure"], name)
             for t in range(a, b + 1):
-                require(
-                    t >= record["arrival"] and t not in plan, f"{name}: slot {t} outside, twice"
-                )
+                new = t >= record["arrival"] and t not in plan
+                require(new, f"{name}: slot {t} outside, twice")
                 workers = reading.counts(row["workers"], at, name)
                 require(all(y > 0 for y in workers.values()), f"{name}: negative workers")
                 plan[t] = {at[center]: y for center, y in workers.items()}, at[row["ps"]]
@@ -248,7 +242,7 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
         sets = {"deployment": axes, "discount": [*kinds, axes[1]]}
         mu, shares = reading.price_rows(prices, sets, horizon).values()
         none = [0] * (horizon + 1)
-        earned: dict[tuple[int, int, int], Any] = defaultdict(int)
+        earned: dict[trees.Feature, Any] = defaultdict(int)
         total = Fraction()
         for done, record in enumerate(jobs):
             tell(done, len(jobs), "jobs")
@@ -264,22 +258,15 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
             for t, data, needed in life:
                 price = [[min(market.tiers[r][k][0], market.tiers[r][k][1] + paid[r][k][t])
                           for k in K] for r in R]  # fmt: skip
-                keep = [
-                    moved[r][t] - (moved[r][t + 1] if t < record["departure"] else 0) for r in R
-                ]
+                stays = t < record["departure"]
+                keep = [series[t] - (series[t + 1] if stays else 0) for series in moved]
                 crew = max(needed, 1)
                 at = [between(own, ("workers", x, t), crew) for x in market.centers]
-                home = [own.get(("ps", x, t), (0, 1)) for x in market.centers]
+                home = [between(own, ("ps", x, t), 1) for x in market.centers]
                 must = [low > 0 for low, _ in home]
-                serve = [
-                    high > 0 and (must[r] or not any(must)) for r, (_, high) in enumerate(home)
-                ]
-                if (
-                    any(low > high for low, high in at)
-                    or any(low > min(high, 1) for low, high in home)
-                    or not sum(must) < 2
-                    or not any(serve)
-                ):
+                serve = [high > 0 and low >= any(must) for low, high in home]
+                empty = any(low > high for low, high in at + home)
+                if empty or not any(serve) or sum(must) > 1:
                     return None
                 total += sum(min(c - moved[r][t], 0) for r in R)
                 for r, (low, high) in enumerate(at):
@@ -289,7 +276,8 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
                 worker = [sum(n[k] * price[r][k] for k in K) for r in R]
                 ps = [sum(m[k] * price[r][k] for k in K) + keep[r] for r in R]
                 for r, k in ((r, k) for r in R for k in K if paid[r][k][t]):
-                    earned[t, r, k] += paid[r][k][t] * (at[r][1] * n[k] + serve[r] * m[k])
+                    tier = "tier", market.centers[r], market.kinds[k], t
+                    earned[tier] += paid[r][k][t] * (at[r][1] * n[k] + serve[r] * m[k])
                 unit = lcm(P.denominator, *(x.denominator for x in data))
                 scale = lcm(fixed, *(x.denominator for x in (*worker, *ps, *keep))) << 64
                 found = placement(
@@ -302,18 +290,13 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
                 if found is None:
                     return None
                 total += Fraction(found, int(P * unit) * scale)
-        place = {x: r for r, x in enumerate(market.centers)}
-        sort = {kind: k for k, kind in enumerate(market.kinds)}
-        fees = {
-            (t, place[x], sort[kind]): limit
-            for (of, x, kind, t) in (f for f in limits.get(BROKER, ()) if f[0] == "tier")
-            for limit in [limits[BROKER][of, x, kind, t]]
-        }
-        for t, r, k in {*earned, *fees}:
-            low, high = fees.get((t, r, k), (0, 1))
-            if low > min(high, 1):
+        fees = limits.get(BROKER, {})
+        for tier in {*earned, *(feature for feature in fees if feature[0] == "tier")}:
+            low, high = between(fees, tier, 1)
+            if low > high:
                 return None
-            worth = market.tiers[r][k][2] - earned[t, r, k]
+            r, k = market.centers.index(tier[1]), market.kinds.index(tier[2])
+            worth = market.tiers[r][k][2] - earned[tier]
             total += worth if low else min(0, worth) if high else 0
         return exactly(total)
 

@@ -1,4 +1,7 @@
-"""Reading files that are not trusted: limits, exact decimals, and one line for what is wrong."""
+"""Reading files that are not trusted: limits, exact decimals, and one line for what is wrong.
+
+Also what every schedule's check needs: what breaks a rule, and what adds up in a slot.
+"""
 
 from __future__ import annotations
 

@@ -138,7 +138,8 @@ class Files:
             return self.optimum
         try:
             data = json.loads(self.paths["instance"].read_text(), parse_float=Fraction)
-            return self.case.module.Statement(data, formulation).program.optimum()
+            with limited():  # a change may make a program of a million slots
+                return self.case.module.Statement(data, formulation).program.optimum()
         except Exception:  # what the package accepts must be known to the statement: counted
             return None
 

@@ -38,6 +38,7 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.models import algebra as pyo
+from hindsched.models.sums import Terms, sum_rows
 
 Form = Literal["strong", "cumulative", "printed"]
 FORMS: tuple[Form, ...] = ("strong", "cumulative", "printed")
@@ -250,14 +251,22 @@ def _end_by_exact_work(
         pairs, domain=pyo.NonNegativeReals, doc="(ours) workers, if the job ends by this slot"
     )
 
-    @block.Constraint(ends, doc="(2) exactly the work is done by the end")
-    def eq_2(b: Any, end: int) -> Any:
-        done = pyo.quicksum(b.n[end, t] for t in busy if t <= end)
-        return done == facts.work * b.u[end]
-
-    @block.Constraint(pairs, doc="(3) no more workers at once than chunks, none after the end")
-    def eq_3(b: Any, end: int, t: int) -> Any:
-        return b.n[end, t] <= most[t] * b.u[end]
+    own, each = np.arange(len(ends)), np.arange(len(pairs))  # positions of u and of n
+    slots_until = np.searchsorted(busy, ends, side="right")
+    end_of = np.repeat(own, slots_until)  # of every n its u
+    ones, most_then = np.ones(len(pairs)), facts.most[[t for _, t in pairs]].astype(float)
+    done = [  # sum over t <= end of n[end, t] == work u[end]
+        Terms(block.n, end_of, each, ones),
+        Terms(block.u, own, own, np.full(len(ends), -float(facts.work))),
+    ]
+    at_once = [  # n[end, t] <= most[t] u[end]
+        Terms(block.n, each, each, ones),
+        Terms(block.u, each, end_of, -most_then),
+    ]
+    block.eq_2 = sum_rows(ends, done, "==", 0.0, "(2) exactly the work is done by the end")
+    block.eq_3 = sum_rows(
+        pairs, at_once, "<=", 0.0, "(3) no more workers at once than chunks, none after the end"
+    )
 
     @block.Constraint(deployment.used, doc="(8) the workers of a slot, whatever the end")
     def eq_8(b: Any, t: int) -> Any:

@@ -79,16 +79,25 @@ def gather(uses: Sequence[Uses]) -> tuple[Ints, list[Terms]]:
     keys = (
         np.concatenate([use.key for use in uses]) if uses else np.zeros((0, PARTS), dtype=np.int64)
     )
-    widths = keys.max(axis=0, initial=0) + 1
-    codes = (keys[:, 0] * widths[1] + keys[:, 1]) * widths[2] + keys[:, 2]
-    found, row = np.unique(codes, return_inverse=True)
-    kept = np.stack([*np.divmod(found // widths[2], widths[1]), found % widths[2]], axis=1)
+    kept, row = distinct(keys)
     ends = np.cumsum([len(use.element) for use in uses])[:-1]
     parts = np.split(row, ends) if uses else []
     return kept, [
         Terms(use.variable, part, use.element, use.amount)
         for use, part in zip(uses, parts, strict=True)
     ]
+
+
+def distinct(keys: Ints) -> tuple[Ints, Ints]:
+    """Each key once, sorted, and where every key stands among them.
+
+    >>> kept, place = distinct(np.array([[2, 1], [0, 5], [2, 1]]))
+    >>> kept.tolist(), place.tolist()
+    ([[0, 5], [2, 1]], [1, 0, 1])
+    """
+    sizes = tuple((keys.max(axis=0, initial=0) + 1).tolist())
+    codes, row = np.unique(np.ravel_multi_index(tuple(keys.T), sizes), return_inverse=True)
+    return np.stack(np.unravel_index(codes, sizes), axis=1), row
 
 
 def restrict(terms: Sequence[Terms], kept: Bools) -> list[Terms]:
@@ -172,7 +181,9 @@ def _expression(factors: list[float], elements: list[Any]) -> Any:
     return LinearExpression(constant=0.0, linear_coefs=factors, linear_vars=elements)
 
 
-def row_prices(component: Any, duals: Duals, sign: int = 1) -> tuple[tuple[Ints, ...], Floats]:
+def row_prices(
+    component: Any, duals: Duals, sign: int = 1, parts: int = PARTS
+) -> tuple[tuple[Ints, ...], Floats]:
     """Prices of an indexed constraint whose rows are capacities: never negative.
 
     Parameters
@@ -183,6 +194,8 @@ def row_prices(component: Any, duals: Duals, sign: int = 1) -> tuple[tuple[Ints,
         Shadow prices.
     sign : {1, -1}
         1 where more capacity raises the objective, -1 where it lowers it.
+    parts : int
+        How many parts a key has.
 
     Returns
     -------
@@ -193,5 +206,5 @@ def row_prices(component: Any, duals: Duals, sign: int = 1) -> tuple[tuple[Ints,
     """
     keys = component.keys()
     if not isinstance(keys, np.ndarray):
-        keys = np.array(list(keys), dtype=np.int64).reshape(-1, PARTS)
+        keys = np.array(list(keys), dtype=np.int64).reshape(-1, parts)
     return tuple(keys.T), np.maximum(0.0, sign * duals.of(component))

@@ -21,6 +21,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models import algebra as pyo
 from hindsched.models.edgecloud.builder import ProgramBuilder
@@ -30,6 +32,7 @@ from hindsched.models.edgecloud.side_rows import (
     jobs_with_finite_ps,
 )
 from hindsched.models.edgecloud.windows import lone_time
+from hindsched.models.sums import Terms, distinct, sum_rows
 from hindsched.solutions.edgecloud.past import Past
 
 
@@ -123,13 +126,17 @@ class NoMigrationBuilder(ProgramBuilder):
             doc="(2c) every chunk has one home",
         )
 
-        def work(m: pyo.ConcreteModel, j: int, w: int) -> Any:
-            done = float(sum(self.history[j].get(w, ())))
-            slots = self.y_slots[j, w]
-            return pyo.quicksum(m.y[j, w, t] for t in slots) == self.edge[j] * m.x[j, w] - done
-
-        m.eq_2b = pyo.Constraint(
-            list(self.y_slots), rule=work, doc="(2b) on it, a chunk is trained for all epochs"
+        pairs = list(self.y_slots)
+        epochs = np.array([self.edge[j] for j, _ in pairs], dtype=float)
+        done = np.array([sum(self.history[j].get(w, ())) for j, w in pairs], dtype=float)
+        each, own = np.arange(len(m.y)), np.arange(len(pairs))
+        pair_of = np.repeat(own, [len(slots) for slots in self.y_slots.values()])
+        work = [  # sum over t of y[j, w, t] == epochs x[j, w] - done
+            Terms(m.y, pair_of, each, np.ones(len(each))),
+            Terms(m.x, own, own, -epochs),
+        ]
+        m.eq_2b = sum_rows(
+            pairs, work, "==", -done, "(2b) on it, a chunk is trained for all epochs"
         )
         for j, w in self.y_slots:
             started = len(self.history[j].get(w, ()))
@@ -148,15 +155,10 @@ class NoMigrationBuilder(ProgramBuilder):
 
     def _workers_one_job(self, m: pyo.ConcreteModel) -> None:
         """A worker trains at most one job in a slot (2d)."""
-        users: dict[tuple[int, int], list[int]] = {}
-        for (j, w), slots in self.y_slots.items():
-            for t in slots:
-                users.setdefault((w, t), []).append(j)
-        m.eq_2d = pyo.Constraint(
-            sorted(users),
-            rule=lambda m, w, t: pyo.quicksum(m.y[j, w, t] for j in users[w, t]) <= 1,
-            doc="(2d) a worker trains one job at a time",
-        )
+        cells = [(w, t) for (_, w), slots in self.y_slots.items() for t in slots]
+        keys, row = distinct(np.array(cells, dtype=np.int64).reshape(-1, 2))
+        users = [Terms(m.y, row, np.arange(len(row)), np.ones(len(row)))]
+        m.eq_2d = sum_rows(keys, users, "<=", 1.0, "(2d) a worker trains one job at a time")
 
     def _completion(self, m: pyo.ConcreteModel) -> None:
         """A job is unfinished in a slot if it runs then or later (2j)."""

@@ -25,6 +25,7 @@ from hindsched.models.edgecloud.reading import load_solution, read_literal, read
 from hindsched.models.edgecloud.subproblem import build_subproblem
 from hindsched.models.edgecloud.symbols import JOB_SLOTS, SYMBOLS, index_label
 from hindsched.models.edgecloud.windows import last_slots
+from hindsched.models.sums import row_prices
 from hindsched.solutions.base import Solution
 from hindsched.solutions.edgecloud.past import Past, read_past
 from hindsched.solutions.edgecloud.ps import place_parameter_servers
@@ -93,11 +94,10 @@ class EdgecloudProgram(OfflineProgram):
         instance = self.instance
         members = list(instance.groups.values())
         prices = np.zeros((len(instance.worker_list), instance.horizon))
-        for (place, t), row in self.model.eq_2d.items():
-            if t <= instance.horizon:
-                workers = members[place] if self.form == PRINTED else (place,)
-                for w in workers:
-                    prices[w, t - 1] = max(0.0, -duals.get(row, 0.0))
+        (place, t), found = row_prices(self.model.eq_2d, duals, sign=-1, parts=2)
+        inside = t <= instance.horizon
+        for p, slot, price in zip(place[inside], t[inside], found[inside], strict=True):
+            prices[members[p] if self.form == PRINTED else p, slot - 1] = price
         return {"worker_capacity": prices}
 
 

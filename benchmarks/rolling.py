@@ -1,6 +1,6 @@
 """Programs of ``dual-price`` and ``reoptimise``: built anew at every step, and rolling on.
 
-Run it with ``python benchmarks/rolling.py [FAMILY ...] [--reoptimise] [--known N ...]``. Both are
+Run it with ``python benchmarks/rolling.py [FAMILY ...] [--reoptimise] [--larger] [--known N ...]``. Both are
 timed (CPU time) at the same steps, those at which about as many jobs are known: hot is
 `RollingProgram` as the algorithm runs, built anew is the offline program in Pyomo over all known
 jobs with what is decided as commitments, afterwards. Building, solving and reading the prices or
@@ -29,6 +29,14 @@ STREAMS = {
     "astraea": {"horizon": 120, "arrival_span": 100},
     "edgecloud": {"horizon": 150},
 }
+"""The generators' small clusters, of three to five servers."""
+LARGER = {
+    "oasis": {"horizon": 100, "servers": 50},
+    "batchsched": {"servers": 10, "horizon": 60},
+    "astraea": {"horizon": 120, "arrival_span": 100, "servers": 10},
+    "edgecloud": {"horizon": 40, "servers": 100},
+}
+"""Clusters of the papers' size; those of batchsched and astraea smaller, as their programs grow."""
 STEPS = 6
 
 
@@ -96,9 +104,10 @@ def rebuilt(instance, decided, formulation, relax, options, start, objective):
     return spent
 
 
-def measure(family, algorithm, known):
+def measure(family, algorithm, known, larger=False):
     dual_price.RollingProgram = reoptimise.RollingProgram = Timed
-    instance = hs.generate(family, seed=0, jobs=int(1.25 * max(known)), **STREAMS[family])
+    cluster = LARGER[family] if larger else STREAMS[family]
+    instance = hs.generate(family, seed=0, jobs=int(1.25 * max(known)), **cluster)
     for _ in range(2):  # the first time loads and compiles
         Timed.steps = []
         hs.simulate(instance, algorithm)
@@ -120,7 +129,13 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("families", nargs="*", default=list(STREAMS))
     parser.add_argument("--reoptimise", action="store_true")
+    parser.add_argument("--larger", action="store_true", help="on clusters of the papers' size")
     parser.add_argument("--known", nargs="+", type=int, default=[10, 50, 200])
     given = parser.parse_args()
     for family in given.families:
-        measure(family, "reoptimise" if given.reoptimise else "dual-price", tuple(given.known))
+        measure(
+            family,
+            "reoptimise" if given.reoptimise else "dual-price",
+            tuple(given.known),
+            given.larger,
+        )

@@ -1,7 +1,8 @@
 """Programs of ``dual-price`` and ``reoptimise``: built anew at every step, and rolling on.
 
-Run it with ``python benchmarks/rolling.py [FAMILY ...] [--reoptimise] [--larger] [--known N ...]``. Both are
-timed (CPU time) at the same steps, those at which about as many jobs are known: hot is
+    python benchmarks/rolling.py [FAMILY ...] [--reoptimise] [--larger] [--known N ...]
+
+Both are timed (CPU time) at the same steps, those at which about as many jobs are known: hot is
 `RollingProgram` as the algorithm runs, built anew is the offline program in Pyomo over all known
 jobs with what is decided as commitments, afterwards. Building, solving and reading the prices or
 the plan count; a first run warms both up.

@@ -140,6 +140,16 @@ def test_mlbroker_closes_at_the_optimum():
     assert max(leaves) > 1
 
 
+def test_fees_that_are_decided_first_keep_the_tree_of_mlbroker_small():
+    """Workers first take above 2,000 nodes, fees first 95."""
+    (instance,) = (one for one in suite("mlbroker", "small") if "r3-t3-j4-s0" in one.name)
+    best = solve(instance, "milp").solution
+    tree = grow(build_oracle(instance), best, nodes=200)
+    assert tree.is_closed
+    first = tree.root.children[0].decisions[0]
+    assert tree.oracle.block_name(first.block) == "broker"
+
+
 @pytest.mark.parametrize(
     ("family", "instances", "rows"),
     [

@@ -348,10 +348,15 @@ class Instance(Record):
 
     def job_index(self, name: str) -> int:
         """Position of the job called `name`."""
-        for index, job in enumerate(self.jobs):
-            if job.name == name:
-                return index
-        raise InputError("jobs", name, "must name a job of the instance")
+        if name not in self._positions:
+            raise InputError("jobs", name, "must name a job of the instance")
+        return self._positions[name]
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        """Positions of jobs by name, of two with the same the first."""
+        count = len(self.jobs)
+        return {job.name: count - 1 - at for at, job in enumerate(reversed(self.jobs))}
 
     def position_of(self, job: Any) -> int:
         """Position of a job that is given by its name, its position or its record.

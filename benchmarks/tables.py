@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -159,6 +160,44 @@ def draws_as_rows(draws: list[dict[str, Any]]) -> Rows:
     return rows
 
 
+def file_mutations() -> Rows:
+    """What became of files changed at random, family by family."""
+    with tempfile.TemporaryDirectory() as folder:
+        record = Path(folder) / "files.json"
+        asked = {"MUTATIONS": "20000", "SEED": "1", "MUTATIONS_RECORD": str(record)}
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-n",
+            "0",
+            "--timeout=0",
+            "tests/mutations",
+        ]
+        subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, **asked})
+        return records_as_rows(json.loads(record.read_text(encoding="utf-8")))
+
+
+def records_as_rows(records: dict[str, dict[str, Any]]) -> Rows:
+    """A row a family of what `tests/mutations` writes down."""
+    rows = [["family", "files", "seed", "wrong claims, hangs, tracebacks", "accepted by both",
+             "accepted by one of the two alone", "not judged", "CPU seconds"]]  # fmt: skip
+    for family, record in records.items():
+        verdicts = {key.split(": ")[1]: 0 for key in record if ": fast" in key}
+        for key, count in record.items():
+            if ": fast" in key:
+                verdicts[key.split(": ")[1]] += count
+        alone = sum(n for key, n in verdicts.items() if key.count("refused") == 1)
+        accepted = sum(n for key, n in verdicts.items() if "refused" not in key)
+        rows.append([
+            f"`{family}`", f"{record['files']:,}", str(record["seed"]), str(record["findings"]),
+            f"{accepted:,}", f"{alone:,}", f"{record.get('  not judged', 0):,}",
+            f"{record['seconds of CPU']:,}",
+        ])  # fmt: skip
+    return rows
+
+
 TABLES: dict[str, tuple[str, Callable[[], Rows]]] = {
     "oasis-floors": ("oasis", oasis_floors),
     "edgecloud-cloud": ("edgecloud", edgecloud_cloud),
@@ -166,6 +205,7 @@ TABLES: dict[str, tuple[str, Callable[[], Rows]]] = {
     "mlbroker-ablation": ("mlbroker", mlbroker_ablation),
     "mlbroker-levels": ("mlbroker", mlbroker_levels),
     "code-mutations": ("certificates", code_mutations),
+    "file-mutations": ("certificates", file_mutations),
 }
 
 

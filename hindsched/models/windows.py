@@ -30,7 +30,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.instances.modes import Modes
 from hindsched.models import algebra as pyo
 from hindsched.models.declared import Symbol
-from hindsched.models.sums import Terms, Uses, sum_rows, weighted
+from hindsched.models.sums import Terms, Uses, distinct, sum_rows, weighted
 from hindsched.solutions.window_placing import EmptyCluster, WindowCluster, num_ps
 from hindsched.solutions.window_row import WindowRow
 
@@ -168,12 +168,15 @@ class WindowBlock:
         With variables ``u`` and ``y``.
     columns : JobColumns
         What they stand for.
+    index : ndarray of int, shape (columns, 4)
+        Those of u as an array.
     uses : list of Uses
         What they use of every (server, resource, slot).
     """
 
     block: Any
     columns: JobColumns
+    index: Ints
     uses: list[Uses]
 
     @property
@@ -189,7 +192,7 @@ class WindowBlock:
 
     def earned(self, value: Callable[[Ints, Ints], Any]) -> Any:
         """Sum of u, each times its value: of its mode k and its start t, both by column."""
-        k, t = _array(self.columns.u)[:, :2].T
+        k, t = self.index[:, :2].T
         return weighted(self.block.u, np.asarray(value(k, t), dtype=float))
 
     def read(self, cluster: WindowCluster) -> Window | None:
@@ -272,7 +275,8 @@ def add_job(
         bounds=lambda _, *index: (0, columns.y[index]),
         doc="(ours) workers on a server beside no PS, in a window",
     )
-    spread = _Spread.of(columns)
+    index = np.array(columns.u, dtype=np.int64).reshape(-1, 4)
+    spread = _Spread.of(columns, index)
     most, count = spread.most[spread.pair_y], spread.workers[spread.pair_u]
     within = [  # y[m, L, t, h] <= sum of min(most, N) u over the columns of that window
         Terms(block.y, spread.y, spread.y, np.ones(len(spread.y))),
@@ -286,7 +290,7 @@ def add_job(
         numbers.within, sum_rows(list(columns.y), within, "<=", 0.0, numbers.within_doc)
     )
     block.add_component(numbers.split, sum_rows(spread.spans, split, "==", 0.0, numbers.split_doc))
-    return WindowBlock(block, columns, _uses(block, cluster, columns))
+    return WindowBlock(block, columns, index, _uses(block, cluster, columns, index))
 
 
 class _Spread(NamedTuple):
@@ -316,8 +320,8 @@ class _Spread(NamedTuple):
     pair_u: Ints
 
     @classmethod
-    def of(cls, columns: JobColumns) -> _Spread:
-        k, t, _, g = _array(columns.u).T
+    def of(cls, columns: JobColumns, index: Ints) -> _Spread:
+        k, t, _, g = index.T
         table = columns.table
         u = np.flatnonzero(table.one_server[k] == 0)
         k, t = k[u], t[u]
@@ -338,18 +342,18 @@ class _Spread(NamedTuple):
         )  # fmt: skip
 
 
-def _uses(block: Any, cluster: WindowCluster, columns: JobColumns) -> list[Uses]:
+def _uses(block: Any, cluster: WindowCluster, columns: JobColumns, index: Ints) -> list[Uses]:
     """What u and y use of every server's resources in the slots of their windows."""
-    k, t, host, g = _array(columns.u).T
+    k, t, host, g = index.T
     table = columns.table
     hosted = np.flatnonzero(host >= 0)
     k, t, host, g = k[hosted], t[hosted], host[hosted], g[hosted]
     m, p, count = table.worker_type[k], table.ps_type[k], table.workers[k]
     amounts = g[:, None] * cluster.worker_demand[m]
     if cluster.has_ps:
-        kinds, which = np.unique(np.stack([m, p, count - g], axis=1), axis=0, return_inverse=True)
+        kinds, which = distinct(np.stack([m, p, count - g], axis=1))
         ps = np.array([num_ps(cluster, *kind) for kind in kinds.tolist()], dtype=float)
-        amounts = amounts + ps[which.ravel(), None] * cluster.ps_demand[p]
+        amounts = amounts + ps[which, None] * cluster.ps_demand[p]
     cells = np.array(list(columns.y), dtype=np.int64).reshape(-1, 4)
     beside = np.arange(len(cells))
     needs = cluster.worker_demand[cells[:, 0]]
@@ -378,10 +382,6 @@ def ragged(sizes: Ints) -> tuple[Ints, Ints]:
     """
     group = np.repeat(np.arange(len(sizes)), sizes)
     return group, np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-
-
-def _array(indices: list[tuple[int, int, int, int]]) -> Ints:
-    return np.array(indices, dtype=np.int64).reshape(-1, 4)
 
 
 def _matching_column(

@@ -181,18 +181,18 @@ def file_mutations() -> Rows:
 
 def records_as_rows(records: dict[str, dict[str, Any]]) -> Rows:
     """A row a family of what `tests/mutations` writes down."""
-    rows = [["family", "files", "seed", "wrong claims, hangs, tracebacks", "accepted by both",
-             "accepted by one of the two alone", "not judged", "CPU seconds"]]  # fmt: skip
+    rows = [["family", "files", "seed", "wrong claims, hangs, tracebacks", "judged by both",
+             "refused by one of the two alone", "not judged", "CPU seconds"]]  # fmt: skip
     for family, record in records.items():
         verdicts = {key.split(": ")[1]: 0 for key in record if ": fast" in key}
         for key, count in record.items():
             if ": fast" in key:
                 verdicts[key.split(": ")[1]] += count
         alone = sum(n for key, n in verdicts.items() if key.count("refused") == 1)
-        accepted = sum(n for key, n in verdicts.items() if "refused" not in key)
+        judged = sum(n for key, n in verdicts.items() if "refused" not in key)
         rows.append([
             f"`{family}`", f"{record['files']:,}", str(record["seed"]), str(record["findings"]),
-            f"{accepted:,}", f"{alone:,}", f"{record.get('  not judged', 0):,}",
+            f"{judged:,}", f"{alone:,}", f"{record.get('  not judged', 0):,}",
             f"{record['seconds of CPU']:,}",
         ])  # fmt: skip
     return rows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import product
 
 import numpy as np
 
@@ -57,15 +56,18 @@ def plan_rest(
     for job in sorted(open_jobs, key=lambda job: -job.weight / tables[job.name].duration.min()):
         earliest = max(job.arrival, commitments.now)
         table = tables[job.name].tuples()
-        placed: BatchschedRow | None = None
         soonest = earliest + int(tables[job.name].duration.min())
-        for completion, mode in product(range(soonest, slots + 2), table):
-            start = completion - mode[4]
-            if start >= earliest:
-                window = free.least(start, completion - 1)
-                placed = place_mode(instance, window, mode, start)
-                if placed is not None:
-                    break
+        starts = (
+            (completion - mode[4], mode)
+            for completion in range(soonest, slots + 2)
+            for mode in table
+            if completion - mode[4] >= earliest
+        )
+        tried = (
+            place_mode(instance, free.least(start, start + mode[4] - 1), mode, start)
+            for start, mode in starts
+        )
+        placed = next((row for row in tried if row is not None), None)
         assert placed is not None  # after the others' last slot a job finds the cluster empty
         free.book(placed.first, placed.last, row_use(instance, placed))
         rows[job.name] = (placed,)

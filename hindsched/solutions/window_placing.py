@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -103,14 +104,11 @@ class EmptyCluster:
     Parameters
     ----------
     cluster : WindowCluster
-        The cluster; only its arrays are kept.
+        The cluster, kept as long as this is; `of` keeps its arrays alone.
     """
 
     def __init__(self, cluster: WindowCluster) -> None:
-        self._cluster = _Arrays(
-            cluster.server_capacity, cluster.worker_demand, cluster.ps_demand, cluster.ps_ratio,
-            cluster.has_ps,
-        )  # fmt: skip
+        self._cluster = cluster
         self._free = loosened(cluster.server_capacity, cluster.server_capacity)
         self._hosts: dict[tuple[int, int, int, int], list[tuple[int, int]]] = {}
         self.room = units(cluster.server_capacity, cluster.worker_demand).T.tolist()
@@ -121,15 +119,12 @@ class EmptyCluster:
     @staticmethod
     def of(cluster: WindowCluster) -> EmptyCluster:
         """That of a cluster; made once for all with equal arrays, the last few of which stay."""
-        arrays = (
-            cluster.server_capacity, cluster.worker_demand, cluster.ps_demand, cluster.ps_ratio,
+        return _empty_cluster(
+            _Arrays(
+                cluster.server_capacity, cluster.worker_demand, cluster.ps_demand,
+                cluster.ps_ratio, cluster.has_ps,
+            )
         )  # fmt: skip
-        key = (cluster.has_ps, *(each for a in arrays for each in (a.shape, a.tobytes())))
-        found = _EMPTY_CLUSTERS.pop(key, None) or EmptyCluster(cluster)
-        _EMPTY_CLUSTERS[key] = found  # the newest last
-        while len(_EMPTY_CLUSTERS) > MOST_EMPTY_CLUSTERS:
-            _EMPTY_CLUSTERS.pop(next(iter(_EMPTY_CLUSTERS)))
-        return found
 
     def hosts(self, m: int, p: int, q: int, count: int) -> list[tuple[int, int]]:
         """(host, workers on it) of a mode; not to be changed."""
@@ -139,9 +134,9 @@ class EmptyCluster:
         return self._hosts[key]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Arrays:
-    """A `WindowCluster` without its jobs."""
+    """A `WindowCluster` without its jobs, equal to those with equal arrays."""
 
     server_capacity: Floats
     worker_demand: Floats
@@ -149,6 +144,18 @@ class _Arrays:
     ps_ratio: Floats
     has_ps: bool
 
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        arrays = self.server_capacity, self.worker_demand, self.ps_demand, self.ps_ratio
+        return self.has_ps, *((array.shape, array.tobytes()) for array in arrays)
 
-MOST_EMPTY_CLUSTERS = 8
-_EMPTY_CLUSTERS: dict[tuple[Any, ...], EmptyCluster] = {}
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Arrays) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+@lru_cache(maxsize=8)
+def _empty_cluster(arrays: _Arrays) -> EmptyCluster:
+    return EmptyCluster(arrays)

@@ -100,15 +100,6 @@ class Cluster:
     equations: Mapping[str, str]
     in_pieces: bool = False
 
-    @cached_property
-    def hosts(self) -> dict[tuple[str, Any], set[tuple[int, int]]]:
-        """Workers of type w and PSs of type p that servers hold, each alone."""
-        every = set(self.servers.values())
-        return {
-            (w, p): {(fit(c, demand), fit(c, size)) for c in every}
-            for (w, (demand, _)), (p, (size, _)) in product(self.workers.items(), self.ps.items())
-        }
-
     def needed(self, w: str, p: Any, elsewhere: int) -> int:
         """(2i), (3i): PSs of a host for so many workers elsewhere, at least one."""
         sent, received = self.workers[w][1], self.ps[p][1]
@@ -144,10 +135,30 @@ class Cluster:
             yield w, p, pairs, [job.time(w, p, q, n) for n, _ in pairs]
 
     def _least_ps(self, w: str, p: Any, q: int, n: int) -> int | None:
-        """Fewest PSs of a host of N workers: of all of them if q, of N - 1 at most otherwise."""
-        most = [(min(n - 1 + q, room), places) for room, places in self.hosts[w, p]]
-        units = [(self.needed(w, p, n - g), places) for g, places in most if g == n or not q]
-        return min((need for need, places in units if need <= places), default=None)
+        """Fewest PSs of a host of N workers: of all of them if q, of N - 1 at most otherwise.
+
+        The more workers it holds the fewer PSs they need: the most that leave room for them.
+        """
+        key = w, p, q, n
+        if p is None or key in self._fewest:
+            return self._fewest.get(key, 0)
+        (demand, _), (size, _), found = self.workers[w], self.ps[p], list[int]()
+        for capacity in set(self.servers.values()):
+            room = fit(capacity, demand)
+            for g in range(min(n - 1 + q, room), n - 1 if q else -1, -1):
+                units = self.needed(w, p, n - g)
+                reading.spend(5)
+                if all(
+                    g * e + units * s <= c for e, s, c in zip(demand, size, capacity, strict=True)
+                ):
+                    found.append(units)
+                    break
+        return self._fewest.setdefault(key, min(found, default=None))
+
+    @cached_property
+    def _fewest(self) -> dict[tuple[str, Any, int, int], int | None]:
+        """What `_least_ps` found."""
+        return {}
 
     def _replaces(self, other: Any, p: Any) -> bool:
         """Whether a PS type is never worse than p for the same duration."""

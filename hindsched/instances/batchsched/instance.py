@@ -32,6 +32,7 @@ from hindsched.instances.base import (
     cluster_property,
     rounded_up,
 )
+from hindsched.instances.batchsched.hosting import Hosting
 from hindsched.instances.decimals import NEAR, WholeUnits, exact_step, exactly, times
 from hindsched.instances.modes import PREEMPTIVE, MinibatchTime, ps_for, ps_ratios, units
 
@@ -279,6 +280,11 @@ class BatchschedInstance(Instance):
     def ps_ratio(self) -> Floats:
         """B over B, shape (worker types, PS types), as `ps_for` takes it."""
         return ps_ratios(self.worker_bandwidth, self.ps_bandwidth, self.most_workers)
+
+    @cluster_property
+    def hosting(self) -> Hosting:
+        """Which numbers of workers some server's PSs can serve."""
+        return Hosting(self.server_capacity, self.worker_demand, self.ps_demand, self.ps_ratio)
 
     @cluster_property
     def whole_units(self) -> WholeUnits:

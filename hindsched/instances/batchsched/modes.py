@@ -69,7 +69,8 @@ def modes(
     - Ring-AllReduce over several servers with one worker;
     - a PS type when another one takes no longer, needs no more of any resource and has no less
       bandwidth;
-    - workers beyond what the empty cluster (for q = 1: any one server) holds.
+    - workers beyond what the empty cluster (for q = 1: any one server) holds;
+    - those whose PSs no server holds, together with the workers that must stand beside them.
     """
     length = durations(instance, job)
     num_n = length.shape[3]
@@ -85,10 +86,19 @@ def modes(
     keep[:, :, 0, :] &= (counts <= room.sum(axis=0)[:, None])[:, None, :]
     keep[:, :, 1, :] &= (counts <= room.max(axis=0)[:, None])[:, None, :]
     keep &= length < NEVER
+    if instance.has_ps:
+        keep &= instance.hosting.fewest_ps(num_n) < NEVER
     for better, p in instance.ps_replacements:
         keep[:, p] &= length[:, better] > length[:, p]
     m, not_q, ps, n = np.nonzero(keep[:, :, ::-1].transpose(0, 2, 1, 3))
     return Modes.of(m, ps, 1 - not_q, n + 1, length[m, ps, 1 - not_q, n])
+
+
+def fewest_ps(instance: BatchschedInstance, table: Modes) -> Ints:
+    """PSs that the best host of each mode needs while nothing else runs."""
+    every = instance.hosting.fewest_ps(int(table.workers.max(initial=0)))
+    found: Ints = every[table.worker_type, table.ps_type, table.one_server, table.workers - 1]
+    return found
 
 
 def slot_modes(instance: BatchschedInstance, job: BatchschedJob) -> tuple[Modes, list[Fraction]]:

@@ -5,8 +5,8 @@ Row layouts:
 ``cluster``
     All servers merged into one: rows (resource, slot) with the summed capacity. Every schedule on
     real servers is one on the merged server, so the bound is valid; what is lost is fragmentation
-    (part of it is kept: at most ``sum_h floor(C_h / e)`` workers, at least the PSs that a host
-    with the largest server's workers needs).
+    (part of it is kept: at most ``sum_h floor(C_h / e)`` workers, and the fewest PSs with which
+    some server can host them beside its own workers).
 ``buckets``
     The same with rows (resource, bucket of `BUCKET` slots).
 ``servers``
@@ -33,9 +33,9 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
-from hindsched.instances.batchsched.modes import minibatch_times, modes
+from hindsched.instances.batchsched.modes import fewest_ps, minibatch_times, modes
 from hindsched.instances.decimals import common_step, exactly, loosened
-from hindsched.instances.modes import in_pieces, ps_for, units
+from hindsched.instances.modes import NEVER, in_pieces
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.batchsched.solution import (
     BatchschedRow,
@@ -63,7 +63,6 @@ from hindsched.solvers.pricing.preemptive import (
     LAYOUT,
     SlotOracle,
     branched_rows,
-    fewest_ps,
     first_rows,
     runs_of,
     ways_in_line,
@@ -247,20 +246,17 @@ class PreemptiveOracle(SlotOracle, MergedOracle):
         """Rates and demands by types, q and workers, with the PSs of the best host."""
         instance = self.instance
         times, room = minibatch_times(instance, job), instance.worker_room
-        places = units(instance.server_capacity, instance.ps_demand) if instance.has_ps else None
+        hosted = instance.hosting.fewest_ps(times.shape[3]) if instance.has_ps else None
         rates, demands = [], []
         for m, p, q in np.ndindex(times.shape[:3]):
             most = min(times.shape[3], int(room[:, m].max() if q else room[:, m].sum()))
-            if places is None:
-                count = np.arange(1, most + 1)
-                fewest = np.zeros_like(count)
-            else:
-                ratio = float(instance.ps_ratio[m, p])
-                count, fewest = fewest_ps(most, bool(q), room[:, m], places[:, p], ratio)
+            count = np.arange(1, most + 1)
+            fewest = np.zeros_like(count) if hosted is None else hosted[m, p, q, :most]
+            count, fewest = count[fewest < NEVER], fewest[fewest < NEVER]
             rate = count / times[m, p, q, count - 1]
             for speed, workers, servers in ways_in_line(rate, count, fewest):
                 demand = workers * instance.worker_demand[m]
-                if places is not None:
+                if hosted is not None:
                     demand = demand + servers * instance.ps_demand[p]
                 rates.append(speed)
                 demands.append(demand)
@@ -308,10 +304,7 @@ def merged_modes(instance: BatchschedInstance, job: object) -> tuple[Ints, Float
     table = modes(instance, job)  # type: ignore[arg-type]
     demand = table.workers[:, None] * instance.worker_demand[table.worker_type]
     if instance.has_ps:
-        room = instance.worker_room.max(axis=0)[table.worker_type]
-        elsewhere = table.workers - np.minimum(table.workers - 1, room)
-        count = ps_for(elsewhere, instance.ps_ratio[table.worker_type, table.ps_type])
-        count = np.where(table.one_server == 1, 1, count)
+        count = fewest_ps(instance, table)
         demand = demand + count[:, None] * instance.ps_demand[table.ps_type]
     order = np.lexsort((demand.sum(axis=1), table.duration))
     duration, demand = table.duration[order], demand[order]

@@ -1,0 +1,63 @@
+"""How many workers the PSs of one server can serve while nothing else runs.
+
+The server holds the PSs together with the workers beside them, so that a mode whose PSs no server
+holds is none, and the others need at least the PSs of the best server.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.decimals import how_many_left, loosened
+from hindsched.instances.modes import NEVER, ps_for
+
+
+class Hosting:
+    """Fewest PSs of the best host of N workers, by types and N.
+
+    Parameters
+    ----------
+    capacity : ndarray, shape (servers, resources)
+        Of empty servers.
+    worker, ps : ndarray, shape (types, resources)
+        Demands.
+    ratio : ndarray, shape (worker types, PS types)
+        Bandwidth of a worker over that of a PS, as `ps_for` takes it.
+    """
+
+    def __init__(self, capacity: Floats, worker: Floats, ps: Floats, ratio: Floats) -> None:
+        kinds = np.unique(capacity, axis=0)
+        self._free = loosened(kinds, kinds)
+        self._worker, self._ps, self._ratio = worker, ps, ratio
+        self._table = np.zeros((len(worker), len(ps), 2, 0), dtype=np.int64)
+
+    def fewest_ps(self, most: int) -> Ints:
+        """Fewest PSs of N = 1 .. `most` workers; `NEVER` where no server holds them.
+
+        Returns
+        -------
+        ndarray of int, shape (worker types, PS types, q in 0..1, most)
+            With q = 1 the host holds all workers, otherwise N - 1 at most.
+        """
+        if most > self._table.shape[3]:
+            self._table = np.full((*self._ratio.shape, 2, most), NEVER, dtype=np.int64)
+            for m, p in np.ndindex(*self._ratio.shape):
+                self._fill(m, p, self._table[m, p])
+        return self._table[..., :most]
+
+    def _fill(self, m: int, p: int, table: Ints) -> None:
+        counts = np.arange(1, table.shape[1] + 1)
+        needed = ps_for(counts, self._ratio[m, p])
+        places = how_many_left(self._free, self._ps[p], int(needed[-1]))
+        units = np.arange(1, int(places.max(initial=0)) + 1)
+        if not units.size:
+            return
+        left = self._free[:, None, :] - units[:, None] * self._ps[p]
+        beside = how_many_left(left, self._worker[m], len(counts))
+        holds = units <= places[:, None]
+        table[1, : int(np.where(holds, beside, 0)[:, 0].max())] = 1
+        elsewhere = np.searchsorted(needed, units, side="right")
+        served = np.where(holds & (elsewhere > 0), beside + elsewhere, 0).max(axis=0)
+        fewest = np.searchsorted(np.maximum.accumulate(served), counts)
+        table[0] = np.where(fewest < len(units), fewest + 1, NEVER)

@@ -166,7 +166,7 @@ def how_many_left(free: Floats, demand: Floats, most: int) -> Ints:
     if needed.size == 0:
         return np.full(free.shape[:-1], most, dtype=np.int64)
     fits = np.floor((free[..., needed] / demand[needed]).min(axis=-1))
-    return np.clip(fits, 0, most).astype(np.int64)
+    return np.minimum(np.maximum(fits, 0), most).astype(np.int64)
 
 
 def loosened(free: Floats, capacity: Floats | float) -> Floats:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,7 +83,11 @@ class Modes:
         return Modes(*(column[which] for column in self.columns))
 
     def tuples(self) -> list[tuple[int, int, int, int, int]]:
-        """Modes as (worker type, PS type, q, workers, duration)."""
+        """Modes as (worker type, PS type, q, workers, duration); not to be changed."""
+        return self._tuples
+
+    @cached_property
+    def _tuples(self) -> list[tuple[int, int, int, int, int]]:
         return list(zip(*(column.tolist() for column in self.columns), strict=True))
 
 
@@ -146,7 +151,7 @@ def least_durations(
         slots = work * times / np.arange(1, times.shape[-1] + 1)
     near = near_whole(slots) & (slots <= longest)
     length = np.clip(np.ceil(slots), 1, longest).astype(np.int64)
-    for m, p, q in np.argwhere(near.any(axis=-1)).tolist():
+    for m, p, q in np.argwhere(near.any(axis=-1)).tolist() if near.any() else ():
         place, (own, shared) = (m, p, q), exact(m, p, q)
         unit = math.lcm(own.denominator, shared.denominator)
         at = np.flatnonzero(near[place])

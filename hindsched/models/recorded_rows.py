@@ -63,13 +63,14 @@ def arrays_of(model: RecordedModel) -> Arrays:
     for part in model.rows:
         begin = len(rows)
         if isinstance(part, SumRows):
-            entries, lower, upper = part.entries(), part.lower, part.upper
-            if some_fixed:
-                entries, paid = _without_fixed(model, fixed, entries, len(part))
-                lower, upper = lower - paid, upper - paid
+            lower, upper = part.lower, part.upper
+            for entries in part.entries():
+                if some_fixed:
+                    entries, paid = _without_fixed(model, fixed, entries, len(part))
+                    lower, upper = lower - paid, upper - paid
+                many.append((entries[0] + begin, *entries[1:]))
             part.place = slice(begin, begin + len(part))
             rows.append(part)
-            many.append((entries[0] + begin, *entries[1:]))
             sides.append((begin, lower, upper))
             continue
         body = part.relation.body.free() if some_fixed else part.relation.body

@@ -199,19 +199,20 @@ class SumRows:
         Key of each row.
     terms : sequence of Terms
         What is added up.
-    kind : {"<=", "=="}
+    kind : {"<=", ">=", "=="}
         How the sums stand to the sides.
-    upper : ndarray
+    sides : ndarray
         The sides.
     doc : str
         The constraint's sentence.
     """
 
     def __init__(
-        self, index: Sequence[Any] | Ints, terms: Sequence[Any], kind: str, upper: Floats, doc: str
+        self, index: Sequence[Any] | Ints, terms: Sequence[Any], kind: str, sides: Floats, doc: str
     ) -> None:
-        self.index, self.terms, self.doc, self.upper = index, terms, doc, upper
-        self.lower = upper if kind == "==" else np.full(len(upper), -np.inf)
+        self.index, self.terms, self.doc = index, terms, doc
+        self.lower = sides if kind != "<=" else np.full(len(sides), -np.inf)
+        self.upper = sides if kind != ">=" else np.full(len(sides), np.inf)
         self.name = ""
         self.place: slice | None = None
         """Where the rows stand in the compiled program."""
@@ -221,18 +222,10 @@ class SumRows:
         self.name = name
         block.record.rows.append(self)
 
-    def entries(self) -> tuple[Ints, Ints, Floats]:
-        """Row, column and coefficient of every term."""
-        if not self.terms:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-        rows, columns, factors = zip(
-            *(
-                (row, variable.first + element, factor)
-                for variable, row, element, factor in self.terms
-            ),
-            strict=True,
-        )
-        return np.concatenate(rows), np.concatenate(columns), np.concatenate(factors)
+    def entries(self) -> Iterator[tuple[Ints, Ints, Floats]]:
+        """Rows, columns and coefficients of each of the terms."""
+        for variable, row, element, factor in self.terms:
+            yield row, variable.first + element, factor
 
     def keys(self) -> Sequence[Any] | Ints:
         """Keys."""

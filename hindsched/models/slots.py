@@ -26,6 +26,7 @@ from hindsched.models.sums import Uses
 from hindsched.models.windows import (
     BlockNumbers,
     JobColumns,
+    Starts,
     Window,
     WindowBlock,
     add_job,
@@ -154,7 +155,7 @@ def add_slots(
     """
     table, rates = ways
     first, last = span
-    columns = job_columns(cluster, table, first, last, last + 1)
+    columns = job_columns(Starts.of(cluster, table, first, last))
     window = add_job(block, cluster, columns, relax, numbers)
     by_slot: dict[int, JobColumns] = defaultdict(lambda: JobColumns(table, y=columns.y))
     for index in sorted(columns.u, key=lambda index: -rates[index[0]]):  # `write` takes the first

@@ -7,6 +7,7 @@ constraint that a rule would have made, on the recorder it stays arrays.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -17,7 +18,8 @@ from hindsched.arrays import Bools, Floats, Ints
 from hindsched.models import algebra as pyo
 from hindsched.models.linear import Linear
 
-Kind = Literal["<=", "=="]
+Kind = Literal["<=", ">=", "=="]
+COMPARE = {"<=": operator.le, ">=": operator.ge, "==": operator.eq}
 PARTS = 3
 """A capacity is known by server, resource and slot."""
 
@@ -96,8 +98,14 @@ def distinct(keys: Ints) -> tuple[Ints, Ints]:
     ([[0, 5], [2, 1]], [1, 0, 1])
     """
     sizes = tuple((keys.max(axis=0, initial=0) + 1).tolist())
-    codes, row = np.unique(np.ravel_multi_index(tuple(keys.T), sizes), return_inverse=True)
-    return np.stack(np.unravel_index(codes, sizes), axis=1), row
+    codes = np.ravel_multi_index(tuple(keys.T), sizes)
+    order = codes.argsort(kind="stable")
+    ordered = codes[order]
+    new = np.ones(len(keys), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    place = np.empty(len(keys), dtype=np.int64)
+    place[order] = np.cumsum(new) - 1
+    return keys[order[new]], place
 
 
 def restrict(terms: Sequence[Terms], kept: Bools) -> list[Terms]:
@@ -122,7 +130,7 @@ def sum_rows(
     side: Floats | float,
     doc: str,
 ) -> Any:
-    """The constraint ``sum of terms <= side``, or ``==``, over `keys`.
+    """The constraint ``sum of terms <= side``, ``>=`` or ``==``, over `keys`.
 
     Parameters
     ----------
@@ -130,7 +138,7 @@ def sum_rows(
         Index of each row.
     terms : sequence of Terms
         What is added up.
-    kind : {"<=", "=="}
+    kind : {"<=", ">=", "=="}
         How the sums stand to the side.
     side : ndarray or float
         Right side, by row or of all.
@@ -146,7 +154,7 @@ def sum_rows(
 
     def rule(_: Any, *key: Any) -> Any:
         index = key if len(key) > 1 else key[0]
-        return bodies[index] == right[index] if kind == "==" else bodies[index] <= right[index]
+        return COMPARE[kind](bodies[index], right[index])
 
     return pyo.Constraint(list(keys), rule=rule, doc=doc)
 
@@ -166,9 +174,11 @@ def expressions(count: int, terms: Sequence[Terms]) -> list[Any]:
     return [make(own, of) for own, of in zip(factors, elements, strict=True)]
 
 
-def weighted(variable: Any, factors: Floats | None = None) -> Any:
-    """``sum of factors[i] * variable[i]`` over all elements in order; plain without factors."""
+def weighted(variable: Any, factors: Floats | None = None, which: Ints | None = None) -> Any:
+    """``sum of factors[i] * variable[which[i]]``; of all in order, plain without factors."""
     elements = list(variable.values())
+    if which is not None:
+        elements = [elements[place] for place in which.tolist()]
     own = [1.0] * len(elements) if factors is None else factors.tolist()
     return (_linear if pyo.is_recording() else _expression)(own, elements)
 

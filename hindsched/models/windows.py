@@ -20,17 +20,17 @@ one's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.instances.modes import Modes
+from hindsched.instances.modes import Modes, ps_for
 from hindsched.models import algebra as pyo
 from hindsched.models.declared import Symbol
-from hindsched.models.sums import Terms, Uses, distinct, sum_rows, weighted
+from hindsched.models.sums import PARTS, Terms, Uses, sum_rows, weighted
 from hindsched.solutions.window_placing import EmptyCluster, WindowCluster, num_ps
 from hindsched.solutions.window_row import WindowRow
 
@@ -96,35 +96,84 @@ class JobColumns:
     y: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
 
 
-def job_columns(
-    cluster: WindowCluster,
-    table: Modes,
-    earliest: int,
-    last: int,
-    latest_completion: float,
-    keep: Keep | None = None,
-) -> JobColumns:
-    """Columns of a job that starts from `earliest` on and ends by slot `last`.
+class Starts(NamedTuple):
+    """When and where a job may start in each of its modes.
 
     Parameters
     ----------
-    cluster : WindowCluster
-        The cluster.
     table : Modes
         The job's modes.
-    earliest, last : int
-        First slot and last slot that may be used.
-    latest_completion : float
-        Bound on t + L, from an incumbent.
+    earliest : int
+        First slot that may be used.
+    ways : list of (int, Mode, int, list of (int, int))
+        Modes that fit somewhere: position, mode, latest start, hosts with their workers.
+    room : list of list of int
+        Workers that an empty server holds, by type and server.
+    """
+
+    table: Modes
+    earliest: int
+    ways: list[tuple[int, Mode, int, list[tuple[int, int]]]]
+    room: list[list[int]]
+
+    @classmethod
+    def of(
+        cls,
+        cluster: WindowCluster,
+        table: Modes,
+        earliest: int,
+        last: int,
+        latest_completion: float | None = None,
+    ) -> Starts:
+        """Starts from `earliest` on of what ends by slot `last`.
+
+        Parameters
+        ----------
+        cluster : WindowCluster
+            The cluster.
+        table : Modes
+            The job's modes.
+        earliest, last : int
+            First slot and last slot that may be used.
+        latest_completion : float, optional
+            Bound on t + L, from an incumbent.
+        """
+        empty = EmptyCluster.of(cluster)
+        end = last + 1
+        if latest_completion is not None:
+            end = min(end, int(latest_completion + 1e-9))
+        ways = []
+        for k, mode in enumerate(table.tuples()):
+            m, p, q, count, length = mode
+            stop = end - length
+            if stop >= earliest and (q or empty.most_workers[m] >= count):
+                places = empty.hosts(m, p, q, count) if cluster.has_ps or q else [(-1, 0)]
+                ways.append((k, mode, stop, places))
+        return cls(table, earliest, ways, empty.room)
+
+    @property
+    def num_columns(self) -> int:
+        """How many columns ``u`` `job_columns` makes where all are kept."""
+        return sum((stop - self.earliest + 1) * len(places) for _, _, stop, places in self.ways)
+
+
+def job_columns(starts: Starts, keep: Keep | None = None) -> JobColumns:
+    """Columns of a job.
+
+    Parameters
+    ----------
+    starts : Starts
+        When and where it may start.
     keep : callable, optional
         ``keep(mode, t, n, g)``: whether a column may be in a better schedule than the incumbent.
     """
-    columns = JobColumns(table)
-    room = EmptyCluster.of(cluster).room
-    for k, mode, stop, places in _starts(cluster, table, earliest, last, latest_completion):
+    columns = JobColumns(starts.table)
+    for k, mode, stop, places in starts.ways:
         m, _, q, count, length = mode
-        beside = [] if q else [(h, min(most, count)) for h, most in enumerate(room[m]) if most]
-        for t in range(earliest, stop + 1):
+        beside = []
+        if not q:
+            beside = [(h, min(most, count)) for h, most in enumerate(starts.room[m]) if most]
+        for t in range(starts.earliest, stop + 1):
             kept = [(k, t, n, g) for n, g in places if keep is None or keep(mode, t, n, g)]
             columns.u += kept
             if kept:
@@ -132,30 +181,6 @@ def job_columns(
                     index = (m, length, t, h)
                     columns.y[index] = max(columns.y.get(index, 0), most)
     return columns
-
-
-def count_columns(
-    cluster: WindowCluster, table: Modes, earliest: int, last: int, latest_completion: float
-) -> int:
-    """How many columns ``u`` `job_columns` makes where all are kept."""
-    starts = _starts(cluster, table, earliest, last, latest_completion)
-    return sum((stop - earliest + 1) * len(places) for _, _, stop, places in starts)
-
-
-def _starts(
-    cluster: WindowCluster, table: Modes, earliest: int, last: int, latest_completion: float
-) -> Iterator[tuple[int, Mode, int, list[tuple[int, int]]]]:
-    """Modes that fit somewhere, each with its latest start and its hosts."""
-    empty = EmptyCluster.of(cluster)
-    end = min(last + 1, int(np.floor(latest_completion + 1e-9)))
-    for k, mode in enumerate(table.tuples()):
-        m, p, q, count, length = mode
-        stop = end - length
-        if stop < earliest:
-            continue
-        places = empty.hosts(m, p, q, count) if cluster.has_ps or q else [(-1, 0)]
-        if q or empty.most_workers[m] >= count:
-            yield k, mode, stop, places
 
 
 @dataclass(frozen=True)
@@ -351,9 +376,8 @@ def _uses(block: Any, cluster: WindowCluster, columns: JobColumns, index: Ints) 
     m, p, count = table.worker_type[k], table.ps_type[k], table.workers[k]
     amounts = g[:, None] * cluster.worker_demand[m]
     if cluster.has_ps:
-        kinds, which = distinct(np.stack([m, p, count - g], axis=1))
-        ps = np.array([num_ps(cluster, *kind) for kind in kinds.tolist()], dtype=float)
-        amounts = amounts + ps[which, None] * cluster.ps_demand[p]
+        ps = ps_for(count - g, cluster.ps_ratio[m, p])
+        amounts = amounts + ps[:, None] * cluster.ps_demand[p]
     cells = np.array(list(columns.y), dtype=np.int64).reshape(-1, 4)
     beside = np.arange(len(cells))
     needs = cluster.worker_demand[cells[:, 0]]
@@ -370,7 +394,8 @@ def _during(
     which, resource = np.nonzero(amounts)
     row, place = ragged(lengths[which])
     own = which[row]
-    key = np.stack([servers[own], resource[row], starts[own] + place], axis=1)
+    key = np.empty((len(own), PARTS), dtype=np.int64)
+    key[:, 0], key[:, 1], key[:, 2] = servers[own], resource[row], starts[own] + place
     return Uses(variable, key, elements[own], amounts[own, resource[row]])
 
 

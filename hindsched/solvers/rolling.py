@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from hindsched.arrays import Floats
@@ -38,7 +39,7 @@ class Step:
         Over the jobs that still matter, with the point found at its variables.
     result : ProgramResult
         The solve.
-    settled : float
+    settled : callable
         What the other known jobs have earned or cost.
     started_from : Solution, optional
         The start, over the jobs that still matter.
@@ -46,14 +47,14 @@ class Step:
 
     program: OfflineProgram
     result: ProgramResult
-    settled: float
+    settled: Callable[[], float]
     started_from: Solution | None = None
 
     @property
     def objective(self) -> float | None:
         """Objective over all known jobs; None without a point."""
         found = self.result.objective
-        return None if found is None else found + self.settled
+        return None if found is None else found + self.settled()
 
     @property
     def plan(self) -> Solution | None:
@@ -113,7 +114,8 @@ class RollingProgram:
         self._rows: dict[str, list[Assignment]] = {}
         self._locked: set[str] = set()
         self._rejected: set[str] = set()
-        self._settled = 0.0
+        self._over: list[tuple[Instance, str, list[Assignment]]] = []
+        self._worth = [0.0]
 
     def move_to(self, cluster: Instance) -> None:
         """Go on with another horizon of the same cluster."""
@@ -179,14 +181,18 @@ class RollingProgram:
             return None
 
     def _settle(self, name: str) -> None:
+        job, rows = self._jobs.pop(name), self._rows.pop(name, [])
         if name not in self._rejected:
-            alone = self._alone(name)
-            assert alone is not None
-            self._settled += alone.objective()
-        for known in (self._jobs, self._rows):
-            known.pop(name, None)
+            self._over.append((self.cluster.with_jobs((job,)), name, rows))
         self._locked.discard(name)
         self._rejected.discard(name)
+
+    def _settled(self, count: int) -> float:
+        """What the first jobs that were settled have earned or cost, added up when asked for."""
+        for alone, name, rows in self._over[len(self._worth) - 1 : count]:
+            solution = build_solution(alone, {name: rows}, self.formulation)
+            self._worth.append(self._worth[-1] + solution.objective())
+        return self._worth[count]
 
     @property
     def instance(self) -> Instance:
@@ -232,4 +238,4 @@ class RollingProgram:
         if begun:
             program.load(known)
         result = self._solver.solve(program.model, start=begun, want_duals=self.relax)
-        return Step(program, result, self._settled, known)
+        return Step(program, result, partial(self._settled, len(self._over)), known)

@@ -59,7 +59,7 @@ def build(rows, kind, fixed):
         ),
         min_size=1, max_size=4,
     ),
-    st.sampled_from(["<=", "=="]),
+    st.sampled_from(["<=", ">=", "=="]),
     st.sets(st.integers(0, 4), max_size=2),
 )  # fmt: skip
 def test_both_say_what_the_rows_say(rows, kind, fixed):
@@ -85,15 +85,35 @@ def test_both_say_what_the_rows_say(rows, kind, fixed):
                 wanted[key] = wanted.get(key, 0.0) + factor
         wanted = {key: value for key, value in wanted.items() if abs(value) > 1e-12}
         assert found[i] == pytest.approx(wanted)
-        assert recorded.row_upper[i] == pytest.approx(i + 1 - paid)
-        assert recorded.row_lower[i] == (pytest.approx(i + 1 - paid) if kind == "==" else -np.inf)
         of_pyomo = declared.eq[i, 7]
-        assert pyomo.environ.value(of_pyomo.upper) == i + 1
+        for side, end, none in (("upper", "<", np.inf), ("lower", ">", -np.inf)):
+            if kind == "==" or kind[0] == end:
+                assert getattr(recorded, f"row_{side}")[i] == pytest.approx(i + 1 - paid)
+                assert pyomo.environ.value(getattr(of_pyomo, side)) == i + 1
+            else:
+                assert getattr(recorded, f"row_{side}")[i] == none
+                assert getattr(of_pyomo, side) is None
         assert of_pyomo.equality == (kind == "==")
         for column in [*declared.x.values(), *declared.y.values()]:
             if not column.fixed:
                 column.set_value(1.0)
         assert pyomo.environ.value(of_pyomo.body) == pytest.approx(sum(wanted.values()) + paid)
+
+
+@pytest.mark.parametrize("record", [False, True])
+def test_some_elements_are_weighted(record):
+    def declare():
+        model = pyo.ConcreteModel(name="some")
+        model.x = pyo.Var(range(4), initialize=1.0)
+        return weighted(model.x, np.array([2.0, 5.0, 10.0]), np.array([3, 0, 3]))
+
+    if record:
+        with recording():
+            found = declare()
+        assert [column.index for column in found.columns] == [3, 0, 3]
+    else:
+        found = declare()
+    assert pyo.value(found) == 17.0
 
 
 def test_capacities_are_sorted_and_used_by_all():

@@ -24,7 +24,7 @@ the PS of its job are in the cloud (equation (1); whole slots are our reading).
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -126,9 +126,9 @@ class EdgecloudJob(Record):
     def chunk_slots(self, slot_seconds: float, *, in_cloud: bool) -> int:
         """Slots to train one chunk: equation (1), exactly; zeta = 1 if `in_cloud`, else 0."""
         sent = 0 if in_cloud else self.gradient_mb
-        step = exact_step(self.minibatch_slots, sent, self.bandwidth_mbps, slot_seconds)
-        step += exactly(self.update_slots)
-        return max(1, math.ceil(self.epochs * self.minibatches * step))
+        steps = self.epochs * self.minibatches
+        step = self.minibatch_slots, sent, self.bandwidth_mbps, slot_seconds
+        return _slots_of(steps, step, self.update_slots)
 
     def exact_chunk_slots(self, slot_seconds: float, *, in_cloud: bool) -> float:
         """Slots to train one chunk before rounding up: ``E B / n_j``."""
@@ -136,6 +136,12 @@ class EdgecloudJob(Record):
         if not in_cloud:
             step += 2 * self.gradient_mb * 8 / self.bandwidth_mbps / slot_seconds
         return float(self.epochs * self.minibatches * step)
+
+
+@lru_cache(maxsize=65_536)
+def _slots_of(steps: int, step: tuple[float, float, float, float], update: float) -> int:
+    """Whole slots of so many steps, each as `exact_step` takes it and an update."""
+    return max(1, math.ceil(steps * (exact_step(*step) + exactly(update))))
 
 
 class EdgecloudInstance(Instance):

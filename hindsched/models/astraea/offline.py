@@ -50,7 +50,7 @@ from hindsched.models.astraea.subproblem import build_subproblem
 from hindsched.models.base import PRINTED, Commitments, Duals, OfflineProgram, choose_form
 from hindsched.models.slots import SlotBlock, add_slots, windows_of
 from hindsched.models.sums import gather, restrict, row_prices, sum_rows
-from hindsched.models.windows import WindowBlock, add_job, job_columns
+from hindsched.models.windows import Starts, WindowBlock, add_job, job_columns
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import AstraeaSolution, read_row
 from hindsched.solutions.room import Room
@@ -212,7 +212,7 @@ def build_offline(
                     job.total_minibatches, relax, BLOCK,
                 )  # fmt: skip
                 continue
-            columns = job_columns(cluster, modes(instance, job), earliest, last, last + 1)
+            columns = job_columns(Starts.of(cluster, modes(instance, job), earliest, last))
             blocks[j] = add_job(model.job[j], cluster, columns, relax, BLOCK)
         _link(model, instance, blocks, free, must)
         revenue = pyo.quicksum(

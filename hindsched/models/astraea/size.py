@@ -5,7 +5,7 @@ from __future__ import annotations
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.astraea.modes import modes
 from hindsched.models.astraea.cluster import UnitCluster, last_worthwhile_slot
-from hindsched.models.windows import count_columns
+from hindsched.models.windows import Starts
 
 BYTES_A_COLUMN, BYTES_A_ROW = 1_000, 40
 """A column of Pyomo and its part in the rows; of a server and slot, what is free there."""
@@ -18,6 +18,6 @@ def program_bytes(instance: AstraeaInstance) -> float:
     for job in instance.jobs:
         last = instance.horizon if must else last_worthwhile_slot(instance, job)
         table = modes(instance, job)
-        columns += count_columns(cluster, table, job.arrival + 1, last, last + 1)
+        columns += Starts.of(cluster, table, job.arrival + 1, last).num_columns
     rows = instance.horizon * (instance.worker_count.size + instance.ps_count.size)
     return float(BYTES_A_COLUMN * columns + BYTES_A_ROW * rows)

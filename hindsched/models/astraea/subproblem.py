@@ -19,7 +19,7 @@ from hindsched.models.base import Prices, Subproblem
 from hindsched.models.declared import Symbol
 from hindsched.models.slots import refuse_in_pieces
 from hindsched.models.sums import expressions, gather, tuples
-from hindsched.models.windows import WindowBlock, add_job, job_columns
+from hindsched.models.windows import Starts, WindowBlock, add_job, job_columns
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import AstraeaSolution
 
@@ -120,7 +120,8 @@ def build_subproblem(
         last = int(np.flatnonzero(np.isfinite(values)).max(initial=0))
     model = pyo.ConcreteModel(name=record.name)
     model.job = pyo.Block([position])
-    columns = job_columns(cluster, modes(instance, record), record.arrival + 1, last, last + 1)
+    starts = Starts.of(cluster, modes(instance, record), record.arrival + 1, last)
+    columns = job_columns(starts)
     block = add_job(model.job[position], cluster, columns, False, BLOCK)
     keys, terms = gather(block.uses)
     cells = tuples(keys)

@@ -43,7 +43,7 @@ from hindsched.models.batchsched.subproblem import BLOCK, build_subproblem
 from hindsched.models.batchsched.symbols import SYMBOLS, index_label
 from hindsched.models.slots import SlotBlock, add_slots, windows_of
 from hindsched.models.sums import gather, row_prices, sum_rows
-from hindsched.models.windows import Keep, WindowBlock, add_job, count_columns, job_columns
+from hindsched.models.windows import Keep, Starts, WindowBlock, add_job, job_columns
 from hindsched.solutions.batchsched.plan import plan_rest
 from hindsched.solutions.batchsched.solution import (
     BatchschedRow,
@@ -184,7 +184,7 @@ def build_offline(
     fixed = fixed_rows(instance, commitments, read_row)
     tables = {job.name: modes(instance, job) for job in instance.jobs if job.name not in fixed}
     if incumbent is None:
-        incumbent = plan_rest(instance, commitments, tables)
+        incumbent = plan_rest(instance, commitments, tables, fixed)
         ends: dict[str, int | None] = {name: incumbent.rows[name][-1].last for name in tables}
     else:
         ends = {name: incumbent.completion(name) for name in tables}
@@ -200,14 +200,13 @@ def build_offline(
         default=1,
     )
     jobs = [j for j, job in enumerate(instance.jobs) if job.name not in fixed]
+    starts = {}
     if form == FORMS["modes"][0]:
-        most = sum(
-            count_columns(
-                instance, tables[job.name], max(job.arrival, commitments.now), slots,
-                latest[job.name],
-            )
-            for job in instance.jobs if job.name in tables
-        )  # fmt: skip
+        for j in jobs:
+            job = instance.jobs[j]
+            earliest = max(job.arrival, commitments.now)
+            starts[j] = Starts.of(instance, tables[job.name], earliest, slots, latest[job.name])
+        most = sum(found.num_columns for found in starts.values())
         _check_size(instance, most, all_stay=keep is None)
     free = _free(instance, fixed)
     model = pyo.ConcreteModel(name=instance.name)
@@ -237,10 +236,7 @@ def build_offline(
                     BLOCK,
                 )
                 continue
-            columns = job_columns(
-                instance, tables[job.name], earliest, slots,
-                latest[job.name], None if keep is None else keep[j],
-            )  # fmt: skip
+            columns = job_columns(starts[j], None if keep is None else keep[j])
             blocks[j] = add_job(model.job[j], instance, columns, relax, BLOCK)
         cost = _link(model, instance, blocks, free)
     model.objective = pyo.Objective(
@@ -273,9 +269,9 @@ def check_listed(instance: BatchschedInstance, listed: BatchschedSolution) -> No
     ends = {name: listed.completion(name) for name in tables}
     latest = _latest_completions(instance, {}, 0, ends, tables, {})
     columns = sum(
-        count_columns(
-            instance, tables[job.name], job.arrival, math.floor(latest[job.name]), latest[job.name]
-        )
+        Starts.of(
+            instance, tables[job.name], job.arrival, math.floor(latest[job.name] + 1e-9) - 1
+        ).num_columns
         for job in instance.jobs
     )
     _check_size(instance, columns // 2, all_stay=False)
@@ -332,7 +328,7 @@ def build_max_weight(
     model.job = pyo.Block(jobs)
     blocks: dict[int, WindowBlock | SlotBlock] = {}
     for j in jobs:
-        columns = job_columns(instance, modes(instance, instance.jobs[j]), 1, last, last + 1)
+        columns = job_columns(Starts.of(instance, modes(instance, instance.jobs[j]), 1, last))
         blocks[j] = add_job(model.job[j], instance, columns, relax, BLOCK)
     possible = [j for j in jobs if blocks[j].columns.u]
 

@@ -16,7 +16,7 @@ from hindsched.models.base import Prices, Subproblem
 from hindsched.models.batchsched.symbols import SYMBOLS, index_label
 from hindsched.models.slots import refuse_in_pieces
 from hindsched.models.sums import expressions, gather, tuples
-from hindsched.models.windows import BlockNumbers, WindowBlock, add_job, job_columns
+from hindsched.models.windows import BlockNumbers, Starts, WindowBlock, add_job, job_columns
 from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution
 
 BLOCK = BlockNumbers(
@@ -117,7 +117,7 @@ def build_subproblem(
         raise InputError("slots", slots, "must be at least 1")
     model = pyo.ConcreteModel(name=record.name)
     model.job = pyo.Block([position])
-    columns = job_columns(instance, table, record.arrival, slots, slots + 1)
+    columns = job_columns(Starts.of(instance, table, record.arrival, slots))
     block = add_job(model.job[position], instance, columns, False, BLOCK)
     keys, terms = gather(block.uses)
     cells = tuples(keys)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
+import numpy as np
+
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models import algebra as pyo
 from hindsched.models.edgecloud.side_rows import may_wait_in_cloud
+from hindsched.models.sums import Terms, sum_rows
 from hindsched.solutions.edgecloud.past import Past
 
 
@@ -106,11 +109,21 @@ class ProgramBuilder(ABC):
             domain=self.binary,
             doc="(2j) the job is unfinished in this slot",
         )
-        m.eq_2j_order = pyo.Constraint(
-            [(j, t) for j, t in m.C if (j, t + 1) in m.C],
-            rule=lambda m, j, t: m.C[j, t] >= m.C[j, t + 1],
-            doc="(2j) what is unfinished was so before",
-        )
+        self.first_c = dict[int, int]()  # position of each job's first C
+        pairs, before = list[tuple[int, int]](), list[int]()
+        position = 0
+        for j in self.jobs:
+            self.first_c[j] = position
+            slots = range(self.known_until[j] + 1, self.last[j])
+            pairs += [(j, t) for t in slots]
+            before += range(position, position + len(slots))
+            position += max(0, self.last[j] - self.known_until[j])
+        row, c = np.arange(len(pairs)), np.array(before, dtype=np.int64)
+        ones = np.ones(len(pairs))
+        m.eq_2j_order = sum_rows(
+            pairs, [Terms(m.C, row, c, ones), Terms(m.C, row, c + 1, -ones)], ">=", 0.0,
+            "(2j) what is unfinished was so before",
+        )  # fmt: skip
 
     def job_time(self, m: pyo.ConcreteModel, j: int) -> Any:
         """Completion - arrival + 1 as an expression (2j)."""

@@ -19,20 +19,23 @@ relaxation: the job's time is at least the mean of ``mean busy time + p / 2`` ov
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from hindsched.arrays import Ints
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models import algebra as pyo
 from hindsched.models.edgecloud.builder import ProgramBuilder
 from hindsched.models.edgecloud.side_rows import (
     add_parameter_servers,
     add_storage,
+    has_limited_storage,
     jobs_with_finite_ps,
 )
 from hindsched.models.edgecloud.windows import lone_time
-from hindsched.models.sums import Terms, distinct, sum_rows
+from hindsched.models.sums import Terms, distinct, sum_rows, weighted
 from hindsched.solutions.edgecloud.past import Past
 
 
@@ -80,6 +83,10 @@ class NoMigrationBuilder(ProgramBuilder):
     def variables(self, m: pyo.ConcreteModel) -> None:
         """x, xc and y."""
         self.y_slots = {(j, w): self.open_slots(j, w) for j in self.jobs for w in self.workers[j]}
+        pairs = np.array(list(self.y_slots), dtype=np.int64).reshape(-1, 2)
+        self.pair_of_y = np.repeat(np.arange(len(pairs)), [*map(len, self.y_slots.values())])
+        self.y_job, self.y_worker = pairs[self.pair_of_y].T
+        self.y_slot = np.array([t for slots in self.y_slots.values() for t in slots], np.int64)
         m.x = pyo.Var(
             list(self.y_slots),
             domain=self.whole,
@@ -130,9 +137,8 @@ class NoMigrationBuilder(ProgramBuilder):
         epochs = np.array([self.edge[j] for j, _ in pairs], dtype=float)
         done = np.array([sum(self.history[j].get(w, ())) for j, w in pairs], dtype=float)
         each, own = np.arange(len(m.y)), np.arange(len(pairs))
-        pair_of = np.repeat(own, [len(slots) for slots in self.y_slots.values()])
         work = [  # sum over t of y[j, w, t] == epochs x[j, w] - done
-            Terms(m.y, pair_of, each, np.ones(len(each))),
+            Terms(m.y, self.pair_of_y, each, np.ones(len(each))),
             Terms(m.x, own, own, -epochs),
         ]
         m.eq_2b = sum_rows(
@@ -153,25 +159,29 @@ class NoMigrationBuilder(ProgramBuilder):
             self.jobs, rule=started_in_cloud, doc="(ours) what has started in the cloud stays there"
         )
 
+    def _by_job(self, values: Mapping[int, int]) -> Ints:
+        """Values of the open jobs at their positions in the instance; 0 elsewhere."""
+        found = np.zeros(len(self.arrival), dtype=np.int64)
+        found[list(values)] = list(values.values())
+        return found
+
     def _workers_one_job(self, m: pyo.ConcreteModel) -> None:
         """A worker trains at most one job in a slot (2d)."""
-        cells = [(w, t) for (_, w), slots in self.y_slots.items() for t in slots]
-        keys, row = distinct(np.array(cells, dtype=np.int64).reshape(-1, 2))
+        keys, row = distinct(np.stack([self.y_worker, self.y_slot], axis=1))
         users = [Terms(m.y, row, np.arange(len(row)), np.ones(len(row)))]
         m.eq_2d = sum_rows(keys, users, "<=", 1.0, "(2d) a worker trains one job at a time")
 
     def _completion(self, m: pyo.ConcreteModel) -> None:
         """A job is unfinished in a slot if it runs then or later (2j)."""
-        m.eq_2j = pyo.Constraint(
-            [
-                (j, w, t)
-                for (j, w), slots in self.y_slots.items()
-                for t in slots
-                if t > self.known_until[j]
-            ],
-            rule=lambda m, j, w, t: m.y[j, w, t] <= m.C[j, t],
-            doc="(2j) a job that runs is unfinished",
-        )
+        after = self.y_slot - self._by_job(self.known_until)[self.y_job]
+        y = np.flatnonzero(after > 0)
+        c = (self._by_job(self.first_c)[self.y_job] + after - 1)[y]
+        row, ones = np.arange(len(y)), np.ones(len(y))
+        cells = np.stack([self.y_job, self.y_worker, self.y_slot], axis=1)
+        m.eq_2j = sum_rows(
+            cells[y], [Terms(m.y, row, y, ones), Terms(m.C, row, c, -ones)], "<=", 0.0,
+            "(2j) a job that runs is unfinished",
+        )  # fmt: skip
 
     def _cloud(self, m: pyo.ConcreteModel) -> None:
         """Chunks in the cloud: no preemption there, so a start fixes the end (2b), (2j)."""
@@ -271,11 +281,9 @@ class NoMigrationBuilder(ProgramBuilder):
             if self.history[j]:
                 return pyo.Constraint.Skip
             D, p, r = self.chunks[j], self.edge[j], self.arrival[j]
-            per_slot = [
-                (((t + 0.5 - r) / p + 0.5) / D) * m.y[j, w, t]
-                for w in self.workers[j]
-                for t in self.y_slots[j, w]
-            ]
+            y = np.flatnonzero(self.y_job == j)
+            t = self.y_slot[y]
+            per_slot = [weighted(m.y, ((t + 0.5 - r) / p + 0.5) / D, y)]
             if self.finite[j]:
                 for z, length in ((0, p), (1, self.all_cloud[j])):
                     per_slot += [
@@ -332,6 +340,8 @@ class NoMigrationBuilder(ProgramBuilder):
         )
 
     def _storage(self, m: pyo.ConcreteModel) -> None:
+        if not has_limited_storage(self.instance):
+            return
         here = {
             (j, s): pyo.quicksum(m.x[j, w] for w in workers)
             for j in self.jobs

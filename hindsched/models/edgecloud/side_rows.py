@@ -90,6 +90,11 @@ def add_parameter_servers(
             m.eq_2f.add(pyo.quicksum(m.a_edge[j, t] for j in jobs) <= on_edge)
 
 
+def has_limited_storage(instance: EdgecloudInstance) -> bool:
+    """Whether (7) can bind at all."""
+    return bool((instance.storage_gb < float("inf")).any())
+
+
 def add_storage(
     m: pyo.ConcreteModel,
     instance: EdgecloudInstance,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
@@ -26,30 +27,48 @@ def lone_time(instance: EdgecloudInstance, j: int, formulation: str) -> int:
     workers: Counter[int] = Counter()  # by upload
     for s, members in instance.places(job):
         workers[int(instance.upload[j, s])] += len(members)
-    longest = max([*workers, from_cloud])
-    if limit != 0:
-        workers[from_cloud] += job.chunks if limit is None else min(limit, job.chunks)
+    at_once = job.chunks if limit is None else min(limit, job.chunks)
+    delays = tuple(sorted(workers.items()))
+    return _lone_time(
+        formulation == "literal", job.chunks, edge, all_cloud, from_cloud, at_once, delays
+    )
+
+
+@lru_cache(maxsize=65_536)
+def _lone_time(
+    literal: bool,
+    chunks: int,
+    edge: int,
+    all_cloud: int,
+    from_cloud: int,
+    cloud_workers: int,
+    edge_workers: tuple[tuple[int, int], ...],
+) -> int:
+    """The same of numbers: workers that can be used, those at the edge by their upload."""
+    longest = max([from_cloud, *(delay for delay, _ in edge_workers)])
+    workers = Counter(dict(edge_workers))
+    if cloud_workers:
+        workers[from_cloud] += cloud_workers
     delays = sorted(workers.items())
 
     def done_in(time: int) -> int:
         """Whole chunks trained within `time`, in ``literal`` chunk-slots."""
-        if formulation != "literal":
+        if not literal:
             return sum(count * (max(0, time - delay) // edge) for delay, count in delays)
         total, at_once = 0, 0
         for (delay, count), until in zip(delays, [d for d, _ in delays[1:]] + [time], strict=True):
-            at_once = min(job.chunks, at_once + count)
+            at_once = min(chunks, at_once + count)
             total += at_once * max(0, min(until, time) - delay)
         return total
 
     times: list[int] = []
-    if limit != 0:
-        at_once = job.chunks if limit is None else min(job.chunks, limit)
-        work = job.chunks * all_cloud
-        waves = -(-job.chunks // at_once) * all_cloud
-        times.append(from_cloud + (-(-work // at_once) if formulation == "literal" else waves))
+    if cloud_workers:
+        work = chunks * all_cloud
+        waves = -(-chunks // cloud_workers) * all_cloud
+        times.append(from_cloud + (-(-work // cloud_workers) if literal else waves))
     if delays:
-        need = job.chunks * (edge if formulation == "literal" else 1)
-        most = longest + edge * job.chunks
+        need = chunks * (edge if literal else 1)
+        most = longest + edge * chunks
         times.append(_smallest(lambda time: done_in(time) >= need, 1, most))
     return min(times)
 

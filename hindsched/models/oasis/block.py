@@ -145,14 +145,51 @@ class Domains:
         return pyo.Binary if self.ends else pyo.UnitInterval
 
 
+class _Slots:
+    """Some slots, in order, whose rows add up over the pools."""
+
+    def __init__(self, slots: list[int], horizon: int) -> None:
+        self.slots = slots
+        self._row = np.full(horizon + 1, -1)
+        self._row[slots] = np.arange(len(slots))
+
+    def sums(self, variable: Any, slot_of: Ints, factor: float) -> Terms:
+        """In the row of each slot, a factor times what a variable has there."""
+        row = self._row[slot_of]
+        inside = np.flatnonzero(row >= 0)
+        return Terms(variable, row[inside], inside, np.full(len(inside), factor))
+
+
 @dataclass(frozen=True)
 class _Deployment:
-    """Workers and PSs of a job in all pools, by slot: expressions in the block's variables."""
+    """Workers and PSs of a job in all pools.
 
-    workers: dict[int, Any]
-    ps: dict[int, Any]
+    Parameters
+    ----------
+    y, z : Var
+        Of the block.
+    slot_of_y, slot_of_z : ndarray of int
+        Slot of each of their elements.
+    used : list of int
+        Slots in which a worker may run.
+    horizon : int
+        T.
+    """
+
+    y: Any
+    z: Any
+    slot_of_y: Ints
+    slot_of_z: Ints
     used: list[int]
-    """Slots in which a worker may run."""
+    horizon: int
+
+    @cached_property
+    def workers(self) -> dict[int, Any]:
+        """Workers in all pools, by slot: expressions."""
+        found: dict[int, list[Any]] = {t: [] for t in range(1, self.horizon + 1)}
+        for t, one in zip(self.slot_of_y.tolist(), self.y.values(), strict=True):
+            found[t].append(one)
+        return {t: pyo.quicksum(own) for t, own in found.items()}
 
 
 def add_job(block: Any, facts: JobFacts, form: Form, domains: Domains, *, must_run: bool) -> None:
@@ -206,19 +243,17 @@ def _deploy(block: Any, facts: JobFacts, form: Form, domains: Domains) -> _Deplo
     block.z = pyo.Var(
         ps_cells, domain=domains.count, bounds=ps_bounds, doc="(13) parameter servers of a job"
     )
-    workers = _by_slot(block.y, worker_pools)
-    servers = _by_slot(block.z, ps_pools)
-    used = [t for t in slots if worker_pools[t]]
-
-    @block.Constraint(used, doc="(6) the PSs have bandwidth for all workers")
-    def eq_6(_: Any, t: int) -> Any:
-        return facts.ps_per_worker * workers[t] <= servers[t]
-
-    @block.Constraint([t for t in slots if ps_pools[t]], doc="(7) no more PSs than workers")
-    def eq_7(_: Any, t: int) -> Any:
-        return servers[t] <= workers[t]
-
-    return _Deployment(workers, servers, used)
+    of_y = np.array([t for _, t in worker_cells], dtype=np.int64)
+    of_z = np.array([t for _, t in ps_cells], dtype=np.int64)
+    used = _Slots([t for t in slots if worker_pools[t]], facts.horizon)
+    hosting = _Slots([t for t in slots if ps_pools[t]], facts.horizon)
+    bandwidth = [used.sums(block.y, of_y, facts.ps_per_worker), used.sums(block.z, of_z, -1.0)]
+    block.eq_6 = sum_rows(
+        used.slots, bandwidth, "<=", 0.0, "(6) the PSs have bandwidth for all workers"
+    )
+    at_most = [hosting.sums(block.z, of_z, 1.0), hosting.sums(block.y, of_y, -1.0)]
+    block.eq_7 = sum_rows(hosting.slots, at_most, "<=", 0.0, "(7) no more PSs than workers")
+    return _Deployment(block.y, block.z, of_y, of_z, used.slots, facts.horizon)
 
 
 def _open_pools(room: list[list[int]], slots: range, bounded: bool) -> dict[int, list[int]]:
@@ -227,15 +262,6 @@ def _open_pools(room: list[list[int]], slots: range, bounded: bool) -> dict[int,
     if not bounded:
         return {t: list(pools) for t in slots}
     return {t: [pool for pool in pools if room[pool][t] > 0] for t in slots}
-
-
-def _by_slot(variable: Any, pools: dict[int, list[int]]) -> dict[int, Any]:
-    """Sum over the pools by slot."""
-    nothing = pyo.quicksum([])
-    return {
-        t: pyo.quicksum([variable[pool, t] for pool in own]) if own else nothing
-        for t, own in pools.items()
-    }
 
 
 def _end_by_exact_work(
@@ -254,7 +280,8 @@ def _end_by_exact_work(
     own, each = np.arange(len(ends)), np.arange(len(pairs))  # positions of u and of n
     slots_until = np.searchsorted(busy, ends, side="right")
     end_of = np.repeat(own, slots_until)  # of every n its u
-    ones, most_then = np.ones(len(pairs)), facts.most[[t for _, t in pairs]].astype(float)
+    slot_of = np.array([t for _, t in pairs], dtype=np.int64)
+    ones, most_then = np.ones(len(pairs)), facts.most[slot_of].astype(float)
     done = [  # sum over t <= end of n[end, t] == work u[end]
         Terms(block.n, end_of, each, ones),
         Terms(block.u, own, own, np.full(len(ends), -float(facts.work))),
@@ -267,12 +294,13 @@ def _end_by_exact_work(
     block.eq_3 = sum_rows(
         pairs, at_once, "<=", 0.0, "(3) no more workers at once than chunks, none after the end"
     )
-
-    @block.Constraint(deployment.used, doc="(8) the workers of a slot, whatever the end")
-    def eq_8(b: Any, t: int) -> Any:
-        return deployment.workers[t] == pyo.quicksum(
-            b.n[end, t] for end in ends if t <= end and most[t] > 0
-        )
+    used = _Slots(deployment.used, facts.horizon)
+    split = [  # sum over pools of y[pool, t] == sum over end of n[end, t]
+        used.sums(block.y, deployment.slot_of_y, 1.0), used.sums(block.n, slot_of, -1.0)
+    ]  # fmt: skip
+    block.eq_8 = sum_rows(
+        used.slots, split, "==", 0.0, "(8) the workers of a slot, whatever the end"
+    )
 
 
 def _end_by_sums(block: Any, facts: JobFacts, deployment: _Deployment, domains: Domains) -> None:

@@ -28,6 +28,7 @@ def plan_rest(
     instance: BatchschedInstance,
     commitments: Commitments,
     tables: Mapping[str, Modes] | None = None,
+    fixed: FixedRows | None = None,
 ) -> BatchschedSolution:
     """List schedule of the open jobs by weight over shortest duration, around the fixed rows.
 
@@ -39,8 +40,11 @@ def plan_rest(
         What was decided.
     tables : mapping, optional
         The open jobs' modes, if they are at hand.
+    fixed : mapping, optional
+        The other jobs' rows, likewise.
     """
-    fixed = fixed_rows(instance, commitments, read_row)
+    if fixed is None:
+        fixed = fixed_rows(instance, commitments, read_row)
     rows: FixedRows = dict(fixed)
     if tables is None:
         tables = {job.name: modes(instance, job) for job in instance.jobs if job.name not in fixed}
@@ -92,15 +96,15 @@ def place_mode(
         options = [(-1, 0)]
     else:
         options = hosts(instance, free, m, p, q, count)
+    everywhere = int(room.sum())
     for n, g in options:
+        if everywhere - (int(room[n]) if n >= 0 else 0) < count - g:
+            continue
         beside = room.copy()
         if n >= 0:
             beside[n] = 0
-        if beside.sum() < count - g:
-            continue
-        workers[:] = 0
         left = count - g
-        for h in np.argsort(-beside, kind="stable"):
+        for h in np.argsort(-beside, kind="stable").tolist() if left else ():
             workers[h] = min(left, int(beside[h]))
             left -= int(workers[h])
         if n >= 0:

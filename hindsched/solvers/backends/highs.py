@@ -85,15 +85,8 @@ class HighsProgram:
         self._presolves = True
         self._news: dict[str, float] | None = None
         self._set_options(options)
+        self._listens = False
         self._pass_model()
-        stop = self._stop
-
-        def stop_if_asked(event: Any) -> None:  # a closure without self: no cycle to collect
-            if stop.is_set():
-                event.interrupt()
-
-        for name in ("cbSimplexInterrupt", "cbIpmInterrupt", "cbMipInterrupt"):
-            getattr(self.highs, name).subscribe(stop_if_asked)
 
     def _set_options(self, options: SolveOptions) -> None:
         gap = options.gap
@@ -286,7 +279,22 @@ class HighsProgram:
         self.highs.run()
         self.highs.setOptionValue("threads", threads)
 
+    def _listen(self) -> None:
+        """Let HiGHS ask whether to stop; where it runs in the caller's thread nobody could say."""
+        if self._listens:
+            return
+        self._listens = True
+        stop = self._stop
+
+        def stop_if_asked(event: Any) -> None:  # a closure without self: no cycle to collect
+            if stop.is_set():
+                event.interrupt()
+
+        for name in ("cbSimplexInterrupt", "cbIpmInterrupt", "cbMipInterrupt"):
+            getattr(self.highs, name).subscribe(stop_if_asked)
+
     def _run_in_thread(self, time_limit: float | None, on_progress: Progress | None) -> None:
+        self._listen()
         failures: list[BaseException] = []
         done = threading.Event()
 

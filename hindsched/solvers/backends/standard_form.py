@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,9 @@ ROW_TOLERANCE = 1e-6
 """Violation of a row or bound that is rounding, relative to the larger of 1 and the right side."""
 INTEGER_TOLERANCE = 1e-5
 """Distance from the nearest integer within which an integer variable is rounded to it."""
+
+LARGEST_SIDE = 1e300
+"""A side beyond it is none."""
 
 
 class TriviallyInfeasibleError(Exception):
@@ -76,7 +80,7 @@ class LinearProgram:
     objective: Any
     sign: int
 
-    @property
+    @cached_property
     def is_mixed_integer(self) -> bool:
         """Whether some column is integer."""
         return bool(self.integer.any())
@@ -98,7 +102,7 @@ class LinearProgram:
             scale = ROW_TOLERANCE * np.maximum(1.0, np.abs(point))
             excess = np.maximum(self.lower - point, point - self.upper) / scale
             found.append(_worst(excess, self.columns))
-            if self.integer.any():
+            if self.is_mixed_integer:
                 off = np.abs(point - np.rint(point)) * self.integer / INTEGER_TOLERANCE
                 found.append(_worst(off, self.columns))
         if self.rows:
@@ -106,22 +110,20 @@ class LinearProgram:
             parts = matrix.data * np.repeat(point, np.diff(matrix.indptr))
             use = np.bincount(matrix.indices, parts, len(self.rows))
             rounding = 1e-9 * np.bincount(matrix.indices, np.abs(parts), len(self.rows))
-            for side, excess in (
-                (self.row_lower, self.row_lower - use),
-                (self.row_upper, use - self.row_upper),
-            ):
-                scale = ROW_TOLERANCE * np.maximum(1.0, np.where(np.isfinite(side), abs(side), 1.0))
-                found.append(_worst((excess - rounding) / scale, self.rows))
+            below = (self.row_lower - use - rounding) / _row_scale(self.row_lower)
+            above = (use - self.row_upper - rounding) / _row_scale(self.row_upper)
+            found.append(_worst(np.maximum(below, above), self.rows))
         return max(found, key=lambda pair: pair[0])
 
     def rounded(self, point: Floats) -> Floats:
         """The point with integers rounded where they are close, and clipped into the bounds."""
         clean = np.array(point, dtype=float)
-        nearest = np.rint(clean)
-        close = self.integer & (np.abs(clean - nearest) <= INTEGER_TOLERANCE)
-        clean[close] = nearest[close]
+        if self.is_mixed_integer:
+            nearest = np.rint(clean)
+            close = self.integer & (np.abs(clean - nearest) <= INTEGER_TOLERANCE)
+            clean[close] = nearest[close]
         slack = ROW_TOLERANCE * np.maximum(1.0, np.abs(clean))
-        clipped = np.clip(clean, self.lower, self.upper)
+        clipped = np.minimum(np.maximum(clean, self.lower), self.upper)
         return np.where(np.abs(clipped - clean) <= slack, clipped, clean)
 
     def load(self, point: Floats) -> None:
@@ -236,15 +238,16 @@ def compile_recorded(model: RecordedModel) -> LinearProgram:
 
 def _by_columns(row: Ints, column: Ints, data: Floats, rows: int, columns: int) -> sp.csc_array:
     """The matrix of entries, those of the same place added up; scipy's own way checks too much."""
-    order = np.lexsort((row, column))
-    row, column, data = row[order], column[order], data[order]
-    first = np.ones(len(row), dtype=bool)
-    first[1:] = (np.diff(column) != 0) | (np.diff(row) != 0)
+    place = column * rows + row
+    order = place.argsort(kind="stable")
+    place, data = place[order], data[order]
+    first = np.ones(len(place), dtype=bool)
+    np.not_equal(place[1:], place[:-1], out=first[1:])
     if not first.all():
         data = np.add.reduceat(data, np.flatnonzero(first))
-        row, column = row[first], column[first]
-    starts = np.searchsorted(column, np.arange(columns + 1)).astype(np.int32)
-    return sp.csc_array((data, row.astype(np.int32), starts), shape=(rows, columns))
+        place = place[first]
+    starts = np.searchsorted(place, np.arange(columns + 1) * rows).astype(np.int32)
+    return sp.csc_array((data, (place % rows).astype(np.int32), starts), shape=(rows, columns))
 
 
 def _standard_form(model: pyo.ConcreteModel) -> Any:
@@ -287,6 +290,12 @@ def _nearest_zero(variable: Any) -> float:
         raise TriviallyInfeasibleError(variable.name)
     value = float(min(max(0.0, lower), upper))
     return value if variable.is_continuous() else round(value)
+
+
+def _row_scale(side: Floats) -> Floats:
+    """Tolerances of rows by their sides; finite also where there is none."""
+    scale: Floats = ROW_TOLERANCE * np.minimum(np.maximum(1.0, np.abs(side)), LARGEST_SIDE)
+    return scale
 
 
 def _worst(excess: Floats, components: Sequence[Any]) -> tuple[float, str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import highspy
@@ -77,7 +77,7 @@ class Branching:
 
     def __init__(self, program: LinearProgram, exact_program: ExactProgram) -> None:
         self.program, self.exact = program, exact_program
-        relaxed = LinearProgram(**{**vars(program), "integer": np.zeros_like(program.integer)})
+        relaxed = replace(program, integer=np.zeros_like(program.integer))
         self.highs = HighsProgram(relaxed, SolveOptions(solver_options={"presolve": "off"})).highs
         self.whole = np.flatnonzero(program.integer)
 

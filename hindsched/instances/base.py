@@ -134,17 +134,25 @@ Demand = dict[str, NonNegative]
 """Amount by resource; a missing resource is 0."""
 
 
+OF_CLUSTER = "_of_cluster"
+"""Where instances of one cluster keep what is derived of it."""
+
+
 class cluster_property(cached_property[Derived]):  # noqa: N801
-    """A cached property that depends on no job: instances of the same cluster share its value."""
+    """A cached property that depends on no job: instances of the same cluster share its value.
 
+    Whichever of them is asked first works it out for all.
+    """
 
-@cache
-def cluster_properties(kind: type) -> frozenset[str]:
-    """Names of an instance class's cluster properties."""
-    own = (vars(base).items() for base in kind.__mro__)
-    return frozenset(
-        name for items in own for name, value in items if isinstance(value, cluster_property)
-    )
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+        """Return the value, worked out if nobody has."""
+        if instance is None:
+            return self
+        shared = vars(instance).setdefault(OF_CLUSTER, {})
+        if self.attrname not in shared:
+            shared[self.attrname] = self.func(instance)
+        found = vars(instance)[self.attrname] = shared[self.attrname]  # not asked again
+        return found
 
 
 class Record(BaseModel):
@@ -383,9 +391,12 @@ class Instance(Record):
         What has been derived of the cluster alone (`cluster_property`) goes with it.
         """
         made = self.with_fields(jobs=tuple(jobs))
-        for name in cluster_properties(type(self)) & vars(self).keys():
-            vars(made)[name] = vars(self)[name]
+        vars(made)[OF_CLUSTER] = vars(self).setdefault(OF_CLUSTER, {})
         return made
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy; one with changed fields without what was derived of the others."""
+        return self.with_fields(**update) if update else super().model_copy(deep=deep)
 
     def with_fields(self, **changed: Any) -> Self:
         """Return a copy with fields changed, without its cached arrays (not validated again)."""

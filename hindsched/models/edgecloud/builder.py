@@ -53,6 +53,7 @@ class ProgramBuilder(ABC):
         self.all_cloud = instance.cloud_slots.tolist()
         self.arrival = instance.arrivals.tolist()
         self.chunks = instance.chunks.tolist()
+        self.upload = {j: instance.upload[j].tolist() for j in self.jobs}
         self.at_cloud = {
             j: max(past.now, self.arrival[j] + int(instance.cloud_upload[j])) for j in self.jobs
         }
@@ -91,7 +92,8 @@ class ProgramBuilder(ABC):
 
     def first_slot(self, j: int, server: int) -> int:
         """First slot in which job j may run on a server (2i)."""
-        return max(self.past.now, self.arrival[j] + int(self.instance.upload[j, server]))
+        found: int = max(self.past.now, self.arrival[j] + self.upload[j][server])
+        return found
 
     def zeta_and_unfinished(self, m: pyo.ConcreteModel) -> None:
         """Zeta, where it is not decided yet (2g), (2h), and C with its order (2j)."""

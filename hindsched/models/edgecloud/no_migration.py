@@ -19,7 +19,8 @@ relaxation: the job's time is at least the mean of ``mean busy time + p / 2`` ov
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -75,10 +76,10 @@ class NoMigrationBuilder(ProgramBuilder):
         """Slots in which job j may run on worker w (2i)."""
         return range(self.first_slot(j, self.server[w]), self.last[j] + 1)
 
-    def open_slots(self, j: int, w: int) -> list[int]:
+    def open_slots(self, j: int, w: int) -> Sequence[int]:
         """Those that no locked job has taken."""
-        busy = self.past.busy.get(w)
-        return [t for t in self.slots(j, w) if busy is None or t not in busy]
+        slots, busy = self.slots(j, w), self.past.busy.get(w)
+        return slots if busy is None else [t for t in slots if t not in busy]
 
     def variables(self, m: pyo.ConcreteModel) -> None:
         """x, xc and y."""
@@ -86,7 +87,7 @@ class NoMigrationBuilder(ProgramBuilder):
         pairs = np.array(list(self.y_slots), dtype=np.int64).reshape(-1, 2)
         self.pair_of_y = np.repeat(np.arange(len(pairs)), [*map(len, self.y_slots.values())])
         self.y_job, self.y_worker = pairs[self.pair_of_y].T
-        self.y_slot = np.array([t for slots in self.y_slots.values() for t in slots], np.int64)
+        self.y_slot = np.array([*chain.from_iterable(self.y_slots.values())], dtype=np.int64)
         m.x = pyo.Var(
             list(self.y_slots),
             domain=self.whole,

@@ -24,9 +24,10 @@ def lone_time(instance: EdgecloudInstance, j: int, formulation: str) -> int:
     edge, all_cloud = int(instance.edge_slots[j]), int(instance.cloud_slots[j])
     limit = instance.cloud_workers(job.worker_type)
     from_cloud = int(instance.cloud_upload[j])
-    workers: Counter[int] = Counter()  # by upload
+    upload = instance.upload[j].tolist()
+    workers: dict[int, int] = {}  # by upload
     for s, members in instance.places(job):
-        workers[int(instance.upload[j, s])] += len(members)
+        workers[upload[s]] = workers.get(upload[s], 0) + len(members)
     at_once = job.chunks if limit is None else min(limit, job.chunks)
     delays = tuple(sorted(workers.items()))
     return _lone_time(

@@ -16,6 +16,7 @@ from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.certificate_file import verify_certificate
 from hindsched.solvers.methods import auto, duel
 from hindsched.solvers.methods.auto import solve_auto
+from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.result import Result
@@ -218,7 +219,7 @@ def test_a_limit_in_the_first_schedules_leaves_a_certificate(monkeypatch):
         while True:
             pass
 
-    monkeypatch.setattr(duel.NeighbourhoodSearch, "construct", run_for_ever)
+    monkeypatch.setattr(NeighbourhoodSearch, "construct", run_for_ever)
     monkeypatch.setattr(limits, "OVERRUN_SECONDS", 0.0)
     result = solve(read(T100), time_limit=1.0, threads=1)
     assert result.stopped_by is StoppedBy.TIME_LIMIT

@@ -18,6 +18,7 @@ from hindsched.solvers.bounds.branching import Share
 from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import COMPLETES
+from hindsched.solvers.search import Search
 from hindsched.solvers.work import now
 
 MULTIPLES = (1.0, 0.6, 0.2)
@@ -37,7 +38,7 @@ class NodeSolutions:
         Oracle in the layout that the nodes are bounded in.
     servers : BlockOracle
         Oracle with one row a server, on which schedules are placed.
-    search : NeighbourhoodSearch
+    search : Search
         The search to go on with.
     interrupted : Event
         Set by Ctrl-C.
@@ -47,7 +48,7 @@ class NodeSolutions:
         self,
         oracle: BlockOracle,
         servers: BlockOracle,
-        search: NeighbourhoodSearch,
+        search: Search,
         interrupted: Event,
     ) -> None:
         self.oracle, self.servers, self.search = oracle, servers, search
@@ -122,7 +123,7 @@ class NodeSolutions:
         begun = now()
         deadline = begun + SHARE_OF_TIME * (begun - self._last)
         self._calls += 1
-        search = self.search
+        search: Search = self.search
         if inserted is not None and self._calls % 2:
             search = NeighbourhoodSearch(self.servers, prices, seed=self._calls, start=inserted)
         else:

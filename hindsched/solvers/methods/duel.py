@@ -26,11 +26,12 @@ from hindsched.solvers.methods.base import (
     serve_nobody,
 )
 from hindsched.solvers.methods.dives import Dives
-from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
+from hindsched.solvers.methods.searches import search_of
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle, row_layouts
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result, status_of
+from hindsched.solvers.search import Search
 from hindsched.solvers.status import StoppedBy
 from hindsched.solvers.team import Member, Team
 from hindsched.solvers.work import now
@@ -92,7 +93,7 @@ class Duel:
         self.bounding = Subgradient(
             self.oracle, stop=lambda: now() - self.begin > SHARE_OF_FIRST_PRICES * self.limit
         )
-        self.search: NeighbourhoodSearch | None = None
+        self.search: Search | None = None
         self.stopped_by = StoppedBy.TIME_LIMIT
         self._last_report = -1.0
         self._team: Team | None = None
@@ -262,12 +263,12 @@ class Duel:
         self._keep_bound()
         servers = build_oracle(self.oracle.instance, self.oracle.formulation, rows="servers")
         prices = self.oracle.prices_on_servers(self.bounding.best.prices)
-        search = NeighbourhoodSearch(servers, prices, seed=self.options.seed)
+        search = search_of(servers, prices, seed=self.options.seed)
         search.construct(lambda: self._stop(last))
         served = None if search.objective is None else search.solution()
         given = self._incumbent
         if given is not None and better(served, given) is given and given.assignments():
-            search = NeighbourhoodSearch(servers, prices, seed=self.options.seed, start=given)
+            search = search_of(servers, prices, seed=self.options.seed, start=given)
         self.search = search
 
     def _bound_until(self, deadline: float) -> None:

@@ -30,12 +30,12 @@ from hindsched.solvers.bounds.node_solutions import NodeSolutions
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.methods.base import Method
 from hindsched.solvers.methods.duel import DEFAULT_SECONDS, ENDED, Duel
-from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle, build_oracle
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.progress import LineProgress
 from hindsched.solvers.result import Result, status_of
+from hindsched.solvers.search import Search
 from hindsched.solvers.status import Status, StoppedBy
 from hindsched.solvers.work import UNIT_SECONDS, counting, is_counted, now
 
@@ -149,9 +149,7 @@ def growing_from(
     )
 
 
-def _near_nodes(
-    search: NeighbourhoodSearch, interrupted: Event, oracle: BlockOracle
-) -> FindSolution:
+def _near_nodes(search: Search, interrupted: Event, oracle: BlockOracle) -> FindSolution:
     """What looks for solutions near the nodes of a tree on an oracle, by a search that goes on."""
     return NodeSolutions(oracle, search.oracle, search, interrupted)
 

@@ -1,0 +1,119 @@
+"""The search of batchsched: schedules fit, are never worse, and the best of tiny instances."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import hindsched as hs
+from hindsched.solvers.kernels.batchsched.window_moves import book
+from hindsched.solvers.methods.batchsched.methods import find_incumbent
+from hindsched.solvers.methods.batchsched.search import WindowSearch, search_of
+from hindsched.solvers.methods.searches import search_of as search_of_family
+from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
+from hindsched.solvers.pricing.base import build_oracle
+from tests.brute_force.batchsched import optimum
+
+RING = {"architecture": "ring-allreduce"}
+
+
+def after(calls):
+    """Stop after so many questions."""
+    asked = itertools.count()
+    return lambda: next(asked) >= calls
+
+
+def search(instance, seed=0, start=None):
+    """A search at random prices."""
+    oracle = build_oracle(instance, rows="servers")
+    prices = np.random.default_rng(seed).exponential(1.0, oracle.rows.size)
+    prices *= instance.jobs[0].weight / oracle.rows.capacity.max()
+    return search_of(oracle, prices, seed=seed, start=start)
+
+
+@pytest.mark.parametrize("changes", [{}, RING])
+@pytest.mark.parametrize("seed", range(8))
+def test_schedules_fit_and_are_never_worse(changes, seed):
+    instance = hs.generate("batchsched", jobs=12, seed=seed, servers=4, horizon=8, **changes)
+    start = find_incumbent(instance, "modes")
+    found = search(instance, seed, start)
+    values = [found.objective]
+    assert values == [start.objective()]
+    for _ in range(4):
+        better = found.improve(after(30))
+        solution = found.solution()
+        assert solution.violations() == []
+        assert solution.objective() == pytest.approx(found.objective)
+        assert better is (found.objective < values[-1])
+        values.append(found.objective)
+    assert values == sorted(values, reverse=True)
+    built = search(instance, seed)
+    built.construct()
+    assert built.is_complete
+    assert built.solution().violations() == []
+
+
+def test_what_is_free_is_the_same_after_many_moves():
+    instance = hs.generate("batchsched", jobs=12, seed=1, servers=4, horizon=8)
+    found = search(instance, 1, find_incumbent(instance, "modes"))
+    found.improve(after(120))
+    free, room = (array.copy() for array in found._cluster[:2])
+    plan, cluster = found._nothing()
+    for table, kept in zip(plan, found._plan, strict=True):
+        table[:] = kept
+    for job in range(len(instance.jobs)):
+        book(1, job, plan, cluster, found._every)
+    assert (cluster.free == free).all()
+    assert (cluster.room == room).all()
+    assert (cluster.total == room.sum(axis=2)).all()
+    assert (cluster.largest == room.max(axis=2)).all()
+    assert free.min() >= 0
+
+
+@pytest.mark.parametrize("changes", [{}, RING])
+def test_tiny_instances_are_solved(changes):
+    hits = 0
+    for seed in range(8):
+        instance = hs.generate(
+            "batchsched", jobs=2, servers=2, seed=seed, horizon=3, chunks=[2, 3], **changes
+        )
+        found = search(instance, seed, find_incumbent(instance, "modes"))
+        found.improve(after(60))
+        best = optimum(instance)
+        assert found.objective >= best - 1e-9
+        hits += found.objective <= best + 1e-9
+    assert hits >= 7
+
+
+def test_the_same_seed_draws_the_same():
+    instance = hs.generate("batchsched", jobs=15, seed=3, servers=4, horizon=8)
+    values = []
+    for _ in range(2):
+        found = search(instance, 5)
+        found.construct()
+        found.improve(after(50))
+        values.append(found.solution().to_dict()["jobs"])
+    assert values[0] == values[1]
+
+
+def test_better_solutions_are_adopted_and_searched_on():
+    instance = hs.generate("batchsched", jobs=12, seed=4, servers=4, horizon=8)
+    good = search(instance, 1)
+    good.construct()
+    good.improve(after(200))
+    poor = find_incumbent(instance, "modes")
+    found = search(instance, 2, poor)
+    assert not found.adopt(poor)
+    assert found.adopt(good.solution()) is (good.objective < poor.objective())
+    found.improve(after(150))
+    assert found.objective <= good.objective
+    assert found.solution().violations() == []
+
+
+def test_jobs_in_pieces_are_searched_by_the_search_of_all_families():
+    instance = hs.generate("batchsched", jobs=3, seed=0)
+    for formulation, kind in (("modes", WindowSearch), ("preemptive", NeighbourhoodSearch)):
+        oracle = build_oracle(instance, formulation, rows="servers")
+        assert isinstance(search_of_family(oracle, np.zeros(oracle.rows.size)), kind)

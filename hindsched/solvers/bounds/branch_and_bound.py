@@ -6,9 +6,6 @@ closed when its prices prove that nothing in it beats the incumbent, or when its
 job without a schedule; other nodes are split where their linear program is undecided
 (`branching`).
 
-Where a family has a coarser layout of its rows, nodes are bounded there until it leaves no job's
-completion open; only then the finer rows are priced, which say what really fits together.
-
 The search is anytime: the open nodes are leaves like the closed ones, with the prices that they
 have, and the worst leaf is a bound on the optimum whenever it stops.
 """
@@ -28,12 +25,12 @@ import numpy as np
 from hindsched.arrays import Floats
 from hindsched.solutions.base import Solution
 from hindsched.solvers.answer import Progress
-from hindsched.solvers.bounds.branching import Split
+from hindsched.solvers.bounds.fixing import fixings
 from hindsched.solvers.bounds.node_program import Answers, NodeBound, NodeProgram
 from hindsched.solvers.bounds.tree_certificate import certify_tree
 from hindsched.solvers.certificate import Certificate, certify
 from hindsched.solvers.pricing.base import BlockOracle
-from hindsched.solvers.pricing.decisions import COMPLETES, BranchDecision
+from hindsched.solvers.pricing.decisions import BranchDecision
 from hindsched.solvers.pricing.restricted import RestrictedOracle
 from hindsched.solvers.program import ABSOLUTE_GAP
 from hindsched.solvers.status import StoppedBy
@@ -59,10 +56,8 @@ class Node:
         The best prices known: its own, or until it is bounded its parent's.
     bound : float
         What they prove, its parent's bound at most.
-    is_fine : bool
-        Whether it is bounded with all rows, not the coarser layout's alone.
     answers : Answers, optional
-        What the blocks of its layout answered at these prices.
+        What the blocks answered at these prices.
     children : list of Node
         Empty for a leaf.
     """
@@ -70,7 +65,6 @@ class Node:
     decisions: tuple[BranchDecision, ...]
     prices: Floats = field(repr=False)
     bound: float
-    is_fine: bool = True
     answers: Answers | None = field(default=None, repr=False)
     children: list[Node] = field(default_factory=list, repr=False)
 
@@ -126,8 +120,8 @@ class BranchAndBound:
         self._find, self._on_solution = find_solution, on_solution
         self._interrupted = interrupted or Event()
         self._coarse = oracle.coarser()
-        self.root = Node((), prices, oracle.bound(prices), self._coarse is None)
-        self._programs: dict[bool, Any] = {}
+        self.root = Node((), prices, oracle.bound(prices))
+        self._program: Any = None
         self._number = count()
         self._open: list[tuple[float, int, Node]] = []
         self._unresolved: list[Node] = []
@@ -233,58 +227,61 @@ class BranchAndBound:
     def _bound_and_split(self, node: Node, seconds: Callable[[], float | None]) -> None:
         self.nodes += 1
         spend()
-        splits: list[Split] = []
-        while not splits:
-            shares = self._bound_node(node, seconds)
-            if self._is_closed(node.bound):
-                return
-            if shares is None:
-                left = seconds()
-                out_of_time = self._interrupted.is_set() or (left is not None and left <= 0)
-                # A node whose program fails to settle stays a leaf with the bound that it has.
-                (self._push if out_of_time else self._unresolved.append)(node)
-                return
-            program = self._programs[node.is_fine]
-            splits = program.candidates(shares)
-            if self.looks:
-                own = program.solution(shares, splits, seconds())
-                self._look_for_solution(node.prices, shares, own)
-            if self._is_closed(node.bound):
-                return
-            if node.is_fine:
-                splits = splits or program.undecided(shares, node.decisions)
-                break
-            splits = [split for split in splits if split.feature == COMPLETES]
-            if not splits:
-                node.is_fine, node.answers = True, None
+        shares = self._bound_node(node, seconds)
+        if self._is_closed(node.bound):
+            return
+        if shares is None:
+            left = seconds()
+            out_of_time = self._interrupted.is_set() or (left is not None and left <= 0)
+            # A node whose program fails to settle stays a leaf with the bound that it has.
+            (self._push if out_of_time else self._unresolved.append)(node)
+            return
+        splits = self._program.candidates(shares)
+        if self.looks:
+            own = self._program.solution(shares, splits, seconds())
+            self._look_for_solution(node.prices, shares, own)
+        if self._is_closed(node.bound):
+            return
+        splits = splits or self._program.undecided(shares, node.decisions)
         if not splits:
             self._unresolved.append(node)
             return
+        node = self._fixed(node)
         for decision in splits[0].sides:
-            decisions = (*node.decisions, decision)
-            child = Node(decisions, node.prices, node.bound, node.is_fine, node.answers)
+            child = Node((*node.decisions, decision), node.prices, node.bound, node.answers)
             node.children.append(child)
             self._push(child)
 
     def _bound_node(self, node: Node, seconds: Callable[[], float | None]) -> Sequence[Any] | None:
         """Find better prices for a node; return its linear program's solution, if it needs one."""
-        oracle, prices = self.oracle, node.prices
-        if not node.is_fine:
-            assert self._coarse is not None
-            oracle, prices = self._coarse, prices[: self._coarse.rows.size]
-        if node.is_fine not in self._programs:
-            program = self._make_program(oracle, self.root.bound, self._interrupted)
-            self._programs[node.is_fine] = program
-        found: NodeBound = self._programs[node.is_fine].bound(
-            node.decisions, prices, self._cutoff, seconds, node.answers
+        if self._program is None:
+            self._program = self._make_program(self.oracle, self.root.bound, self._interrupted)
+        found: NodeBound = self._program.bound(
+            node.decisions, node.prices, self._cutoff, seconds, node.answers
         )
         if math.isinf(found.bound):
             node.bound, node.prices = found.bound, np.zeros(self.oracle.rows.size)
         elif self.sign * found.bound <= self.sign * node.bound:
             node.bound, node.prices, node.answers = found.bound, found.prices, found.answers
-            if not node.is_fine:
-                node.prices = self.oracle.prices_of(oracle, found.prices)
         return found.shares
+
+    def _fixed(self, node: Node) -> Node:
+        """Cut off, without a program, the completions that a node's prices prove to be too bad.
+
+        Each costs a leaf with the node's own prices. Return the node that is left.
+        """
+        if node.answers is None or self.objective is None:
+            return node
+        for decision, bound in fixings(
+            self.oracle, node.decisions, node.prices, node.answers,
+            self._program.completions, self._is_closed,
+        ):  # fmt: skip
+            prices = node.prices if math.isfinite(bound) else np.zeros(self.oracle.rows.size)
+            beaten = Node((*node.decisions, decision.other), prices, bound)
+            rest = Node((*node.decisions, decision), node.prices, node.bound, node.answers)
+            node.children += [beaten, rest]
+            node = rest
+        return node
 
     def _look_for_solution(
         self, prices: Floats, shares: Sequence[Any], own: Solution | None

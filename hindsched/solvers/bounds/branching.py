@@ -65,6 +65,8 @@ class Split:
         Share of the schedules on the smaller side.
     lower_share : float
         Share of the schedules on the lower side.
+    stake : float
+        By how much the sides' objectives differ, times the balance.
     """
 
     block: int
@@ -73,6 +75,7 @@ class Split:
     rank: int
     balance: float
     lower_share: float
+    stake: float = 0.0
 
     @property
     def sides(self) -> tuple[BranchDecision, BranchDecision]:
@@ -86,7 +89,8 @@ def candidates(oracle: BlockOracle, shares: Sequence[Share]) -> list[Split]:
     """Splits of a node's linear program, the most promising first.
 
     First whether a job runs at all, then the features in the family's order; among equals the
-    split that divides a job's schedules most evenly. Empty if every job has one schedule.
+    split with the most of the objective at stake, then the one that divides a job's schedules most
+    evenly. Empty if every job has one schedule.
     """
     rank = {name: position for position, name in enumerate(oracle.features)}
     by_block: dict[int, list[Share]] = {}
@@ -98,12 +102,14 @@ def candidates(oracle: BlockOracle, shares: Sequence[Share]) -> list[Split]:
             continue
         for feature in _features(own):
             weights: dict[int, float] = {}
+            worth: dict[int, float] = {}
             for share in own:
                 value = _value(share.features, feature)
                 weights[value] = weights.get(value, 0.0) + share.share
+                worth[value] = worth.get(value, 0.0) + share.share * share.response.objective
             if len(weights) > 1:
-                found += _splits(block, feature, weights, rank[feature.name])
-    return sorted(found, key=lambda split: (split.rank, -split.balance))
+                found += _splits(block, feature, weights, worth, rank[feature.name])
+    return sorted(found, key=lambda split: (split.rank, -split.stake, -split.balance))
 
 
 def undecided(
@@ -145,21 +151,31 @@ def _value(values: Mapping[Feature, int] | None, feature: Feature) -> int:
     return values.get(feature, 0)
 
 
-def _splits(block: int, feature: Feature, weights: Mapping[int, float], rank: int) -> list[Split]:
-    """The most even split of one feature, and that between running and staying out."""
+def _splits(
+    block: int,
+    feature: Feature,
+    weights: Mapping[int, float],
+    worth: Mapping[int, float],
+    rank: int,
+) -> list[Split]:
+    """The split of one feature with most at stake, and that between running and staying out."""
     ordered = sorted(weights)
-    total = sum(weights.values())
+    total, all_worth = sum(weights.values()), sum(worth.values())
+    below_worth = 0.0
     best: Split | None = None
     runs: Split | None = None
     below = 0.0
     for value, following in pairwise(ordered):
         below += weights[value]
+        below_worth += worth[value]
         side = min(below, total - below)
         if side < LEAST_SIDE:
             continue
-        split = Split(block, feature, value, rank, side, below / total)
+        differ = below_worth / below - (all_worth - below_worth) / (total - below)
+        stake = side * abs(differ)
+        split = Split(block, feature, value, rank, side, below / total, stake)
         if following == NEVER:
-            runs = Split(block, feature, NEVER - 1, -1, side, below / total)
-        elif best is None or side > best.balance:
+            runs = Split(block, feature, NEVER - 1, -1, side, below / total, stake)
+        elif best is None or (split.stake, side) > (best.stake, best.balance):
             best = split
     return [split for split in (runs, best) if split is not None]

@@ -26,7 +26,7 @@ from typing import Any, Literal
 import highspy
 import numpy as np
 
-from hindsched.arrays import Floats
+from hindsched.arrays import Bools, Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.lagrangian import (
@@ -47,6 +47,8 @@ LpAlgorithm = Literal["dual", "primal", "ipx"]
 LP_ALGORITHMS: tuple[LpAlgorithm, ...] = ("primal", "dual", "ipx")
 """The default first, which was the fastest on the oasis masters of ``benchmarks/certificates.py``:
 warm primal simplex, warm dual simplex, interior point (without crossover until it stalls)."""
+DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4
+"""HiGHS's names of the two."""
 SMOOTHING = 0.8
 """Weight of the best prices in the prices tried."""
 MOST_COLUMNS = 12
@@ -95,6 +97,30 @@ class Column:
         key = rows.tobytes() + amounts.round(9).tobytes()
         return cls(block, response.objective, rows, amounts, key)
 
+    def without(self, implied: Bools | None) -> tuple[np.ndarray, Floats]:
+        """Rows and amounts, without rows that other rows imply."""
+        if implied is None:
+            return self.rows, self.amounts
+        kept = ~implied[self.rows]
+        return self.rows[kept], self.amounts[kept]
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Where the simplex method of a `Master` ended.
+
+    Parameters
+    ----------
+    columns : set
+        Blocks and keys of the basic columns.
+    bought, rows : list
+        Status of every column that buys off, and of every row.
+    """
+
+    columns: set[tuple[int, bytes]] = field(repr=False)
+    bought: list[Any] = field(repr=False)
+    rows: list[Any] = field(repr=False)
+
 
 class Master:
     """The restricted master program in HiGHS, minimising ``-f`` (or ``c``).
@@ -121,6 +147,7 @@ class Master:
         self.scale = row_scale(oracle)
         self.columns: list[Column] = []
         self._known: set[tuple[int, bytes]] = set()
+        self._strategy_changed = False
         self._build()
 
     def _build(self) -> None:
@@ -163,7 +190,7 @@ class Master:
         options: dict[str, Any] = {"output_flag": False, "threads": 1}
         if self.algorithm == "ipx":
             return {**options, "solver": "ipx", "run_crossover": "off"}
-        strategy = 1 if self.algorithm == "dual" else 4
+        strategy = DUAL_SIMPLEX if self.algorithm == "dual" else PRIMAL_SIMPLEX
         return {**options, "solver": "simplex", "simplex_strategy": strategy, "presolve": "off"}
 
     def _add(self, cost: Floats, starts: np.ndarray, index: np.ndarray, values: Floats) -> None:
@@ -183,11 +210,14 @@ class Master:
                 fresh.append(column)
         if not fresh:
             return 0
-        lengths = np.array([column.rows.size + 1 for column in fresh])
+        used = [column.without(self.oracle.implied) for column in fresh]
+        lengths = np.array([rows.size + 1 for rows, _ in used])
         starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int32)
         first = self.oracle.rows.size
-        index = np.concatenate([np.append(c.rows, first + c.block) for c in fresh])
-        values = np.concatenate([np.append(c.amounts / self.scale[c.rows], 1.0) for c in fresh])
+        index = np.concatenate(
+            [np.append(rows, first + c.block) for c, (rows, _) in zip(fresh, used, strict=True)]
+        )
+        values = np.concatenate([np.append(part / self.scale[rows], 1.0) for rows, part in used])
         cost = np.array([-self.sign * column.objective for column in fresh])
         self._add(cost, starts, index.astype(np.int32), values)
         self.columns += fresh
@@ -207,6 +237,9 @@ class Master:
             limit = self._highs.getRunTime() + max(seconds, 0.0)
         self._highs.setOptionValue("time_limit", limit)
         self._highs.run()
+        if self._strategy_changed:
+            self._highs.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)
+            self._strategy_changed = False
         status = self._highs.getModelStatus()
         if status == highspy.HighsModelStatus.kUnknown and not self.crossover:
             # The interior point stalled short of its tolerances: a vertex settles it.
@@ -235,20 +268,49 @@ class Master:
             if len(kept) < MOST_COLUMNS or self._reduced[position] <= 1e-9:
                 kept.append(int(position))
         keep = {position for kept in by_block.values() for position in kept}
-        drop = [p for p in range(len(self.columns)) if p not in keep]
+        self.keep([position in keep for position in range(len(self.columns))])
+
+    def keep(self, kept: Sequence[bool]) -> None:
+        """Drop all columns but some."""
+        drop = [position for position, stays in enumerate(kept) if not stays]
         if not drop:
             return
         index = np.array(drop, dtype=np.int32) + self._num_bought
         self._highs.deleteCols(index.size, index)
         for position in drop:
             self._known.discard((self.columns[position].block, self.columns[position].key))
-        self.columns = [self.columns[position] for position in sorted(keep)]
+        self.columns = [column for column, stays in zip(self.columns, kept, strict=True) if stays]
 
     def switch(self, on: np.ndarray) -> None:
         """Allow some columns, shape (len(columns),), and force the others to 0."""
         index = np.arange(on.size, dtype=np.int32) + self._num_bought
         upper = np.where(on, highspy.kHighsInf, 0.0)
         self._highs.changeColsBounds(index.size, index, np.zeros(on.size), upper)
+
+    def basis(self) -> Basis:
+        """Where the last solve ended."""
+        found = self._highs.getBasis()
+        basic = highspy.HighsBasisStatus.kBasic
+        statuses = found.col_status[self._num_bought :]
+        columns = {
+            (column.block, column.key)
+            for column, status in zip(self.columns, statuses, strict=True)
+            if status == basic
+        }
+        return Basis(columns, found.col_status[: self._num_bought], found.row_status)
+
+    def begin_at(self, basis: Basis) -> None:
+        """Begin the next solve at a basis, by the dual simplex method: bounds have changed."""
+        basic, lower = highspy.HighsBasisStatus.kBasic, highspy.HighsBasisStatus.kLower
+        known = [(column.block, column.key) in basis.columns for column in self.columns]
+        start = highspy.HighsBasis()
+        start.col_status = basis.bought + [basic if kept else lower for kept in known]
+        start.row_status = basis.rows
+        start.valid = True
+        start.alien = sum(known) < len(basis.columns)
+        self._highs.setBasis(start)
+        self._highs.setOptionValue("simplex_strategy", DUAL_SIMPLEX)
+        self._strategy_changed = True
 
     def forget_basis(self) -> None:
         """Begin the next solve anew."""

@@ -9,29 +9,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
 
 import numpy as np
 
-from hindsched.arrays import Floats
+from hindsched.arrays import Bools, Floats
 from hindsched.errors import SolveFailed
 from hindsched.solutions.base import Solution
-from hindsched.solvers.bounds.branching import Share, Split, candidates, undecided
-from hindsched.solvers.bounds.column_generation import Column, Master
+from hindsched.solvers.bounds.branching import LEAST_SIDE, Share, Split, candidates, undecided
+from hindsched.solvers.bounds.column_generation import Basis, Column, Master
 from hindsched.solvers.pricing.base import BlockOracle, Response
-from hindsched.solvers.pricing.decisions import BranchDecision, Feature, Limits
+from hindsched.solvers.pricing.decisions import COMPLETES, NEVER, BranchDecision, Feature, Limits
 from hindsched.solvers.pricing.restricted import RestrictedOracle
 
 SMOOTHING = 0.3
 """Weight of a node's best prices in the prices tried."""
 CONVERGED = 1e-8
 """Relative distance of bound and program value at which no column is missing."""
+SHARE_OF_GAP = 0.01
+"""Share of a node's gap that may be left to its children: the last rounds gain little."""
 HIGHEST_PENALTY = 1e4
 """Times the first penalty: a node that still buys off then has no solution worth its bound."""
+MOST_COLUMNS = 1000
+"""Columns above which old ones are dropped from the program; their nodes bring them back."""
 MOST_ROUNDS = 200
 """Rounds of pricing at one node."""
+Key = tuple[int, bytes]
+"""A column's block and key."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +50,13 @@ class Answers:
         Limits by block that the answers obey.
     values : list of float
         Value of every block's best response.
+    basis : Basis, optional
+        Where the node's program ended.
     """
 
     limits: Mapping[int, Limits]
     values: list[float]
+    basis: Basis | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -95,9 +104,7 @@ class NodeProgram:
         self._interrupted = interrupted
         self._penalty = 10.0 * max(1.0, abs(size))
         self._master = Master(RestrictedOracle(oracle, ()), "primal", self._penalty, interrupted)
-        self._responses: list[Response] = []
-        self._features: list[Mapping[Feature, int] | None] = []
-        self._of_block: dict[int, list[int]] = {}
+        self._pool: dict[Key, tuple[Column, Response, Mapping[Feature, int] | None]] = {}
 
     def add(self, block: int, response: Response) -> int:
         """Add a schedule as a column; return 1 if it is new."""
@@ -106,9 +113,8 @@ class NodeProgram:
         if not self._master.add([column]):
             return 0
         outside = response.plan is None
-        self._of_block.setdefault(block, []).append(len(self._responses))
-        self._responses.append(response)
-        self._features.append(None if outside else self.oracle.features_of(block, response))
+        features = None if outside else self.oracle.features_of(block, response)
+        self._pool[column.block, column.key] = column, response, features
         return 1
 
     def bound(
@@ -139,12 +145,20 @@ class NodeProgram:
         best_prices = prices
 
         def found(shares: Sequence[Share] | None, rounds: int) -> NodeBound:
-            return NodeBound(best_prices, best, shares, rounds, answers)
+            own = answers
+            if own is not None and shares is not None:
+                own = replace(own, basis=self._master.basis())
+            return NodeBound(best_prices, best, shares, rounds, own)
 
         if self._is_closed(best, cutoff):
             return found(None, 0)
         self._master.set_penalty(self._penalty)
+        basis = None if known is None else known.basis
+        if basis is not None:
+            self._forget(basis)
         self._switch(oracle)  # columns added from here on obey the decisions
+        if basis is not None:
+            self._master.begin_at(basis)
         for round_ in range(1, MOST_ROUNDS + 1):
             solved = self._solve(seconds())
             if solved is None:
@@ -163,13 +177,22 @@ class NodeProgram:
             left = seconds()
             if self._interrupted.is_set() or (left is not None and left <= 0):
                 return found(None, round_)
-            if whole and self.sign * (best - value) <= CONVERGED * (1 + abs(value)):
+            if whole and self._is_settled(self.sign * (best - value), best, cutoff):
                 break
             if not added:
                 if whole or self._master.penalty > HIGHEST_PENALTY * self._penalty:
                     break
                 self._master.raise_penalty()
         return found(self._shares() if whole else None, round_)
+
+    def completions(self, block: int) -> list[int]:
+        """Completions that schedules of a block have had, `NEVER` for staying out."""
+        found = {
+            NEVER if features is None else features[COMPLETES]
+            for own, _, features in self._pool.values()
+            if own.block == block and (features is None or COMPLETES in features)
+        }
+        return sorted(found)
 
     def candidates(self, shares: Sequence[Share]) -> list[Split]:
         """Where a node's program is undecided, the best split first."""
@@ -226,6 +249,19 @@ class NodeProgram:
         terms = [*oracle.price_terms(prices).tolist(), *values]
         return oracle.round_outward(terms), added, Answers(oracle.limits, values)
 
+    def _is_settled(self, missing: float, best: float, cutoff: float | None) -> bool:
+        """Whether a bound that misses so much of the program's value will do."""
+        if missing <= CONVERGED * (1 + abs(best)):
+            return True
+        if cutoff is None or missing > SHARE_OF_GAP * self.sign * (best - cutoff):
+            return False
+        values = self._master.column_values()  # what is decided is bounded in full
+        return bool(np.any((values > LEAST_SIDE) & (values < 1 - LEAST_SIDE) & self._of_jobs()))
+
+    def _of_jobs(self) -> Bools:
+        """Which of the program's columns are of blocks that can be decided."""
+        return np.array([column.block < self.oracle.num_decided for column in self._master.columns])
+
     def _is_closed(self, bound: float, cutoff: float | None) -> bool:
         if math.isinf(bound):
             return True
@@ -233,20 +269,31 @@ class NodeProgram:
 
     def _switch(self, oracle: RestrictedOracle) -> None:
         """Switch columns on or off by a node's decisions."""
-        on = np.ones(len(self._responses), dtype=bool)
-        for block in oracle.limits:
-            for position in self._of_block.get(block, ()):
-                on[position] = oracle.keeps(block, self._features[position])
-        self._master.switch(on)
+        on = [
+            column.block not in oracle.limits
+            or oracle.keeps(column.block, self._pool[column.block, column.key][2])
+            for column in self._master.columns
+        ]
+        self._master.switch(np.array(on, dtype=bool))
+
+    def _forget(self, basis: Basis) -> None:
+        """Bring a basis' columns back, and drop old ones where there are too many."""
+        master = self._master
+        if len(master.columns) > MOST_COLUMNS:
+            recent = len(master.columns) - MOST_COLUMNS // 2
+            master.keep(
+                [
+                    position >= recent or (column.block, column.key) in basis.columns
+                    for position, column in enumerate(master.columns)
+                ]
+            )
+        master.add([self._pool[key][0] for key in sorted(basis.columns)])
 
     def _shares(self) -> list[Share]:
         values = self._master.column_values()
-        return [
-            Share(
-                self._master.columns[position].block,
-                self._responses[position],
-                self._features[position],
-                float(values[position]),
-            )
-            for position in np.flatnonzero(values > 1e-7)
-        ]
+        found = []
+        for position in np.flatnonzero(values > 1e-7):
+            column = self._master.columns[position]
+            _, response, features = self._pool[column.block, column.key]
+            found.append(Share(column.block, response, features, float(values[position])))
+        return found

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from hindsched.arrays import Floats, Ints
+from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
 from hindsched.solutions.base import Assignment, Solution, build_solution
@@ -79,6 +79,8 @@ class BlockOracle(ABC):
     step : Fraction or None
         What every solution's objective is a whole multiple of, where there is such a number: the
         leaves of a tree round their bounds to it.
+    implied : ndarray of bool, shape (rows.size,), optional
+        Rows that the others and the blocks imply: linear programs leave them out, prices may not.
     """
 
     sense: ClassVar[Literal["max", "min"]]
@@ -90,6 +92,7 @@ class BlockOracle(ABC):
     exact: bool = True
     features: Mapping[str, Axes] = MappingProxyType({})
     step: Fraction | None = None
+    implied: Bools | None = None
 
     @property
     def num_blocks(self) -> int:

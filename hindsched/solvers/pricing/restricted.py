@@ -42,7 +42,7 @@ class RestrictedOracle(BlockOracle):
         self.sense = oracle.sense  # type: ignore[misc]
         self.instance, self.formulation = oracle.instance, oracle.formulation
         self.layout, self.rows, self.features = oracle.layout, oracle.rows, oracle.features
-        self.exact, self.step = oracle.exact, oracle.step
+        self.exact, self.step, self.implied = oracle.exact, oracle.step, oracle.implied
         self.optional = False  # staying out is a response like any other
 
     @property

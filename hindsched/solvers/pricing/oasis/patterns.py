@@ -55,8 +55,8 @@ class _Side:
         The groups.
     demand : ndarray, shape (jobs, resources)
         Demand of one unit.
-    packed : ndarray of bool, shape (groups, jobs)
-        Whose units are packed in patterns.
+    packed, able : ndarray of bool, shape (groups, jobs)
+        Whose units are packed in patterns, and whose units a server holds.
     patterns : list of ndarray of int, shape (patterns, jobs)
         Maximal patterns of one server, by group; 0 for jobs that are not packed.
     """
@@ -65,6 +65,7 @@ class _Side:
     groups: Groups
     demand: Floats
     packed: Bools
+    able: Bools
     patterns: list[Ints]
 
     @classmethod
@@ -94,7 +95,7 @@ class _Side:
             ("slot", tuple(range(1, instance.horizon + 1))),
         )
         units = RowSet(name, axes, np.zeros((len(labels), jobs, instance.horizon)))
-        return cls(units, groups, demand, packed, patterns)
+        return cls(units, groups, demand, packed, most > 0, patterns)
 
 
 def _pack(capacity: Floats, demand: Floats, most: Ints) -> tuple[list[int], Ints]:
@@ -185,6 +186,13 @@ class PatternOracle(BlockOracle):
             sides.append(_Side.of(name, instance, capacity, demand, groups, labels, most))
         self._sides = tuple(sides)
         self.rows = Rows([*self.groups.rows.sets, *(side.units for side in self._sides)])
+        self.implied = np.zeros(self.rows.size, dtype=bool)
+        for side, row_set in zip(self._sides, self.groups.rows.sets, strict=True):
+            # A group that packs every job that it can hold keeps its resources by its patterns.
+            whole = np.array([bool((packed | ~able).all()) for packed, able in
+                              zip(side.packed, side.able, strict=True)])  # fmt: skip
+            wide = np.broadcast_to(whole[:, None, None], row_set.shape)
+            self.implied[self.rows.slices[row_set.name]] = wide.ravel()
         self._unit_blocks = [
             (side, group, slot)
             for side in range(2)

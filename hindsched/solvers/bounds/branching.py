@@ -23,6 +23,8 @@ from hindsched.solvers.pricing.decisions import (
 
 LEAST_SIDE = 1e-6
 """Share of a job's schedules that each side of a split must hold."""
+LEAST_STAKE = 1e-4
+"""Share of a job's objective below which nothing is at stake."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,8 @@ def _splits(
             continue
         differ = below_worth / below - (all_worth - below_worth) / (total - below)
         stake = side * abs(differ)
+        if stake <= LEAST_STAKE * abs(all_worth):
+            stake = 0.0
         split = Split(block, feature, value, rank, side, below / total, stake)
         if following == NEVER:
             runs = Split(block, feature, NEVER - 1, -1, side, below / total, stake)

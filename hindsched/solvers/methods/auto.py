@@ -6,7 +6,8 @@ The route, which the result names:
   so the answer is always an interval. A family that dives (`dives`) begins the search so, each core
   with other dives.
 - ``prices+search+tree``: small instances of a family that can be branched on try a tree first, for
-  `SHARE_OF_TREE` and while its pace is good: where it closes it is the quickest proof, and one that needs no trust.
+  `SHARE_OF_TREE` and while its pace is good: where it closes it is the quickest proof, and one that
+  needs no trust.
 - ``prices+search+milp``: else small instances spend most of the time on the offline program, begun
   from the best solution; the better of the two bounds counts, and the certificate stays. With more
   than one core prices, search and tree go on meanwhile instead of before.

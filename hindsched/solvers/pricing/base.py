@@ -243,8 +243,8 @@ class BlockOracle(ABC):
     def coarser(self) -> BlockOracle | None:
         """A layout whose rows are the first of this one's and whose jobs have the same features.
 
-        Its bound is weaker and its linear programs are smaller: a branching begins with it. None
-        if there is no such layout.
+        Its bound is weaker: a certificate is written in it where the further rows have no prices.
+        None if there is no such layout.
         """
         return None
 

@@ -224,3 +224,9 @@ def test_weights_of_any_size_keep_the_horizon_exact():
     assert program.view.slots <= instance.serial_end
     solution, _ = solved(instance, "non-preemptive")
     assert abs(solution.exact_objective - best) <= best * Fraction(1, 10**9)
+
+
+@pytest.mark.parametrize("formulation", FORMS)
+def test_a_program_without_jobs_is_worth_nothing(formulation):
+    for relax in (False, True):
+        assert Model(build_offline(pool([]), formulation, relax=relax)).solve().objective == 0

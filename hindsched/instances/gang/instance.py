@@ -11,6 +11,7 @@ slots. Slot t is ``[t - 1, t) x slot_seconds``: a job submitted at slot s may us
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -229,7 +230,7 @@ class GangInstance(Instance):
     def exact_weights(self) -> tuple[list[int], int]:
         """Weights as integers over one denominator."""
         weights = [exact(job.weight) for job in self.jobs]
-        below = int(np.lcm.reduce([weight.denominator for weight in weights], dtype=object))
+        below = math.lcm(*(weight.denominator for weight in weights))
         return [int(weight * below) for weight in weights], below
 
     def arrival_of(self, job: GangRequest) -> int:

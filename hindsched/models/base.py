@@ -10,6 +10,8 @@ Each family's module ``models/<family>/offline.py`` offers
 ``ON_SERVERS`` (optional)
     Keywords of `build_offline` under which every optimum can be placed on real servers, for
     families whose default program is aggregated.
+``WORST_JOB`` (optional)
+    Formulations whose objective is that of the worst job, where others add up.
 ``build_subproblem(instance, job, formulation=None)``
     A `Subproblem`: one block of the same with mutable prices and what is left of the capacities.
 ``build_dual(instance, formulation=None)`` (in ``dual.py``, optional)

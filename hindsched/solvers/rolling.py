@@ -2,8 +2,11 @@
 
 The program over all known jobs is the same as the program over those that still matter, plus what
 the others have earned or cost: a job that is decided and has ended before every open slot and
-every open job's arrival is settled. The rules of what is left run on the recorder
-(`models.recorder`), so that a step costs what its open jobs cost, however many are known.
+every open job's arrival is settled. Jobs that are settled together count together, because they may
+have shared a slot's price; those settled at different times never did. In a relaxation they count
+at their own cost, where a program over all may count less: mlbroker's tiers. The rules of what is
+left run on the recorder (`models.recorder`), so that a step costs what its open jobs cost, however
+many are known.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from operator import add
 from typing import Any
 
 from hindsched.arrays import Floats
@@ -41,6 +45,8 @@ class Step:
         The solve.
     settled : callable
         What the other known jobs have earned or cost.
+    joined : callable
+        The objective of all known jobs from these two: their sum, or the larger.
     started_from : Solution, optional
         The start, over the jobs that still matter.
     """
@@ -48,13 +54,14 @@ class Step:
     program: OfflineProgram
     result: ProgramResult
     settled: Callable[[], float]
+    joined: Callable[[float, float], float]
     started_from: Solution | None = None
 
     @property
     def objective(self) -> float | None:
         """Objective over all known jobs; None without a point."""
         found = self.result.objective
-        return None if found is None else found + self.settled()
+        return None if found is None else self.joined(found, self.settled())
 
     @property
     def plan(self) -> Solution | None:
@@ -114,8 +121,10 @@ class RollingProgram:
         self._rows: dict[str, list[Assignment]] = {}
         self._locked: set[str] = set()
         self._rejected: set[str] = set()
-        self._over: list[tuple[Instance, str, list[Assignment]]] = []
+        self._over: list[tuple[Instance, dict[str, list[Assignment]]]] = []
         self._worth = [0.0]
+        worst = getattr(model_module(cluster.family), "WORST_JOB", ())
+        self._joined = max if self.formulation in worst else add
 
     def move_to(self, cluster: Instance) -> None:
         """Go on with another horizon of the same cluster."""
@@ -154,9 +163,7 @@ class RollingProgram:
         ends = {name: self._end_of(name) for name in self._jobs}
         still_open = [self._jobs[name] for name, end in ends.items() if end is None]
         first = min([slot, *map(self.cluster.arrival_of, still_open)])
-        for name, end in ends.items():
-            if end is not None and end < first:
-                self._settle(name)
+        self._settle([name for name, end in ends.items() if end is not None and end < first])
 
     def _end_of(self, name: str) -> int | None:
         """Last slot of a job that is over, 0 for one that was rejected; None for an open one."""
@@ -180,18 +187,21 @@ class RollingProgram:
         except InputError:
             return None
 
-    def _settle(self, name: str) -> None:
-        job, rows = self._jobs.pop(name), self._rows.pop(name, [])
-        if name not in self._rejected:
-            self._over.append((self.cluster.with_jobs((job,)), name, rows))
-        self._locked.discard(name)
-        self._rejected.discard(name)
+    def _settle(self, names: list[str]) -> None:
+        jobs = [self._jobs.pop(name) for name in names]
+        rows = {name: self._rows.pop(name, []) for name in names}
+        kept = tuple(job for job in jobs if job.name not in self._rejected)
+        if kept:
+            own = {job.name: rows[job.name] for job in kept}
+            self._over.append((self.cluster.with_jobs(kept), own))
+        self._locked.difference_update(names)
+        self._rejected.difference_update(names)
 
     def _settled(self, count: int) -> float:
-        """What the first jobs that were settled have earned or cost, added up when asked for."""
-        for alone, name, rows in self._over[len(self._worth) - 1 : count]:
-            solution = build_solution(alone, {name: rows}, self.formulation)
-            self._worth.append(self._worth[-1] + solution.objective())
+        """What was settled the first times has earned or cost, worked out when asked for."""
+        for instance, rows in self._over[len(self._worth) - 1 : count]:
+            worth = build_solution(instance, rows, self.formulation).objective()
+            self._worth.append(self._joined(self._worth[-1], worth))
         return self._worth[count]
 
     @property
@@ -238,4 +248,5 @@ class RollingProgram:
         if begun:
             program.load(known)
         result = self._solver.solve(program.model, start=begun, want_duals=self.relax)
-        return Step(program, result, partial(self._settled, len(self._over)), known)
+        settled = partial(self._settled, len(self._over))
+        return Step(program, result, settled, self._joined, known)

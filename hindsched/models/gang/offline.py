@@ -46,12 +46,13 @@ from hindsched.models.gang.symbols import SYMBOLS, server_label
 from hindsched.models.gang.tasks import Outlook, outlook
 from hindsched.solutions.gang.solution import GangSolution
 
-__all__ = ["FORMS", "GangProgram", "build_offline", "build_subproblem"]
+__all__ = ["FORMS", "WORST_JOB", "GangProgram", "build_offline", "build_subproblem"]
 
 FORMS = {
     formulation: (STARTS if split_formulation(formulation)[0] == KINDS[0] else WINDOWS, PRINTED)
     for formulation in GangInstance.formulations
 }
+WORST_JOB = tuple(name for name in FORMS if split_formulation(name)[1] == "makespan")
 MOST_COLUMNS = 400_000
 """Variables that a program may have; above it would not be solved anyway."""
 

@@ -213,6 +213,28 @@ def test_commitments_fix_started_chunks_and_locked_jobs():
     assert found.completion("j1") == 9
 
 
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("ps", [(0, 1), (1, 0), (1, 1)])
+def test_the_parameter_servers_of_locked_jobs_are_taken(formulation, ps):
+    """A job of 3 slots stops in slots 4 to 6, where a locked one holds the only PS, or does not."""
+    up = {"a": 0, "cloud": 0}
+    servers = [{"name": "a", "workers": ["t1", "t1"], "ps": ["p"] * ps[0]}]
+    tiny = instance(
+        servers, [job("j0", 1, 1, 3, 3, up), job("j1", 1, 1, 3, 3, up)], {"ps": {"p": ps[1]}}
+    )
+    where = "a" if ps[0] else "cloud"
+    promised = [
+        {"chunk": 1, "server": "a", "worker": 1, "from": 4, "to": 6},
+        {"ps": where, "from": 4, "to": 6},
+    ]
+    past = Commitments(now=2, assignments={"j0": promised}, locked=frozenset({"j0"}))
+    program = build_offline(tiny, formulation, commitments=past)
+    assert solve_program(program.pyomo).objective == 6 + (4 if sum(ps) == 2 else 7)
+    found = program.extract()
+    assert found.violations() == []
+    assert found.assignments()["j0"] == promised
+
+
 @settings(TINY, max_examples=40)
 @given(tiny_instances(clouds=(None, 0, 1)))
 def test_replanning_at_the_start_changes_nothing(tiny):

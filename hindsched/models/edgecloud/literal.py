@@ -246,7 +246,12 @@ class LiteralBuilder(ProgramBuilder):
         runs = {j: self._runs_at(m, j) for j in watched}
         at_edge = {(j, t): self.y_by_slot.get((j, t), []) for j in watched for t in runs[j]}
         add_parameter_servers(
-            m, self.instance, runs, at_edge if self.edge_ps_only else {}, relax=self.relax
+            m,
+            self.instance,
+            self.past,
+            runs,
+            at_edge if self.edge_ps_only else {},
+            relax=self.relax,
         )
         servers = {g: s for g, ((s, _), _) in enumerate(self.groups)}
         limited = {s for s, gb in enumerate(self.instance.storage_gb.tolist()) if gb < float("inf")}

@@ -337,7 +337,12 @@ class NoMigrationBuilder(ProgramBuilder):
             for t in runs[j]
         }
         add_parameter_servers(
-            m, self.instance, runs, at_edge if self.edge_ps_only else {}, relax=self.relax
+            m,
+            self.instance,
+            self.past,
+            runs,
+            at_edge if self.edge_ps_only else {},
+            relax=self.relax,
         )
 
     def _storage(self, m: pyo.ConcreteModel) -> None:

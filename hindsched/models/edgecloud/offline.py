@@ -86,7 +86,7 @@ class EdgecloudProgram(OfflineProgram):
         runs = Runs.of(rows)
         locked = set(range(len(instance.jobs))) - set(past.open_jobs)
         cloud_only = locked - {run.job for run in rows if run.place < len(instance.worker_list)}
-        holds = place_parameter_servers(instance, runs, together | cloud_only)
+        holds = place_parameter_servers(instance, runs, together | cloud_only, past.ps_busy)
         return EdgecloudSolution(instance, runs, holds, self.formulation)
 
     def capacity_prices(self, duals: Duals) -> dict[str, Floats]:

@@ -38,6 +38,7 @@ def may_wait_in_cloud(instance: EdgecloudInstance, j: int) -> bool:
 def add_parameter_servers(
     m: pyo.ConcreteModel,
     instance: EdgecloudInstance,
+    past: Past,
     runs: Mapping[int, Parts],
     at_edge: Mapping[tuple[int, int], list[Any]],
     *,
@@ -47,13 +48,14 @@ def add_parameter_servers(
 
     A placement of PSs exists exactly when in each slot the jobs with zeta = 1 find a PS in the
     cloud and all running jobs together a PS somewhere, because (2) lets a PS change between slots.
+    Those that locked jobs hold stay where they are.
 
     Parameters
     ----------
     m : ConcreteModel
         The program, with ``zeta``.
-    instance : EdgecloudInstance
-        The instance.
+    instance, past : EdgecloudInstance, Past
+        The instance and what is fixed.
     runs : mapping
         What tells that a job runs in a slot, for the jobs concerned.
     at_edge : mapping
@@ -81,9 +83,16 @@ def add_parameter_servers(
         by_type.setdefault((instance.jobs[j].ps_type, t), []).append(j)
     m.eq_2f = pyo.ConstraintList(doc="(2f) no more PSs than there are")
     for (kind, t), jobs in by_type.items():
+        held = [
+            server == len(instance.servers)
+            for j, server, first, last in past.ps_busy
+            if first <= t <= last and instance.jobs[j].ps_type == kind
+        ]
         on_edge = sum(n for (_, k), n in instance.ps_counts.items() if k == kind)
+        on_edge -= held.count(False)
         cloud = instance.cloud_ps(kind)
         if cloud is not None:
+            cloud -= held.count(True)
             m.eq_2f.add(pyo.quicksum(m.a[j, t] for j in jobs) <= on_edge + cloud)
             m.eq_2f.add(pyo.quicksum(m.a_cloud[j, t] for j in jobs) <= cloud)
         if at_edge:

@@ -128,7 +128,7 @@ def last_slots(
             arrival[j] + int(max([0, *instance.upload[j], instance.cloud_upload[j]])) for j in jobs
         ]
         taken = [t for slots in past.busy.values() for t in slots]
-        taken += [last for _, _, last in past.cloud_busy]
+        taken += [last for *_, last in (*past.cloud_busy, *past.ps_busy)]
         limits = dict.fromkeys(jobs, max([past.now, *ready, *taken]) + total)
     else:
         if incumbent is not None and not past.rows and past.now == 1:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.solutions.commitments import Commitments
-from hindsched.solutions.edgecloud.reading import worker_place
+from hindsched.solutions.edgecloud.reading import ps_place, worker_place
 from hindsched.solutions.edgecloud.runs import ChunkRun
 
 
@@ -28,6 +28,8 @@ class Past:
         worker -> slots from `now` on that locked jobs have taken.
     cloud_busy : list of tuple
         (job, first, last) of locked jobs' runs in the cloud.
+    ps_busy : list of tuple
+        (job, server, first, last) of the PSs that locked jobs hold; the cloud is the last server.
     open_jobs : list of int
         Jobs still to be planned, in order.
     """
@@ -38,6 +40,7 @@ class Past:
     on_edge: set[int] = field(default_factory=set)
     busy: dict[int, set[int]] = field(default_factory=dict)
     cloud_busy: list[tuple[int, int, int]] = field(default_factory=list)
+    ps_busy: list[tuple[int, int, int, int]] = field(default_factory=list)
     open_jobs: list[int] = field(default_factory=list)
 
     def done_on(self, j: int) -> dict[int, list[int]]:
@@ -64,6 +67,9 @@ def read_past(instance: EdgecloudInstance, commitments: Commitments | None) -> P
             if "ps" in row:
                 if row["ps"] != instance.cloud.name:
                     past.on_edge.add(j)
+                if locked:
+                    server = ps_place(instance, dict(row), job.name)
+                    past.ps_busy.append((j, server, int(str(row["from"])), int(str(row["to"]))))
                 continue
             place = worker_place(instance, dict(row), job.name)
             chunk, first, last = (int(str(row[key])) for key in ("chunk", "from", "to"))

@@ -33,7 +33,7 @@ def read_rows(instance: EdgecloudInstance, assignments: Assignments) -> tuple[Ru
             first, last = read_span(where, row)
             if "ps" in row:
                 _check_keys(row, PS_KEYS, where)
-                holds.append((j, _ps_place(instance, row, where), first, last))
+                holds.append((j, ps_place(instance, row, where), first, last))
                 continue
             chunk = row.get("chunk")
             if type(chunk) is not int or not 1 <= chunk <= instance.jobs[j].chunks:
@@ -59,7 +59,8 @@ def worker_place(instance: EdgecloudInstance, row: Assignment, where: str) -> in
     return place
 
 
-def _ps_place(instance: EdgecloudInstance, row: Assignment, where: str) -> int:
+def ps_place(instance: EdgecloudInstance, row: Assignment, where: str) -> int:
+    """Position of the server whose PS a row names, or the number of servers for the cloud."""
     if row["ps"] == instance.cloud.name:
         return len(instance.servers)
     place = instance.server_index.get(row["ps"]) if isinstance(row["ps"], str) else None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hindsched as hs
-from hindsched.solvers.kernels.batchsched.window_moves import book
+from hindsched.solvers.kernels.batchsched.window_plan import book
 from hindsched.solvers.methods.batchsched.methods import find_incumbent
 from hindsched.solvers.methods.batchsched.search import WindowSearch, search_of
 from hindsched.solvers.methods.searches import search_of as search_of_family

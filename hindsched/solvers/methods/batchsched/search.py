@@ -2,8 +2,8 @@
 
 Like `NeighbourhoodSearch` it takes a few jobs out and puts them back at a multiple of the bound's
 prices, but at one price a slot for all servers, and with another rule for the servers: those on
-which a job wastes least, in its window, before it and after it. A move is about a hundred times as
-quick. Only modes that are nearly the cheapest at the prices are tried.
+which a job wastes least, in its window, before it and after it. Only modes that are nearly the
+cheapest at the prices are tried.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ from hindsched.instances.batchsched.modes import fewest_ps, modes
 from hindsched.instances.modes import in_pieces
 from hindsched.solutions.base import Solution
 from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution
-from hindsched.solvers.kernels.batchsched.window_moves import (
+from hindsched.solvers.kernels.batchsched.window_moves import improve, insert_all
+from hindsched.solvers.kernels.batchsched.window_plan import (
     Cluster,
     Jobs,
     Plan,
     Prices,
     book,
     excess_costs,
-    improve,
-    insert_all,
     renew_room,
 )
 from hindsched.solvers.pricing.base import BlockOracle

@@ -1,0 +1,392 @@
+"""One job among many: its cheapest window, and the servers on which it wastes least there.
+
+A job's cost is ``weight x completion + price of what it uses``, at one price a resource and slot
+for all servers, so that only the servers that it stands on are left to choose: those on which it
+wastes least. What is free is counted in whole units.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hindsched.arrays import Floats, Ints
+from hindsched.solvers.kernels.placement import num_ps
+
+Words = NDArray[np.uint64]
+TIMES = np.array([0.3, 0.7, 1.0, 1.5])
+"""What idleness before and after a job counts, beside idleness in its window."""
+
+
+class Jobs(NamedTuple):
+    """The jobs and the cluster's types, which no move changes.
+
+    Parameters
+    ----------
+    arrival, weight : ndarray, shape (jobs,)
+        First slot (0-based) and cost of a slot.
+    first : ndarray of int, shape (jobs, worker types + 1)
+        Where the modes of each job and worker type begin, and the last type's end.
+    modes : ndarray of int, shape (modes, 5)
+        q, N, L, and where their PS types begin and end in `hosted`; by worker type and ascending L.
+    hosted : ndarray of int, shape (pairs, 2)
+        PS types of the modes, and the fewest PSs, those first that take least.
+    shortest : ndarray of int, shape (jobs,)
+        Least L.
+    worker, ps : ndarray, shape (types, resources)
+        Demands in whole units.
+    ratio : ndarray, shape (worker types, PS types)
+        Bandwidth of a worker over that of a PS.
+    has_ps : bool
+        Whether workers need PSs.
+    """
+
+    arrival: Ints
+    weight: Floats
+    first: Ints
+    modes: Ints
+    hosted: Ints
+    shortest: Ints
+    worker: Floats
+    ps: Floats
+    ratio: Floats
+    has_ps: bool
+
+
+class Cluster(NamedTuple):
+    """What is free.
+
+    Parameters
+    ----------
+    free : ndarray, shape (slots, servers, resources)
+        Whole units, in floats, which tell quotients sooner.
+    room : ndarray of int, shape (worker types, slots, servers)
+        Workers that fit.
+    total, largest : ndarray of int, shape (worker types, slots)
+        Their sum and largest over the servers.
+    """
+
+    free: Floats
+    room: NDArray[np.int32]
+    total: Ints
+    largest: Ints
+
+
+class Plan(NamedTuple):
+    """Schedules of all jobs.
+
+    Parameters
+    ----------
+    what : ndarray of int, shape (jobs, 6)
+        Worker type, start (0-based), stop, host of PSs (-1: none), their type and number.
+    workers : ndarray of int, shape (jobs, servers)
+        Workers by server.
+    """
+
+    what: Ints
+    workers: NDArray[np.int32]
+
+
+class Prices(NamedTuple):
+    """What guides the search.
+
+    Parameters
+    ----------
+    worker, ps : ndarray, shape (types, slots + 1)
+        Prefix sums over the slots of the price of one worker or PS.
+    worth : ndarray, shape (resources,)
+        What a unit is worth where one is chosen among servers.
+    density : ndarray, shape (jobs,)
+        Jobs of high density are put back first.
+    multiple, step : ndarray, shape (1,)
+        Multiple of the prices at present; slots of delay below which a cost is no better.
+    """
+
+    worker: Floats
+    ps: Floats
+    worth: Floats
+    density: Floats
+    multiple: Floats
+    step: Floats
+
+
+@njit(cache=True)
+def excess_costs(jobs: Jobs, prices: Prices, slots: int) -> Floats:
+    """How much a mode costs at the prices above its job's cheapest one, in slots of the job."""
+    found = np.full(jobs.modes.shape[0], np.inf)
+    for j in range(jobs.weight.shape[0]):
+        low, high = jobs.first[j, 0], jobs.first[j, -1]
+        for m in range(jobs.worker.shape[0]):
+            for k in range(jobs.first[j, m], jobs.first[j, m + 1]):
+                count, length = jobs.modes[k, 1], jobs.modes[k, 2]
+                for t in range(jobs.arrival[j], slots - length + 1):
+                    cost = jobs.weight[j] * (t + length)
+                    if cost >= found[k]:
+                        break
+                    cost += count * (prices.worker[m, t + length] - prices.worker[m, t])
+                    found[k] = min(found[k], cost)
+        found[low:high] = (found[low:high] - found[low:high].min()) / jobs.weight[j]
+    return found
+
+
+@njit(cache=True)
+def draw(word: Words) -> float:
+    """A draw from [0, 1): xorshift64*, whose state is one word."""
+    x = word[0]
+    x ^= x >> np.uint64(12)
+    x ^= x << np.uint64(25)
+    x ^= x >> np.uint64(27)
+    word[0] = x
+    return float((x * np.uint64(2685821657736338717)) >> np.uint64(11)) / 9007199254740992.0
+
+
+@njit(cache=True)
+def renew_room(cluster: Cluster, jobs: Jobs, h: int, first: int, stop: int) -> None:
+    """Count anew the workers that fit on a server.
+
+    Half a unit more changes no quotient of whole numbers, and no rounding can then change one.
+    """
+    free, room, total, largest = cluster
+    resources = free.shape[2]
+    for m in range(jobs.worker.shape[0]):
+        share = np.zeros(resources)
+        for r in range(resources):
+            if jobs.worker[m, r] > 0:
+                share[r] = 1.0 / jobs.worker[m, r]
+        for t in range(first, stop):
+            least = 1e9
+            for r in range(resources):
+                if share[r] > 0.0:
+                    least = min(least, (free[t, h, r] + 0.5) * share[r])
+            most = np.int32(least)
+            before = room[m, t, h]
+            if most == before:
+                continue
+            room[m, t, h] = most
+            total[m, t] += most - before
+            if most >= largest[m, t]:
+                largest[m, t] = most
+            elif before == largest[m, t]:
+                largest[m, t] = room[m, t].max()
+
+
+@njit(cache=True)
+def book(sign: int, j: int, plan: Plan, cluster: Cluster, jobs: Jobs) -> None:
+    """Take what a job's schedule uses (``sign = -1`` gives it back)."""
+    m, start, stop, host, p, units = plan.what[j]
+    for h in range(plan.workers.shape[1]):
+        count = plan.workers[j, h]
+        if count == 0 and h != host:
+            continue
+        for r in range(jobs.worker.shape[1]):
+            used = count * jobs.worker[m, r]
+            if h == host:
+                used += units * jobs.ps[p, r]
+            if used > 0.0:
+                for t in range(start, stop):
+                    cluster.free[t, h, r] -= sign * used
+        renew_room(cluster, jobs, h, start, stop)
+
+
+@njit(cache=True)
+def lower(left: Floats, free: Floats, first: int, stop: int) -> None:
+    """Lower what is free on all servers to what is in some more slots."""
+    for t in range(first, stop):
+        for h in range(left.shape[0]):
+            for r in range(left.shape[1]):
+                left[h, r] = min(left[h, r], free[t, h, r])
+
+
+@njit(cache=True)
+def fits(count: int, worker: Floats, units: int, ps: Floats, left: Floats) -> bool:
+    """Whether workers and PSs fit into what is free."""
+    most = 0.0
+    for r in range(left.shape[0]):
+        most = max(most, count * worker[r] + units * ps[r] - left[r])
+    return most == 0.0
+
+
+@njit(cache=True)
+def beside(
+    mode: Ints, m: int, p: int, most: int, elsewhere: int, left: Floats, jobs: Jobs
+) -> tuple[int, int]:
+    """Workers on a host and its PSs, the fewest; PSs 0 if it can be none."""
+    count = mode[1]
+    if mode[0] == 1:
+        found = most >= count and fits(count, jobs.worker[m], 1, jobs.ps[p], left)
+        return count, 1 if found else 0
+    on = min(most, count - 1)
+    while on >= 0 and count - on <= elsewhere:
+        units = num_ps(count - on, jobs.ratio[m, p])
+        if fits(on, jobs.worker[m], units, jobs.ps[p], left):
+            return on, units
+        on -= 1
+    return 0, 0
+
+
+@njit(cache=True)
+def has_host(k: int, m: int, total: int, room: NDArray[np.int32], left: Floats, jobs: Jobs) -> bool:
+    """Whether some server can hold the fewest PSs of a mode that any server needs."""
+    mode, ps = jobs.modes[k], jobs.ps
+    resources = left.shape[1]
+    for pair in range(mode[3], mode[4]):
+        p, fewest = jobs.hosted[pair]
+        for h in range(room.shape[0]):
+            has = True
+            for r in range(resources):
+                if fewest * ps[p, r] > left[h, r]:
+                    has = False
+                    break
+            if has:
+                _, units = beside(mode, m, p, room[h], total - room[h], left[h], jobs)
+                if 0 < units <= fewest:
+                    return True
+    return False
+
+
+@njit(cache=True)
+def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int, int]:
+    """Cheapest mode of a job, its worker type and start; mode -1 if none fits."""
+    slots, servers, resources = cluster.free.shape
+    weight, modes, shortest = jobs.weight[j], jobs.modes, jobs.shortest[j]
+    multiple, step = prices.multiple[0], prices.step[0] * weight
+    paid_worker, paid_ps, hosted = prices.worker, prices.ps, jobs.hosted
+    all_room, in_all, in_one = cluster.room, cluster.total, cluster.largest
+    best, best_k, best_m, best_t = np.inf, -1, -1, -1
+    limit = np.inf
+    room = np.empty(servers, np.int32)
+    left = np.empty((servers, resources))
+    for t in range(jobs.arrival[j], slots):
+        if weight * (t + 1 + shortest) >= limit:
+            break
+        for m in range(jobs.worker.shape[0]):
+            seen, least, most = 0, np.int64(1) << 40, np.int64(1) << 40
+            filled, lowered, total, largest = 0, 0, 0, 0
+            for k in range(jobs.first[j, m], jobs.first[j, m + 1]):
+                length, count = modes[k, 2], modes[k, 1]
+                stop = t + length
+                cost = weight * (stop + 1)
+                if stop > slots or cost >= limit:
+                    break
+                while seen < length:
+                    least = min(least, in_all[m, t + seen])
+                    most = min(most, in_one[m, t + seen])
+                    seen += 1
+                if least == 0:
+                    break
+                one = modes[k, 0] == 1
+                if (most if one else least) < count:
+                    continue
+                paid = count * (paid_worker[m, stop] - paid_worker[m, t])
+                if jobs.has_ps:
+                    p = hosted[modes[k, 3], 0]
+                    paid += hosted[modes[k, 3], 1] * (paid_ps[p, stop] - paid_ps[p, t])
+                cost += multiple * paid
+                if cost >= limit:
+                    continue
+                if filled < length:
+                    if filled == 0:
+                        for h in range(servers):
+                            room[h] = all_room[m, t, h]
+                        filled = 1
+                    for at in range(t + filled, stop):
+                        for h in range(servers):
+                            room[h] = min(room[h], all_room[m, at, h])
+                    filled = length
+                    total, largest = 0, 0
+                    for h in range(servers):
+                        total += room[h]
+                        largest = max(largest, room[h])
+                if total == 0:
+                    break
+                if (largest if one else total) < count:
+                    continue
+                if jobs.has_ps:
+                    if lowered == 0:
+                        left[:] = cluster.free[t]
+                    lower(left, cluster.free, t + lowered, stop)
+                    lowered = length
+                    if not has_host(k, m, total, room, left, jobs):
+                        continue
+                best, best_k, best_m, best_t = cost, k, m, t
+                limit = best - step
+    return best_k, best_m, best_t
+
+
+@njit(cache=True)
+def place(
+    j: int,
+    k: int,
+    m: int,
+    start: int,
+    prices: Prices,
+    plan: Plan,
+    cluster: Cluster,
+    jobs: Jobs,
+    word: Words,
+) -> None:
+    """Put a job on the servers on which it wastes least, at what a resource is worth."""
+    mode = jobs.modes[k]
+    one, count, length, low, high = mode
+    worth = prices.worth
+    servers, resources = cluster.free.shape[1:]
+    left = cluster.free[start].copy()
+    lower(left, cluster.free, start + 1, start + length)
+    room, waste = np.empty(servers, np.int64), np.empty(servers)
+    value = np.zeros(servers)
+    total = 0
+    unit = (jobs.worker[m] * worth).sum() + 1e-12
+    beside_time = TIMES[int(draw(word) * len(TIMES))]
+    for h in range(servers):
+        most = 1e9
+        for r in range(resources):
+            if jobs.worker[m, r] > 0:
+                most = min(most, (left[h, r] + 0.5) / jobs.worker[m, r])
+            value[h] += worth[r] * left[h, r] / unit
+        room[h] = int(most)
+        total += room[h]
+        take = min(room[h], count)
+        if take == 0:
+            waste[h] = np.inf
+            continue
+        idle = value[h] - take  # beside the workers, and before and after them
+        if start > 0:
+            idle += beside_time * min(cluster.room[m, start - 1, h], room[h])
+        if start + length < cluster.free.shape[0]:
+            idle += beside_time * min(cluster.room[m, start + length, h], room[h])
+        waste[h] = idle / take + 0.01 * room[h] + 1e-3 * draw(word)
+    host, on_host, units, ps = -1, 0, 0, -1
+    best = np.inf
+    for pair in range(low, high):
+        p, fewest = jobs.hosted[pair]
+        for h in range(servers):
+            if not fits(0, jobs.worker[m], fewest, jobs.ps[p], left[h]):
+                continue
+            on, need = beside(mode, m, p, room[h], total - room[h], left[h], jobs)
+            rest = value[h] - on + 1e6 * (need - fewest)
+            if need > 0 and rest < best:
+                best, host, on_host, units, ps = rest, h, on, need, p
+        if best < 1e5:
+            break
+    if one == 1 and not jobs.has_ps:
+        for h in range(servers):
+            if room[h] >= count and waste[h] < best:
+                best, host, on_host = waste[h], h, count
+    what = plan.what[j]
+    what[0], what[1], what[2] = m, start, start + length
+    what[3] = host if jobs.has_ps else -1
+    what[4], what[5] = ps, units
+    plan.workers[j, :] = 0
+    if host >= 0:
+        plan.workers[j, host] = on_host
+        count -= on_host
+    for h in np.argsort(waste):
+        if count == 0:
+            break
+        if h != host:
+            take = min(count, room[h])
+            plan.workers[j, h] = take
+            count -= take

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Protocol, TypeVar
@@ -158,4 +159,4 @@ class _Arrays:
 
 @lru_cache(maxsize=8)
 def _empty_cluster(arrays: _Arrays) -> EmptyCluster:
-    return EmptyCluster(arrays)
+    return EmptyCluster(deepcopy(arrays))  # whose own nobody else changes

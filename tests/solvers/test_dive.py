@@ -14,7 +14,13 @@ from hindsched.solvers.methods import auto
 from hindsched.solvers.methods.dives import Dives, dive_of
 from hindsched.solvers.methods.oasis import dive as dive_module
 from hindsched.solvers.methods.oasis.dive import Dive
-from hindsched.solvers.methods.oasis.fluid import FluidProgram, separated
+from hindsched.solvers.methods.oasis.fluid import (
+    FluidProgram,
+    Progress,
+    most_columns,
+    separated,
+    stretches,
+)
 from hindsched.solvers.methods.oasis.slot_packing import Wish, pack_slot
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
@@ -40,6 +46,13 @@ def dived(oracle, prices, number, least=0.0):
     return dive.solution()
 
 
+def fluid_of(oracle, prices, fine=None):
+    jobs = oracle.num_blocks
+    progress = Progress(np.zeros(jobs, dtype=np.int64), set(range(jobs)))
+    fine = oracle.instance.horizon if fine is None else fine
+    return FluidProgram(oracle, prices, 0.0, 0.0, Event(), progress, fine)
+
+
 @pytest.mark.parametrize(("name", "optimum"), OPTIMA.items())
 def test_schedules_are_feasible_and_near_the_optimum(name, optimum):
     instance = hs.named_instance(name)
@@ -48,6 +61,47 @@ def test_schedules_are_feasible_and_near_the_optimum(name, optimum):
     assert all(solution.is_feasible() for solution in found)
     best = max(solution.objective() for solution in found)
     assert 0.85 * optimum <= best <= optimum + 1e-3
+
+
+@pytest.mark.parametrize(("name", "optimum"), OPTIMA.items())
+def test_where_late_slots_are_added_up_schedules_are_feasible_and_near_it_too(
+    name, optimum, monkeypatch
+):
+    oracle, prices = prices_of(hs.named_instance(name))
+    monkeypatch.setattr(dive_module, "FINE", 4)
+    limit = most_columns(oracle, 4)
+    assert limit < most_columns(oracle, oracle.instance.horizon)
+    monkeypatch.setattr(dive_module, "MOST_COLUMNS", limit)
+    dive = Dive(oracle, prices, 0.0, 0, Event())
+    built = []
+    while not dive.is_over:
+        dive.step(FOREVER)
+        if dive._fluid not in built:
+            built.append(dive._fluid)
+    assert len(built) >= 3
+    assert dive.solution().is_feasible()
+    assert 0.75 * optimum <= dive.solution().objective() <= optimum + 1e-3
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "fine"), [(1, 300, 32), (7, 7, 4), (3, 40, 1), (5, 9, 9)]
+)
+def test_stretches_are_all_slots_in_order(first, last, fine):
+    found = stretches(first, last, fine)
+    slots = [slot for each in found for slot in range(each.first, each.last + 1)]
+    assert slots == list(range(first, last + 1))
+    assert [each.size for each in found[:fine]] == [1] * min(fine, last - first + 1)
+
+
+@pytest.mark.parametrize("fine", [1, 3])
+@pytest.mark.parametrize("name", OPTIMA)
+def test_stretches_change_the_fluid_program_little(name, fine):
+    oracle, prices = prices_of(hs.named_instance(name))
+    whole, added_up = fluid_of(oracle, prices), fluid_of(oracle, prices, fine)
+    assert whole.solve(FOREVER)
+    assert added_up.solve(FOREVER)
+    assert added_up.num_columns < whole.num_columns
+    assert added_up.objective == pytest.approx(whole.objective, rel=0.1)
 
 
 def test_a_dive_reaches_the_optimum_where_all_jobs_fit():
@@ -65,7 +119,7 @@ def test_a_dive_reaches_the_optimum_where_all_jobs_fit():
 @pytest.mark.parametrize(("name", "optimum"), OPTIMA.items())
 def test_the_fluid_program_is_above_the_optimum_with_its_inequalities_too(name, optimum):
     oracle, prices = prices_of(hs.named_instance(name))
-    fluid = FluidProgram(oracle, prices, 0.0, 0.0, Event())
+    fluid = fluid_of(oracle, prices)
     assert fluid.solve(FOREVER)
     first, added = fluid.objective, 0
     for _ in range(4):
@@ -91,7 +145,7 @@ def test_weights_hold_for_every_pattern_and_cut_off_what_no_mix_holds():
 def test_a_closed_slot_is_gone_and_what_was_done_in_it_counts():
     instance = hs.generate("oasis", "small", 0, servers=14)
     oracle, prices = prices_of(instance)
-    fluid = FluidProgram(oracle, prices, 0.0, 0.0, Event())
+    fluid = fluid_of(oracle, prices)
     assert fluid.solve(FOREVER)
     job = max(fluid.ends, key=lambda each: fluid.ends[each][0].utility)
     total = oracle.block(job).task.total

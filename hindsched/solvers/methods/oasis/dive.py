@@ -28,7 +28,8 @@ from hindsched.solutions.oasis.solution import OasisSolution, run_length
 from hindsched.solvers.methods.oasis.fluid import (
     TOUCHED,
     FluidProgram,
-    size_without_prices,
+    Progress,
+    most_columns,
 )
 from hindsched.solvers.methods.oasis.slot_packing import Wish, pack_slot
 from hindsched.solvers.pricing.base import BlockOracle
@@ -42,7 +43,11 @@ ROUNDS_OF_PACKING = 4
 ADMITTED = 0.6
 """Share from which on a job that would begin now is admitted."""
 MOST_COLUMNS = 40_000
-"""Columns of the fluid program above which it is not built, which would take too long."""
+"""Columns of the fluid program above which late slots are added up in stretches; if it has more
+then, too, it is not built: it would take too long."""
+FINE = 32
+"""Slots that are not, from the first open one on; half of them are closed before the program is
+built anew."""
 SMALL_WORTH = 1e-3
 """Least worth of a worker, relative to the job's utility over its work."""
 
@@ -78,22 +83,26 @@ class Dive:
         self._margin = MARGINS[number % len(MARGINS)]
         self._fluid: FluidProgram | None = None
         self._rounds = 0
-        self._slot = 1
-        self._alive: set[int] = set()
-        self._begun: set[int] = set()
+        jobs = range(oracle.num_blocks)
+        self._progress = Progress(np.zeros(len(jobs), dtype=np.int64), set(jobs))
+        self._fine = oracle.instance.horizon
+        self._fits = most_columns(self.oracle, self._fine) <= MOST_COLUMNS
+        if not self._fits:
+            self._fine = min(self._fine, FINE)
+            self._fits = most_columns(self.oracle, self._fine) <= MOST_COLUMNS
         self._placed: dict[int, dict[int, tuple[Ints, Ints]]] = {}
         self.failed = False
 
     @property
     def is_over(self) -> bool:
         """Whether nothing is left to do."""
-        return self.failed or self._slot > self.oracle.instance.horizon
+        return self.failed or self._progress.slot > self.oracle.instance.horizon
 
     def seconds_to_go(self) -> float:
         """Estimate of what the rest of the dive takes, once slots are being closed; else 0."""
-        if self._slot <= 1 or self.is_over:
+        done = self._progress.slot - 1
+        if not done or self.is_over:
             return 0.0
-        done = self._slot - 1
         return (now() - self._dived) * (self.oracle.instance.horizon - done) / done
 
     def step(self, seconds: float) -> None:
@@ -106,43 +115,46 @@ class Dive:
         """
         if self.is_over:
             return
-        if self._fluid is None:
-            if size_without_prices(self.oracle) > MOST_COLUMNS:
-                self.failed = True
-                return
+        if not self._fits:
+            self.failed = True
+        elif self._fluid is None or self._progress.slot > self._fluid.closed_until:
             self._fluid = FluidProgram(
-                self.oracle, self._prices, self._least, self._margin, self._interrupted
-            )
-            self._alive = set(self._fluid.ends)
-            self.failed = not self._alive
+                self.oracle, self._prices, self._least, self._margin, self._interrupted,
+                self._progress, self._fine,
+            )  # fmt: skip
+            self._rounds = 0
+            self._progress.alive &= set(self._fluid.ends)
+            self.failed = not self._progress.latest
         elif self._rounds < ROUNDS_OF_PACKING:
             self._rounds += 1
             if not self._fluid.solve(seconds):
                 self.failed = True
             elif not self._fluid.add_packing_inequalities():
                 self._rounds = ROUNDS_OF_PACKING
-            self._dived = now()
+            if self._progress.slot == 1:
+                self._dived = now()
         else:
             self._do_slot(self._fluid, seconds)
 
     def _do_slot(self, fluid: FluidProgram, seconds: float) -> None:
-        slot = self._slot
+        slot = self._progress.slot
         fluid.open_fully(slot)
         if not self._settle(fluid, slot, seconds):
             self.failed = True
             return
-        wishes = [wish for job in sorted(self._alive) if (wish := self._wish(fluid, job, slot))]
+        alive = sorted(self._progress.alive)
+        wishes = [wish for job in alive if (wish := self._wish(fluid, job, slot))]
         placed = pack_slot(self.oracle, wishes, seconds, self._interrupted) if wishes else {}
         self._placed[slot] = placed
-        self._begun |= set(placed)
+        self._progress.begun |= set(placed)
         fluid.close(slot, {job: int(workers.sum()) for job, (workers, _) in placed.items()})
-        self._slot += 1
+        self._progress.slot += 1
 
     def _settle(self, fluid: FluidProgram, slot: int, seconds: float) -> bool:
         """Admit or refuse the jobs that would begin now by a fraction; False without a point."""
         while fluid.solve(seconds):
             torn = []
-            for job in sorted(self._alive - self._begun):
+            for job in sorted(self._progress.alive - self._progress.begun):
                 column = fluid.workers.get((job, slot))
                 if column is None or fluid.values[column] <= TOUCHED:
                     continue
@@ -154,11 +166,11 @@ class Dive:
             share, job = min(torn)
             if share < ADMITTED:
                 fluid.drop(job)
-                self._alive.discard(job)
+                self._progress.alive.discard(job)
             else:
                 _, job = max(torn)
                 fluid.require(job)
-                self._begun.add(job)
+                self._progress.begun.add(job)
         return False
 
     def _wish(self, fluid: FluidProgram, job: int, slot: int) -> Wish | None:
@@ -183,15 +195,13 @@ class Dive:
 
     def solution(self) -> Solution | None:
         """The schedules of all jobs that were finished; None before the dive is over."""
-        if not self.is_over or self._fluid is None or self.failed:
+        if not self.is_over or self.failed:
             return None
         instance = self.oracle.instance
         rows: dict[str, list[Assignment]] = {}
-        for job in self._fluid.ends:
-            total = self.oracle.block(job).task.total
-            if self._fluid.done(job) < total:
-                continue
-            rows[instance.jobs[job].name] = self._assignments(job)
+        for job in sorted(self._progress.begun):
+            if self._progress.done[job] >= self.oracle.block(job).task.total:
+                rows[instance.jobs[job].name] = self._assignments(job)
         return OasisSolution.from_assignments(instance, rows, self.oracle.formulation)
 
     def _assignments(self, job: int) -> list[Assignment]:

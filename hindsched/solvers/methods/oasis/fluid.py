@@ -8,14 +8,19 @@ capacity, for real servers waste some of it.
 
 Inequalities of the packing on one server are added where its point breaks them: they know that two
 large PSs do not share a server, which sums over a group do not.
+
+Over a long horizon the slots that come late are added up in stretches, the longer the later they
+come: a stretch has the capacity of its slots, and a job that ends in it has the utility of its
+middle. The program is then built anew from time to time, from what was closed on.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Event
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,6 +46,63 @@ TORN_AGAIN = 2.0
 """Price of giving up a job that has begun, as a multiple of its utility."""
 
 
+class Stretch(NamedTuple):
+    """Slots, both inclusive, that are one to the program."""
+
+    first: int
+    last: int
+
+    @property
+    def size(self) -> int:
+        """How many."""
+        return self.last - self.first + 1
+
+    def since(self, slot: int) -> int:
+        """How many from a slot on."""
+        return max(0, self.last - max(self.first, slot) + 1)
+
+
+def stretches(first: int, last: int, fine: int) -> list[Stretch]:
+    """Single slots, then stretches of 2, 4, ... slots, about `fine` of each two of these lengths.
+
+    >>> [each.size for each in stretches(11, 26, 4)]
+    [1, 1, 1, 1, 2, 2, 4, 4]
+    """
+    found, size = list[Stretch](), 1
+    while first <= last:
+        for _ in range(fine if size == 1 else max(1, fine // 2)):
+            if first <= last:
+                found.append(Stretch(first, min(last, first + size - 1)))
+                first += size
+        size *= 2
+    return found
+
+
+@dataclass
+class Progress:
+    """What a dive has decided: the program is built on it.
+
+    Parameters
+    ----------
+    done : ndarray of int, shape (jobs,)
+        Worker-slots of each job in closed slots.
+    alive : set of int
+        Jobs that are not refused.
+    begun : set of int
+        Jobs that are admitted.
+    slot : int
+        First slot that is open.
+    latest : dict
+        Last slot in which it may be worth to end a job, as far as that is known.
+    """
+
+    done: Ints
+    alive: set[int]
+    begun: set[int] = field(default_factory=set[int])
+    slot: int = 1
+    latest: dict[int, int] = field(default_factory=dict[int, int])
+
+
 @dataclass(frozen=True)
 class Ends:
     """Completion slots of a job with nearly the same utility.
@@ -50,7 +112,7 @@ class Ends:
     first, last : int
         The slots.
     utility : float
-        That of the first one.
+        That of the first one; of a stretch that of its middle.
     column : int
         The column that says that the job ends in one of them.
     """
@@ -76,6 +138,10 @@ class FluidProgram:
         Share of the capacity that open slots lack.
     interrupted : Event
         Set by Ctrl-C.
+    progress : Progress
+        What is decided; `close` writes down what is done.
+    fine : int
+        Slots after which others are added up.
     """
 
     def __init__(
@@ -85,16 +151,23 @@ class FluidProgram:
         least: float,
         margin: float,
         interrupted: Event,
+        progress: Progress,
+        fine: int,
     ) -> None:
         self.oracle, self.margin, self._interrupted = oracle, margin, interrupted
+        self._progress = progress
+        self._grid = stretches(progress.slot, oracle.instance.horizon, fine)
+        single = [each.last for each in self._grid if each.size == 1]
+        whole = len(single) == len(self._grid)
+        self.closed_until = single[-1 if whole else len(single) // 2]
+        """Last slot that this program is good for."""
         self.ends: dict[int, list[Ends]] = {}
         self.workers: dict[tuple[int, int], int] = {}
         self._admission: dict[int, int] = {}
         self._work: dict[int, list[int]] = {}
         self._surrender: dict[int, int] = {}
-        self._held: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
-        self._limits: dict[int, list[tuple[int, float]]] = {}
-        self._done = np.zeros(oracle.num_blocks, dtype=np.int64)
+        self._held: dict[tuple[int, int, Stretch], list[tuple[int, int]]] = {}
+        self._limits: dict[Stretch, list[tuple[int, float]]] = {}
         self._build(prices, least)
         self.num_columns = len(self._program.value)
         self.values = np.zeros(self.num_columns)
@@ -106,18 +179,21 @@ class FluidProgram:
         self._program = program
         bound = oracle.bound(prices)
         values, _ = oracle.block_values(prices)
-        used: dict[tuple[int, int, int, int], list[tuple[int, float]]] = {}
-        for job in range(oracle.num_blocks):
+        used: dict[tuple[int, int, int, Stretch], list[tuple[int, float]]] = {}
+        for job in sorted(self._progress.alive):
+            if self._left(job) <= 0:
+                continue
             spare = bound - float(values[job]) - least
             classes = list(self._ends_of(job, prices, spare, SMALL * bound))
             if classes:
+                self._progress.latest[job] = classes[-1][1]
                 self._add_job(job, classes, used)
         capacity = self._capacity()
-        for (side, group, resource, slot), terms in used.items():
+        for (side, group, resource, stretch), terms in used.items():
             total = capacity[side][group, resource]
             scaled = [(column, amount / total) for column, amount in terms]
-            row = program.row(scaled, -math.inf, 1.0 - self.margin)
-            self._limits.setdefault(slot, []).append((row, 1.0))
+            row = program.row(scaled, -math.inf, stretch.size * (1.0 - self.margin))
+            self._limits.setdefault(stretch, []).append((row, float(stretch.size)))
         self._loaded = program.load(self._interrupted, solver="simplex")
         self._highs = self._loaded.highs
 
@@ -134,24 +210,39 @@ class FluidProgram:
     ) -> Iterator[tuple[int, int, float]]:
         """First and last slot and utility of the classes of ends that are not ruled out."""
         task = self.oracle.block(job).task
-        most, horizon = task.needed.size - 1, self.oracle.instance.horizon
+        most, known = task.needed.size - 1, self._progress.latest.get(job)
         if not most:
             return
-        first = task.arrival - (-task.total // most) - 1
-        while first <= horizon and task.utilities[first] > small:
-            last = first
-            while last < horizon and task.utilities[first] - task.utilities[last + 1] < small:
-                last += 1
-            found = self.oracle.restricted_response(job, prices, {COMPLETES: (first, last)})
-            if found is not None and spare + found.value >= 0:
-                yield first, last, float(task.utilities[first])
-            first = last + 1
+        begin = max(task.arrival, self._progress.slot)
+        soonest = begin - (-self._left(job) // most) - 1
+        runs: list[tuple[int, int, float]] = []
+        for stretch in self._grid:
+            if stretch.last < soonest or stretch.first > (known or stretch.first):
+                continue
+            middle = max(soonest, (stretch.first + stretch.last) // 2)
+            utility = float(task.utilities[middle])
+            if utility <= small:
+                break
+            if runs and runs[-1][2] - utility < small:
+                runs[-1] = (runs[-1][0], stretch.last, runs[-1][2])
+            else:
+                runs.append((max(soonest, stretch.first), stretch.last, utility))
+        for first, last, utility in runs:
+            if known is None:
+                found = self.oracle.restricted_response(job, prices, {COMPLETES: (first, last)})
+                if found is None or spare + found.value < 0:
+                    continue
+            yield first, last, utility
+
+    def _left(self, job: int) -> int:
+        """Worker-slots of a job that are still to do."""
+        return int(self.oracle.block(job).task.total - self._progress.done[job])
 
     def _add_job(
         self,
         job: int,
         classes: list[tuple[int, int, float]],
-        used: dict[tuple[int, int, int, int], list[tuple[int, float]]],
+        used: dict[tuple[int, int, int, Stretch], list[tuple[int, float]]],
     ) -> None:
         program, block = self._program, self.oracle.block(job)
         task, most = block.task, block.task.needed.size - 1
@@ -160,40 +251,52 @@ class FluidProgram:
         ends = [Ends(*each, program.column(each[2], 1.0)) for each in classes]
         self.ends[job] = ends
         admitted = [(end.column, 1.0) for end in ends]
-        surrender = program.column(-(TORN_AGAIN - 1) * ends[0].utility, 0.0)
+        begun = job in self._progress.begun
+        surrender = program.column(-(TORN_AGAIN - 1) * ends[0].utility, float(begun))
         self._surrender[job] = surrender
-        self._admission[job] = program.row([*admitted, (surrender, 1.0)], -math.inf, 1.0)
+        low = 1.0 if begun else -math.inf
+        self._admission[job] = program.row([*admitted, (surrender, 1.0)], low, 1.0)
         sides = (
             (block.worker_room, block.worker_demand),
             (block.ps_room, block.ps_demand),
         )
-        for slot in range(task.arrival, ends[-1].last + 1):
-            running = [end.column for end in ends if end.last >= slot]
-            workers = program.column(0.0, most)
-            self.workers[job, slot] = workers
-            program.row([(workers, 1.0), *((c, -float(most)) for c in running)], -math.inf, 0.0)
+        open_stretches = [
+            stretch for stretch in self._grid
+            if stretch.since(task.arrival) and stretch.first <= ends[-1].last
+        ]  # fmt: skip
+        for stretch in open_stretches:
+            slots = float(stretch.since(task.arrival))
+            running = [end.column for end in ends if end.last >= stretch.first]
+            workers = program.column(0.0, most * slots)
+            self.workers[job, stretch.first] = workers
+            at_once = [(workers, 1.0), *((c, -most * slots) for c in running)]
+            program.row(at_once, -math.inf, 0.0)
             held: list[list[int]] = []
             for side, (room, demand) in enumerate(sides):
                 held.append([])
                 for group in np.flatnonzero(room).tolist():
-                    column = program.column(0.0, float(room[group]))
+                    column = program.column(0.0, float(room[group]) * slots)
                     held[side].append(column)
-                    self._held.setdefault((side, group, slot), []).append((job, column))
+                    self._held.setdefault((side, group, stretch), []).append((job, column))
                     if side == 0 and room[group] < most:
-                        limit = [(c, -float(room[group])) for c in running]
+                        limit = [(c, -float(room[group]) * slots) for c in running]
                         program.row([(column, 1.0), *limit], -math.inf, 0.0)
                     for resource in np.flatnonzero(demand).tolist():
                         entry = (column, float(demand[resource]))
-                        used.setdefault((side, group, resource, slot), []).append(entry)
+                        used.setdefault((side, group, resource, stretch), []).append(entry)
             program.row([(workers, 1.0), *((c, -1.0) for c in held[0])], 0.0, 0.0)
             if ps_each:
                 terms = [(workers, -ps_each), *((c, 1.0) for c in held[1])]
                 program.row(terms, 0.0, math.inf)
         self._work[job] = []
         for number, end in enumerate(ends):
-            done = [(self.workers[job, slot], 1.0) for slot in range(task.arrival, end.last + 1)]
+            done = [
+                (self.workers[job, stretch.first], 1.0)
+                for stretch in open_stretches if stretch.first <= end.last
+            ]  # fmt: skip
             due = [(before.column, -float(task.total)) for before in ends[: number + 1]]
-            self._work[job].append(program.row([*done, *due], 0.0, math.inf))
+            already = -float(self._progress.done[job])
+            self._work[job].append(program.row([*done, *due], already, math.inf))
 
     def solve(self, seconds: float) -> bool:
         """Solve; whether an optimum was found in time."""
@@ -218,7 +321,7 @@ class FluidProgram:
 
     def done(self, job: int) -> int:
         """Worker-slots of a job that were done in closed slots."""
-        return int(self._done[job])
+        return int(self._progress.done[job])
 
     def drop(self, job: int) -> None:
         """Refuse a job."""
@@ -232,7 +335,7 @@ class FluidProgram:
 
     def open_fully(self, slot: int) -> None:
         """Give a slot its whole capacity."""
-        for row, total in self._limits.get(slot, ()):
+        for row, total in self._limits.get(Stretch(slot, slot), ()):
             self._highs.changeRowBounds(row, -math.inf, total)
 
     def close(self, slot: int, done: dict[int, int]) -> None:
@@ -243,10 +346,10 @@ class FluidProgram:
                 continue
             self._highs.changeColBounds(column, 0.0, 0.0)
             if job in done:
-                self._done[job] += done[job]
+                self._progress.done[job] += done[job]
                 for row in self._work[job]:
-                    self._highs.changeRowBounds(row, -float(self._done[job]), math.inf)
-            if self._done[job] < self.oracle.block(job).task.total:
+                    self._highs.changeRowBounds(row, -float(self.done(job)), math.inf)
+            if self._left(job) > 0:
                 for end in ends:
                     if end.last == slot:
                         self._highs.changeColBounds(end.column, 0.0, 0.0)
@@ -259,7 +362,7 @@ class FluidProgram:
         groups = (oracle.worker_groups, oracle.ps_groups)
         known: dict[tuple[int, int, tuple[int, ...]], Ints | None] = {}
         added = 0
-        for (side, group, slot), held in self._held.items():
+        for (side, group, stretch), held in self._held.items():
             active = [(job, column) for job, column in held if self.values[column] > TOUCHED]
             if len(active) < 2:
                 continue
@@ -270,7 +373,7 @@ class FluidProgram:
             patterns = known[side, group, jobs]
             if patterns is None:
                 continue
-            size = float(groups[side].size[group])
+            size = float(groups[side].size[group]) * stretch.size
             packed = self.values[[column for _, column in active]] / size
             weights = separated(patterns, packed, self._interrupted)
             if weights is None:
@@ -278,18 +381,20 @@ class FluidProgram:
             columns = np.array([column for _, column in active], dtype=np.int32)
             row = self._highs.getNumRow()
             self._highs.addRow(-math.inf, size * (1 - self.margin), columns.size, columns, weights)
-            self._limits.setdefault(slot, []).append((row, size))
+            self._limits.setdefault(stretch, []).append((row, size))
             added += 1
         spend(1 + added // 20)
         return added
 
 
-def size_without_prices(oracle: OasisOracle) -> int:
-    """Columns of the program at most, where prices rule out no ends; quickly counted."""
+def most_columns(oracle: OasisOracle, fine: int) -> int:
+    """Columns of the first program at most, where prices rule out no ends; quickly counted."""
+    first = np.array([each.first for each in stretches(1, oracle.instance.horizon, fine)])
+    last = np.append(first[1:] - 1, oracle.instance.horizon)
     blocks = [oracle.block(job) for job in range(oracle.num_blocks)]
     small = SMALL * sum(float(np.nanmax(block.task.utilities)) for block in blocks)
     return sum(
-        int((block.task.utilities > small).sum())
+        int(((block.task.utilities[first] > small) & (last >= block.task.arrival)).sum())
         * (1 + int(np.count_nonzero(block.worker_room)) + int(np.count_nonzero(block.ps_room)))
         for block in blocks
     )

@@ -145,7 +145,7 @@ def sum_rows(
     doc : str
         The constraint's sentence.
     """
-    sides = np.broadcast_to(np.asarray(side, dtype=float), len(keys))
+    sides = side if isinstance(side, np.ndarray) else np.full(len(keys), float(side))
     if pyo.is_recording():
         return pyo.SumRows(keys, terms, kind, sides, doc)
     keys = tuples(keys) if isinstance(keys, np.ndarray) else keys

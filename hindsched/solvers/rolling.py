@@ -12,6 +12,7 @@ many are known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from operator import add
@@ -153,7 +154,7 @@ class RollingProgram:
             Jobs refused for good.
         """
         for name, new in (rows or {}).items():
-            self._rows.setdefault(name, []).extend(new)
+            self._rows.setdefault(name, []).extend(deepcopy(new))  # read again when asked
         self._locked.update(whole)
         self._rejected.update(rejected)
 

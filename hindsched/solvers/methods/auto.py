@@ -6,8 +6,7 @@ The route, which the result names:
   so the answer is always an interval. A family that dives (`dives`) begins the search so, each core
   with other dives.
 - ``prices+search+tree``: small instances of a family that can be branched on try a tree first, for
-  `SHARE_OF_TREE` and while its pace is good: where it closes it is the quickest proof, and one that
-  needs no trust.
+  `SHARE_OF_TREE`: where it closes it is the quickest proof, and one that needs no trust.
 - ``prices+search+milp``: else small instances spend most of the time on the offline program, begun
   from the best solution; the better of the two bounds counts, and the certificate stays. With more
   than one core prices, search and tree go on meanwhile instead of before.
@@ -48,8 +47,8 @@ SMALL_SIZE = 50_000
 SHARE_ALONE, SHARE_BESIDE = (0.1, 1.0), (0.02, 0.3)
 """Share of the time, and seconds at most, that prices and search get before the program, and where
 they go on beside it."""
-SHARE_OF_TREE = 0.5
-"""Share of the time that a tree gets before the program on one core, if its pace is good."""
+SHARE_OF_TREE, MOST_OF_TREE = 0.15, 4.0
+"""Share of the time, and seconds at most, that a tree gets before the program on one core."""
 SHARE_OF_MEMBER = 0.95
 """Share of the time left after which a member tells what it has."""
 
@@ -106,14 +105,8 @@ def solve_auto(
 def _with_tree(growing: Growing, duel: Duel, interrupted: Event) -> Result:
     """Try to close the gap by a tree in a short time."""
     known = growing.known
-    end = now() + min(SHARE_OF_TREE * duel.limit, duel.seconds_left())
-
-    def seconds_left() -> float:
-        left = max(0.0, end - now())
-        objective = growing.objective
-        return 0.0 if objective is None or growing.pace.is_slow(objective, left) else left
-
-    grown = growing.run(seconds_left)
+    end = now() + min(MOST_OF_TREE, SHARE_OF_TREE * duel.limit, duel.seconds_left())
+    grown = growing.run(lambda: max(0.0, end - now()))
     if within_gap(grown.objective, grown.bound, duel.options.gap):
         return replace(grown, method=f"{METHOD}+tree", stopped_by=StoppedBy.GAP)
     return grown if interrupted.is_set() else replace(grown, stopped_by=known.stopped_by)

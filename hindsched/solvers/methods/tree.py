@@ -233,11 +233,6 @@ class Growing:
             self._tree.offer(solution)
             self._tree.looks = False
 
-    @property
-    def objective(self) -> float | None:
-        """Objective of the best solution known."""
-        return self.known.objective if self._tree is None else self._tree.objective
-
     def run(self, seconds_left: Callable[[], float]) -> Result:
         """Grow until the gap is closed, the time is over or Ctrl-C comes."""
         started = now() - self._seconds

@@ -270,7 +270,7 @@ class BranchAndBound:
 
         Each costs a leaf with the node's own prices. Return the node that is left.
         """
-        if node.answers is None or self.objective is None:
+        if not self.oracle.fixes or node.answers is None or self.objective is None:
             return node
         for decision, bound in fixings(
             self.oracle, node.decisions, node.prices, node.answers,

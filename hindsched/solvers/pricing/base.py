@@ -81,6 +81,9 @@ class BlockOracle(ABC):
         leaves of a tree round their bounds to it.
     implied : ndarray of bool, shape (rows.size,), optional
         Rows that the others and the blocks imply: linear programs leave them out, prices may not.
+    fixes : bool
+        Whether trees cut off completions by a node's own prices before they split it. That spares
+        nodes where a job has many ends, and costs leaves where it has few.
     """
 
     sense: ClassVar[Literal["max", "min"]]
@@ -93,6 +96,7 @@ class BlockOracle(ABC):
     features: Mapping[str, Axes] = MappingProxyType({})
     step: Fraction | None = None
     implied: Bools | None = None
+    fixes: bool = False
 
     @property
     def num_blocks(self) -> int:

@@ -154,6 +154,7 @@ class PatternOracle(BlockOracle):
     """
 
     sense: ClassVar[Literal["max", "min"]] = "max"
+    fixes = True
     instance: OasisInstance
     layout = "patterns"
 

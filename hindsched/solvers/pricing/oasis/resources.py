@@ -105,6 +105,7 @@ class OasisOracle(BlockOracle):
     """
 
     sense: ClassVar[Literal["max", "min"]] = "max"
+    fixes = True
     instance: OasisInstance
 
     def __init__(

@@ -123,18 +123,15 @@ class NoMigrationBuilder(ProgramBuilder):
 
     def _dispatch_and_work(self, m: pyo.ConcreteModel) -> None:
         """Every chunk has one home (2c); on it, it is trained for all epochs (2b)."""
-        m.eq_2c = pyo.Constraint(
-            self.jobs,
-            rule=lambda m, j: (
-                pyo.quicksum(m.x[j, w] for w in self.workers[j])
-                + m.xc[j]
-                + self.chunks[j] * m.zeta[j]
-                == self.chunks[j]
-            ),
-            doc="(2c) every chunk has one home",
-        )
-
-        pairs = list(self.y_slots)
+        pairs, chunks = list(self.y_slots), np.array([float(self.chunks[j]) for j in self.jobs])
+        job = np.arange(len(self.jobs))
+        job_of_x = np.repeat(job, [len(self.workers[j]) for j in self.jobs])
+        homes = [  # sum over w of x[j, w] + xc[j] + chunks zeta[j] == chunks
+            Terms(m.x, job_of_x, np.arange(len(pairs)), np.ones(len(pairs))),
+            Terms(m.xc, job, job, np.ones(len(job))),
+            Terms(m.zeta, job, job, chunks),
+        ]
+        m.eq_2c = sum_rows(self.jobs, homes, "==", chunks, "(2c) every chunk has one home")
         epochs = np.array([self.edge[j] for j, _ in pairs], dtype=float)
         done = np.array([sum(self.history[j].get(w, ())) for j, w in pairs], dtype=float)
         each, own = np.arange(len(m.y)), np.arange(len(pairs))

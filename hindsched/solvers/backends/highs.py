@@ -126,12 +126,12 @@ class HighsProgram:
     def _pass_model(self) -> None:
         lp = self.program
         own = self._scaling = Scaling.of(lp)
-        matrix = own.matrix(lp.matrix)
+        entries = own.entries(lp)
         status = self.highs.passModel(
-            len(lp.columns), len(lp.rows), matrix.nnz, 1, 1, lp.offset * own.objective,
+            len(lp.columns), len(lp.rows), entries.data.size, 1, 1, lp.offset * own.objective,
             own.costs(lp.cost), lp.lower / own.columns, lp.upper / own.columns,
             lp.row_lower * own.rows, lp.row_upper * own.rows,
-            matrix.indptr.astype(_I32), matrix.indices.astype(_I32), matrix.data.astype(float),
+            entries.indptr.astype(_I32), entries.indices.astype(_I32), entries.data.astype(float),
             lp.integer.astype(_I32),
         )  # fmt: skip
         if status == highspy.HighsStatus.kError:
@@ -256,7 +256,7 @@ class HighsProgram:
         self._overrun = False
         lp = self.program
         patient = time_limit is None or time_limit >= GRACE_SECONDS
-        if not lp.is_mixed_integer and lp.matrix.nnz < INLINE_NONZEROS and patient:
+        if not lp.is_mixed_integer and lp.entries.data.size < INLINE_NONZEROS and patient:
             self._run_here()
             return
         self._news = None

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csc_array, diags_array
 
 from hindsched.arrays import Floats
-from hindsched.solvers.backends.standard_form import LinearProgram
+from hindsched.solvers.backends.standard_form import ByColumns, LinearProgram
 
 MODERATE = (2.0**-20, 2.0**20)
 """Matrices whose coefficients lie between these, and objectives whose largest does, stay."""
@@ -46,7 +46,7 @@ class Scaling:
     def of(cls, program: LinearProgram) -> Scaling:
         """Scaling of a program: 1 throughout if its numbers are moderate."""
         rows, columns = np.ones(len(program.rows)), np.ones(len(program.columns))
-        sizes = np.abs(program.matrix.data)
+        sizes = np.abs(program.entries.data)
         if sizes.any() and not _is_moderate(sizes[sizes > 0]):
             matrix = abs(csc_array(program.matrix))
             rows = _to_one(_largest(matrix[:, program.integer], axis=1))
@@ -63,9 +63,13 @@ class Scaling:
 
     def matrix(self, matrix: csc_array) -> csc_array:
         """Coefficients of the rows and columns."""
-        if (self.rows == 1).all() and (self.columns == 1).all():
-            return matrix
         return csc_array(diags_array(self.rows) @ matrix @ diags_array(self.columns))
+
+    def entries(self, program: LinearProgram) -> ByColumns:
+        """The program's own coefficients, scaled."""
+        if (self.rows == 1).all() and (self.columns == 1).all():
+            return program.entries
+        return ByColumns.of(self.matrix(program.matrix))
 
     def costs(self, cost: Floats, columns: Any = slice(None)) -> Floats:
         """Coefficients of the objective, of some columns."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
@@ -40,6 +40,30 @@ class TriviallyInfeasibleError(Exception):
     """A constraint without free variables, or a variable's own bounds, cannot hold."""
 
 
+class ByColumns(NamedTuple):
+    """A matrix as `scipy.sparse.csc_array` keeps it, without what it takes to make one.
+
+    Parameters
+    ----------
+    data, indices : ndarray
+        Entries and their rows, column after column.
+    indptr : ndarray, shape (num_columns + 1,)
+        Where each column begins.
+    shape : (int, int)
+        Rows and columns.
+    """
+
+    data: Floats
+    indices: NDArray[np.int32]
+    indptr: NDArray[np.int32]
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, matrix: sp.csc_array) -> ByColumns:
+        """The arrays of a matrix."""
+        return cls(matrix.data, matrix.indices, matrix.indptr, matrix.shape)
+
+
 @dataclass
 class LinearProgram:
     """``min cost.x + offset`` over ``row_lower <= A x <= row_upper`` and bounds on x.
@@ -48,7 +72,7 @@ class LinearProgram:
     ----------
     cost, offset : ndarray of shape (num_columns,), float
         The objective, negated if the model maximises.
-    matrix : scipy.sparse.csc_array, shape (num_rows, num_columns)
+    entries : ByColumns
         A. A range constraint is two rows.
     row_lower, row_upper : ndarray, shape (num_rows,)
         Sides of the rows, infinite where there is none.
@@ -68,7 +92,7 @@ class LinearProgram:
 
     cost: Floats
     offset: float
-    matrix: sp.csc_array
+    entries: ByColumns
     row_lower: Floats
     row_upper: Floats
     lower: Floats
@@ -79,6 +103,12 @@ class LinearProgram:
     idle: list[Any]
     objective: Any
     sign: int
+
+    @cached_property
+    def matrix(self) -> sp.csc_array:
+        """A, shape (num_rows, num_columns)."""
+        data, indices, indptr, shape = self.entries
+        return sp.csc_array((data, indices, indptr), shape=shape)
 
     @cached_property
     def is_mixed_integer(self) -> bool:
@@ -106,10 +136,10 @@ class LinearProgram:
                 off = np.abs(point - np.rint(point)) * self.integer / INTEGER_TOLERANCE
                 found.append(_worst(off, self.columns))
         if self.rows:
-            matrix = self.matrix
-            parts = matrix.data * np.repeat(point, np.diff(matrix.indptr))
-            use = np.bincount(matrix.indices, parts, len(self.rows))
-            rounding = 1e-9 * np.bincount(matrix.indices, np.abs(parts), len(self.rows))
+            data, indices, indptr, _ = self.entries
+            parts = data * point.repeat(indptr[1:] - indptr[:-1])
+            use = np.bincount(indices, parts, len(self.rows))
+            rounding = 1e-9 * np.bincount(indices, np.abs(parts), len(self.rows))
             below = (self.row_lower - use - rounding) / _row_scale(self.row_lower)
             above = (use - self.row_upper - rounding) / _row_scale(self.row_upper)
             found.append(_worst(np.maximum(below, above), self.rows))
@@ -174,7 +204,7 @@ def compile_program(model: pyo.ConcreteModel) -> LinearProgram:
     program = LinearProgram(
         cost=np.asarray(cost, dtype=float),
         offset=float(form.c_offset[0]) if form.objectives else 0.0,
-        matrix=sp.csc_array(form.A),
+        entries=ByColumns.of(sp.csc_array(form.A)),
         row_lower=np.where(kind <= 0, sides, -np.inf),
         row_upper=np.where(kind >= 0, sides, np.inf),
         lower=np.array([-np.inf if v.lb is None else v.lb for v in form.columns], dtype=float),
@@ -217,7 +247,7 @@ def compile_recorded(model: RecordedModel) -> LinearProgram:
     program = LinearProgram(
         cost=sign * cost[kept],
         offset=sign * offset,
-        matrix=_by_columns(found.row, new[found.column], found.factor, len(rows), len(columns)),
+        entries=_by_columns(found.row, new[found.column], found.factor, len(rows), len(columns)),
         row_lower=found.lower,
         row_upper=found.upper,
         lower=np.array([-np.inf if c.lb is None else c.lb for c in columns], dtype=float),
@@ -236,7 +266,7 @@ def compile_recorded(model: RecordedModel) -> LinearProgram:
     return program
 
 
-def _by_columns(row: Ints, column: Ints, data: Floats, rows: int, columns: int) -> sp.csc_array:
+def _by_columns(row: Ints, column: Ints, data: Floats, rows: int, columns: int) -> ByColumns:
     """The matrix of entries, those of the same place added up; scipy's own way checks too much."""
     place = column * rows + row
     order = place.argsort(kind="stable")
@@ -247,7 +277,7 @@ def _by_columns(row: Ints, column: Ints, data: Floats, rows: int, columns: int) 
         data = np.add.reduceat(data, np.flatnonzero(first))
         place = place[first]
     starts = np.searchsorted(place, np.arange(columns + 1) * rows).astype(np.int32)
-    return sp.csc_array((data, (place % rows).astype(np.int32), starts), shape=(rows, columns))
+    return ByColumns(data, (place % max(rows, 1)).astype(np.int32), starts, (rows, columns))
 
 
 def _standard_form(model: pyo.ConcreteModel) -> Any:

@@ -302,6 +302,7 @@ def test_a_leaf_s_bound_is_the_best_that_an_objective_can_be(sense):
         inner = SimpleNamespace(
             sense=sense, step=step, round_outward=lambda terms, size: math.fsum(terms),
             instance=None, formulation="", layout="", rows=None, features={}, exact=True,
+            implied=None,
         )  # fmt: skip
         node = RestrictedOracle(inner, [])
         for total in (*(k * 0.1 for k in range(-9, 9)), *(draws.random(9) * 1e6), 6.0, 0.0):

@@ -36,7 +36,7 @@ CASES: dict[str, tuple[str, tuple[int, ...]]] = {
     "astraea": ("astraea", (100, 1_000, 10_000)),
     "edgecloud": ("edgecloud", (100, 1_000, 10_000)),
     "mlbroker": ("mlbroker", (15, 150, 1_500)),
-    "gang": ("srtf", (700, 7_000, 69_351)),
+    "gang": ("easy", (700, 7_000, 69_351)),
 }
 """The online algorithm that runs, and the numbers of jobs."""
 STEPS = ("generate", "describe", "simulate", "bound", "verify")

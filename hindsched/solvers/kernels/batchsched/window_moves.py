@@ -14,12 +14,11 @@ from hindsched.solvers.kernels.batchsched.window_plan import (
     Jobs,
     Plan,
     Prices,
-    Words,
     book,
-    draw,
     find,
     place,
 )
+from hindsched.solvers.kernels.draws import Words, below, unit
 
 MOST_REMOVED = 10
 """Jobs taken out at most."""
@@ -69,10 +68,10 @@ def choose(plan: Plan, jobs: Jobs, word: Words) -> Ints:
     delay = np.empty(number)
     for j in range(number):
         delay[j] = jobs.weight[j] * (end[j] - jobs.arrival[j] - jobs.shortest[j])
-    count = min(number, 1 + int(draw(word) * MOST_REMOVED))
-    pivot = int(draw(word) * number)
-    if draw(word) < 0.7:
-        aim = draw(word) * delay.sum()
+    count = min(number, 1 + below(word, MOST_REMOVED))
+    pivot = below(word, number)
+    if unit(word) < 0.7:
+        aim = unit(word) * delay.sum()
         for j in range(number):
             aim -= delay[j]
             if aim < 0:
@@ -82,7 +81,7 @@ def choose(plan: Plan, jobs: Jobs, word: Words) -> Ints:
     far = np.empty(number)
     for j in range(number):
         overlap = min(high, end[j]) - max(low, float(plan.what[j, 1]))
-        far[j] = -np.log(1.0 - draw(word)) / (0.2 + max(0.0, overlap))
+        far[j] = -np.log(1.0 - unit(word)) / (0.2 + max(0.0, overlap))
     far[pivot] = -1.0
     return np.argsort(far)[:count]
 
@@ -117,12 +116,12 @@ def improve(
             workers[i] = plan.workers[j]
             before += jobs.weight[j] * (plan.what[j, 2] + 1)
             book(-1, j, plan, cluster, jobs)
-            keys[i] = -prices.density[j] * np.exp(draw(word) + draw(word) + draw(word))
-        if draw(word) < 0.4:
+            keys[i] = -prices.density[j] * np.exp(unit(word) + unit(word) + unit(word))
+        if unit(word) < 0.4:
             keys[0] = -np.inf
         order = chosen[np.argsort(keys)]
-        prices.multiple[0] = MULTIPLES[int(draw(word) * len(MULTIPLES))]
-        budget = before - np.log(1.0 - draw(word)) * heat
+        prices.multiple[0] = MULTIPLES[below(word, len(MULTIPLES))]
+        budget = before - np.log(1.0 - unit(word)) * heat
         done, after = insert_all(order, budget, prices, plan, cluster, jobs, word)
         if done == count:
             value += after - before

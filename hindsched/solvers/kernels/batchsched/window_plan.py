@@ -14,9 +14,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hindsched.arrays import Floats, Ints
+from hindsched.solvers.kernels.draws import Words, below, unit
 from hindsched.solvers.kernels.placement import num_ps
 
-Words = NDArray[np.uint64]
 TIMES = np.array([0.3, 0.7, 1.0, 1.5])
 """What idleness before and after a job counts, beside idleness in its window."""
 
@@ -130,17 +130,6 @@ def excess_costs(jobs: Jobs, prices: Prices, slots: int) -> Floats:
                     found[k] = min(found[k], cost)
         found[low:high] = (found[low:high] - found[low:high].min()) / jobs.weight[j]
     return found
-
-
-@njit(cache=True)
-def draw(word: Words) -> float:
-    """A draw from [0, 1): xorshift64*, whose state is one word."""
-    x = word[0]
-    x ^= x >> np.uint64(12)
-    x ^= x << np.uint64(25)
-    x ^= x >> np.uint64(27)
-    word[0] = x
-    return float((x * np.uint64(2685821657736338717)) >> np.uint64(11)) / 9007199254740992.0
 
 
 @njit(cache=True)
@@ -338,14 +327,14 @@ def place(
     room, waste = np.empty(servers, np.int64), np.empty(servers)
     value = np.zeros(servers)
     total = 0
-    unit = (jobs.worker[m] * worth).sum() + 1e-12
-    beside_time = TIMES[int(draw(word) * len(TIMES))]
+    whole = (jobs.worker[m] * worth).sum() + 1e-12
+    beside_time = TIMES[below(word, len(TIMES))]
     for h in range(servers):
         most = 1e9
         for r in range(resources):
             if jobs.worker[m, r] > 0:
                 most = min(most, (left[h, r] + 0.5) / jobs.worker[m, r])
-            value[h] += worth[r] * left[h, r] / unit
+            value[h] += worth[r] * left[h, r] / whole
         room[h] = int(most)
         total += room[h]
         take = min(room[h], count)
@@ -357,7 +346,7 @@ def place(
             idle += beside_time * min(cluster.room[m, start - 1, h], room[h])
         if start + length < cluster.free.shape[0]:
             idle += beside_time * min(cluster.room[m, start + length, h], room[h])
-        waste[h] = idle / take + 0.01 * room[h] + 1e-3 * draw(word)
+        waste[h] = idle / take + 0.01 * room[h] + 1e-3 * unit(word)
     host, on_host, units, ps = -1, 0, 0, -1
     best = np.inf
     for pair in range(low, high):

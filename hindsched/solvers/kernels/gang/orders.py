@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from hindsched.arrays import Floats, Ints
+from hindsched.solvers.kernels.draws import Words, below, unit
 from hindsched.solvers.kernels.stable_order import copy_to, stable_order
 
 FAR: Any = np.int64(2**60)
@@ -22,7 +22,6 @@ FAR: Any = np.int64(2**60)
 STEPS_AROUND = 1 << 11
 """Steps of the timeline before and after the jobs taken out at which an exchange looks."""
 
-Words = NDArray[np.uint64]
 """State of the draws."""
 
 
@@ -180,23 +179,6 @@ def total_cost(jobs: Jobs, start: Ints) -> float:
     for job in range(start.size):
         total += cost_of(jobs, job, start[job])
     return total
-
-
-@njit(cache=True, nogil=True)
-def unit(state: Words) -> float:
-    """A draw from [0, 1): xorshift64*, whose state is one word."""
-    word = state[0]
-    word ^= word >> np.uint64(12)
-    word ^= word << np.uint64(25)
-    word ^= word >> np.uint64(27)
-    state[0] = word
-    return float((word * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(11)) * 2.0**-53
-
-
-@njit(cache=True, nogil=True)
-def below(state: Words, count: int) -> int:
-    """A draw from 0 .. count - 1."""
-    return int(unit(state) * count)
 
 
 @njit(cache=True, nogil=True)

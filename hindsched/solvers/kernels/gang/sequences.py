@@ -15,7 +15,8 @@ import numpy as np
 from numba import njit
 
 from hindsched.arrays import Ints
-from hindsched.solvers.kernels.gang.orders import Jobs, Words, below, cost_of, unit
+from hindsched.solvers.kernels.draws import Words, below, unit
+from hindsched.solvers.kernels.gang.orders import Jobs, cost_of
 from hindsched.solvers.kernels.stable_order import copy_to
 
 SWAP, ONE = 0.3, 0.6

@@ -19,16 +19,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, Literal
 
 import highspy
 import numpy as np
 
-from hindsched.arrays import Bools, Floats
+from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.solvers.answer import Progress
+from hindsched.solvers.bounds.columns import Basis, Column
 from hindsched.solvers.bounds.lagrangian import (
     BoundResult,
     PricePoint,
@@ -39,7 +39,7 @@ from hindsched.solvers.bounds.lagrangian import (
 from hindsched.solvers.certificate import check_certifies
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import BlockOracle, Response
+from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.status import StoppedBy
 from hindsched.solvers.work import is_counted, now, spend
 
@@ -61,65 +61,6 @@ HIGHEST_PENALTY = 1e12
 """Price of buying off above which no schedules are expected to fit together at all."""
 CONVERGED = 1e-7
 """Relative distance of bound and master value at which no column is missing."""
-
-
-@dataclass
-class Column:
-    """A schedule of a block as a column of the master.
-
-    Parameters
-    ----------
-    block : int
-        Position of the block.
-    objective : float
-        Objective of the schedule.
-    rows : ndarray of int
-        Linking rows that it uses, without duplicates.
-    amounts : ndarray of float
-        Its use of each.
-    """
-
-    block: int
-    objective: float
-    rows: np.ndarray
-    amounts: Floats
-    key: bytes = field(default=b"", repr=False)
-
-    @classmethod
-    def of(cls, block: int, response: Response) -> Column:
-        """Read a best response."""
-        order = np.argsort(response.rows, kind="stable")
-        rows, amounts = response.rows[order], response.amounts[order]
-        if rows.size and (rows[1:] == rows[:-1]).any():
-            rows, inverse = np.unique(rows, return_inverse=True)
-            summed = np.bincount(inverse, weights=amounts, minlength=rows.size)
-            amounts = np.asarray(summed, dtype=float)
-        key = rows.tobytes() + amounts.round(9).tobytes()
-        return cls(block, response.objective, rows, amounts, key)
-
-    def without(self, implied: Bools | None) -> tuple[np.ndarray, Floats]:
-        """Rows and amounts, without rows that other rows imply."""
-        if implied is None:
-            return self.rows, self.amounts
-        kept = ~implied[self.rows]
-        return self.rows[kept], self.amounts[kept]
-
-
-@dataclass(frozen=True)
-class Basis:
-    """Where the simplex method of a `Master` ended.
-
-    Parameters
-    ----------
-    columns : set
-        Blocks and keys of the basic columns.
-    bought, rows : list
-        Status of every column that buys off, and of every row.
-    """
-
-    columns: set[tuple[int, bytes]] = field(repr=False)
-    bought: list[Any] = field(repr=False)
-    rows: list[Any] = field(repr=False)
 
 
 class Master:

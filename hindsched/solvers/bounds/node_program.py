@@ -19,7 +19,8 @@ from hindsched.arrays import Bools, Floats
 from hindsched.errors import SolveFailed
 from hindsched.solutions.base import Solution
 from hindsched.solvers.bounds.branching import LEAST_SIDE, Share, Split, candidates, undecided
-from hindsched.solvers.bounds.column_generation import Basis, Column, Master
+from hindsched.solvers.bounds.column_generation import Master
+from hindsched.solvers.bounds.columns import Basis, Column
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import COMPLETES, NEVER, BranchDecision, Feature, Limits
 from hindsched.solvers.pricing.restricted import RestrictedOracle

@@ -181,7 +181,7 @@ class Solver:
             self._highs.replace(program)
         if self._highs is not None:
             small = not program.is_mixed_integer and program.entries.data.size < SMALL_NONZEROS
-            self._highs.presolve(not small)
+            self._highs.begin_small(small)
         return solve_compiled(program, self._highs, self.options, started, start, want_duals, None)
 
 

@@ -52,6 +52,9 @@ _STATUS = {
     _MODEL.kInterrupt: (Status.NO_SOLUTION, StoppedBy.INTERRUPTED),
 }
 _I32 = np.int32
+_DUAL, _PRIMAL = 1, 4
+_UNSCALED, _SCALED = 0, 2
+"""Values of HiGHS's options `simplex_strategy` and `simplex_scale_strategy`."""
 
 
 class HighsProgram:
@@ -82,7 +85,7 @@ class HighsProgram:
         self.highs = highspy.Highs()
         self._stop = threading.Event()
         self._has_start = False
-        self._presolves = True
+        self._suited: dict[str, Any] = {}
         self._news: dict[str, float] | None = None
         self._set_options(options)
         self._listens = False
@@ -147,11 +150,26 @@ class HighsProgram:
         self._pass_model()
         self._has_start = False
 
-    def presolve(self, wanted: bool) -> None:
-        """Presolve linear programs or not, unless an option of the caller says it."""
-        if wanted != self._presolves and "presolve" not in self._named:
-            self.highs.setOptionValue("presolve", "choose" if wanted else "off")
-            self._presolves = wanted
+    def begin_small(self, small: bool) -> None:
+        """Suit the options to a linear program in which presolve would take longest, or not.
+
+        It is solved without presolve, and where all columns at 0 are a point by the primal simplex,
+        unscaled: it begins there. Options that the caller named stay.
+        """
+        lp = self.program
+        primal = small and bool(
+            (lp.lower <= 0.0).all() and (lp.upper >= 0.0).all()
+            and (lp.row_lower <= 0.0).all() and (lp.row_upper >= 0.0).all()
+        )  # fmt: skip
+        wanted = {
+            "presolve": "off" if small else "choose",
+            "simplex_strategy": _PRIMAL if primal else _DUAL,
+            "simplex_scale_strategy": _UNSCALED if primal else _SCALED,
+        }
+        for name, value in wanted.items():
+            if name not in self._named and self._suited.get(name) != value:
+                self.highs.setOptionValue(name, value)
+                self._suited[name] = value
 
     def set_cost(self, cost: Floats, offset: float) -> None:
         """Replace the objective of the minimised form."""

@@ -10,10 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyomo.environ as _pyomo
 from pyomo.common.gc_manager import PauseGC
+
+# Pyomo says no types, and what is built may be its object or the recorder's stand-in.
+Model: TypeAlias = Any
+"""A model, or a block of one: its attributes are what rules put there."""
+Variable: TypeAlias = Any
+"""Variables of one name, or one of them."""
+Expr: TypeAlias = Any
+"""What a rule returns and a sum adds up: an expression, a relation, a variable or a number."""
+Row: TypeAlias = Any
+"""Constraints of one name, or one of them."""
+Domain: TypeAlias = Any
+"""What values a variable may take."""
+ModelComponent: TypeAlias = Any
+"""A variable, constraint or objective of a model, or an element of one."""
 
 RECORDER: dict[str, Any] = {}
 """What replaces Pyomo's names while recording; filled by `recorder.py`."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
-from hindsched.models.declared import Component, Face
+from hindsched.models.declared import Component, Face, IndexValue
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,7 @@ class ConvexPart(NamedTuple):
     kind: str
     doc: str
     indices: tuple[str, ...]
-    copies: dict[tuple[Any, ...], cp.Variable | cp.Constraint]
+    copies: dict[tuple[IndexValue, ...], cp.Variable | cp.Constraint]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -91,7 +91,9 @@ class ConvexProgram(Face):
                     found.append(Component(name, kind, part.doc, names, unit, size))
         return found
 
-    def table(self, name: str, value_of: Callable[[Any], Floats | None]) -> pd.Series[Any]:
+    def table(
+        self, name: str, value_of: Callable[[cp.Variable | cp.Constraint], Floats | None]
+    ) -> pd.Series[float]:
         """The numbers of one component over all its copies, labelled; the unit is in the name.
 
         Parameters
@@ -112,7 +114,7 @@ class ConvexProgram(Face):
         if part is None or not part.copies:
             raise InputError("component", name, "must be a variable or constraint of the program")
         own = self._own_indices(name)
-        keys: list[tuple[Any, ...]] = []
+        keys: list[tuple[IndexValue, ...]] = []
         values: list[float] = []
         for prefix, copy in part.copies.items():
             array = value_of(copy)

@@ -23,11 +23,14 @@ from pyomo.opt import ProblemFormat
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.io import write_bytes
+from hindsched.models.algebra import ModelComponent
 from hindsched.notebook_card import card
 
 if TYPE_CHECKING:
     import pandas as pd
 
+IndexValue = int | str
+"""Value of a component's index: a position, a slot, or a word."""
 FORMATS = {".mps": ProblemFormat.mps, ".lp": ProblemFormat.cpxlp}
 """Endings of the files that `Declared.write` knows."""
 
@@ -130,9 +133,16 @@ class Face(ABC):
         """What this is, in one line."""
         return f"{self.instance.family}: {self.instance.name} ({self.formulation})"
 
-    def label(self, index: str, value: Any) -> Any:
+    def label(self, index: str, value: IndexValue) -> IndexValue:
         """What an index value is called: the job's name for its position, and the like."""
-        return self.instance.jobs[value].name if index == "job" else value
+        if isinstance(value, str):
+            return value
+        name = self.instance.jobs[value].name if index == "job" else self.name_of(index, value)
+        return value if name is None else name
+
+    def name_of(self, index: str, place: int) -> str | None:
+        """Name of what stands at a place; None for an index without names."""
+        return None
 
     def symbol(self, name: str) -> Symbol:
         """Indices and unit of a component; empty for one that somebody else added."""
@@ -258,7 +268,7 @@ class Declared(Face):
                 found.append(Component(name, kind, doc, indices, unit, len(active), whole))
         return found
 
-    def indices(self, component: Any) -> tuple[str, ...]:
+    def indices(self, component: ModelComponent) -> tuple[str, ...]:
         """Names of a component's indices, the block's first."""
         depth, own = len(_block_index(component)), _dimension(component)
         listed = self.symbol(component.local_name).indices.split("|")
@@ -271,8 +281,8 @@ class Declared(Face):
         return (*(["job"] if depth else []), *names)
 
     def table(
-        self, name: str, value_of: Callable[[Any], float | None], unit: str | None = None
-    ) -> pd.Series[Any]:
+        self, name: str, value_of: Callable[[ModelComponent], float | None], unit: str | None = None
+    ) -> pd.Series[float]:
         """The numbers of one component over all blocks, labelled; the unit is in the name.
 
         Parameters
@@ -296,7 +306,7 @@ class Declared(Face):
         if not components:
             raise InputError("component", name, "must be a variable or constraint of the model")
         names = self.indices(max(components, key=len))
-        keys: list[tuple[Any, ...]] = []
+        keys: list[tuple[IndexValue, ...]] = []
         values: list[float] = []
         for component in components:
             prefix = _block_index(component)
@@ -348,19 +358,19 @@ def _counted(part: Component) -> str:
 _KINDS = {"variable": pyo.Var, "constraint": pyo.Constraint, "objective": pyo.Objective}
 
 
-def _by_name(model: pyo.ConcreteModel, kind: str) -> dict[str, list[Any]]:
+def _by_name(model: pyo.ConcreteModel, kind: str) -> dict[str, list[ModelComponent]]:
     """Active components of a kind by their name without the block, blocks in order."""
-    found: dict[str, list[Any]] = {}
+    found: dict[str, list[ModelComponent]] = {}
     for component in _components(model, _KINDS[kind]):
         found.setdefault(component.local_name, []).append(component)
     return found
 
 
-def _components(model: pyo.ConcreteModel, kind: Any) -> Iterator[Any]:
+def _components(model: pyo.ConcreteModel, kind: type) -> Iterator[ModelComponent]:
     yield from model.component_objects(kind, active=True if kind is not pyo.Var else None)
 
 
-def _block_index(component: Any) -> tuple[Any, ...]:
+def _block_index(component: ModelComponent) -> tuple[IndexValue, ...]:
     """Index of the block that a component stands in; empty on the model itself."""
     block = component.parent_block()
     if block.parent_block() is None:
@@ -369,7 +379,7 @@ def _block_index(component: Any) -> tuple[Any, ...]:
     return index if isinstance(index, tuple) else (index,)
 
 
-def _dimension(component: Any) -> int:
+def _dimension(component: ModelComponent) -> int:
     """Number of indices; of a set of unknown dimension, that of its first element."""
     if not component.is_indexed():
         return 0

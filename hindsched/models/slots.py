@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import gcd, lcm
-from typing import Any
 
 from hindsched.errors import InputError
 from hindsched.instances.modes import Modes, in_pieces
 from hindsched.models import algebra as pyo
+from hindsched.models.algebra import Expr, Model, Variable
 from hindsched.models.declared import Symbol
 from hindsched.models.sums import Uses
 from hindsched.models.windows import (
@@ -65,7 +65,7 @@ class SlotBlock:
 
     window: WindowBlock
     by_slot: dict[int, JobColumns]
-    ends: dict[int, Any]
+    ends: dict[int, Variable]
 
     @property
     def columns(self) -> JobColumns:
@@ -78,12 +78,12 @@ class SlotBlock:
         return self.window.uses
 
     @property
-    def completion(self) -> Any:
+    def completion(self) -> Expr:
         """Last slot + 1."""
         return pyo.quicksum(float(t + 1) * end for t, end in self.ends.items())
 
     @property
-    def chosen(self) -> Any:
+    def chosen(self) -> Expr:
         """1 if the job runs."""
         return pyo.quicksum(self.ends.values())
 
@@ -126,7 +126,7 @@ def windows_of(block: WindowBlock | SlotBlock, cluster: WindowCluster) -> list[W
 
 
 def add_slots(
-    block: Any,
+    block: Model,
     cluster: WindowCluster,
     ways: tuple[Modes, Sequence[Fraction]],
     span: tuple[int, int],

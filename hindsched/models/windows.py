@@ -20,15 +20,16 @@ one's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.modes import Modes, ps_for
 from hindsched.models import algebra as pyo
+from hindsched.models.algebra import Expr, Model, Variable
 from hindsched.models.declared import Symbol
 from hindsched.models.sums import PARTS, Terms, Uses, sum_rows, weighted
 from hindsched.solutions.window_placing import EmptyCluster, WindowCluster, num_ps
@@ -199,23 +200,23 @@ class WindowBlock:
         What they use of every (server, resource, slot).
     """
 
-    block: Any
+    block: Model
     columns: JobColumns
     index: Ints
     uses: list[Uses]
 
     @property
-    def completion(self) -> Any:
+    def completion(self) -> Expr:
         """T + L of the chosen column."""
         table = self.columns.table
         return self.earned(lambda k, t: t + table.duration[k])
 
     @property
-    def chosen(self) -> Any:
+    def chosen(self) -> Expr:
         """Sum of u."""
         return weighted(self.block.u)
 
-    def earned(self, value: Callable[[Ints, Ints], Any]) -> Any:
+    def earned(self, value: Callable[[Ints, Ints], Sequence[float] | Ints | Floats]) -> Expr:
         """Sum of u, each times its value: of its mode k and its start t, both by column."""
         k, t = self.index[:, :2].T
         return weighted(self.block.u, np.asarray(value(k, t), dtype=float))
@@ -271,7 +272,7 @@ class WindowBlock:
 
 
 def add_job(
-    block: Any, cluster: WindowCluster, columns: JobColumns, relax: bool, numbers: BlockNumbers
+    block: Model, cluster: WindowCluster, columns: JobColumns, relax: bool, numbers: BlockNumbers
 ) -> WindowBlock:
     """Fill a Pyomo block with a job's columns and the split of its workers.
 
@@ -367,7 +368,7 @@ class _Spread(NamedTuple):
         )  # fmt: skip
 
 
-def _uses(block: Any, cluster: WindowCluster, columns: JobColumns, index: Ints) -> list[Uses]:
+def _uses(block: Model, cluster: WindowCluster, columns: JobColumns, index: Ints) -> list[Uses]:
     """What u and y use of every server's resources in the slots of their windows."""
     k, t, host, g = index.T
     table = columns.table
@@ -388,7 +389,7 @@ def _uses(block: Any, cluster: WindowCluster, columns: JobColumns, index: Ints) 
 
 
 def _during(
-    variable: Any, elements: Ints, servers: Ints, starts: Ints, lengths: Ints, amounts: Floats
+    variable: Variable, elements: Ints, servers: Ints, starts: Ints, lengths: Ints, amounts: Floats
 ) -> Uses:
     """Amounts, shape (elements, resources), in every slot of the elements' windows."""
     which, resource = np.nonzero(amounts)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.models import algebra as pyo
+from hindsched.models.algebra import Expr
 from hindsched.models.astraea.printed import PRINTED_SYMBOLS, REVENUE
-from hindsched.models.declared import Symbol
+from hindsched.models.declared import Face, Symbol
 from hindsched.models.slots import SlotBlock, slot_symbols
 from hindsched.models.windows import WINDOW_SYMBOLS, BlockNumbers, WindowBlock
 
@@ -62,16 +62,22 @@ class UnitCluster:
         )
 
 
-def index_label(instance: AstraeaInstance, index: str, value: Any) -> Any:
-    """Name behind an index value; None where the value is its own name."""
-    kinds = [*instance.worker_types, *instance.ps_types]
-    if index == "server":
-        return instance.servers[value].name
-    if index == "worker type":
-        return instance.worker_types[value]
-    if index == "PS type":
-        return instance.ps_types[value]
-    return kinds[value] if index == "worker or PS type" else None
+class AstraeaNames(Face):
+    """Servers and types read by their names."""
+
+    instance: AstraeaInstance
+
+    def name_of(self, index: str, place: int) -> str | None:
+        """Name of what stands at a place; None for an index without names."""
+        instance = self.instance
+        kinds = [*instance.worker_types, *instance.ps_types]
+        if index == "server":
+            return instance.servers[place].name
+        if index == "worker type":
+            return instance.worker_types[place]
+        if index == "PS type":
+            return instance.ps_types[place]
+        return kinds[place] if index == "worker or PS type" else None
 
 
 def last_worthwhile_slot(instance: AstraeaInstance, job: AstraeaJob) -> int:
@@ -89,7 +95,7 @@ def revenue_of(
     instance: AstraeaInstance,
     job: AstraeaJob,
     values: Floats | None = None,
-) -> Any:
+) -> Expr:
     """``sum f(t + d - 1) u``, or with given values by slot in place of f."""
     earned = cache(partial(instance.revenue, job)) if values is None else values.__getitem__
     if isinstance(block, SlotBlock):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
@@ -19,7 +19,8 @@ from hindsched.arrays import Floats, Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes
 from hindsched.instances.decimals import loosened
-from hindsched.models.astraea.cluster import UnitCluster, index_label
+from hindsched.models.algebra import Expr, Model
+from hindsched.models.astraea.cluster import AstraeaNames, UnitCluster
 from hindsched.models.astraea.printed import REVENUE
 from hindsched.models.base import Best, DualProgram
 from hindsched.models.declared import Symbol
@@ -60,7 +61,7 @@ def build_primal(instance: AstraeaInstance) -> pyo.ConcreteModel:
         [(j, k) for j, found in enumerate(lists) for k in range(len(found))],
         domain=pyo.NonNegativeReals,
     )
-    use: dict[tuple[str, int, int, int], list[Any]] = {}
+    use: dict[tuple[str, int, int, int], list[Expr]] = {}
     for (j, k), variable in model.o.items():
         for key, amount in _use(lists[j][k]):
             use.setdefault(key, []).append(amount * variable)
@@ -85,7 +86,7 @@ def build_primal(instance: AstraeaInstance) -> pyo.ConcreteModel:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class AstraeaDual(DualProgram):
+class AstraeaDual(AstraeaNames, DualProgram):
     """The dual (6), one row (6a) a schedule."""
 
     SYMBOLS: ClassVar[Mapping[str, Symbol]] = {
@@ -97,11 +98,6 @@ class AstraeaDual(DualProgram):
     OBJECTIVE_UNIT = REVENUE
 
     instance: AstraeaInstance
-
-    def label(self, index: str, value: Any) -> Any:
-        """Names of jobs, servers and types."""
-        found = index_label(self.instance, index, value)
-        return super().label(index, value) if found is None else found
 
     def prices(self) -> dict[str, Floats]:
         """Eta: ``worker_capacity`` (S, W, T) and ``ps_capacity`` (S, P, T)."""
@@ -154,7 +150,7 @@ def build_dual(instance: AstraeaInstance, formulation: str | None = None) -> Ast
         [(j, number) for number, (j, _) in enumerate(rows)],
         doc="(6a) no schedule earns more than the job's payoff",
     )
-    def eq_6a(m: Any, j: int, number: int) -> Any:
+    def eq_6a(m: Model, j: int, number: int) -> Expr:
         row = rows[number][1]
         paid = [
             amount * (m.eta_w if role == "w" else m.eta_p)[s, kind, t]

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -31,11 +30,12 @@ from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.astraea.modes import modes, slot_modes
 from hindsched.instances.modes import PREEMPTIVE
 from hindsched.models import algebra as pyo
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.astraea.cluster import (
     BLOCK,
     SYMBOLS,
+    AstraeaNames,
     UnitCluster,
-    index_label,
     last_worthwhile_slot,
     revenue_of,
 )
@@ -72,7 +72,7 @@ FORMS: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class AstraeaProgram(OfflineProgram):
+class AstraeaProgram(AstraeaNames, OfflineProgram):
     """The offline program (3), or a round's (4).
 
     Parameters
@@ -91,11 +91,6 @@ class AstraeaProgram(OfflineProgram):
     blocks: dict[int, WindowBlock | SlotBlock] = field(
         default_factory=lambda: dict[int, WindowBlock | SlotBlock]()
     )
-
-    def label(self, index: str, value: Any) -> Any:
-        """Names of jobs, servers and types."""
-        found = index_label(self.instance, index, value)
-        return super().label(index, value) if found is None else found
 
     def extract(self) -> AstraeaSolution:
         """Solution at the variables' present values."""
@@ -287,7 +282,7 @@ def _free(instance: AstraeaInstance, fixed: Rows) -> Room[Floats]:
 
 
 def _link(
-    model: Any,
+    model: Model,
     instance: AstraeaInstance,
     blocks: Mapping[int, WindowBlock | SlotBlock],
     free: Room[Floats],
@@ -296,13 +291,13 @@ def _link(
     """Add (3c), (3d), and how often a job runs."""
 
     @model.Constraint(list(blocks) if must else [], doc="(3k) every job runs once")
-    def eq_3k(_: Any, j: int) -> Any:
+    def eq_3k(_: Model, j: int) -> Expr:
         return blocks[j].chosen == 1 if blocks[j].columns.u else pyo.Constraint.Infeasible
 
     possible = [] if must else [j for j, block in blocks.items() if block.columns.u]
 
     @model.Constraint(possible, doc="(4a) a job runs at most once")
-    def eq_4a(_: Any, j: int) -> Any:
+    def eq_4a(_: Model, j: int) -> Expr:
         return blocks[j].chosen <= 1
 
     split = len(instance.worker_types)

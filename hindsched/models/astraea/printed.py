@@ -18,7 +18,6 @@ with a PS only (as printed every server needs PSs).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.astraea.modes import durations, most_workers
 from hindsched.models import algebra as pyo
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.declared import Symbol
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import AstraeaSolution
@@ -124,14 +124,14 @@ class Ranges:
 
 
 def add_printed(
-    model: Any,
+    model: Model,
     instance: AstraeaInstance,
     sets: Ranges,
     now: int,
     free: Room[Floats],
     must: bool,
     relax: bool,
-) -> Any:
+) -> Expr:
     """Fill `model` with the printed program but for its objective, whose open part is returned.
 
     Parameters
@@ -166,7 +166,7 @@ def add_printed(
     )
 
 
-def _variables(model: Any, sets: Ranges, relax: bool) -> None:
+def _variables(model: Model, sets: Ranges, relax: bool) -> None:
     jobs, S, T = sets.jobs, sets.S, sets.T
     binary = pyo.UnitInterval if relax else pyo.Binary
     whole = pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
@@ -189,118 +189,118 @@ def _variables(model: Any, sets: Ranges, relax: bool) -> None:
     model.pace = pyo.Var(paces, domain=binary, doc="(3k) types, zeta and number of workers")
 
 
-def _window(model: Any, instance: AstraeaInstance, sets: Ranges, now: int, must: bool) -> None:
+def _window(model: Model, instance: AstraeaInstance, sets: Ranges, now: int, must: bool) -> None:
     """(3m), (3n), and run; nothing before the arrival (3l); o (4a)."""
     jobs, T = sets.jobs, sets.T
     early = [(j, t) for j in jobs for t in T if t < max(instance.jobs[j].arrival + 1, now)]
 
     @model.Constraint(jobs if must else [], doc="(4a) every job is scheduled")
-    def eq_4a(m: Any, j: int) -> Any:
+    def eq_4a(m: Model, j: int) -> Expr:
         return m.o[j] == 1
 
     @model.Constraint(jobs, doc="(3n) a scheduled job begins once")
-    def eq_3n(m: Any, j: int) -> Any:
+    def eq_3n(m: Model, j: int) -> Expr:
         return pyo.quicksum(m.begin[j, t] for t in T) == m.o[j]
 
     @model.Constraint(jobs, doc="(3m) a scheduled job ends once")
-    def eq_3m(m: Any, j: int) -> Any:
+    def eq_3m(m: Model, j: int) -> Expr:
         return pyo.quicksum(m.end[j, t] for t in T) == m.o[j]
 
     @model.Constraint(jobs, T, doc="(3m) it runs from its begin to its end")
-    def eq_3m_run(m: Any, j: int, t: int) -> Any:
+    def eq_3m_run(m: Model, j: int, t: int) -> Expr:
         begun = pyo.quicksum(m.begin[j, u] for u in range(1, t + 1))
         return m.run[j, t] == begun - pyo.quicksum(m.end[j, u] for u in range(1, t))
 
     @model.Constraint(early, doc="(3l) no begin before the arrival")
-    def eq_3l(m: Any, j: int, t: int) -> Any:
+    def eq_3l(m: Model, j: int, t: int) -> Expr:
         return m.begin[j, t] == 0
 
 
-def _counts(model: Any, instance: AstraeaInstance, sets: Ranges) -> None:
+def _counts(model: Model, instance: AstraeaInstance, sets: Ranges) -> None:
     """(3e)-(3h), (3l): how many workers and PSs run, unchanged from begin to end."""
     jobs, S, W, P, T = sets.jobs, sets.S, sets.W, sets.P, sets.T
     sides = (1, -1)
 
     @model.Constraint(jobs, T, doc="(3e) no more workers than chunks")
-    def eq_3e(m: Any, j: int, t: int) -> Any:
+    def eq_3e(m: Model, j: int, t: int) -> Expr:
         workers = pyo.quicksum(m.y[j, s, w, t] for s in S for w in W)
         return workers <= instance.jobs[j].chunks
 
     @model.Constraint(jobs, T, doc="(3g) a running job has a PS")
-    def eq_3g(m: Any, j: int, t: int) -> Any:
+    def eq_3g(m: Model, j: int, t: int) -> Expr:
         return pyo.quicksum(m.z[j, s, p, t] for s in S for p in P) >= m.run[j, t]
 
     @model.Constraint(jobs, S, W, T, doc="(3l) workers only while the job runs")
-    def eq_3l_y(m: Any, j: int, s: int, w: int, t: int) -> Any:
+    def eq_3l_y(m: Model, j: int, s: int, w: int, t: int) -> Expr:
         return m.y[j, s, w, t] <= sets.most_y[j, s, w] * m.run[j, t]
 
     @model.Constraint(jobs, S, P, T, doc="(3l) PSs only while the job runs")
-    def eq_3l_z(m: Any, j: int, s: int, p: int, t: int) -> Any:
+    def eq_3l_z(m: Model, j: int, s: int, p: int, t: int) -> Expr:
         return m.z[j, s, p, t] <= sets.most_z[j, s, p] * m.run[j, t]
 
-    def still(m: Any, j: int, t: int) -> Any:
+    def still(m: Model, j: int, t: int) -> Expr:
         return 2 - m.run[j, t] - m.run[j, t + 1]
 
     @model.Constraint(jobs, S, W, T[:-1], sides, doc="(3f) workers do not change on the way")
-    def eq_3f(m: Any, j: int, s: int, w: int, t: int, side: int) -> Any:
+    def eq_3f(m: Model, j: int, s: int, w: int, t: int, side: int) -> Expr:
         change = m.y[j, s, w, t] - m.y[j, s, w, t + 1]
         return side * change <= sets.most_y[j, s, w] * still(m, j, t)
 
     @model.Constraint(jobs, S, P, T[:-1], sides, doc="(3h) PSs do not change on the way")
-    def eq_3h(m: Any, j: int, s: int, p: int, t: int, side: int) -> Any:
+    def eq_3h(m: Model, j: int, s: int, p: int, t: int, side: int) -> Expr:
         change = m.z[j, s, p, t] - m.z[j, s, p, t + 1]
         return side * change <= sets.most_z[j, s, p] * still(m, j, t)
 
 
-def _hosts(model: Any, instance: AstraeaInstance, sets: Ranges) -> None:
+def _hosts(model: Model, instance: AstraeaInstance, sets: Ranges) -> None:
     """(3i), for the servers that hold a PS."""
     jobs, S, W, P, T = sets.jobs, sets.S, sets.W, sets.P, sets.T
     worker_mbps, ps_mbps = instance.worker_bandwidth.tolist(), instance.ps_bandwidth.tolist()
 
     @model.Constraint(jobs, S, P, T, doc="(3i) which servers hold a PS")
-    def eq_3i_z(m: Any, j: int, s: int, p: int, t: int) -> Any:
+    def eq_3i_z(m: Model, j: int, s: int, p: int, t: int) -> Expr:
         return m.z[j, s, p, t] <= sets.most_z[j, s, p] * m.hosts[j, s]
 
     @model.Constraint(jobs, S, T, doc="(3i) a host's PSs have bandwidth for the workers elsewhere")
-    def eq_3i(m: Any, j: int, s: int, t: int) -> Any:
+    def eq_3i(m: Model, j: int, s: int, t: int) -> Expr:
         sent = pyo.quicksum(worker_mbps[w] * m.y[j, h, w, t] for h in S if h != s for w in W)
         received = pyo.quicksum(ps_mbps[p] * m.z[j, s, p, t] for p in P)
         most = most_workers(instance, instance.jobs[j]) * max(worker_mbps)
         return sent <= received + most * (1 - m.hosts[j, s])
 
 
-def _one_server(model: Any, sets: Ranges) -> None:
+def _one_server(model: Model, sets: Ranges) -> None:
     """(3j): zeta = 1 iff exactly one server holds anything."""
     jobs, S, W, P, T = sets.jobs, sets.S, sets.W, sets.P, sets.T
 
     @model.Constraint(jobs, S, W, T, doc="(3j) a worker's server is used")
-    def eq_3j_y(m: Any, j: int, s: int, w: int, t: int) -> Any:
+    def eq_3j_y(m: Model, j: int, s: int, w: int, t: int) -> Expr:
         return m.y[j, s, w, t] <= sets.most_y[j, s, w] * m.on[j, s]
 
     @model.Constraint(jobs, S, P, T, doc="(3j) a PS's server is used")
-    def eq_3j_z(m: Any, j: int, s: int, p: int, t: int) -> Any:
+    def eq_3j_z(m: Model, j: int, s: int, p: int, t: int) -> Expr:
         return m.z[j, s, p, t] <= sets.most_z[j, s, p] * m.on[j, s]
 
     @model.Constraint(jobs, S, doc="(3j) a used server holds something")
-    def eq_3j_on(m: Any, j: int, s: int) -> Any:
+    def eq_3j_on(m: Model, j: int, s: int) -> Expr:
         held = [m.y[j, s, w, t] for w in W for t in T] + [m.z[j, s, p, t] for p in P for t in T]
         return m.on[j, s] <= pyo.quicksum(held)
 
     @model.Constraint(jobs, doc="(3j) zeta = 1: one server at most is used")
-    def eq_3j(m: Any, j: int) -> Any:
+    def eq_3j(m: Model, j: int) -> Expr:
         used = pyo.quicksum(m.on[j, s] for s in S)
         return used <= 1 + (len(S) - 1) * (1 - m.zeta[j])
 
     @model.Constraint(jobs, doc="(3j) zeta = 0: several servers are used")
-    def eq_3j_several(m: Any, j: int) -> Any:
+    def eq_3j_several(m: Model, j: int) -> Expr:
         return pyo.quicksum(m.on[j, s] for s in S) >= 2 * m.o[j] - m.zeta[j]
 
     @model.Constraint(jobs, doc="(3j) only a scheduled job stands anywhere")
-    def eq_3j_o(m: Any, j: int) -> Any:
+    def eq_3j_o(m: Model, j: int) -> Expr:
         return m.zeta[j] <= m.o[j]
 
 
-def _work(model: Any, instance: AstraeaInstance, sets: Ranges) -> None:
+def _work(model: Model, instance: AstraeaInstance, sets: Ranges) -> None:
     """(3k): one pace; its types, zeta and N are those of y and z; its duration passes."""
     jobs, S, W, P, T = sets.jobs, sets.S, sets.W, sets.P, sets.T
     paces, length = sets.paces, sets.length
@@ -308,15 +308,15 @@ def _work(model: Any, instance: AstraeaInstance, sets: Ranges) -> None:
     total_ps = instance.ps_count.sum(axis=0).tolist()
 
     @model.Constraint(jobs, doc="(3k) a scheduled job has one pace")
-    def eq_3k_one(m: Any, j: int) -> Any:
+    def eq_3k_one(m: Model, j: int) -> Expr:
         return pyo.quicksum(m.pace[i] for i in paces[j]) == m.o[j]
 
     @model.Constraint(jobs, doc="(3k) the pace is that of one server, or of several")
-    def eq_3k_zeta(m: Any, j: int) -> Any:
+    def eq_3k_zeta(m: Model, j: int) -> Expr:
         return pyo.quicksum(m.pace[i] for i in paces[j] if i[3] == 1) == m.zeta[j]
 
     @model.Constraint(jobs, doc="(3k) the job runs as long as its pace asks for")
-    def eq_3k(m: Any, j: int) -> Any:
+    def eq_3k(m: Model, j: int) -> Expr:
         least = (int(length[j][i[1], i[2], i[3], i[4] - 1]) * m.pace[i] for i in paces[j])
         return pyo.quicksum(m.run[j, t] for t in T) >= pyo.quicksum(least)
 
@@ -327,21 +327,21 @@ def _work(model: Any, instance: AstraeaInstance, sets: Ranges) -> None:
     }
 
     @model.Constraint(jobs, W, T, doc="(3k) no more workers than the pace has")
-    def eq_3k_y(m: Any, j: int, w: int, t: int) -> Any:
+    def eq_3k_y(m: Model, j: int, w: int, t: int) -> Expr:
         return pyo.quicksum(m.y[j, s, w, t] for s in S) <= count[j, w]
 
     @model.Constraint(jobs, W, T, doc="(3k) all workers of the pace while the job runs")
-    def eq_3k_all(m: Any, j: int, w: int, t: int) -> Any:
+    def eq_3k_all(m: Model, j: int, w: int, t: int) -> Expr:
         there = pyo.quicksum(m.y[j, s, w, t] for s in S)
         return there >= count[j, w] - most[j] * (1 - m.run[j, t])
 
     @model.Constraint(jobs, P, T, doc="(3k) PSs of the pace's type only")
-    def eq_3k_z(m: Any, j: int, p: int, t: int) -> Any:
+    def eq_3k_z(m: Model, j: int, p: int, t: int) -> Expr:
         chosen = pyo.quicksum(m.pace[i] for i in paces[j] if i[2] == p)
         return pyo.quicksum(m.z[j, s, p, t] for s in S) <= int(total_ps[p]) * chosen
 
 
-def _capacities(model: Any, instance: AstraeaInstance, sets: Ranges, free: Room[Floats]) -> None:
+def _capacities(model: Model, instance: AstraeaInstance, sets: Ranges, free: Room[Floats]) -> None:
     """(3a)-(3d), with what fixed rows take off the right sides.
 
     In (3a), (3b) the others' use is moved to the left: every tenant then has the same row.
@@ -356,23 +356,23 @@ def _capacities(model: Any, instance: AstraeaInstance, sets: Ranges, free: Room[
         return float(quota[kind] - taken)
 
     @model.Constraint(W, T, doc="(3a) workers within the quotas of all tenants")
-    def eq_3a(m: Any, w: int, t: int) -> Any:
+    def eq_3a(m: Model, w: int, t: int) -> Expr:
         return pyo.quicksum(m.y[j, s, w, t] for j in jobs for s in S) <= shared(t, w)
 
     @model.Constraint(P, T, doc="(3b) PSs within the quotas of all tenants")
-    def eq_3b(m: Any, p: int, t: int) -> Any:
+    def eq_3b(m: Model, p: int, t: int) -> Expr:
         return pyo.quicksum(m.z[j, s, p, t] for j in jobs for s in S) <= shared(t, split + p)
 
     @model.Constraint(S, W, T, doc="(3c) workers of a server")
-    def eq_3c(m: Any, s: int, w: int, t: int) -> Any:
+    def eq_3c(m: Model, s: int, w: int, t: int) -> Expr:
         return pyo.quicksum(m.y[j, s, w, t] for j in jobs) <= float(free.at(t)[s, w])
 
     @model.Constraint(S, P, T, doc="(3d) PSs of a server")
-    def eq_3d(m: Any, s: int, p: int, t: int) -> Any:
+    def eq_3d(m: Model, s: int, p: int, t: int) -> Expr:
         return pyo.quicksum(m.z[j, s, p, t] for j in jobs) <= float(free.at(t)[s, split + p])
 
 
-def read_printed(model: Any, instance: AstraeaInstance) -> dict[str, AstraeaRow]:
+def read_printed(model: Model, instance: AstraeaInstance) -> dict[str, AstraeaRow]:
     """Rows of the scheduled open jobs at the variables' values."""
     rows: dict[str, AstraeaRow] = {}
     S = range(len(instance.servers))
@@ -391,7 +391,7 @@ def read_printed(model: Any, instance: AstraeaInstance) -> dict[str, AstraeaRow]
     return rows
 
 
-def load_printed(model: Any, solution: AstraeaSolution) -> None:
+def load_printed(model: Model, solution: AstraeaSolution) -> None:
     """Set every variable from a feasible solution."""
     instance = solution.instance
     for variable in model.component_data_objects(pyo.Var):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
@@ -13,7 +13,8 @@ import pyomo.environ as pyo
 from hindsched.arrays import Floats
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.astraea.modes import modes
-from hindsched.models.astraea.cluster import BLOCK, SYMBOLS, UnitCluster, index_label, revenue_of
+from hindsched.models.algebra import Expr, Model
+from hindsched.models.astraea.cluster import BLOCK, SYMBOLS, AstraeaNames, UnitCluster, revenue_of
 from hindsched.models.astraea.printed import REVENUE
 from hindsched.models.base import Prices, Subproblem
 from hindsched.models.declared import Symbol
@@ -25,7 +26,7 @@ from hindsched.solutions.astraea.solution import AstraeaSolution
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class AstraeaSubproblem(Subproblem):
+class AstraeaSubproblem(AstraeaNames, Subproblem):
     """Subproblem (9): the job's block with mutable prices, residuals and quotas.
 
     Parameters
@@ -42,11 +43,6 @@ class AstraeaSubproblem(Subproblem):
 
     instance: AstraeaInstance
     block: WindowBlock
-
-    def label(self, index: str, value: Any) -> Any:
-        """Names of jobs, servers and types."""
-        found = index_label(self.instance, index, value)
-        return super().label(index, value) if found is None else found
 
     def set(self, prices: Prices, room: Prices | None = None, quota: Floats | None = None) -> None:
         """Set prices and what is left.
@@ -132,7 +128,7 @@ def build_subproblem(
     model.room = pyo.Param(cells, mutable=True, initialize=full, within=pyo.Reals)
     model.quota = pyo.Param(sums, mutable=True, initialize=whole, within=pyo.Reals)
     used = dict(zip(cells, expressions(len(cells), terms), strict=True))
-    in_all: dict[tuple[int, int], list[Any]] = {key: [] for key in sums}
+    in_all: dict[tuple[int, int], list[Expr]] = {key: [] for key in sums}
     for s, r, t in cells:
         in_all[r, t].append(used[s, r, t])
     model.eq_4a = pyo.Constraint(
@@ -140,11 +136,11 @@ def build_subproblem(
     )
 
     @model.Constraint(sums, doc="(3a), (3b) what the job's tenant may use in all")
-    def eq_3a(m: Any, r: int, t: int) -> Any:
+    def eq_3a(m: Model, r: int, t: int) -> Expr:
         return pyo.quicksum(in_all[r, t]) <= m.quota[r, t]
 
     @model.Constraint(cells, doc="(9a) what runs fits in what is left of its server")
-    def eq_9a(m: Any, s: int, r: int, t: int) -> Any:
+    def eq_9a(m: Model, s: int, r: int, t: int) -> Expr:
         return used[s, r, t] <= m.room[s, r, t]
 
     paid = pyo.quicksum(model.price[cell] * used[cell] for cell in cells)

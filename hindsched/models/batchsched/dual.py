@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
@@ -23,8 +23,9 @@ from hindsched.instances.batchsched.instance import BatchschedInstance, Batchsch
 from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.decimals import loosened
 from hindsched.instances.modes import units
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import Best, DualProgram
-from hindsched.models.batchsched.symbols import index_label
+from hindsched.models.batchsched.symbols import BatchschedNames
 from hindsched.models.declared import Symbol
 from hindsched.models.slots import refuse_in_pieces
 from hindsched.solutions.base import Violation
@@ -60,7 +61,7 @@ def schedules(
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BatchschedDual(DualProgram):
+class BatchschedDual(BatchschedNames, DualProgram):
     """(9)/(18): least payoffs plus prices x capacity over slots 1 .. `last`.
 
     It bounds the round problem (7)/(16), not the offline one.
@@ -81,11 +82,6 @@ class BatchschedDual(DualProgram):
 
     instance: BatchschedInstance
     last: int
-
-    def label(self, index: str, value: Any) -> Any:
-        """Names of jobs, servers and resources."""
-        found = index_label(self.instance, index, value)
-        return super().label(index, value) if found is None else found
 
     def prices(self) -> dict[str, Floats]:
         """``capacity``: delta, shape (H, R, last)."""
@@ -147,7 +143,7 @@ def build_dual(
         for start, length, use in schedules(instance, instance.jobs[j], last)
     ]
 
-    def earns_no_more(m: Any, j: int, row: int) -> Any:
+    def earns_no_more(m: Model, j: int, row: int) -> Expr:
         _, start, length, use = rows[row]
         paid = pyo.quicksum(
             float(use[h, r]) * m.delta[h, r, t]

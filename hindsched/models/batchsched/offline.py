@@ -20,7 +20,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -32,6 +31,7 @@ from hindsched.instances.modes import PREEMPTIVE, Modes
 from hindsched.limits import check_count
 from hindsched.memory import check_large
 from hindsched.models import algebra as pyo
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import PRINTED, Commitments, Duals, OfflineProgram, choose_form
 from hindsched.models.batchsched.printed import (
     Ranges,
@@ -40,7 +40,7 @@ from hindsched.models.batchsched.printed import (
     read_printed,
 )
 from hindsched.models.batchsched.subproblem import BLOCK, build_subproblem
-from hindsched.models.batchsched.symbols import SYMBOLS, index_label
+from hindsched.models.batchsched.symbols import SYMBOLS, BatchschedNames
 from hindsched.models.slots import SlotBlock, add_slots, windows_of
 from hindsched.models.sums import gather, row_prices, sum_rows
 from hindsched.models.windows import Keep, Starts, WindowBlock, add_job, job_columns
@@ -68,7 +68,7 @@ FORMS: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BatchschedProgram(OfflineProgram):
+class BatchschedProgram(BatchschedNames, OfflineProgram):
     """The offline program (2)/(15), or a round's (7)/(16).
 
     Parameters
@@ -93,11 +93,6 @@ class BatchschedProgram(OfflineProgram):
     blocks: dict[int, WindowBlock | SlotBlock] = field(
         default_factory=lambda: dict[int, WindowBlock | SlotBlock]()
     )
-
-    def label(self, index: str, value: Any) -> Any:
-        """Names of jobs, servers, resources and types."""
-        found = index_label(self.instance, index, value)
-        return super().label(index, value) if found is None else found
 
     def extract(self) -> BatchschedSolution:
         """Solution at the variables' present values."""
@@ -286,15 +281,15 @@ def _check_size(instance: BatchschedInstance, columns: int, all_stay: bool) -> N
 
 
 def _link(
-    model: Any,
+    model: Model,
     instance: BatchschedInstance,
     blocks: Mapping[int, WindowBlock | SlotBlock],
     free: Room[Floats],
-) -> Any:
+) -> Expr:
     """Add (2a) and the capacities; return the weighted completion times of the open jobs."""
 
     @model.Constraint(list(blocks), doc="(2a) every job runs once")
-    def eq_2a(_: Any, j: int) -> Any:
+    def eq_2a(_: Model, j: int) -> Expr:
         return blocks[j].chosen == 1
 
     _add_capacity(model, instance, blocks, free)
@@ -333,7 +328,7 @@ def build_max_weight(
     possible = [j for j in jobs if blocks[j].columns.u]
 
     @model.Constraint(possible, doc="(7a) a job runs at most once")
-    def eq_7a(_: Any, j: int) -> Any:
+    def eq_7a(_: Model, j: int) -> Expr:
         return blocks[j].chosen <= 1
 
     _add_capacity(model, instance, blocks, _free(instance, {}))
@@ -350,7 +345,7 @@ def build_max_weight(
 
 
 def _add_capacity(
-    model: Any,
+    model: Model,
     instance: BatchschedInstance,
     blocks: Mapping[int, WindowBlock | SlotBlock],
     free: Room[Floats],

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import durations
 from hindsched.instances.modes import units
 from hindsched.models import algebra as pyo
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.declared import Symbol
 from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution
 from hindsched.solutions.room import Room
@@ -135,13 +135,13 @@ class Ranges:
 
 
 def add_printed(
-    model: Any,
+    model: Model,
     instance: BatchschedInstance,
     sets: Ranges,
     now: int,
     free: Room[Floats],
     relax: bool,
-) -> Any:
+) -> Expr:
     """Fill `model` with the printed program but for its objective, whose open part is returned.
 
     Parameters
@@ -175,7 +175,7 @@ def add_printed(
     )
 
 
-def _variables(model: Any, instance: BatchschedInstance, sets: Ranges, relax: bool) -> None:
+def _variables(model: Model, instance: BatchschedInstance, sets: Ranges, relax: bool) -> None:
     jobs, H, M, P, T = sets.jobs, sets.H, sets.M, sets.P, sets.T
     binary = pyo.UnitInterval if relax else pyo.Binary
     whole = pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
@@ -202,95 +202,95 @@ def _variables(model: Any, instance: BatchschedInstance, sets: Ranges, relax: bo
         model.run_s = pyo.Var(jobs, H, P, T, domain=positive, doc="(2h) PSs that run in a slot")
 
 
-def _workers(m: Any, sets: Ranges, j: int) -> Any:
+def _workers(m: Model, sets: Ranges, j: int) -> Expr:
     return pyo.quicksum(m.y[j, h, k] for h in sets.H for k in sets.M)
 
 
-def _start(model: Any, instance: BatchschedInstance, sets: Ranges, now: int) -> None:
+def _start(model: Model, instance: BatchschedInstance, sets: Ranges, now: int) -> None:
     """(2a), (2g), (2j)."""
     early = [(j, t) for j in sets.jobs for t in sets.T if t < max(instance.jobs[j].arrival, now)]
 
     @model.Constraint(sets.jobs, doc="(2a) every job starts once")
-    def eq_2a(m: Any, j: int) -> Any:
+    def eq_2a(m: Model, j: int) -> Expr:
         return pyo.quicksum(m.x[j, t] for t in sets.T) == 1
 
     @model.Constraint(sets.jobs, doc="(2g) no more workers than chunks")
-    def eq_2g(m: Any, j: int) -> Any:
+    def eq_2g(m: Model, j: int) -> Expr:
         return _workers(m, sets, j) <= instance.jobs[j].chunks
 
     @model.Constraint(early, doc="(2j) no start before the arrival")
-    def eq_2j(m: Any, j: int, t: int) -> Any:
+    def eq_2j(m: Model, j: int, t: int) -> Expr:
         return m.x[j, t] == 0
 
 
-def _types(model: Any, instance: BatchschedInstance, sets: Ranges) -> None:
+def _types(model: Model, instance: BatchschedInstance, sets: Ranges) -> None:
     """(2b), (2c), (2e): one worker type with a worker, one PS type with a PS."""
     jobs, H, M, P = sets.jobs, sets.H, sets.M, sets.P
 
     @model.Constraint(jobs, doc="(2b) one worker type")
-    def eq_2b_one(m: Any, j: int) -> Any:
+    def eq_2b_one(m: Model, j: int) -> Expr:
         return pyo.quicksum(m.is_m[j, k] for k in M) == 1
 
     @model.Constraint(jobs, doc="(2b) at least one worker")
-    def eq_2b_some(m: Any, j: int) -> Any:
+    def eq_2b_some(m: Model, j: int) -> Expr:
         return _workers(m, sets, j) >= 1
 
     @model.Constraint(jobs, H, M, doc="(2b) workers of the job's type only")
-    def eq_2b(m: Any, j: int, h: int, k: int) -> Any:
+    def eq_2b(m: Model, j: int, h: int, k: int) -> Expr:
         return m.y[j, h, k] <= sets.most_y[j, h, k] * m.is_m[j, k]
 
     if not instance.has_ps:
         return
 
     @model.Constraint(jobs, doc="(2c) one PS type")
-    def eq_2c_one(m: Any, j: int) -> Any:
+    def eq_2c_one(m: Model, j: int) -> Expr:
         return pyo.quicksum(m.is_p[j, p] for p in P) == 1
 
     @model.Constraint(jobs, H, P, doc="(2c) PSs of the job's type only")
-    def eq_2c(m: Any, j: int, h: int, p: int) -> Any:
+    def eq_2c(m: Model, j: int, h: int, p: int) -> Expr:
         return m.s[j, h, p] <= sets.most_s[j, h, p] * m.is_p[j, p]
 
     @model.Constraint(jobs, doc="(2e) at least one PS")
-    def eq_2e(m: Any, j: int) -> Any:
+    def eq_2e(m: Model, j: int) -> Expr:
         return pyo.quicksum(m.s[j, h, p] for h in H for p in P) >= 1
 
 
-def _parameter_servers(model: Any, instance: BatchschedInstance, sets: Ranges) -> None:
+def _parameter_servers(model: Model, instance: BatchschedInstance, sets: Ranges) -> None:
     """(2i), for the servers that hold a PS."""
     jobs, H, M, P = sets.jobs, sets.H, sets.M, sets.P
     worker_mbps, ps_mbps = instance.worker_bandwidth.tolist(), instance.ps_bandwidth.tolist()
 
     @model.Constraint(jobs, H, P, doc="(2i) which servers hold a PS")
-    def eq_2i_s(m: Any, j: int, h: int, p: int) -> Any:
+    def eq_2i_s(m: Model, j: int, h: int, p: int) -> Expr:
         return m.s[j, h, p] <= sets.most_s[j, h, p] * m.holds_ps[j, h]
 
     @model.Constraint(jobs, H, doc="(2i) a host's PSs have bandwidth for the workers elsewhere")
-    def eq_2i(m: Any, j: int, h: int) -> Any:
+    def eq_2i(m: Model, j: int, h: int) -> Expr:
         sent = pyo.quicksum(worker_mbps[k] * m.y[j, o, k] for o in H if o != h for k in M)
         received = pyo.quicksum(ps_mbps[p] * m.s[j, h, p] for p in P)
         most = instance.jobs[j].chunks * max(worker_mbps)
         return sent <= received + most * (1 - m.holds_ps[j, h])
 
 
-def _one_server(model: Any, instance: BatchschedInstance, sets: Ranges) -> None:
+def _one_server(model: Model, instance: BatchschedInstance, sets: Ranges) -> None:
     """(2d)/(15a): q = 1 iff one server holds everything."""
     jobs, H, M = sets.jobs, sets.H, sets.M
     P = sets.P if instance.has_ps else range(0)
 
-    def workers_on(m: Any, j: int, h: int, k: int) -> Any:
+    def workers_on(m: Model, j: int, h: int, k: int) -> Expr:
         return m.y[j, h, k] <= sets.most_y[j, h, k] * m.on[j, h]
 
-    def ps_on(m: Any, j: int, h: int, p: int) -> Any:
+    def ps_on(m: Model, j: int, h: int, p: int) -> Expr:
         return m.s[j, h, p] <= sets.most_s[j, h, p] * m.on[j, h]
 
-    def something_on(m: Any, j: int, h: int) -> Any:
+    def something_on(m: Model, j: int, h: int) -> Expr:
         held = [m.y[j, h, k] for k in M] + [m.s[j, h, p] for p in P]
         return m.on[j, h] <= pyo.quicksum(held)
 
-    def one(m: Any, j: int) -> Any:
+    def one(m: Model, j: int) -> Expr:
         return pyo.quicksum(m.on[j, h] for h in H) <= 1 + (len(H) - 1) * (1 - m.q[j])
 
-    def several(m: Any, j: int) -> Any:
+    def several(m: Model, j: int) -> Expr:
         return pyo.quicksum(m.on[j, h] for h in H) >= 2 - m.q[j]
 
     rows = {
@@ -304,54 +304,54 @@ def _one_server(model: Any, instance: BatchschedInstance, sets: Ranges) -> None:
     _add_numbered(model, "2d" if instance.has_ps else "15a", rows)
 
 
-def _add_numbered(model: Any, number: str, rows: Mapping[str, pyo.Constraint]) -> None:
+def _add_numbered(model: Model, number: str, rows: Mapping[str, pyo.Constraint]) -> None:
     """Add constraints under the number that the architecture's problem has for them."""
     for suffix, constraint in rows.items():
         constraint.doc = f"({number}) {constraint.doc}"
         model.add_component(f"eq_{number}{suffix}", constraint)
 
 
-def _pace(model: Any, instance: BatchschedInstance, sets: Ranges) -> None:
+def _pace(model: Model, instance: BatchschedInstance, sets: Ranges) -> None:
     """(2f): the selected pace fixes rho; d N rho >= E D K for integers is d >= its ceiling."""
     jobs, paces, length = sets.jobs, sets.paces, sets.length
 
     @model.Constraint(jobs, doc="(2f) one pace")
-    def eq_2f_one(m: Any, j: int) -> Any:
+    def eq_2f_one(m: Model, j: int) -> Expr:
         return pyo.quicksum(m.pace[i] for i in paces[j]) == 1
 
     @model.Constraint(jobs, sets.M, doc="(2f) the pace is that of the worker type")
-    def eq_2f_m(m: Any, j: int, k: int) -> Any:
+    def eq_2f_m(m: Model, j: int, k: int) -> Expr:
         return pyo.quicksum(m.pace[i] for i in paces[j] if i[1] == k) == m.is_m[j, k]
 
     if instance.has_ps:
 
         @model.Constraint(jobs, sets.P, doc="(2f) the pace is that of the PS type")
-        def eq_2f_p(m: Any, j: int, p: int) -> Any:
+        def eq_2f_p(m: Model, j: int, p: int) -> Expr:
             return pyo.quicksum(m.pace[i] for i in paces[j] if i[2] == p) == m.is_p[j, p]
 
     @model.Constraint(jobs, doc="(2f) the pace is that of one server, or of several")
-    def eq_2f_q(m: Any, j: int) -> Any:
+    def eq_2f_q(m: Model, j: int) -> Expr:
         return pyo.quicksum(m.pace[i] for i in paces[j] if i[3] == 1) == m.q[j]
 
     @model.Constraint(jobs, doc="(2f) the pace is that of the number of workers")
-    def eq_2f_count(m: Any, j: int) -> Any:
+    def eq_2f_count(m: Model, j: int) -> Expr:
         return pyo.quicksum(i[4] * m.pace[i] for i in paces[j]) == _workers(m, sets, j)
 
     @model.Constraint(jobs, doc="(2f) the job runs as long as its pace asks for")
-    def eq_2f(m: Any, j: int) -> Any:
+    def eq_2f(m: Model, j: int) -> Expr:
         least = (int(length[j][i[1], i[2], i[3], i[4] - 1]) * m.pace[i] for i in paces[j])
         return m.d[j] >= pyo.quicksum(least)
 
 
-def _running(model: Any, instance: BatchschedInstance, sets: Ranges) -> None:
+def _running(model: Model, instance: BatchschedInstance, sets: Ranges) -> None:
     """The product in (2h)/(15b): the job runs in t iff it has started and not ended by then."""
     jobs, H, M, P, T = sets.jobs, sets.H, sets.M, sets.P, sets.T
     ends = range(2, len(T) + 2)
 
-    def one_end(m: Any, j: int) -> Any:
+    def one_end(m: Model, j: int) -> Expr:
         return pyo.quicksum(m.end[j, t] for t in ends) == 1
 
-    def last(m: Any, j: int) -> Any:
+    def last(m: Model, j: int) -> Expr:
         begin = pyo.quicksum(t * m.x[j, t] for t in T)
         return pyo.quicksum(t * m.end[j, t] for t in ends) == begin + m.d[j]
 
@@ -362,10 +362,10 @@ def _running(model: Any, instance: BatchschedInstance, sets: Ranges) -> None:
         for t in T
     }
 
-    def workers_run(m: Any, j: int, h: int, k: int, t: int) -> Any:
+    def workers_run(m: Model, j: int, h: int, k: int, t: int) -> Expr:
         return m.run_y[j, h, k, t] >= m.y[j, h, k] - sets.most_y[j, h, k] * (1 - runs[j, t])
 
-    def ps_run(m: Any, j: int, h: int, p: int, t: int) -> Any:
+    def ps_run(m: Model, j: int, h: int, p: int, t: int) -> Expr:
         return m.run_s[j, h, p, t] >= m.s[j, h, p] - sets.most_s[j, h, p] * (1 - runs[j, t])
 
     rows = {
@@ -378,7 +378,7 @@ def _running(model: Any, instance: BatchschedInstance, sets: Ranges) -> None:
     _add_numbered(model, "2h" if instance.has_ps else "15b", rows)
 
 
-def _capacity(model: Any, instance: BatchschedInstance, sets: Ranges, free: Room[Floats]) -> None:
+def _capacity(model: Model, instance: BatchschedInstance, sets: Ranges, free: Room[Floats]) -> None:
     """(2h)/(15b): what runs on a server in a slot."""
     worker, ps = instance.worker_demand.tolist(), instance.ps_demand.tolist()
     kinds = {r: [k for k in sets.M if worker[k][r]] for r in range(len(instance.resources))}
@@ -388,7 +388,7 @@ def _capacity(model: Any, instance: BatchschedInstance, sets: Ranges, free: Room
         if sets.jobs and (kinds[r] or ps_kinds[r])
     ]  # fmt: skip
 
-    def used(m: Any, h: int, r: int, t: int) -> Any:
+    def used(m: Model, h: int, r: int, t: int) -> Expr:
         load = [worker[k][r] * m.run_y[j, h, k, t] for j in sets.jobs for k in kinds[r]]
         load += [ps[p][r] * m.run_s[j, h, p, t] for j in sets.jobs for p in ps_kinds[r]]
         return pyo.quicksum(load) <= float(free.at(t)[h, r])
@@ -398,7 +398,7 @@ def _capacity(model: Any, instance: BatchschedInstance, sets: Ranges, free: Room
 
 
 def read_printed(
-    model: Any, instance: BatchschedInstance, jobs: list[int], slots: int
+    model: Model, instance: BatchschedInstance, jobs: list[int], slots: int
 ) -> dict[str, BatchschedRow]:
     """Rows of the open jobs at the variables' values."""
     rows: dict[str, BatchschedRow] = {}
@@ -417,7 +417,7 @@ def read_printed(
     return rows
 
 
-def load_printed(model: Any, jobs: list[int], solution: BatchschedSolution) -> None:
+def load_printed(model: Model, jobs: list[int], solution: BatchschedSolution) -> None:
     """Set every variable from a feasible solution."""
     instance = solution.instance
     for variable in model.component_data_objects(pyo.Var):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -13,7 +12,7 @@ from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes
 from hindsched.models.base import Prices, Subproblem
-from hindsched.models.batchsched.symbols import SYMBOLS, index_label
+from hindsched.models.batchsched.symbols import SYMBOLS, BatchschedNames
 from hindsched.models.slots import refuse_in_pieces
 from hindsched.models.sums import expressions, gather, tuples
 from hindsched.models.windows import BlockNumbers, Starts, WindowBlock, add_job, job_columns
@@ -28,7 +27,7 @@ BLOCK = BlockNumbers(
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BatchschedSubproblem(Subproblem):
+class BatchschedSubproblem(BatchschedNames, Subproblem):
     """Subproblem (12)/(20): the job's block with mutable prices and what is left.
 
     Parameters
@@ -45,11 +44,6 @@ class BatchschedSubproblem(Subproblem):
     instance: BatchschedInstance
     slots: int
     block: WindowBlock
-
-    def label(self, index: str, value: Any) -> Any:
-        """Names of jobs, servers, resources and types."""
-        found = index_label(self.instance, index, value)
-        return super().label(index, value) if found is None else found
 
     def set(self, prices: Prices, room: Prices | None = None) -> None:
         """Set prices and what is left, both ``capacity`` of shape (H, R, slots).

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.models.batchsched.printed import PRINTED_SYMBOLS
-from hindsched.models.declared import Symbol
+from hindsched.models.declared import Face, Symbol
 from hindsched.models.slots import slot_symbols
 from hindsched.models.windows import WINDOW_SYMBOLS
 
@@ -27,14 +25,20 @@ SYMBOLS = {
 }
 
 
-def index_label(instance: BatchschedInstance, index: str, value: Any) -> Any:
-    """Name behind an index value; None where the value is its own name."""
-    if index == "server":
-        return instance.servers[value].name
-    if index == "resource":
-        return instance.resources[value]
-    if index == "worker type":
-        return instance.worker_types[value].name
-    if index == "PS type" and instance.ps_types is not None:
-        return instance.ps_types[value].name
-    return None
+class BatchschedNames(Face):
+    """Servers, resources and types read by their names."""
+
+    instance: BatchschedInstance
+
+    def name_of(self, index: str, place: int) -> str | None:
+        """Name of what stands at a place; None for an index without names."""
+        instance = self.instance
+        if index == "server":
+            return instance.servers[place].name
+        if index == "resource":
+            return instance.resources[place]
+        if index == "worker type":
+            return instance.worker_types[place].name
+        if index == "PS type" and instance.ps_types is not None:
+            return instance.ps_types[place].name
+        return None

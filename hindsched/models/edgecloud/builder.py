@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models import algebra as pyo
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.edgecloud.side_rows import may_wait_in_cloud
 from hindsched.models.sums import Terms, sum_rows
 from hindsched.solutions.edgecloud.past import Past
@@ -79,11 +80,11 @@ class ProgramBuilder(ABC):
         return m
 
     @abstractmethod
-    def variables(self, m: pyo.ConcreteModel) -> None:
+    def variables(self, m: Model) -> None:
         """The variables that say what runs."""
 
     @abstractmethod
-    def constraints(self, m: pyo.ConcreteModel) -> None:
+    def constraints(self, m: Model) -> None:
         """All constraints but the order of the unfinished slots."""
 
     @abstractmethod
@@ -95,7 +96,7 @@ class ProgramBuilder(ABC):
         found: int = max(self.past.now, self.arrival[j] + self.upload[j][server])
         return found
 
-    def zeta_and_unfinished(self, m: pyo.ConcreteModel) -> None:
+    def zeta_and_unfinished(self, m: Model) -> None:
         """Zeta, where it is not decided yet (2g), (2h), and C with its order (2j)."""
         m.zeta = pyo.Var(
             self.jobs, domain=self.binary, doc="(2g) the whole job, with its PS, is in the cloud"
@@ -127,13 +128,13 @@ class ProgramBuilder(ABC):
             "(2j) what is unfinished was so before",
         )  # fmt: skip
 
-    def job_time(self, m: pyo.ConcreteModel, j: int) -> Any:
+    def job_time(self, m: Model, j: int) -> Expr:
         """Completion - arrival + 1 as an expression (2j)."""
         slots = range(self.known_until[j] + 1, self.last[j] + 1)
         constant = self.known_until[j] - self.arrival[j] + 1
         return constant + pyo.quicksum(m.C[j, t] for t in slots)
 
-    def unfinished_at(self, m: pyo.ConcreteModel, j: int, slot: int, share: Any) -> Any:
+    def unfinished_at(self, m: Model, j: int, slot: int, share: Expr) -> Expr:
         """Job j is unfinished in `slot` if `share` (at most 1) is 1."""
         if slot > self.last[j]:
             return share <= 0

@@ -14,25 +14,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import Best, DualProgram
 from hindsched.models.edgecloud.relaxations import (
     Group,
     relaxation_groups,
     relaxation_last_slots,
 )
-from hindsched.models.edgecloud.symbols import JOB_SLOTS, SYMBOLS, index_label
+from hindsched.models.edgecloud.symbols import JOB_SLOTS, SYMBOLS, EdgecloudNames
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class EdgecloudDual(DualProgram):
+class EdgecloudDual(EdgecloudNames, DualProgram):
     """The dual (6) of LP (4), or (9) of LP (8): it bounds the average fractional flow time.
 
     Parameters
@@ -46,11 +46,6 @@ class EdgecloudDual(DualProgram):
 
     instance: EdgecloudInstance
     groups: list[Group]
-
-    def label(self, index: str, value: Any) -> Any:
-        """Names of jobs, servers and groups."""
-        found = index_label(self.instance, index, value)
-        return super().label(index, value) if found is None else found
 
     def prices(self) -> dict[str, Floats]:
         """``worker_capacity``: beta of each worker, shape (W, T)."""
@@ -152,12 +147,12 @@ def build_dual(
         sorted(stored), domain=pyo.NonNegativeReals, doc="(9) dual of (7b): price of storage"
     )
 
-    def charge(m: pyo.ConcreteModel, j: int, t: int, p: int) -> Any:
+    def charge(m: Model, j: int, t: int, p: int) -> Expr:
         job = instance.jobs[j]
         price = (t - job.arrival) / (p * job.chunks)
         return price + (m.pi[j, t] if at_once else 0.0)
 
-    def edge_row(m: pyo.ConcreteModel, j: int, g: int, t: int) -> Any:
+    def edge_row(m: Model, j: int, g: int, t: int) -> Expr:
         s = groups[g][1][0]
         eta = float(instance.chunk_gb[j]) * m.eta[s, t] if (s, t) in stored else 0.0
         return m.alpha[j] / edge[j] <= charge(m, j, t, edge[j]) + m.beta[g, t] + eta
@@ -166,7 +161,7 @@ def build_dual(
         cells, rule=edge_row, doc="(6a) a unit of work costs no less than it is worth"
     )
 
-    def cloud_row(m: pyo.ConcreteModel, j: int, t: int) -> Any:
+    def cloud_row(m: Model, j: int, t: int) -> Expr:
         key = (instance.jobs[j].worker_type, t)
         beta = m.beta_cloud[key] if key in finite else 0.0
         return m.alpha[j] / cloud[j] <= charge(m, j, t, cloud[j]) + beta

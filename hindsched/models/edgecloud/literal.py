@@ -16,10 +16,10 @@ identical workers are counted, which loses nothing. (2a) and (2i) are kept by th
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models import algebra as pyo
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.edgecloud.builder import ProgramBuilder
 from hindsched.models.edgecloud.side_rows import (
     Parts,
@@ -49,7 +49,7 @@ class LiteralBuilder(ProgramBuilder):
         self.done = {j: sum(sum(d) for d in past.done_on(j).values()) for j in self.jobs}
         self.limit = {j: instance.cloud_workers(instance.jobs[j].worker_type) for j in self.jobs}
 
-    def constraints(self, m: pyo.ConcreteModel) -> None:
+    def constraints(self, m: Model) -> None:
         """Every group of rows."""
         self._work(m)
         self._at_once(m)
@@ -59,7 +59,7 @@ class LiteralBuilder(ProgramBuilder):
         self._mean_busy_time(m)
         self._side_rows(m)
 
-    def variables(self, m: pyo.ConcreteModel) -> None:
+    def variables(self, m: Model) -> None:
         """y, k and k1."""
         y_keys = []
         for j in self.jobs:
@@ -73,7 +73,7 @@ class LiteralBuilder(ProgramBuilder):
             bounds=lambda _, j, g, t: (0, min(self.chunks[j], len(self.groups[g][1]))),
             doc="(2) workers of a group that train the job",
         )
-        self.y_by_slot: dict[tuple[int, int], list[Any]] = {}
+        self.y_by_slot: dict[tuple[int, int], list[Expr]] = {}
         for j, g, t in y_keys:
             self.y_by_slot.setdefault((j, t), []).append(m.y[j, g, t])
         k_keys = [
@@ -102,14 +102,14 @@ class LiteralBuilder(ProgramBuilder):
             return max(run.last for run in self.past.rows if run.job == j)
         return self.arrival[j] + lone_time(self.instance, j, "literal") - 1
 
-    def unfinished(self, m: pyo.ConcreteModel, j: int, t: int) -> Any:
+    def unfinished(self, m: Model, j: int, t: int) -> Expr:
         """C[j, t], or 1 where it is known to be."""
         return 1.0 if t <= self.known_until[j] else m.C[j, t]
 
-    def _work(self, m: pyo.ConcreteModel) -> None:
+    def _work(self, m: Model) -> None:
         """All epochs over all chunks are trained (2b)."""
 
-        def mixed(m: pyo.ConcreteModel, j: int) -> Any:
+        def mixed(m: Model, j: int) -> Expr:
             need = float(self.chunks[j] * self.edge[j])
             parts = [part for (i, _), ys in self.y_by_slot.items() if i == j for part in ys]
             parts += [m.k[key] for key in m.k if key[0] == j]
@@ -119,7 +119,7 @@ class LiteralBuilder(ProgramBuilder):
             self.jobs, rule=mixed, doc="(2b) all epochs over all chunks are trained"
         )
 
-        def in_cloud(m: pyo.ConcreteModel, j: int) -> Any:
+        def in_cloud(m: Model, j: int) -> Expr:
             need = float(self.chunks[j] * self.all_cloud[j])
             if not self.finite[j] or m.zeta[j].fixed:
                 return pyo.Constraint.Skip
@@ -130,15 +130,15 @@ class LiteralBuilder(ProgramBuilder):
             self.jobs, rule=in_cloud, doc="(2b) all of them, where everything is in the cloud"
         )
 
-    def _at(self, m: pyo.ConcreteModel, j: int, t: int) -> list[Any]:
+    def _at(self, m: Model, j: int, t: int) -> list[Expr]:
         """Workers that train job j in slot t while zeta = 0."""
         return [*self.y_by_slot.get((j, t), ()), *([m.k[j, t]] if (j, t) in m.k else ())]
 
-    def _at_once(self, m: pyo.ConcreteModel) -> None:
+    def _at_once(self, m: Model) -> None:
         """At most one worker a chunk (2c); nothing runs after the completion (2j)."""
         slots = sorted({*self.y_by_slot, *m.k})
 
-        def lanes(m: pyo.ConcreteModel, j: int, t: int) -> Any:
+        def lanes(m: Model, j: int, t: int) -> Expr:
             return pyo.quicksum(self._at(m, j, t)) <= self.chunks[j] * self.unfinished(m, j, t)
 
         m.eq_2c = pyo.Constraint(
@@ -150,13 +150,13 @@ class LiteralBuilder(ProgramBuilder):
             doc="(2c) the same in the cloud",
         )
 
-    def _capacity(self, m: pyo.ConcreteModel) -> None:
+    def _capacity(self, m: Model) -> None:
         """A worker trains one job at a time (2d)."""
         users: dict[tuple[int, int], list[int]] = {}
         for j, g, t in m.y:
             users.setdefault((g, t), []).append(j)
 
-        def workers(m: pyo.ConcreteModel, g: int, t: int) -> Any:
+        def workers(m: Model, g: int, t: int) -> Expr:
             members = self.groups[g][1]
             taken = sum(t in self.past.busy.get(w, ()) for w in members)
             return pyo.quicksum(m.y[j, g, t] for j in users[g, t]) <= len(members) - taken
@@ -164,13 +164,13 @@ class LiteralBuilder(ProgramBuilder):
         m.eq_2d = pyo.Constraint(
             sorted(users), rule=workers, doc="(2d) a worker trains one job at a time"
         )
-        at_cloud: dict[tuple[str, int], list[Any]] = {}
+        at_cloud: dict[tuple[str, int], list[Expr]] = {}
         for j, t in m.k1:
             if self.limit[j] is not None:
                 kind = self.instance.jobs[j].worker_type
                 at_cloud.setdefault((kind, t), []).extend((m.k[j, t], m.k1[j, t]))
 
-        def cloud(m: pyo.ConcreteModel, kind: str, t: int) -> Any:
+        def cloud(m: Model, kind: str, t: int) -> Expr:
             limit = self.instance.cloud_workers(kind)
             assert limit is not None
             taken = sum(
@@ -183,7 +183,7 @@ class LiteralBuilder(ProgramBuilder):
             sorted(at_cloud), rule=cloud, doc="(2d) the cloud's workers of a type"
         )
 
-    def _together(self, m: pyo.ConcreteModel) -> None:
+    def _together(self, m: Model) -> None:
         """Zeta = 1 only if nothing of the job runs at the edge (2g), (2h)."""
         m.eq_2g = pyo.Constraint(
             [key for key in sorted({*self.y_by_slot, *m.k}) if not m.zeta[key[0]].fixed],
@@ -198,7 +198,7 @@ class LiteralBuilder(ProgramBuilder):
             doc="(2h) nothing of the kind unless everything is in the cloud",
         )
 
-    def _completion(self, m: pyo.ConcreteModel) -> None:
+    def _completion(self, m: Model) -> None:
         """A job is unfinished in a slot if it runs then or later (2j)."""
         m.eq_2j = pyo.Constraint(
             [key for key in m.y if key[2] > self.known_until[key[0]]],
@@ -219,10 +219,10 @@ class LiteralBuilder(ProgramBuilder):
             if row is not pyo.Constraint.Skip:
                 m.eq_2j_cloud.add(row)
 
-    def _mean_busy_time(self, m: pyo.ConcreteModel) -> None:
+    def _mean_busy_time(self, m: Model) -> None:
         """Implied: with rate at most 1 / p a slot, completion >= mean busy time + p / 2."""
 
-        def cut(m: pyo.ConcreteModel, j: int) -> Any:
+        def cut(m: Model, j: int) -> Expr:
             if self.done[j]:
                 return pyo.Constraint.Skip
             D, p, r = self.chunks[j], self.edge[j], self.arrival[j]
@@ -241,7 +241,7 @@ class LiteralBuilder(ProgramBuilder):
             self.jobs, rule=cut, doc="(ours) a job takes its mean busy time and half a chunk"
         )
 
-    def _side_rows(self, m: pyo.ConcreteModel) -> None:
+    def _side_rows(self, m: Model) -> None:
         watched = jobs_with_finite_ps(self.instance, self.jobs, self.edge_ps_only)
         runs = {j: self._runs_at(m, j) for j in watched}
         at_edge = {(j, t): self.y_by_slot.get((j, t), []) for j in watched for t in runs[j]}
@@ -289,8 +289,8 @@ class LiteralBuilder(ProgramBuilder):
             most[j, s] = max(most.get((j, s), 0), count)
         return most
 
-    def _runs_at(self, m: pyo.ConcreteModel, j: int) -> Parts:
-        found: dict[int, list[tuple[Any, float]]] = {}
+    def _runs_at(self, m: Model, j: int) -> Parts:
+        found: dict[int, list[tuple[Expr, float]]] = {}
         D = float(self.chunks[j])
         for (i, t), ys in self.y_by_slot.items():
             if i == j:

@@ -21,13 +21,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
 from hindsched.arrays import Ints
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models import algebra as pyo
+from hindsched.models.algebra import Expr, Model, Row
 from hindsched.models.edgecloud.builder import ProgramBuilder
 from hindsched.models.edgecloud.side_rows import (
     add_parameter_servers,
@@ -62,7 +62,7 @@ class NoMigrationBuilder(ProgramBuilder):
             for j in self.jobs
         }
 
-    def constraints(self, m: pyo.ConcreteModel) -> None:
+    def constraints(self, m: Model) -> None:
         """Every group of rows."""
         self._dispatch_and_work(m)
         self._workers_one_job(m)
@@ -81,7 +81,7 @@ class NoMigrationBuilder(ProgramBuilder):
         slots, busy = self.slots(j, w), self.past.busy.get(w)
         return slots if busy is None else [t for t in slots if t not in busy]
 
-    def variables(self, m: pyo.ConcreteModel) -> None:
+    def variables(self, m: Model) -> None:
         """x, xc and y."""
         self.y_slots = {(j, w): self.open_slots(j, w) for j in self.jobs for w in self.workers[j]}
         pairs = np.array(list(self.y_slots), dtype=np.int64).reshape(-1, 2)
@@ -121,7 +121,7 @@ class NoMigrationBuilder(ProgramBuilder):
         last = [run.last for run in self.past.rows if run.job == j]
         return max(self.arrival[j] - 1, *last)
 
-    def _dispatch_and_work(self, m: pyo.ConcreteModel) -> None:
+    def _dispatch_and_work(self, m: Model) -> None:
         """Every chunk has one home (2c); on it, it is trained for all epochs (2b)."""
         pairs, chunks = list(self.y_slots), np.array([float(self.chunks[j]) for j in self.jobs])
         job = np.arange(len(self.jobs))
@@ -147,7 +147,7 @@ class NoMigrationBuilder(ProgramBuilder):
             if started:
                 m.x[j, w].setlb(started)
 
-        def started_in_cloud(m: pyo.ConcreteModel, j: int) -> Any:
+        def started_in_cloud(m: Model, j: int) -> Expr:
             started = len(self.history[j].get(self.cloud, ()))
             if not started:
                 return pyo.Constraint.Skip
@@ -163,13 +163,13 @@ class NoMigrationBuilder(ProgramBuilder):
         found[list(values)] = list(values.values())
         return found
 
-    def _workers_one_job(self, m: pyo.ConcreteModel) -> None:
+    def _workers_one_job(self, m: Model) -> None:
         """A worker trains at most one job in a slot (2d)."""
         keys, row = distinct(np.stack([self.y_worker, self.y_slot], axis=1))
         users = [Terms(m.y, row, np.arange(len(row)), np.ones(len(row)))]
         m.eq_2d = sum_rows(keys, users, "<=", 1.0, "(2d) a worker trains one job at a time")
 
-    def _completion(self, m: pyo.ConcreteModel) -> None:
+    def _completion(self, m: Model) -> None:
         """A job is unfinished in a slot if it runs then or later (2j)."""
         after = self.y_slot - self._by_job(self.known_until)[self.y_job]
         y = np.flatnonzero(after > 0)
@@ -181,7 +181,7 @@ class NoMigrationBuilder(ProgramBuilder):
             "(2j) a job that runs is unfinished",
         )  # fmt: skip
 
-    def _cloud(self, m: pyo.ConcreteModel) -> None:
+    def _cloud(self, m: Model) -> None:
         """Chunks in the cloud: no preemption there, so a start fixes the end (2b), (2j)."""
         unlimited = [j for j in self.jobs if not self.finite[j]]
         m.eq_2j_cloud = pyo.ConstraintList(
@@ -198,11 +198,11 @@ class NoMigrationBuilder(ProgramBuilder):
                 self._add(m, self.unfinished_at(m, j, end + self.edge[j], fresh))
         self._finite_cloud(m, [j for j in self.jobs if self.finite[j]])
 
-    def _add(self, m: pyo.ConcreteModel, constraint: Any) -> None:
+    def _add(self, m: Model, constraint: Row) -> None:
         if constraint is not pyo.Constraint.Skip:
             m.eq_2j_cloud.add(constraint)
 
-    def _continue_in_cloud(self, m: pyo.ConcreteModel, j: int) -> None:
+    def _continue_in_cloud(self, m: Model, j: int) -> None:
         for done in self.history[j].get(self.cloud, ()):
             end = self.past.now - done - 1
             if self.all_cloud[j] > done:
@@ -210,7 +210,7 @@ class NoMigrationBuilder(ProgramBuilder):
             if self.edge[j] > done:
                 self._add(m, self.unfinished_at(m, j, end + self.edge[j], 1 - m.zeta[j]))
 
-    def _finite_cloud(self, m: pyo.ConcreteModel, jobs: list[int]) -> None:
+    def _finite_cloud(self, m: Model, jobs: list[int]) -> None:
         """Where the cloud is finite, or its PSs, chunks may have to wait for one (2d), (2e)."""
         length = {(j, z): (self.edge, self.all_cloud)[z][j] for j in jobs for z in (0, 1)}
         starts = [
@@ -224,7 +224,7 @@ class NoMigrationBuilder(ProgramBuilder):
         for j, z, t in starts:
             by_job[j, z].append(t)
 
-        def count(m: pyo.ConcreteModel, j: int, z: int) -> Any:
+        def count(m: Model, j: int, z: int) -> Expr:
             started = len(self.history[j].get(self.cloud, ()))
             fresh = pyo.quicksum(m.s[j, z, t] for t in by_job[j, z])
             if z:
@@ -235,7 +235,7 @@ class NoMigrationBuilder(ProgramBuilder):
             list(by_job), rule=count, doc="(2b) every chunk in the cloud starts once"
         )
 
-        def finish(m: pyo.ConcreteModel, j: int, z: int, t: int) -> Any:
+        def finish(m: Model, j: int, z: int, t: int) -> Expr:
             return self.unfinished_at(m, j, t + length[j, z] - 1, m.s[j, z, t] / self.chunks[j])
 
         m.eq_2j_start = pyo.Constraint(
@@ -243,7 +243,7 @@ class NoMigrationBuilder(ProgramBuilder):
             rule=finish,
             doc="(2j) a job is unfinished until what starts in the cloud has ended",
         )
-        self.cloud_load: dict[tuple[int, int], list[Any]] = {}
+        self.cloud_load: dict[tuple[int, int], list[Expr]] = {}
         for j, z, t in starts:
             for slot in range(t, t + length[j, z]):
                 self.cloud_load.setdefault((j, slot), []).append(m.s[j, z, t])
@@ -253,12 +253,12 @@ class NoMigrationBuilder(ProgramBuilder):
                     for slot in range(self.past.now, self.past.now + length[j, z] - done):
                         self.cloud_load.setdefault((j, slot), []).append(share)
         kind = {j: self.instance.jobs[j].worker_type for j in jobs}
-        by_type: dict[tuple[str, int], list[Any]] = {}
+        by_type: dict[tuple[str, int], list[Expr]] = {}
         for (j, slot), parts in self.cloud_load.items():
             if self.instance.cloud_workers(kind[j]) is not None:
                 by_type.setdefault((kind[j], slot), []).extend(parts)
 
-        def capacity(m: pyo.ConcreteModel, k: str, slot: int) -> Any:
+        def capacity(m: Model, k: str, slot: int) -> Expr:
             taken = sum(
                 first <= slot <= last
                 for i, first, last in self.past.cloud_busy
@@ -272,10 +272,10 @@ class NoMigrationBuilder(ProgramBuilder):
             sorted(by_type), rule=capacity, doc="(2d) the cloud's workers of a type"
         )
 
-    def _mean_busy_time(self, m: pyo.ConcreteModel) -> None:
+    def _mean_busy_time(self, m: Model) -> None:
         """A job's time is at least the mean over its chunks of mean busy time + p / 2."""
 
-        def cut(m: pyo.ConcreteModel, j: int) -> Any:
+        def cut(m: Model, j: int) -> Expr:
             if self.history[j]:
                 return pyo.Constraint.Skip
             D, p, r = self.chunks[j], self.edge[j], self.arrival[j]
@@ -302,9 +302,9 @@ class NoMigrationBuilder(ProgramBuilder):
             doc="(ours) a job takes the mean busy time of its chunks and half a chunk",
         )
 
-    def _runs_at(self, m: pyo.ConcreteModel, j: int) -> dict[int, list[tuple[Any, float]]]:
+    def _runs_at(self, m: Model, j: int) -> dict[int, list[tuple[Expr, float]]]:
         """Per slot: expressions that are positive if job j runs then, and their upper bounds."""
-        found: dict[int, list[tuple[Any, float]]] = {}
+        found: dict[int, list[tuple[Expr, float]]] = {}
         for w in self.workers[j]:
             for t in self.y_slots[j, w]:
                 found.setdefault(t, []).append((m.y[j, w, t], 1.0))
@@ -325,7 +325,7 @@ class NoMigrationBuilder(ProgramBuilder):
                     found.setdefault(t, []).append((share, 1.0))
         return found
 
-    def _parameter_servers(self, m: pyo.ConcreteModel) -> None:
+    def _parameter_servers(self, m: Model) -> None:
         watched = jobs_with_finite_ps(self.instance, self.jobs, self.edge_ps_only)
         runs = {j: self._runs_at(m, j) for j in watched}
         at_edge = {
@@ -342,7 +342,7 @@ class NoMigrationBuilder(ProgramBuilder):
             relax=self.relax,
         )
 
-    def _storage(self, m: pyo.ConcreteModel) -> None:
+    def _storage(self, m: Model) -> None:
         if not has_limited_storage(self.instance):
             return
         here = {

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from hindsched.models.edgecloud.literal import LiteralBuilder
 from hindsched.models.edgecloud.no_migration import NoMigrationBuilder
 from hindsched.models.edgecloud.reading import load_solution, read_literal, read_no_migration
 from hindsched.models.edgecloud.subproblem import build_subproblem
-from hindsched.models.edgecloud.symbols import JOB_SLOTS, SYMBOLS, index_label
+from hindsched.models.edgecloud.symbols import JOB_SLOTS, SYMBOLS, EdgecloudNames
 from hindsched.models.edgecloud.windows import last_slots
 from hindsched.models.sums import row_prices
 from hindsched.solutions.base import Solution
@@ -40,7 +39,7 @@ BUILDERS: Mapping[str, type[ProgramBuilder]] = {STRONG: NoMigrationBuilder, PRIN
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class EdgecloudProgram(OfflineProgram):
+class EdgecloudProgram(EdgecloudNames, OfflineProgram):
     """A program of problem (2).
 
     Parameters
@@ -57,11 +56,6 @@ class EdgecloudProgram(OfflineProgram):
     instance: EdgecloudInstance
     past: Past
     last: dict[int, int]
-
-    def label(self, index: str, value: Any) -> Any:
-        """Names of jobs, servers, workers and groups of them."""
-        found = index_label(self.instance, index, value)
-        return super().label(index, value) if found is None else found
 
     def load(self, solution: EdgecloudSolution) -> None:
         """Set the variables' values from a solution of the whole instance, as a start."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models import algebra as pyo
+from hindsched.models.algebra import Model, Variable
 from hindsched.models.edgecloud.side_rows import may_wait_in_cloud
 from hindsched.solutions.edgecloud.past import Past
 from hindsched.solutions.edgecloud.runs import ChunkRun
@@ -25,7 +25,7 @@ def _spans(slots: list[int]) -> list[tuple[int, int]]:
 
 
 def read_no_migration(
-    m: Any, instance: EdgecloudInstance, past: Past, last_slot: int, j: int
+    m: Model, instance: EdgecloudInstance, past: Past, last_slot: int, j: int
 ) -> list[ChunkRun] | None:
     """Runs of an open job in the program without migration; None if counts do not add up."""
     cloud = len(instance.worker_list)
@@ -67,7 +67,7 @@ def read_no_migration(
 
 
 def _cloud_starts(
-    m: Any, instance: EdgecloudInstance, now: int, j: int, zeta: int, count: int
+    m: Model, instance: EdgecloudInstance, now: int, j: int, zeta: int, count: int
 ) -> list[int] | None:
     if not may_wait_in_cloud(instance, j):
         ready = int(instance.arrivals[j] + instance.cloud_upload[j])
@@ -79,7 +79,7 @@ def _cloud_starts(
 
 
 def read_literal(
-    m: Any,
+    m: Model,
     instance: EdgecloudInstance,
     past: Past,
     last_slot: int,
@@ -141,7 +141,7 @@ def _lanes(
     return {unit: kept.get(unit) or free.pop() for unit in units}
 
 
-def load_solution(m: Any, past: Past, solution: EdgecloudSolution, *, printed: bool) -> None:
+def load_solution(m: Model, past: Past, solution: EdgecloudSolution, *, printed: bool) -> None:
     """Set the variables' values from a solution of the whole instance, as a start."""
     instance, runs = solution.instance, solution.runs
     cloud = len(instance.worker_list)
@@ -176,6 +176,6 @@ def load_solution(m: Any, past: Past, solution: EdgecloudSolution, *, printed: b
                 _count_one(m.k1 if solution.all_cloud[j] else m.k, (j, t))
 
 
-def _count_one(variable: Any, key: tuple[int, ...]) -> None:
+def _count_one(variable: Variable, key: tuple[int, ...]) -> None:
     if key in variable:
         variable[key].set_value(variable[key].value + 1, skip_validation=True)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
@@ -28,10 +28,11 @@ import pyomo.environ as pyo
 from hindsched.arrays import Floats
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.memory import check_memory
+from hindsched.models.algebra import Expr, Model, Row
 from hindsched.models.base import Duals
 from hindsched.models.declared import Declared, Symbol
 from hindsched.models.edgecloud.size import BYTES_A_CELL
-from hindsched.models.edgecloud.symbols import JOB_SLOTS, PER_WORKER, SYMBOLS, index_label
+from hindsched.models.edgecloud.symbols import JOB_SLOTS, PER_WORKER, SYMBOLS, EdgecloudNames
 
 Group = tuple[str, tuple[int, ...], tuple[int, ...]]
 """Worker type, servers, workers."""
@@ -49,7 +50,7 @@ FRACTIONAL_SYMBOLS = {
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FractionalProgram(Declared):
+class FractionalProgram(EdgecloudNames, Declared):
     """LP (4), LP (4)+, LP (8) or ILP (4).
 
     Parameters
@@ -71,11 +72,6 @@ class FractionalProgram(Declared):
     y_keys: list[tuple[int, int, int]]
     k_keys: list[tuple[int, int]]
 
-    def label(self, index: str, value: Any) -> Any:
-        """Names of jobs, servers and groups."""
-        found = index_label(self.instance, index, value)
-        return super().label(index, value) if found is None else found
-
     def prices(self, duals: Duals, last: int) -> dict[str, Floats]:
         """Duals of (4b) and (7b) as prices of the oracle's layout of the same name.
 
@@ -94,7 +90,7 @@ class FractionalProgram(Declared):
         """
         instance, model = self.instance, self.model
 
-        def price(row: Any) -> float:
+        def price(row: Row) -> float:
             return max(0.0, -duals.get(row, 0.0))
 
         prices = np.zeros((len(self.groups), last))
@@ -208,8 +204,8 @@ def build_fractional(
     )
     m.k = pyo.Var(k_keys, domain=pyo.NonNegativeReals, doc="(4) cloud workers that train it")
     work = _rates(instance, zeta_one)
-    by_job: dict[int, list[Any]] = {j: [] for j in jobs}
-    by_slot: dict[tuple[int, int], list[Any]] = {}
+    by_job: dict[int, list[Expr]] = {j: [] for j in jobs}
+    by_slot: dict[tuple[int, int], list[Expr]] = {}
     for (j, _, t), variable in m.y.items():
         by_job[j].append(work[j][0] * variable)
         by_slot.setdefault((j, t), []).append(variable)
@@ -290,14 +286,14 @@ def _costs(
 
 
 def _capacities(
-    m: pyo.ConcreteModel,
+    m: Model,
     instance: EdgecloudInstance,
     groups: Sequence[Group],
     layout: str,
     storage: bool,
 ) -> None:
     """A worker trains one chunk at a time (4b); what runs on a server fits its storage (7b)."""
-    users: dict[tuple[int, int], list[Any]] = {}
+    users: dict[tuple[int, int], list[Expr]] = {}
     for (_, g, t), variable in m.y.items():
         users.setdefault((g, t), []).append(variable)
     m.eq_4b = pyo.Constraint(
@@ -305,7 +301,7 @@ def _capacities(
         rule=lambda m, g, t: pyo.quicksum(users[g, t]) <= float(len(groups[g][2])),
         doc="(4b) a worker trains one chunk at a time",
     )
-    at_cloud: dict[tuple[str, int], list[Any]] = {}
+    at_cloud: dict[tuple[str, int], list[Expr]] = {}
     for (j, t), variable in m.k.items():
         kind = instance.jobs[j].worker_type
         if instance.cloud_workers(kind) is not None:
@@ -317,7 +313,7 @@ def _capacities(
         ),
         doc="(4b) the cloud's workers of a type",
     )
-    stored: dict[tuple[int, int], list[Any]] = {}
+    stored: dict[tuple[int, int], list[Expr]] = {}
     if storage and layout != "types":
         for (j, g, t), variable in m.y.items():
             s = groups[g][1][0]
@@ -367,15 +363,15 @@ def build_ilp_4(
     )
     rates = _rates(instance, False)
     chunks = instance.chunks.tolist()
-    slots: dict[tuple[int, int], list[Any]] = {}
-    parts: dict[int, list[Any]] = {j: [] for j in jobs}
+    slots: dict[tuple[int, int], list[Expr]] = {}
+    parts: dict[int, list[Expr]] = {j: [] for j in jobs}
     for (j, _, t), variable in m.y.items():
         slots.setdefault((j, t), []).append(variable)
         parts[j].append(variable)
     for (j, t), variable in m.k0.items():
         slots.setdefault((j, t), []).append(variable)
         parts[j].append(variable)
-    together: dict[int, list[Any]] = {j: [] for j in jobs}
+    together: dict[int, list[Expr]] = {j: [] for j in jobs}
     for (j, _), variable in m.k.items():
         together[j].append(variable)
     for constraint in (m.eq_4a, m.eq_4e):
@@ -401,7 +397,7 @@ def build_ilp_4(
         doc="(4f) nothing of the kind unless everything is in the cloud",
     )
     m.eq_4b_cloud.deactivate()
-    limits: dict[tuple[str, int], list[Any]] = {}
+    limits: dict[tuple[str, int], list[Expr]] = {}
     for (j, t), variable in m.k.items():
         kind = instance.jobs[j].worker_type
         if instance.cloud_workers(kind) is not None:

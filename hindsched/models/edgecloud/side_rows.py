@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Any
 
 from hindsched.instances.decimals import common_step, exactly
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models import algebra as pyo
+from hindsched.models.algebra import Expr, Model
 from hindsched.solutions.edgecloud.past import Past
 
-Parts = Mapping[int, list[tuple[Any, float]]]
+Parts = Mapping[int, list[tuple[Expr, float]]]
 """Per slot: expressions that are positive if a job runs then, each with its upper bound."""
 MOST_STEPS = 10_000
 """Largest coefficient of a row of whole numbers: solvers' tolerances are far below 1 there."""
@@ -36,11 +36,11 @@ def may_wait_in_cloud(instance: EdgecloudInstance, j: int) -> bool:
 
 
 def add_parameter_servers(
-    m: pyo.ConcreteModel,
+    m: Model,
     instance: EdgecloudInstance,
     past: Past,
     runs: Mapping[int, Parts],
-    at_edge: Mapping[tuple[int, int], list[Any]],
+    at_edge: Mapping[tuple[int, int], list[Expr]],
     *,
     relax: bool,
 ) -> None:
@@ -105,11 +105,11 @@ def has_limited_storage(instance: EdgecloudInstance) -> bool:
 
 
 def add_storage(
-    m: pyo.ConcreteModel,
+    m: Model,
     instance: EdgecloudInstance,
     past: Past,
     last: Mapping[int, int],
-    here: Mapping[tuple[int, int], Any],
+    here: Mapping[tuple[int, int], Expr],
 ) -> None:
     """What a server stores fits (7b); chunks are stored from arrival to completion (7a), (7c).
 
@@ -136,7 +136,7 @@ def add_storage(
     if not keys:
         return
 
-    def alone(_: Any, j: int, s: int, t: int) -> tuple[float, float]:
+    def alone(_: Model, j: int, s: int, t: int) -> tuple[float, float]:
         limit = exactly(float(instance.storage_gb[s])) / exactly(float(instance.chunk_gb[j]))
         return 0.0, min(float(instance.chunks[j]), float(limit // 1))
 
@@ -144,7 +144,7 @@ def add_storage(
         keys, domain=pyo.NonNegativeReals, bounds=alone, doc="(7) chunks stored on a server"
     )
 
-    def stored(m: pyo.ConcreteModel, j: int, s: int, t: int) -> Any:
+    def stored(m: Model, j: int, s: int, t: int) -> Expr:
         over = 1 - m.C[j, t] if (j, t) in m.C else 0.0
         return m.S[j, s, t] >= here[j, s] - float(instance.chunks[j]) * over
 
@@ -156,7 +156,7 @@ def add_storage(
         by_server.setdefault((s, t), []).append(j)
     locked_gb = _locked_storage(instance, past, last)
 
-    def fits(m: pyo.ConcreteModel, s: int, t: int) -> Any:
+    def fits(m: Model, s: int, t: int) -> Expr:
         sizes = {j: exactly(float(instance.chunk_gb[j])) for j in by_server[s, t]}
         room = exactly(float(instance.storage_gb[s])) - locked_gb.get((s, t), 0)
         step = common_step(sizes.values())  # what is stored is a whole multiple of it: no hair fits

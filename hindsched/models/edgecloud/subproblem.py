@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import pyomo.environ as pyo
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import Prices, Subproblem
 from hindsched.models.edgecloud.literal import LiteralBuilder
 from hindsched.models.edgecloud.no_migration import NoMigrationBuilder
 from hindsched.models.edgecloud.reading import read_literal, read_no_migration
-from hindsched.models.edgecloud.symbols import JOB_SLOTS, SYMBOLS, index_label
+from hindsched.models.edgecloud.symbols import JOB_SLOTS, SYMBOLS, EdgecloudNames
 from hindsched.solutions.edgecloud.past import Past
 from hindsched.solutions.edgecloud.ps import place_parameter_servers
 from hindsched.solutions.edgecloud.runs import Runs
@@ -20,7 +20,7 @@ from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class EdgecloudSubproblem(Subproblem):
+class EdgecloudSubproblem(EdgecloudNames, Subproblem):
     """A job's part of the program of problem (2), with mutable prices and residual capacities.
 
     Parameters
@@ -34,11 +34,6 @@ class EdgecloudSubproblem(Subproblem):
 
     instance: EdgecloudInstance
     last: int
-
-    def label(self, index: str, value: Any) -> Any:
-        """Names of jobs, servers, workers and groups of them."""
-        found = index_label(self.instance, index, value)
-        return super().label(index, value) if found is None else found
 
     def set(self, prices: Prices, room: Prices | None = None) -> None:
         """Set prices and what is left.
@@ -114,7 +109,7 @@ def build_subproblem(
     model.residual = pyo.Param(cells, mutable=True, initialize=everything, within=pyo.Reals)
 
     @model.Constraint(list(model.y), doc="(2d) within what is left of the workers")
-    def residual_capacity(m: Any, j: int, place: int, t: int) -> Any:
+    def residual_capacity(m: Model, j: int, place: int, t: int) -> Expr:
         return m.y[j, place, t] <= m.residual[place, t]
 
     model.objective.expr = model.objective.expr + pyo.quicksum(

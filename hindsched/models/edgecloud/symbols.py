@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.models.declared import Symbol
+from hindsched.models.declared import Face, Symbol
 
 JOB_SLOTS = "slots of job time"
 PER_WORKER = f"{JOB_SLOTS} a worker-slot"
@@ -55,13 +53,19 @@ SYMBOLS = {
 """Indices and units; a place is a worker, or a group of identical ones in ``literal`` and (6)."""
 
 
-def index_label(instance: EdgecloudInstance, index: str, value: Any) -> Any:
-    """Name behind an index value; None where the value is its own name."""
-    if index == "server":
-        return instance.servers[value].name
-    if index == "worker":
-        return worker_label(instance, value)
-    return None
+class EdgecloudNames(Face):
+    """Servers and workers read by their names."""
+
+    instance: EdgecloudInstance
+
+    def name_of(self, index: str, place: int) -> str | None:
+        """Name of what stands at a place; None for an index without names."""
+        instance = self.instance
+        if index == "server":
+            return instance.servers[place].name
+        if index == "worker":
+            return worker_label(instance, place)
+        return None
 
 
 def worker_label(instance: EdgecloudInstance, worker: int) -> str:

@@ -16,10 +16,11 @@ program's optimum is the best Lagrangian bound; ``printed`` has the fewest varia
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hindsched.instances.gang.instance import KINDS, GangInstance
 from hindsched.models import algebra as pyo
+from hindsched.models.algebra import Domain, Expr, Model, Variable
 from hindsched.models.base import PRINTED
 from hindsched.models.gang.tasks import Task
 
@@ -37,8 +38,8 @@ class Ending(NamedTuple):
         1 if the job is complete by a slot.
     """
 
-    completion: Any
-    in_time: Callable[[int], Any]
+    completion: Expr
+    in_time: Callable[[int], Expr]
 
     @classmethod
     def known(cls, end: int) -> Ending:
@@ -60,7 +61,7 @@ class Terms(NamedTuple):
         them.
     """
 
-    held: dict[int, Any]
+    held: dict[int, Expr]
     ending: Ending
     load: Callable[[dict[int, int]], None]
 
@@ -74,14 +75,14 @@ def columns_of(task: Task, form: str) -> int:
     return 3 * len(task.slots)
 
 
-def add_job(block: Any, task: Task, kind: str, form: str, relax: bool) -> Terms:
+def add_job(block: Model, task: Task, kind: str, form: str, relax: bool) -> Terms:
     """Add one job's block in a form."""
     if form == PRINTED:
         return _add_printed(block, task, kind, relax)
     return _add_starts(block, task, relax) if form == STARTS else _add_windows(block, task, relax)
 
 
-def _add_starts(block: Any, task: Task, relax: bool) -> Terms:
+def _add_starts(block: Model, task: Task, relax: bool) -> Terms:
     length = task.work
     begins = [end - length + 1 for end in task.ends]
     block.starts = pyo.Var(
@@ -102,7 +103,7 @@ def _add_starts(block: Any, task: Task, relax: bool) -> Terms:
     return Terms(held, ending, lambda units: set_values(block.starts, {min(units): 1}))
 
 
-def _add_windows(block: Any, task: Task, relax: bool) -> Terms:
+def _add_windows(block: Model, task: Task, relax: bool) -> Terms:
     ends = list(task.ends)
     pairs = [(end, t) for end in ends for t in range(task.first, end + 1)]
     block.completes = pyo.Var(ends, domain=_binary(relax), doc="(1) the job completes in a slot")
@@ -115,11 +116,11 @@ def _add_windows(block: Any, task: Task, relax: bool) -> Terms:
         expr=pyo.quicksum(block.completes[end] for end in ends) == 1, doc="(1) it completes once"
     )
 
-    def all_work(b: Any, end: int) -> Any:
+    def all_work(b: Model, end: int) -> Expr:
         done = pyo.quicksum(b.units[end, t] for t in range(task.first, end + 1))
         return done == task.work * b.completes[end]
 
-    def in_width(b: Any, end: int, t: int) -> Any:
+    def in_width(b: Model, end: int, t: int) -> Expr:
         return b.units[end, t] <= task.width * b.completes[end]
 
     block.eq_1 = pyo.Constraint(ends, rule=all_work, doc="(1) it does its work by then")
@@ -141,7 +142,7 @@ def _add_windows(block: Any, task: Task, relax: bool) -> Terms:
     return Terms(held, ending, load)
 
 
-def _add_printed(block: Any, task: Task, kind: str, relax: bool) -> Terms:
+def _add_printed(block: Model, task: Task, kind: str, relax: bool) -> Terms:
     slots, ends = list(task.slots), list(task.ends)
     if kind == KINDS[-1]:
         block.gpus = pyo.Var(
@@ -158,10 +159,10 @@ def _add_printed(block: Any, task: Task, kind: str, relax: bool) -> Terms:
         units = block.runs
     block.done = pyo.Var(ends, domain=_binary(relax), doc="(1) the job is complete in a slot")
 
-    def work_first(b: Any, t: int) -> Any:
+    def work_first(b: Model, t: int) -> Expr:
         return pyo.quicksum(units[s] for s in range(task.first, t + 1)) >= task.work * b.done[t]
 
-    def nothing_after(b: Any, t: int) -> Any:
+    def nothing_after(b: Model, t: int) -> Expr:
         return units[t] <= task.width * (1 - b.done[t - 1])
 
     block.eq_1 = pyo.Constraint(ends, rule=work_first, doc="(1) complete once its work is done")
@@ -191,10 +192,10 @@ def _add_printed(block: Any, task: Task, kind: str, relax: bool) -> Terms:
     return Terms({t: task.gpus * units[t] for t in slots}, ending, load)
 
 
-def _add_one_piece(block: Any, slots: list[int], relax: bool) -> None:
+def _add_one_piece(block: Model, slots: list[int], relax: bool) -> None:
     block.begins = pyo.Var(slots, domain=_binary(relax), doc="(4) the job begins in a slot")
 
-    def begun(b: Any, t: int) -> Any:
+    def begun(b: Model, t: int) -> Expr:
         earlier = b.runs[t - 1] if t > slots[0] else 0.0
         return b.begins[t] >= b.runs[t] - earlier
 
@@ -204,17 +205,17 @@ def _add_one_piece(block: Any, slots: list[int], relax: bool) -> None:
     )
 
 
-def _binary(relax: bool) -> Any:
+def _binary(relax: bool) -> Domain:
     return pyo.UnitInterval if relax else pyo.Binary
 
 
-def set_values(variable: Any, values: dict[Any, int]) -> None:
+def set_values(variable: Variable, values: dict[int, int] | dict[tuple[int, int], int]) -> None:
     """Set a variable's values, 0 where none is given."""
     for key, item in variable.items():
         item.set_value(values.get(key, 0))
 
 
-def job_cost(instance: GangInstance, job: int, goal: str, ending: Ending) -> Any:
+def job_cost(instance: GangInstance, job: int, goal: str, ending: Ending) -> Expr:
     """What a job adds to (0), which the makespan is not a sum of."""
     weight = instance.jobs[job].weight
     if goal == "deadlines":

@@ -14,9 +14,9 @@ whose dual stands in (9). Its optimum is the best bound that prices can prove (`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
@@ -24,6 +24,7 @@ import pyomo.environ as pyo
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import Best, DualProgram
 from hindsched.models.declared import Symbol
 from hindsched.models.gang.block import Ending, job_cost
@@ -111,12 +112,12 @@ def build_dual(
         doc="(7) price of a GPU-second",
     )  # fmt: skip
 
-    def price(task: Task, slot: int) -> Any:
+    def price(task: Task, slot: int) -> Expr:
         return seconds * task.gpus * model.price[slot] if slot <= slots else 0.0
 
     if kind == KINDS[0]:
 
-        def no_cheaper(m: Any, j: int, begin: int) -> Any:
+        def no_cheaper(m: Model, j: int, begin: int) -> Expr:
             task = tasks[j]
             end = begin + task.work - 1
             paid = pyo.quicksum(price(task, t) for t in range(begin, end + 1))
@@ -138,7 +139,11 @@ def build_dual(
 
 
 def _add_cheapest_units(
-    model: Any, instance: GangInstance, tasks: tuple[Task, ...], goal: str, price: Any
+    model: Model,
+    instance: GangInstance,
+    tasks: tuple[Task, ...],
+    goal: str,
+    price: Callable[[Task, int], Expr],
 ) -> None:
     pairs = [(task.job, end) for task in tasks for end in task.ends]
     cells = [(j, end, t) for j, end in pairs for t in range(tasks[j].first, end + 1)]
@@ -147,13 +152,13 @@ def _add_cheapest_units(
         cells, within=pyo.NonNegativeReals, initialize=0, doc="(9) how much less a slot's costs"
     )
 
-    def no_cheaper(m: Any, j: int, end: int) -> Any:
+    def no_cheaper(m: Model, j: int, end: int) -> Expr:
         task = tasks[j]
         spared = pyo.quicksum(m.spared[j, end, t] for t in range(task.first, end + 1))
         units = task.work * m.level[j, end] - task.width * spared
         return m.payoff[j] <= _cost(instance, j, goal, end) + units
 
-    def at_most_its_price(m: Any, j: int, end: int, t: int) -> Any:
+    def at_most_its_price(m: Model, j: int, end: int, t: int) -> Expr:
         return m.level[j, end] - m.spared[j, end, t] <= price(tasks[j], t)
 
     model.eq_9 = pyo.Constraint(pairs, rule=no_cheaper, doc="(9) no schedule is cheaper")

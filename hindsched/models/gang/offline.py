@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,6 +30,7 @@ from hindsched.instances.gang.instance import (
     split_formulation,
 )
 from hindsched.models import algebra as pyo
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import PRINTED, Commitments, Duals, OfflineProgram, choose_form
 from hindsched.models.gang.block import (
     STARTS,
@@ -42,7 +44,7 @@ from hindsched.models.gang.block import (
 from hindsched.models.gang.placement import Places, add_places
 from hindsched.models.gang.reading import load_block, read_block
 from hindsched.models.gang.subproblem import build_subproblem
-from hindsched.models.gang.symbols import SYMBOLS, server_label
+from hindsched.models.gang.symbols import SYMBOLS, GangNames
 from hindsched.models.gang.tasks import Outlook, outlook
 from hindsched.solutions.gang.solution import GangSolution
 
@@ -58,7 +60,7 @@ MOST_COLUMNS = 400_000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GangProgram(OfflineProgram):
+class GangProgram(GangNames, OfflineProgram):
     """The offline program of one formulation.
 
     Parameters
@@ -76,10 +78,6 @@ class GangProgram(OfflineProgram):
     view: Outlook
     terms: dict[int, Terms]
     places: dict[int, Places]
-
-    def label(self, index: str, value: Any) -> Any:
-        """Names of jobs and servers."""
-        return server_label(self.instance, index, value) or super().label(index, value)
 
     def extract(self) -> GangSolution:
         """The schedule at the variables' values."""
@@ -201,14 +199,14 @@ def _check_size(instance: GangInstance, view: Outlook, form: str) -> None:
 
 
 def _add_capacity(
-    model: Any,
+    model: Model,
     instance: GangInstance,
     view: Outlook,
     terms: dict[int, Terms],
     places: dict[int, Places],
 ) -> None:
     """(5): what the open jobs hold of the GPUs that nothing fixed holds."""
-    used: dict[Any, list[Any]] = defaultdict(list)
+    used: dict[Any, list[Expr]] = defaultdict(list)
     for job, own in terms.items():
         held = places[job].held if job in places else own.held
         for cell, gpus in held.items():
@@ -221,7 +219,7 @@ def _add_capacity(
     )
 
 
-def _free(instance: GangInstance, view: Outlook) -> Any:
+def _free(instance: GangInstance, view: Outlook) -> Callable[[tuple[int, ...]], int]:
     """GPUs by slot, and server, that nothing fixed holds."""
     rows, sizes = view.fixed.rows, instance.server_gpus
     if instance.is_consolidated:
@@ -239,7 +237,7 @@ def _free(instance: GangInstance, view: Outlook) -> Any:
 
 
 def _add_objective(
-    model: Any, instance: GangInstance, view: Outlook, goal: str, terms: dict[int, Terms]
+    model: Model, instance: GangInstance, view: Outlook, goal: str, terms: dict[int, Terms]
 ) -> None:
     """Add (0): what is minimised, with what the fixed jobs cost."""
     seconds = float(instance.slot_seconds)

@@ -6,10 +6,11 @@ servers and at most one more. One that runs in one piece stays where it is.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hindsched.instances.gang.instance import KINDS, GangInstance
 from hindsched.models import algebra as pyo
+from hindsched.models.algebra import Expr, Model, Variable
 from hindsched.models.gang.tasks import Task
 
 
@@ -26,15 +27,15 @@ class Places(NamedTuple):
         By server, GPUs of a job in one piece.
     """
 
-    held: Any
-    whole: Any
-    part: Any
-    wide: Any = None
-    stays: Any = None
+    held: Variable
+    whole: Variable
+    part: Variable
+    wide: Variable | None = None
+    stays: Variable | None = None
 
 
 def add_places(
-    block: Any, instance: GangInstance, task: Task, kind: str, held: dict[int, Any], relax: bool
+    block: Model, instance: GangInstance, task: Task, kind: str, held: dict[int, Expr], relax: bool
 ) -> Places:
     """Add the GPUs held on each server, which make up those `held` in each slot."""
     sizes = instance.server_gpus.tolist()
@@ -80,7 +81,7 @@ def add_places(
             doc="(6) only what is wider may stand on several",
         )
 
-    def spread(b: Any, t: int) -> Any:
+    def spread(b: Model, t: int) -> Expr:
         wide = b.wide[t] if kind == KINDS[-1] and fixed else float(fixed)
         used = pyo.quicksum(b.whole[t, h] + b.part[t, h] for h in servers)
         return used <= 1 + (len(sizes) - 1) * wide

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hindsched.instances.gang.instance import GangInstance
+from hindsched.json_types import JsonObject
 from hindsched.models import algebra as pyo
 from hindsched.models.gang.block import Terms, set_values
 from hindsched.models.gang.placement import Places
@@ -22,7 +21,7 @@ def read_block(
         units = round(pyo.value(gpus) / task.gpus)
         if not units:
             continue
-        held: dict[str, Any] = {"gpus": units * task.gpus}
+        held: JsonObject = {"gpus": units * task.gpus}
         if places is not None:
             assert instance.servers is not None
             counts = [

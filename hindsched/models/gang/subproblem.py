@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import pyomo.environ as pyo
 
@@ -12,13 +11,13 @@ from hindsched.instances.gang.instance import KINDS, GangInstance, split_formula
 from hindsched.models.base import Prices, Subproblem
 from hindsched.models.gang.block import STARTS, WINDOWS, Terms, add_job, job_cost
 from hindsched.models.gang.reading import read_block
-from hindsched.models.gang.symbols import SYMBOLS, server_label
+from hindsched.models.gang.symbols import SYMBOLS, GangNames
 from hindsched.models.gang.tasks import Task, priced_task
 from hindsched.solutions.gang.solution import GangSolution
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GangSubproblem(Subproblem):
+class GangSubproblem(GangNames, Subproblem):
     """A job's cheapest schedule in the pool; slots after those with a price are free and empty.
 
     Parameters
@@ -38,10 +37,6 @@ class GangSubproblem(Subproblem):
     slots: int
     task: Task
     terms: Terms
-
-    def label(self, index: str, value: Any) -> Any:
-        """Names of jobs and servers."""
-        return server_label(self.instance, index, value) or super().label(index, value)
 
     def set(self, prices: Prices, room: Prices | None = None) -> None:
         """Set prices and what is left, both ``gpus`` of shape (slots,), for GPU-seconds.

@@ -5,10 +5,8 @@ Costs are weighted seconds, seconds or weight by the objective: here "cost" thro
 
 from __future__ import annotations
 
-from typing import Any
-
 from hindsched.instances.gang.instance import GangInstance
-from hindsched.models.declared import Symbol
+from hindsched.models.declared import Face, Symbol
 
 PER_GPU = "cost a GPU"
 SYMBOLS = {
@@ -57,8 +55,14 @@ DUAL_SYMBOLS = {
 """The same of the dual."""
 
 
-def server_label(instance: GangInstance, index: str, value: Any) -> Any:
-    """Name of a server by its position; None for another index."""
-    if index == "server" and instance.servers is not None:
-        return instance.servers[value].name
-    return None
+class GangNames(Face):
+    """Servers read by their names."""
+
+    instance: GangInstance
+
+    def name_of(self, index: str, place: int) -> str | None:
+        """Name of what stands at a place; None for an index without names."""
+        instance = self.instance
+        if index == "server" and instance.servers is not None:
+            return instance.servers[place].name
+        return None

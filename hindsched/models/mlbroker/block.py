@@ -19,16 +19,15 @@ PS. ``paper`` is (8) as printed.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyomo.environ as pyo
 
 from hindsched.instances.mlbroker.instance import MlbrokerInstance, workers_for
+from hindsched.models.algebra import Expr, Model
 from hindsched.solutions.mlbroker.solution import arc_prices
 
 
 def add_job(
-    block: Any, instance: MlbrokerInstance, job: int, formulation: str, relax: bool = False
+    block: Model, instance: MlbrokerInstance, job: int, formulation: str, relax: bool = False
 ) -> None:
     """Fill a Pyomo block with a job's own variables, constraints and costs.
 
@@ -87,72 +86,72 @@ def add_job(
         doc="(8k) g, connections from workers to the PS",
     )
 
-    into: dict[tuple[int, int], list[Any]] = {pair: [] for pair in pairs}
-    out: dict[tuple[int, int], list[Any]] = {pair: [] for pair in pairs}
+    into: dict[tuple[int, int], list[Expr]] = {pair: [] for pair in pairs}
+    out: dict[tuple[int, int], list[Expr]] = {pair: [] for pair in pairs}
     for t, r, q in arcs:
         into[t, q].append(block.flow[t, r, q])
         out[t, r].append(block.flow[t, r, q])
 
     @block.Constraint(pairs, doc="(8a) workers train what comes in")
-    def eq_8a(b: Any, t: int, r: int) -> Any:
+    def eq_8a(b: Model, t: int, r: int) -> Expr:
         return capacity * b.workers[t, r] >= pyo.quicksum(into[t, r])
 
     @block.Constraint(pairs, doc="(8b) all data is sent somewhere")
-    def eq_8b(b: Any, t: int, r: int) -> Any:
+    def eq_8b(b: Model, t: int, r: int) -> Expr:
         return pyo.quicksum(out[t, r]) == data[t - 1][r]
 
     @block.Constraint(slots, doc="(8f) one PS")
-    def eq_8f(b: Any, t: int) -> Any:
+    def eq_8f(b: Model, t: int) -> Expr:
         return pyo.quicksum(b.server[t, r] for r in centers) == 1
 
     @block.Constraint(pairs, doc="(8i) every worker has a connection")
-    def eq_8i(b: Any, t: int, r: int) -> Any:
+    def eq_8i(b: Model, t: int, r: int) -> Expr:
         return pyo.quicksum(b.link[t, r, q] for q in centers) == b.workers[t, r]
 
     if tight:
         most = {t: max(1, needed[t]) for t in slots}
 
         @block.Constraint(pairs, doc="(8g) workers only where the job is present")
-        def eq_8g(b: Any, t: int, r: int) -> Any:
+        def eq_8g(b: Model, t: int, r: int) -> Expr:
             return b.workers[t, r] <= most[t] * b.present[t, r]
 
         @block.Constraint(pairs, doc="(8g) the PS only where the job is present")
-        def eq_8g_ps(b: Any, t: int, r: int) -> Any:
+        def eq_8g_ps(b: Model, t: int, r: int) -> Expr:
             return b.server[t, r] <= b.present[t, r]
 
         @block.Constraint(pairs, doc="(ours) present only with a worker or the PS")
-        def eq_8g_empty(b: Any, t: int, r: int) -> Any:
+        def eq_8g_empty(b: Model, t: int, r: int) -> Expr:
             return b.present[t, r] <= b.workers[t, r] + b.server[t, r]
 
         @block.Constraint(pairs, doc="(8j) all connections end at the PS")
-        def eq_8j(b: Any, t: int, r: int) -> Any:
+        def eq_8j(b: Model, t: int, r: int) -> Expr:
             ending = pyo.quicksum(b.link[t, q, r] for q in centers)
             return ending <= (needed[t] + surplus) * b.server[t, r]
 
         @block.Constraint(pairs, doc="(8j) the PS has N connections at least")
-        def eq_8j_needed(b: Any, t: int, r: int) -> Any:
+        def eq_8j_needed(b: Model, t: int, r: int) -> Expr:
             ending = pyo.quicksum(b.link[t, q, r] for q in centers)
             return ending >= needed[t] * b.server[t, r]
 
         @block.Constraint(slots, doc="(ours) workers in all, a cut")
-        def workers_needed(b: Any, t: int) -> Any:
+        def workers_needed(b: Model, t: int) -> Expr:
             total = pyo.quicksum(b.workers[t, r] for r in centers)
             return pyo.inequality(needed[t], total, needed[t] + surplus)
     else:
 
         @block.Constraint(pairs, doc="(8g) U v >= y + s with U = N + 1")
-        def eq_8g(b: Any, t: int, r: int) -> Any:
+        def eq_8g(b: Model, t: int, r: int) -> Expr:
             return (needed[t] + 1) * b.present[t, r] >= b.workers[t, r] + b.server[t, r]
 
         @block.Constraint(pairs, doc="(8j) the PS has N connections")
-        def eq_8j(b: Any, t: int, r: int) -> Any:
+        def eq_8j(b: Model, t: int, r: int) -> Expr:
             ending = pyo.quicksum(b.link[t, q, r] for q in centers)
             return ending >= needed[t] * b.server[t, r]
 
     triples = [(t, r, k) for t, r in pairs for k in kinds]
 
     @block.Expression(triples, doc="units rented")
-    def used(b: Any, t: int, r: int, k: int) -> Any:
+    def used(b: Model, t: int, r: int, k: int) -> Expr:
         return worker[k] * b.workers[t, r] + server[k] * b.server[t, r]
 
     cost = [arc[r][q] * block.flow[t, r, q] for t, r, q in arcs if arc[r][q] > 0]
@@ -166,7 +165,7 @@ def add_job(
         )
 
         @block.Constraint(triples, doc="(ours) discounted units are rented units")
-        def eq_2_rented(b: Any, t: int, r: int, k: int) -> Any:
+        def eq_2_rented(b: Model, t: int, r: int, k: int) -> Expr:
             return b.discounted[t, r, k] <= b.used[t, r, k]
 
         cost += [

@@ -23,7 +23,6 @@ proof of Theorem 3. Costs are weighted.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -31,16 +30,18 @@ import pyomo.environ as pyo
 from hindsched.arrays import Floats
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import Best, DualProgram
+from hindsched.models.declared import IndexValue
 from hindsched.models.mlbroker.convex import big_m
 from hindsched.models.mlbroker.offline import fee_share
-from hindsched.models.mlbroker.symbols import DUAL_SYMBOLS, place_label
+from hindsched.models.mlbroker.symbols import DUAL_SYMBOLS, MlbrokerNames
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
 from hindsched.solutions.mlbroker.solution import arc_prices
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MlbrokerDual(DualProgram):
+class MlbrokerDual(MlbrokerNames, DualProgram):
     """The dual (11) of P_f, corrected or as printed.
 
     Parameters
@@ -60,10 +61,6 @@ class MlbrokerDual(DualProgram):
         """Family, instance, and whether it is the printed one."""
         kind = "as printed" if self.printed else "corrected"
         return f"{self.instance.family}: dual (11) of P_f of {self.instance.name}, {kind}"
-
-    def label(self, index: str, value: Any) -> Any:
-        """Names of jobs, data centres and resources."""
-        return place_label(self.instance, index, value) or super().label(index, value)
 
     def prices(self) -> dict[str, Floats]:
         """``discount`` (R, K, J, T) and ``deployment`` (R, J, T): prices that bound the optimum.
@@ -167,55 +164,55 @@ def build_dual(
     talk = [(weights[3] * e * instance.transfer_price).tolist() for e in instance.exchange]
     big = {t: big_m(SlotData.at(instance, t), kind, factor).tolist() for t in slots}
 
-    def tier(m: Any, t: int, r: int, k: int) -> Any:
+    def tier(m: Model, t: int, r: int, k: int) -> Expr:
         return unit[r][k] * m.theta[t, r, k] + lower[r][k] * m.rho[t, r, k]
 
     @model.Constraint(tiers, doc="(11a) the two rows of a bill share its price")
-    def eq_11a(m: Any, t: int, r: int, k: int) -> Any:
+    def eq_11a(m: Model, t: int, r: int, k: int) -> Expr:
         return m.theta[t, r, k] + m.rho[t, r, k] <= 1
 
     flows = [(j, t, r, q) for j, t, r in own for q in centers]
     open_flows = [(j, t, r, q) for j, t, r, q in flows if np.isfinite(arcs[j][r][q])]
 
     @model.Constraint(open_flows, doc="(11b) data is worth at most its transfer")
-    def eq_11b(m: Any, j: int, t: int, r: int, q: int) -> Any:
+    def eq_11b(m: Model, j: int, t: int, r: int, q: int) -> Expr:
         return m.beta[j, t, r] - m.alpha[j, t, q] <= arcs[j][r][q]
 
     # printed, (11c) and (11d) hold for every resource; the dual has one row with their sum
-    sums = {k: [k] for k in kinds} if printed else {"all": list(kinds)}
+    sums: dict[IndexValue, list[int]] = {k: [k] for k in kinds} if printed else {"all": list(kinds)}
     priced = [(*key, over) for key in own for over in sums]
 
     @model.Constraint(priced, doc="(11c) a worker is worth at most its price")
-    def eq_11c(m: Any, j: int, t: int, r: int, over: Any) -> Any:
+    def eq_11c(m: Model, j: int, t: int, r: int, over: IndexValue) -> Expr:
         rent = pyo.quicksum(worker[j][k] * tier(m, t, r, k) for k in sums[over])
         return capacity[j] * m.alpha[j, t, r] - rent - m.phi[j, t, r] - m.psi[j, t, r] <= 0
 
     @model.Constraint(priced, doc="(11d) the PS is worth at most its price")
-    def eq_11d(m: Any, j: int, t: int, r: int, over: Any) -> Any:
+    def eq_11d(m: Model, j: int, t: int, r: int, over: IndexValue) -> Expr:
         rent = pyo.quicksum(server[j][k] * tier(m, t, r, k) for k in sums[over])
         own_part = m.gamma[j, t] - m.phi[j, t, r] - needed[j][t - 1] * m.eta[j, t, r]
         return own_part - rent <= 0
 
     @model.Constraint(flows, doc="(11e) a connection is worth at most its talk")
-    def eq_11e(m: Any, j: int, t: int, r: int, q: int) -> Any:
+    def eq_11e(m: Model, j: int, t: int, r: int, q: int) -> Expr:
         return m.psi[j, t, r] + m.eta[j, t, q] <= talk[j][r][q]
 
     @model.Constraint(own, doc="(11f) a deployment is worth at most what keeping it is")
-    def eq_11f(m: Any, j: int, t: int, r: int) -> Any:
+    def eq_11f(m: Model, j: int, t: int, r: int) -> Expr:
         lives_on = (j, t + 1, r) in own_keys
         later = m.mu[j, t + 1, r] if lives_on else 0.0
         return (needed[j][t - 1] + 1) * m.phi[j, t, r] - m.mu[j, t, r] + later <= 0
 
     @model.Constraint(own, doc="(11g) a launch is worth at most what it costs")
-    def eq_11g(m: Any, j: int, t: int, r: int) -> Any:
+    def eq_11g(m: Model, j: int, t: int, r: int) -> Expr:
         return m.mu[j, t, r] <= launch[j]
 
     @model.Constraint(tiers, doc="(11h) turning off (8c) is worth nothing")
-    def eq_11h(m: Any, t: int, r: int, k: int) -> Any:
+    def eq_11h(m: Model, t: int, r: int, k: int) -> Expr:
         return big[t][r][k] * m.theta[t, r, k] + m.xi[t, r, k] <= 0
 
     @model.Constraint(tiers, doc="(11i) turning off (8d) is worth nothing")
-    def eq_11i(m: Any, t: int, r: int, k: int) -> Any:
+    def eq_11i(m: Model, t: int, r: int, k: int) -> Expr:
         return big[t][r][k] * m.rho[t, r, k] + m.xi[t, r, k] <= 0
 
     data = instance.data.tolist()

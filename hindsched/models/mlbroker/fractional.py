@@ -12,7 +12,7 @@ from hindsched.errors import InputError
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.convex import ConvexPart, ConvexProgram
-from hindsched.models.declared import Symbol
+from hindsched.models.declared import IndexValue, Symbol
 from hindsched.models.mlbroker.convex import (
     LINKING,
     JobInSlot,
@@ -24,7 +24,7 @@ from hindsched.models.mlbroker.convex import (
     slot_constraints,
     slot_values,
 )
-from hindsched.models.mlbroker.symbols import place_label
+from hindsched.models.mlbroker.symbols import MlbrokerNames
 
 DOCS = {
     "workers": "(9k) y / N, workers",
@@ -75,17 +75,13 @@ SYMBOLS = {
 """Indices and units by component, after slot and job."""
 
 
-class _Face(ConvexProgram):
+class _Face(MlbrokerNames, ConvexProgram):
     """Labels of mlbroker's convex programs."""
 
     SYMBOLS = SYMBOLS
     OBJECTIVE_UNIT = "USD"
 
     instance: MlbrokerInstance
-
-    def label(self, index: str, value: object) -> object:
-        """Names of data centres and resources."""
-        return place_label(self.instance, index, value) or value
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -257,7 +253,7 @@ def _objective(doc: str) -> ConvexPart:
 def _add(
     parts: dict[str, ConvexPart],
     indices: tuple[str, ...],
-    at: tuple[object, ...],
+    at: tuple[IndexValue, ...],
     part: JobInSlot | TieredBill | None,
     linking: cp.Constraint | None = None,
 ) -> None:

@@ -16,19 +16,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
+from numpy.typing import NDArray
 
 from hindsched.arrays import Floats
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import Commitments, Duals, OfflineProgram, choose_form
 from hindsched.models.mlbroker.block import add_job
 from hindsched.models.mlbroker.convex import big_m
 from hindsched.models.mlbroker.subproblem import build_subproblem
-from hindsched.models.mlbroker.symbols import SYMBOLS, place_label
+from hindsched.models.mlbroker.symbols import SYMBOLS, MlbrokerNames
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution, arc_prices, parse_rows
 from hindsched.solutions.mlbroker.transport import ship
 
@@ -38,17 +39,13 @@ FORMS = {"tight": ("disaggregated",), "paper": ("printed",)}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MlbrokerProgram(OfflineProgram):
+class MlbrokerProgram(MlbrokerNames, OfflineProgram):
     """The offline program (8), as printed or tight."""
 
     SYMBOLS = SYMBOLS
     OBJECTIVE_UNIT = "USD"
 
     instance: MlbrokerInstance
-
-    def label(self, index: str, value: Any) -> Any:
-        """Names of jobs, data centres and resources."""
-        return place_label(self.instance, index, value) or super().label(index, value)
 
     def extract(self) -> MlbrokerSolution:
         """The solution at the variables' values."""
@@ -81,7 +78,7 @@ class MlbrokerProgram(OfflineProgram):
             else:
                 model.tier[t, r, k].set_value(int(beyond))
 
-    def _load_job(self, job: int, solution: MlbrokerSolution, bought: Any) -> None:
+    def _load_job(self, job: int, solution: MlbrokerSolution, bought: NDArray[np.bool_]) -> None:
         """Set a block's variables; `bought` of shape (T, R, K) says which tiers are."""
         instance, block, paper = self.instance, self.model.job[job], self.formulation == "paper"
         centers = range(len(instance.datacenters))
@@ -199,14 +196,14 @@ def build_offline(
     model = pyo.ConcreteModel(name=f"{instance.name} {formulation}")
     jobs = list(range(len(instance.jobs)))
 
-    def rule(block: Any, job: int) -> None:
+    def rule(block: Model, job: int) -> None:
         add_job(block, instance, job, formulation, relax)
 
     model.job = pyo.Block(jobs, rule=rule)
     own = [(job, t, r) for job in jobs for t, r in model.job[job].present]
 
     @model.Constraint(own, doc="(8h) a launch where the job was not deployed")
-    def eq_8h(m: Any, job: int, t: int, r: int) -> Any:
+    def eq_8h(m: Model, job: int, t: int, r: int) -> Expr:
         block = m.job[job]
         earlier = block.present[t - 1, r] if t > instance.jobs[job].arrival else 0.0
         return block.launched[t, r] >= block.present[t, r] - earlier
@@ -238,7 +235,7 @@ def _tiers(instance: MlbrokerInstance) -> list[tuple[int, int, int]]:
     ]
 
 
-def _disaggregated_tiers(model: pyo.ConcreteModel, instance: MlbrokerInstance, relax: bool) -> Any:
+def _disaggregated_tiers(model: Model, instance: MlbrokerInstance, relax: bool) -> Expr:
     """Tiers with a fee, and the rows by which jobs take part in them."""
     tiers = _tiers(instance)
     domain = pyo.UnitInterval if relax else pyo.Binary
@@ -248,7 +245,7 @@ def _disaggregated_tiers(model: pyo.ConcreteModel, instance: MlbrokerInstance, r
     rows = [(t, r, k, j) for t, r, k in tiers for j in live[t]]
 
     @model.Constraint(rows, doc="(ours) the lower price only where its fee is paid")
-    def eq_2_tier(m: Any, t: int, r: int, k: int, j: int) -> Any:
+    def eq_2_tier(m: Model, t: int, r: int, k: int, j: int) -> Expr:
         return m.job[j].discounted[t, r, k] <= most[j][t - 1][k] * m.tier[t, r, k]
 
     fee = (instance.weights[1] * instance.tier_fee).tolist()
@@ -263,8 +260,8 @@ def largest_use(instance: MlbrokerInstance) -> Floats:
 
 
 def _big_m_tiers(
-    model: pyo.ConcreteModel, instance: MlbrokerInstance, relax: bool, kind: str, factor: float
-) -> Any:
+    model: Model, instance: MlbrokerInstance, relax: bool, kind: str, factor: float
+) -> Expr:
     """The bill by (8c)-(8e) as printed."""
     tiers = _tiers(instance)
     binary = pyo.NonNegativeReals if relax else pyo.Binary
@@ -278,27 +275,27 @@ def _big_m_tiers(
     live = {t: np.flatnonzero(instance.alive[:, t - 1]).tolist() for t, _, _ in tiers}
     big = {t: big_m(SlotData.at(instance, t), kind, factor).tolist() for t in live}
 
-    def used(m: Any, t: int, r: int, k: int) -> Any:
+    def used(m: Model, t: int, r: int, k: int) -> Expr:
         return pyo.quicksum(m.job[j].used[t, r, k] for j in live[t])
 
     @model.Constraint(tiers, doc="(8c) the full price")
-    def eq_8c(m: Any, t: int, r: int, k: int) -> Any:
+    def eq_8c(m: Model, t: int, r: int, k: int) -> Expr:
         price = unit[r][k] * used(m, t, r, k)
         return m.bill[t, r, k] >= price - big[t][r][k] * m.below[t, r, k]
 
     @model.Constraint(tiers, doc="(8d) the discounted price")
-    def eq_8d(m: Any, t: int, r: int, k: int) -> Any:
+    def eq_8d(m: Model, t: int, r: int, k: int) -> Expr:
         price = lower[r][k] * used(m, t, r, k) + fee[r][k]
         return m.bill[t, r, k] >= price - big[t][r][k] * m.beyond[t, r, k]
 
     @model.Constraint(tiers, doc="(8e) one of the two")
-    def eq_8e(m: Any, t: int, r: int, k: int) -> Any:
+    def eq_8e(m: Model, t: int, r: int, k: int) -> Expr:
         return m.below[t, r, k] + m.beyond[t, r, k] == 1
 
     return pyo.quicksum(model.bill[triple] for triple in tiers)
 
 
-def _fix(model: pyo.ConcreteModel, instance: MlbrokerInstance, commitments: Commitments) -> None:
+def _fix(model: Model, instance: MlbrokerInstance, commitments: Commitments) -> None:
     """Fix workers and PS of what ran before ``now`` and of locked jobs."""
     for job, record in enumerate(instance.jobs):
         rows = commitments.assignments.get(record.name, ())

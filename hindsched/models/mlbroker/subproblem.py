@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -12,12 +11,12 @@ from hindsched.errors import InputError
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.models.base import Prices, Subproblem
 from hindsched.models.mlbroker.block import add_job
-from hindsched.models.mlbroker.symbols import SYMBOLS, place_label
+from hindsched.models.mlbroker.symbols import SYMBOLS, MlbrokerNames
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MlbrokerSubproblem(Subproblem):
+class MlbrokerSubproblem(MlbrokerNames, Subproblem):
     """A job's placements over its life, in every slot at the prices given.
 
     A job pays ``discount`` for every unit that it buys at the lower price, and ``deployment`` for
@@ -28,10 +27,6 @@ class MlbrokerSubproblem(Subproblem):
     OBJECTIVE_UNIT = "USD"
 
     instance: MlbrokerInstance
-
-    def label(self, index: str, value: Any) -> Any:
-        """Names of jobs, data centres and resources."""
-        return place_label(self.instance, index, value) or super().label(index, value)
 
     def set(self, prices: Prices, room: Prices | None = None) -> None:
         """Set the prices; there are no capacities to leave anything of.

@@ -5,10 +5,8 @@ Costs are weighted USD, here "USD" throughout.
 
 from __future__ import annotations
 
-from typing import Any
-
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
-from hindsched.models.declared import Symbol
+from hindsched.models.declared import Face, Symbol
 
 PLACE = "slot, datacenter"
 TIER = "slot, datacenter, resource"
@@ -68,10 +66,16 @@ DUAL_SYMBOLS = {
 """The same of the dual (11)."""
 
 
-def place_label(instance: MlbrokerInstance, index: str, value: Any) -> Any:
-    """Name of a data centre or a resource by its position; None for another index."""
-    if index in ("datacenter", "from", "to"):
-        return instance.datacenters[value].name
-    if index == "resource" and value != "all":
-        return instance.resources[value]
-    return None
+class MlbrokerNames(Face):
+    """Data centres and resources read by their names."""
+
+    instance: MlbrokerInstance
+
+    def name_of(self, index: str, place: int) -> str | None:
+        """Name of what stands at a place; None for an index without names."""
+        instance = self.instance
+        if index in ("datacenter", "from", "to"):
+            return instance.datacenters[place].name
+        if index == "resource":
+            return instance.resources[place]
+        return None

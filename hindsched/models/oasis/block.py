@@ -31,13 +31,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.models import algebra as pyo
+from hindsched.models.algebra import Domain, Expr, Model, Variable
 from hindsched.models.sums import Terms, sum_rows
 
 Form = Literal["strong", "cumulative", "printed"]
@@ -135,12 +136,12 @@ class Domains:
     ends: bool = True
 
     @property
-    def count(self) -> Any:
+    def count(self) -> Domain:
         """Domain of workers and PSs."""
         return pyo.NonNegativeIntegers if self.counts else pyo.NonNegativeReals
 
     @property
-    def choice(self) -> Any:
+    def choice(self) -> Domain:
         """Domain of admissions and ends."""
         return pyo.Binary if self.ends else pyo.UnitInterval
 
@@ -153,7 +154,7 @@ class _Slots:
         self._row = np.full(horizon + 1, -1)
         self._row[slots] = np.arange(len(slots))
 
-    def sums(self, variable: Any, slot_of: Ints, factor: float) -> Terms:
+    def sums(self, variable: Variable, slot_of: Ints, factor: float) -> Terms:
         """In the row of each slot, a factor times what a variable has there."""
         row = self._row[slot_of]
         inside = np.flatnonzero(row >= 0)
@@ -176,23 +177,23 @@ class _Deployment:
         T.
     """
 
-    y: Any
-    z: Any
+    y: Variable
+    z: Variable
     slot_of_y: Ints
     slot_of_z: Ints
     used: list[int]
     horizon: int
 
     @cached_property
-    def workers(self) -> dict[int, Any]:
+    def workers(self) -> dict[int, Expr]:
         """Workers in all pools, by slot: expressions."""
-        found: dict[int, list[Any]] = {t: [] for t in range(1, self.horizon + 1)}
+        found: dict[int, list[Expr]] = {t: [] for t in range(1, self.horizon + 1)}
         for t, one in zip(self.slot_of_y.tolist(), self.y.values(), strict=True):
             found[t].append(one)
         return {t: pyo.quicksum(own) for t, own in found.items()}
 
 
-def add_job(block: Any, facts: JobFacts, form: Form, domains: Domains, *, must_run: bool) -> None:
+def add_job(block: Model, facts: JobFacts, form: Form, domains: Domains, *, must_run: bool) -> None:
     """Add a job's variables and constraints to a Pyomo block.
 
     Parameters
@@ -221,7 +222,7 @@ def add_job(block: Any, facts: JobFacts, form: Form, domains: Domains, *, must_r
             block.x.fix(1)
 
 
-def _deploy(block: Any, facts: JobFacts, form: Form, domains: Domains) -> _Deployment:
+def _deploy(block: Model, facts: JobFacts, form: Form, domains: Domains) -> _Deployment:
     """Workers and PSs with (6) and (7); the printed form leaves in what never fits."""
     bounded = form != "printed"
     slots = range(facts.first if bounded else 1, facts.horizon + 1)
@@ -229,10 +230,10 @@ def _deploy(block: Any, facts: JobFacts, form: Form, domains: Domains) -> _Deplo
     worker_pools = _open_pools(worker_room, slots, bounded)
     ps_pools = _open_pools(ps_room, slots, bounded)
 
-    def worker_bounds(_: Any, pool: int, t: int) -> tuple[int, int | None]:
+    def worker_bounds(_: Model, pool: int, t: int) -> tuple[int, int | None]:
         return 0, worker_room[pool][t] if bounded else None
 
-    def ps_bounds(_: Any, pool: int, t: int) -> tuple[int, int | None]:
+    def ps_bounds(_: Model, pool: int, t: int) -> tuple[int, int | None]:
         return 0, ps_room[pool][t] if bounded else None
 
     worker_cells = [(pool, t) for t in slots for pool in worker_pools[t]]
@@ -265,7 +266,7 @@ def _open_pools(room: list[list[int]], slots: range, bounded: bool) -> dict[int,
 
 
 def _end_by_exact_work(
-    block: Any, facts: JobFacts, deployment: _Deployment, domains: Domains
+    block: Model, facts: JobFacts, deployment: _Deployment, domains: Domains
 ) -> None:
     """Strong form: the workers of a slot are split over the ends by which the job may end."""
     ends = [end for end, _ in facts.ends]
@@ -303,7 +304,7 @@ def _end_by_exact_work(
     )
 
 
-def _end_by_sums(block: Any, facts: JobFacts, deployment: _Deployment, domains: Domains) -> None:
+def _end_by_sums(block: Model, facts: JobFacts, deployment: _Deployment, domains: Domains) -> None:
     """Cumulative form: the work done keeps ahead of the share of the job that has ended."""
     ends = [end for end, _ in facts.ends]
     most = facts.most.tolist()
@@ -316,26 +317,26 @@ def _end_by_sums(block: Any, facts: JobFacts, deployment: _Deployment, domains: 
     block.ended = pyo.Var(slots, bounds=(0, 1), doc="(ours) share that has ended by this slot")
     admitted = pyo.quicksum(block.u[end] for end in ends)
 
-    def done_before(b: Any, t: int) -> Any:
+    def done_before(b: Model, t: int) -> Expr:
         return b.done[before[t]] if t in before else 0
 
-    def ended_before(b: Any, t: int) -> Any:
+    def ended_before(b: Model, t: int) -> Expr:
         return b.ended[before[t]] if t in before else 0
 
     @block.Constraint(slots, doc="(2) the work done, slot by slot")
-    def eq_2_sum(b: Any, t: int) -> Any:
+    def eq_2_sum(b: Model, t: int) -> Expr:
         return b.done[t] == done_before(b, t) + deployment.workers[t]
 
     @block.Constraint(slots, doc="(8) the share that has ended, slot by slot")
-    def eq_8_sum(b: Any, t: int) -> Any:
+    def eq_8_sum(b: Model, t: int) -> Expr:
         return b.ended[t] == ended_before(b, t) + pyo.quicksum(b.u[end] for end in between[t])
 
     @block.Constraint(slots, doc="(2) what has ended has done its work")
-    def eq_2(b: Any, t: int) -> Any:
+    def eq_2(b: Model, t: int) -> Expr:
         return b.done[t] >= work * b.ended[t]
 
     @block.Constraint(slots, doc="(3) no more workers at once than chunks, none after the end")
-    def eq_3(b: Any, t: int) -> Any:
+    def eq_3(b: Model, t: int) -> Expr:
         return deployment.workers[t] <= most[t] * (admitted - ended_before(b, t))
 
     if slots:
@@ -344,7 +345,7 @@ def _end_by_sums(block: Any, facts: JobFacts, deployment: _Deployment, domains: 
         )
 
 
-def _admit(block: Any, facts: JobFacts, must_run: bool) -> None:
+def _admit(block: Model, facts: JobFacts, must_run: bool) -> None:
     """(11) and the utility of the forms whose end binaries stand for x."""
     utilities = dict(facts.ends)
     block.admitted = pyo.Expression(expr=pyo.quicksum(block.u[end] for end in utilities))
@@ -361,7 +362,9 @@ def _admit(block: Any, facts: JobFacts, must_run: bool) -> None:
     )
 
 
-def _end_as_printed(block: Any, facts: JobFacts, deployment: _Deployment, domains: Domains) -> None:
+def _end_as_printed(
+    block: Model, facts: JobFacts, deployment: _Deployment, domains: Domains
+) -> None:
     """(2), (3), (8)-(10) as printed, (8) by one binary a completion slot."""
     first, horizon = facts.first, facts.horizon
     workers, most = deployment.workers, facts.chunks
@@ -376,7 +379,7 @@ def _end_as_printed(block: Any, facts: JobFacts, deployment: _Deployment, domain
     )
 
     @block.Constraint(after, doc="(3) no more workers at once than chunks")
-    def eq_3(b: Any, t: int) -> Any:
+    def eq_3(b: Model, t: int) -> Expr:
         return workers[t] <= most * b.x
 
     block.eq_8_one = pyo.Constraint(
@@ -385,19 +388,19 @@ def _end_as_printed(block: Any, facts: JobFacts, deployment: _Deployment, domain
     )
 
     @block.Constraint(after, doc="(8) no worker after the completion slot")
-    def eq_8_none_after(b: Any, t: int) -> Any:
+    def eq_8_none_after(b: Model, t: int) -> Expr:
         return workers[t] <= most * pyo.quicksum(b.u[end] for end in range(t, horizon + 1))
 
     @block.Constraint(after, doc="(8) a worker in the completion slot")
-    def eq_8_busy(b: Any, end: int) -> Any:
+    def eq_8_busy(b: Model, end: int) -> Expr:
         return b.u[end] <= workers[end]
 
     @block.Constraint(worker_pools, before, doc="(9) no worker before the arrival")
-    def eq_9(b: Any, pool: int, t: int) -> Any:
+    def eq_9(b: Model, pool: int, t: int) -> Expr:
         return b.y[pool, t] == 0
 
     @block.Constraint(ps_pools, before, doc="(10) no PS before the arrival")
-    def eq_10(b: Any, pool: int, t: int) -> Any:
+    def eq_10(b: Model, pool: int, t: int) -> Expr:
         return b.z[pool, t] == 0
 
     utilities = facts.utilities.tolist()

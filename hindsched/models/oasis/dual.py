@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
@@ -151,15 +151,13 @@ class OasisDual(DualProgram):
     schedules: list[Schedule] = field(default_factory=lambda: list[Schedule]())
     grows: bool = True
 
-    def label(self, index: str, value: Any) -> Any:
-        """Names of jobs, servers and resources."""
+    def name_of(self, index: str, place: int) -> str | None:
+        """Name of a server or a resource by its position; None for another index."""
         if index == "resource":
-            return self.instance.resources[value]
+            return self.instance.resources[place]
         if index == "worker server":
-            return self.instance.worker_servers[value].name
-        if index == "PS server":
-            return self.instance.ps_servers[value].name
-        return super().label(index, value)
+            return self.instance.worker_servers[place].name
+        return self.instance.ps_servers[place].name if index == "PS server" else None
 
     def add(self, schedule: Schedule) -> None:
         """Add a schedule's row of (20)."""

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -27,6 +26,7 @@ import pyomo.environ as pyo
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.oasis.patterns import (
     PatternsBySlot,
     add_runs,
@@ -84,7 +84,7 @@ class Leaf:
     """
 
     instance: OasisInstance
-    model: pyo.ConcreteModel
+    model: Model
     jobs: list[int]
     worker_role: _Role
     ps_role: _Role
@@ -123,17 +123,17 @@ def build_leaf(instance: OasisInstance, ends: Ends) -> Leaf:
     model.ps = pyo.Var(index, domain=pyo.NonNegativeIntegers, doc="(13) PSs of a job")
 
     @model.Constraint(jobs, doc="(2) exactly the work is done by the end")
-    def eq_2(m: Any, i: int) -> Any:
+    def eq_2(m: Model, i: int) -> Expr:
         return pyo.quicksum(m.workers[i, t] for t in open_slots[i]) == work[i]
 
     served = [(i, t) for i, t in index if ps_per_worker[i] > 0]
 
     @model.Constraint(served, doc="(6) the PSs have bandwidth for all workers")
-    def eq_6(m: Any, i: int, t: int) -> Any:
+    def eq_6(m: Model, i: int, t: int) -> Expr:
         return ps_per_worker[i] * m.workers[i, t] <= m.ps[i, t]
 
     @model.Constraint(index, doc="(7) no more PSs than workers")
-    def eq_7(m: Any, i: int, t: int) -> Any:
+    def eq_7(m: Model, i: int, t: int) -> Expr:
         return m.ps[i, t] <= m.workers[i, t]
 
     pools, patterns, fits = _groups(
@@ -191,7 +191,7 @@ def _alone(asked: pyo.Var, pools: Pools, patterns: PatternsBySlot, fits: Fits) -
 
 def _capacity(units: pyo.Var, capacity: Floats, demand: Floats) -> pyo.Constraint:
     """(4) or (5) as printed on the servers that run no patterns."""
-    terms: dict[tuple[int, int, int], list[Any]] = {}
+    terms: dict[tuple[int, int, int], list[Expr]] = {}
     for i, server, t in units:
         for r in np.flatnonzero(demand[i]).tolist():
             amount = float(demand[i, r] / capacity[server, r])
@@ -205,7 +205,7 @@ def _capacity(units: pyo.Var, capacity: Floats, demand: Floats) -> pyo.Constrain
 
 def _held(role: _Role) -> pyo.Constraint:
     """No more units than the servers hold."""
-    held: dict[tuple[int, int], list[Any]] = {key: [] for key in role.asked}
+    held: dict[tuple[int, int], list[Expr]] = {key: [] for key in role.asked}
     for (i, _, t), units in role.alone.items():
         held[i, t].append(units)
     for (pool, t), own in role.patterns.items():

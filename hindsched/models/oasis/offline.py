@@ -24,20 +24,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models import algebra as pyo
+from hindsched.models.algebra import Expr, Model, Variable
 from hindsched.models.base import Commitments, Duals, OfflineProgram, choose_form
 from hindsched.models.oasis.block import FORMS as WRITINGS
 from hindsched.models.oasis.block import Domains, Form, add_job
 from hindsched.models.oasis.program import Parts, Pools, plan_program
 from hindsched.models.oasis.reading import load_block, placed_counts, read_counts, wanted_counts
 from hindsched.models.oasis.subproblem import build_subproblem
-from hindsched.models.oasis.symbols import SYMBOLS, pool_label
+from hindsched.models.oasis.symbols import SYMBOLS, OasisNames
 from hindsched.models.sums import Uses, gather, row_prices, sum_rows
 from hindsched.solutions.oasis.solution import OasisSolution
 
@@ -55,7 +55,7 @@ ON_SERVERS = {"aggregate": False}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class OasisProgram(OfflineProgram):
+class OasisProgram(OasisNames, OfflineProgram):
     """The offline program (1)-(13).
 
     Parameters
@@ -70,11 +70,7 @@ class OasisProgram(OfflineProgram):
     instance: OasisInstance
     parts: Parts
 
-    def label(self, index: str, value: Any) -> Any:
-        """Names of jobs, resources, and servers or groups of them."""
-        return pool_label(self.instance, self.parts, index, value) or super().label(index, value)
-
-    def block(self, job: int) -> Any:
+    def block(self, job: int) -> Model:
         """The Pyomo block of an open job, by the job's position."""
         return self.model.job[job]
 
@@ -233,7 +229,7 @@ def build_offline(
     )  # fmt: skip
 
 
-def _add_capacity(model: pyo.ConcreteModel, instance: OasisInstance, parts: Parts) -> None:
+def _add_capacity(model: Model, instance: OasisInstance, parts: Parts) -> None:
     """(4) and (5): one row a (pool, resource, slot) that some job can use."""
     jobs = list(model.job)
     for name, variables, pools, demand, doc in (
@@ -249,7 +245,7 @@ def _add_capacity(model: pyo.ConcreteModel, instance: OasisInstance, parts: Part
         model.add_component(name, sum_rows(keys, terms, "<=", sides, doc))
 
 
-def _use(variable: Any, pools: Pools, demand: Floats) -> Uses:
+def _use(variable: Variable, pools: Pools, demand: Floats) -> Uses:
     """What a job uses of (pool, resource, slot), in units of one server's capacity."""
     cells = np.array(list(variable.keys()), dtype=np.int64).reshape(-1, 2)
     used = np.flatnonzero(demand > 0)
@@ -268,7 +264,7 @@ def _free(pools: Pools) -> Floats:
     return free * pools.size[:, None, None]
 
 
-def _add_history(model: pyo.ConcreteModel, parts: Parts) -> None:
+def _add_history(model: Model, parts: Parts) -> None:
     """Printed form: before `now` an admitted job runs exactly what ran."""
     workers: dict[tuple[int, int, int], int] = {}
     ps: dict[tuple[int, int, int], int] = {}
@@ -280,9 +276,9 @@ def _add_history(model: pyo.ConcreteModel, parts: Parts) -> None:
                         found[job.index, server, slot + 1] = int(count)
 
     @model.Constraint(list(workers), doc="(ours) workers that ran before this program")
-    def worker_history(m: Any, i: int, server: int, slot: int) -> Any:
+    def worker_history(m: Model, i: int, server: int, slot: int) -> Expr:
         return m.job[i].y[server, slot] == workers[i, server, slot] * m.job[i].admitted
 
     @model.Constraint(list(ps), doc="(ours) PSs that ran before this program")
-    def ps_history(m: Any, i: int, server: int, slot: int) -> Any:
+    def ps_history(m: Model, i: int, server: int, slot: int) -> Expr:
         return m.job[i].z[server, slot] == ps[i, server, slot] * m.job[i].admitted

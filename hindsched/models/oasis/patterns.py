@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -24,6 +23,7 @@ import pyomo.environ as pyo
 from hindsched.arrays import Floats
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.oasis.block import Domains
 from hindsched.models.oasis.offline import OasisProgram, build_offline
 from hindsched.models.oasis.program import Pools
@@ -179,7 +179,7 @@ def add_runs(patterns: PatternsBySlot, *, integer: bool) -> tuple[pyo.Var, pyo.C
     domain = pyo.NonNegativeIntegers if integer else pyo.NonNegativeReals
     runs = pyo.Var(index, domain=domain, doc="(ours) servers of a group that run a pattern")
 
-    def limit(_: Any, pool: int, slot: int) -> Any:
+    def limit(_: Model, pool: int, slot: int) -> Expr:
         own = patterns[pool, slot]
         used = (runs[pool, slot, n] for n in range(len(own.patterns)))
         return pyo.quicksum(used) <= own.servers
@@ -188,7 +188,7 @@ def add_runs(patterns: PatternsBySlot, *, integer: bool) -> tuple[pyo.Var, pyo.C
     return runs, pyo.Constraint(list(patterns), rule=limit, doc=doc)
 
 
-def held_by_runs(runs: pyo.Var, own: Patterns, pool: int, slot: int, job: int) -> Any:
+def held_by_runs(runs: pyo.Var, own: Patterns, pool: int, slot: int, job: int) -> Expr:
     """Units of a job that the patterns run by a group in a slot hold."""
     place = own.jobs.index(job)
     held = (p[place] * runs[pool, slot, n] for n, p in enumerate(own.patterns) if p[place])

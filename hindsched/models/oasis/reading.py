@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
+from hindsched.models.algebra import Model, Variable
 from hindsched.models.oasis.block import JobFacts
 from hindsched.models.oasis.program import Parts, Pools
 from hindsched.solutions.oasis.placing import place_slot
@@ -57,7 +57,7 @@ def _trim_ps(instance: OasisInstance, job: OasisJob, workers: int, row: Ints) ->
             surplus -= drop
 
 
-def load_block(block: Any, form: str, per_slot: Ints) -> None:
+def load_block(block: Model, form: str, per_slot: Ints) -> None:
     """Set what a strong or cumulative block derives from its workers by slot."""
     running = np.flatnonzero(per_slot)
     end = None
@@ -76,7 +76,7 @@ def load_block(block: Any, form: str, per_slot: Ints) -> None:
         block.ended[slot].set_value(int(end is not None and end <= slot))
 
 
-def read_counts(variable: Any, pools: Pools, horizon: int) -> Ints:
+def read_counts(variable: Variable, pools: Pools, horizon: int) -> Ints:
     """Counts by pool and slot, shape (pools, T)."""
     counts = np.zeros((len(pools.members), horizon), dtype=np.int64)
     for (pool, slot), var in variable.items():
@@ -85,7 +85,7 @@ def read_counts(variable: Any, pools: Pools, horizon: int) -> Ints:
 
 
 def placed_counts(
-    instance: OasisInstance, parts: Parts, blocks: Mapping[int, Any]
+    instance: OasisInstance, parts: Parts, blocks: Mapping[int, Model]
 ) -> tuple[list[Ints], list[Ints]] | None:
     """Workers (T, H) and PSs (T, K) of each job on real servers; None if a slot was not placed.
 

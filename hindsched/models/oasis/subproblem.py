@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -11,16 +10,17 @@ import pyomo.environ as pyo
 from hindsched.arrays import Ints
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import Prices, Subproblem
 from hindsched.models.oasis.block import Domains, add_job
 from hindsched.models.oasis.program import Parts, Pools, ProgramJob, job_facts
 from hindsched.models.oasis.reading import read_counts
-from hindsched.models.oasis.symbols import SYMBOLS, pool_label
+from hindsched.models.oasis.symbols import SYMBOLS, OasisNames
 from hindsched.solutions.oasis.solution import OasisSolution
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class OasisSubproblem(Subproblem):
+class OasisSubproblem(OasisNames, Subproblem):
     """Subproblem (27) with the limits (30) and (31) on what fits.
 
     Parameters
@@ -34,10 +34,6 @@ class OasisSubproblem(Subproblem):
 
     instance: OasisInstance
     parts: Parts
-
-    def label(self, index: str, value: Any) -> Any:
-        """Names of jobs, resources and servers."""
-        return pool_label(self.instance, self.parts, index, value) or super().label(index, value)
 
     def set(self, prices: Prices, room: Prices | None = None) -> None:
         """Set the prices and what is left.
@@ -122,11 +118,11 @@ def build_subproblem(
     model.ps_room = _room(ps, facts.ps_room)
 
     @model.Constraint(workers, doc="(30) workers that fit in what is left of a server")
-    def eq_30(m: Any, server: int, t: int) -> Any:
+    def eq_30(m: Model, server: int, t: int) -> Expr:
         return block.y[server, t] <= m.worker_room[server, t]
 
     @model.Constraint(ps, doc="(31) PSs that fit in what is left of a server")
-    def eq_31(m: Any, server: int, t: int) -> Any:
+    def eq_31(m: Model, server: int, t: int) -> Expr:
         return block.z[server, t] <= m.ps_room[server, t]
 
     cost = pyo.quicksum(model.worker_price[key] * var for key, var in block.y.items())

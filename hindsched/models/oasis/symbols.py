@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.models.declared import Symbol
+from hindsched.models.declared import Face, Symbol
 from hindsched.models.oasis.program import Parts, Pools
 
 SHARE = "utility a server's whole capacity"
@@ -41,15 +39,24 @@ SYMBOLS = {
 """Indices and units by component; a slot of (2) is the end in the strong form."""
 
 
-def pool_label(instance: OasisInstance, parts: Parts, index: str, value: Any) -> Any:
-    """Name of a resource or a pool: its server, or its first server and how many are like it."""
-    if index == "resource":
-        return instance.resources[value]
-    if index == "worker pool":
-        return _pool_name(parts.worker_pools, [s.name for s in instance.worker_servers], value)
-    if index == "PS pool":
-        return _pool_name(parts.ps_pools, [s.name for s in instance.ps_servers], value)
-    return None
+class OasisNames(Face):
+    """Resources and pools read by name: the server, or the first and how many are like it."""
+
+    instance: OasisInstance
+    parts: Parts
+
+    def name_of(self, index: str, place: int) -> str | None:
+        """Name of what stands at a place; None for an index without names."""
+        instance = self.instance
+        if index == "resource":
+            return instance.resources[place]
+        if index == "worker pool":
+            return _pool_name(
+                self.parts.worker_pools, [s.name for s in instance.worker_servers], place
+            )
+        if index == "PS pool":
+            return _pool_name(self.parts.ps_pools, [s.name for s in instance.ps_servers], place)
+        return None
 
 
 def _pool_name(pools: Pools, names: list[str], pool: int) -> str:

@@ -1,13 +1,15 @@
-"""What JSON data is: what the files, the protocol and ``--json`` hold."""
+"""What data of JSON files, of the protocol and of ``--json`` is, before and after it is that."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
-Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
-"""A value of JSON. A reader finds out by `isinstance` which of them it is."""
-JsonObject: TypeAlias = dict[str, Json]
-"""An object of JSON, as it is built or was read."""
-Settings: TypeAlias = Mapping[str, object]
-"""Keywords by name that somebody else chose: whoever takes them checks them."""
+JsonObject: TypeAlias = dict[str, object]
+"""An object of JSON. Whoever reads a field of it finds out by `isinstance` what it is; where the
+keys are known, a ``TypedDict`` names them."""
+Keywords: TypeAlias = Mapping[str, object]
+"""Values by name that a user chose; whoever takes them checks them."""
+Draft: TypeAlias = dict[str, Any]
+"""An instance, or a part of one, that is put together or changed before `Instance.parse` checks it:
+what its fields are, only the family's own module knows, which reads what it wrote."""

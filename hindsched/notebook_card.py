@@ -11,8 +11,8 @@ ROWS_SHOWN = 10
 
 def card(
     title: str,
-    facts: Mapping[str, Any] | None = None,
-    rows: Sequence[Mapping[str, Any]] = (),
+    facts: Mapping[str, object] | None = None,
+    rows: Sequence[Mapping[str, object]] = (),
     *,
     total: int | None = None,
     most: int = ROWS_SHOWN,

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, median
-from typing import Any
+from typing import Literal
 
 from hindsched.analysis.ratio import Interval, Optimum, Ratio, competitive_ratio, spread
-from hindsched.analysis.tasks import Record
+from hindsched.analysis.records import Record
+from hindsched.json_types import JsonObject, Keywords
 from hindsched.online.protocol import FORECASTS, SEES_ALL
+from hindsched.online.theorem import Theorem
 
-RUN_FACTS = (
+RunFact = Literal[
+    "jobs_completed", "jobs_rejected", "decision_ms_median", "decision_ms_max", "seconds"
+]
+RUN_FACTS: tuple[RunFact, ...] = (
     "jobs_completed", "jobs_rejected", "decision_ms_median", "decision_ms_max", "seconds",
 )  # fmt: skip
 
@@ -38,10 +43,10 @@ class AlgorithmRatio:
     instance: str
     family: str
     algorithm: str
-    settings: Mapping[str, Any]
+    settings: Keywords
     runs: Sequence[tuple[Record, Ratio]]
     optimum: Optimum
-    theorem: Mapping[str, Any] | None = None
+    theorem: Theorem | None = None
 
     @property
     def objective(self) -> float | None:
@@ -94,7 +99,7 @@ class AlgorithmRatio:
         """False for a baseline that may do what the offline problem forbids."""
         return all(record.get("in_feasible_set", True) for record, _ in self.runs)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """One entry of ``algorithms`` that ``ratio --json`` prints."""
         lower_spread, upper_spread = spread([ratio for _, ratio in self.runs])
         seeds = [
@@ -106,7 +111,9 @@ class AlgorithmRatio:
             }
             for record, ratio in self.runs
         ]
-        facts = {name: _median(record.get(name) for record, _ in self.runs) for name in RUN_FACTS}
+        facts: JsonObject = {
+            name: _median([record.get(name) for record, _ in self.runs]) for name in RUN_FACTS
+        }
         return {
             "algorithm": self.algorithm,
             "settings": dict(self.settings),
@@ -119,10 +126,10 @@ class AlgorithmRatio:
             **facts,
         }
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[JsonObject]:
         """Rows of `Comparison.to_frame`: a run and its ratio each."""
 
-        def written(settings: Mapping[str, Any]) -> str:
+        def written(settings: Keywords) -> str:
             return ", ".join(f"{key}={value}" for key, value in settings.items())
 
         return [
@@ -141,7 +148,7 @@ class AlgorithmRatio:
                 "optimum_lower": self.optimum.interval.lower,
                 "optimum_upper": self.optimum.interval.upper,
                 "optimum_status": self.optimum.status,
-                "theorem": None if not record.get("theorem") else record["theorem"]["value"],
+                "theorem": theorem["value"] if (theorem := record.get("theorem")) else None,
                 "in_feasible_set": record.get("in_feasible_set"),
                 "violations": len(record.get("violations", ())),
                 **{name: record.get(name) for name in RUN_FACTS},
@@ -161,6 +168,6 @@ def ratio_of(optimum: Optimum, record: Record) -> Ratio:
     )
 
 
-def _median(values: Iterable[float | None]) -> float | None:
+def _median(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return median(known) if known else None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hindsched.instances.logs import Limits, Log, read_frame, read_log
+from hindsched.json_types import Keywords
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +35,7 @@ def audit(
     submitted_to: str | None = None,
     skip_broken: bool = False,
     limits: Limits | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Keywords | None = None,
     say: Any = None,
 ) -> Any:
     """Judge the schedule that a log, a file or a frame holds.

@@ -17,7 +17,8 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from hindsched.analysis.tasks import Record, Task, failed_record
+from hindsched.analysis.records import Record
+from hindsched.analysis.tasks import Task, failed_record
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance
 from hindsched.solvers.versions import versions

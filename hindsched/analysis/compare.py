@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from inspect import signature
 from typing import Any
@@ -12,6 +12,7 @@ from hindsched.analysis.plan import DEFAULT_SEEDS, Contender, plan_tasks
 from hindsched.analysis.sweep import run_tasks
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
+from hindsched.json_types import Keywords
 from hindsched.solvers.options import SolveOptions
 
 
@@ -21,12 +22,12 @@ def compare(
     *,
     seeds: int = DEFAULT_SEEDS,
     first_seed: int = 0,
-    settings: Mapping[str, Any] | None = None,
+    settings: Keywords | None = None,
     method: str = "auto",
     workers: int = 0,
     progress: bool = True,
     run_limit: float | None = None,
-    **options: Any,
+    **options: object,
 ) -> Comparison:
     """Solve or bound each instance, run the algorithms and compare.
 
@@ -98,7 +99,7 @@ def compare(
     return Comparison(records)
 
 
-def check_options(options: Mapping[str, Any], *functions: Callable[..., Any]) -> None:
+def check_options(options: Keywords, *functions: Callable[..., Any]) -> None:
     """Refuse options that neither functions nor solves have; the closest name is named."""
     own = (signature(function).parameters.values() for function in functions)
     known = [item.name for found in own for item in found if item.kind is item.KEYWORD_ONLY]

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from hindsched.analysis.algorithm_ratio import AlgorithmRatio, ratio_of
-from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE, Interval, Optimum, Sense, optimum_of
+from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE, Optimum, Sense, optimum_of
+from hindsched.analysis.records import Record
 from hindsched.analysis.statistics import paired_rows, profile_rows
-from hindsched.analysis.summary import summary_row
-from hindsched.analysis.tasks import OFFLINE, ONLINE, Record
+from hindsched.analysis.summary import SummaryRow, interval_of, summary_row
+from hindsched.analysis.tasks import OFFLINE, ONLINE
 from hindsched.analysis.verdict import verdicts
 from hindsched.errors import SolveFailed
+from hindsched.json_types import JsonObject
 from hindsched.notebook_card import card
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ class InstanceComparison:
             lines += [f"{row.algorithm}: {line}" for line in row.errors]
         return lines
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The object that ``ratio --json`` prints."""
         return {
             "instance": self.instance,
@@ -83,7 +85,7 @@ class InstanceComparison:
         """One row a run, as a pandas frame."""
         return Comparison([self.offline, *self._online_records()]).to_frame()
 
-    def optimum_row(self) -> dict[str, Any]:
+    def optimum_row(self) -> JsonObject:
         """One row of `Comparison.optima_frame`: what is known of the optimum."""
         facts = (
             "method", "formulation", "objective", "bound", "gap", "stopped_by", "seconds",
@@ -175,10 +177,7 @@ class Comparison:
                 "family": row["family"],
                 "algorithm": row["label"] + (" *" if row["starred"] else ""),
                 "instances": row["instances"],
-                **{
-                    f"{name} ratio": Interval(row[f"{name}_lower"], row[f"{name}_upper"])
-                    for name in ("median", "worst")
-                },
+                **{f"{name} ratio": interval_of(row, name) for name in ("median", "worst")},
             }
             for row in self.summary_rows()
         ]
@@ -191,7 +190,7 @@ class Comparison:
         """Everything that failed, one line each."""
         return [f"{item.instance}: {line}" for item in self.instances for line in item.errors]
 
-    def summary_rows(self) -> list[dict[str, Any]]:
+    def summary_rows(self) -> list[SummaryRow]:
         """One row per family and algorithm over its instances.
 
         Returns
@@ -250,10 +249,10 @@ class Comparison:
         """Tidy table of use and prices: a row per (instance, algorithm, seed, slot, resource)."""
         return self._rows_frame("slots")
 
-    def _rows_frame(self, key: str) -> pd.DataFrame:
+    def _rows_frame(self, key: Literal["jobs", "slots"]) -> pd.DataFrame:
         import pandas as pd
 
-        rows: list[dict[str, Any]] = []
+        rows: list[JsonObject] = []
         for record in self.records:
             who = {
                 "family": record.get("family"),
@@ -261,7 +260,7 @@ class Comparison:
                 "algorithm": record["algorithm"] or "offline",
                 "seed": record["seed"],
             }
-            rows += [{**who, **row} for row in record.get(key, [])]
+            rows += [{**who, **row} for row in record.get(key, ())]
         return pd.DataFrame(rows, columns=None if rows else ["family", "instance", "algorithm"])
 
 
@@ -270,7 +269,7 @@ def _compare_one(offline: Record, online: Sequence[Record]) -> InstanceCompariso
     for_rivals, contradicted = _optimum_for_rivals(optimum, offline, online)
     grouped: dict[str, list[Record]] = {}
     for record in online:
-        grouped.setdefault(record["algorithm"], []).append(record)
+        grouped.setdefault(str(record["algorithm"]), []).append(record)
     rows = [
         AlgorithmRatio(
             instance=offline["instance"],
@@ -306,7 +305,8 @@ def _optimum_for_rivals(
 
     Every solution of the problem itself is one of that problem.
     """
-    bound = (offline.get("rivals") or {}).get("bound")
+    rivals = offline.get("rivals")
+    bound = None if rivals is None else rivals["bound"]
     if bound is None:
         return None, None
     known = optimum.interval.lower if optimum.sense == "max" else optimum.interval.upper
@@ -314,9 +314,10 @@ def _optimum_for_rivals(
         optimum_of(optimum.sense, known, bound, "feasible", proof="checked fast"), for_rivals=True
     )
     for record in online:
-        if _are_rivals([record]):
+        objective = record.get("objective")
+        if objective is not None and _are_rivals([record]):
             try:
-                found = found.improved(record["objective"], str(record["algorithm"]))
+                found = found.improved(objective, str(record["algorithm"]))
             except SolveFailed as error:
                 return None, str(error)
     return found, None
@@ -333,10 +334,11 @@ def _optimum(offline: Record, online: Sequence[Record]) -> tuple[Optimum, str | 
     )
     solved = optimum
     for record in online:
+        objective = record.get("objective")
         feasible = record["status"] == "ok" and record["in_feasible_set"]
-        if feasible and not record["violations"]:
+        if objective is not None and feasible and not record["violations"]:
             try:
-                optimum = optimum.improved(record["objective"], str(record["algorithm"]))
+                optimum = optimum.improved(objective, str(record["algorithm"]))
             except SolveFailed as error:
                 return replace(solved, status="contradicted", proof="none"), str(error)
     return optimum, None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from hindsched.analysis.sweep import check_workers
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
+from hindsched.json_types import Keywords
 from hindsched.solvers.api import methods, solve
 from hindsched.solvers.bounds.distributed import divided_over
 from hindsched.solvers.methods import base
@@ -27,7 +26,7 @@ def divided_bound(
     workers: int = 2,
     dask: str | None = None,
     formulation: str | None = None,
-    options: SolveOptions | Mapping[str, Any] | None = None,
+    options: SolveOptions | Keywords | None = None,
     on_progress: Progress | None = None,
 ) -> Result:
     """Bound an instance's optimum with its blocks divided over workers.

@@ -15,11 +15,12 @@ import tempfile
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.io import write, write_json
+from hindsched.json_types import JsonObject
 from hindsched.limits import seconds_to_finish
 from hindsched.solutions.base import write_solution
 from hindsched.solvers.result import Result
@@ -74,7 +75,7 @@ class ExactCheck:
         line = next(line for line in self.lines if line.startswith(f"{word} "))
         return float(Fraction(re.findall(r"-?[\d.]+(?:/\d+|[eE][-+]?\d+)?", line)[0]))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """JSON data: ``verdict, exit_code, lines``."""
         return {"verdict": self.verdict, "exit_code": self.code, "lines": list(self.lines)}
 

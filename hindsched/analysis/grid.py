@@ -11,6 +11,7 @@ from hindsched.analysis.plan import Contender
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, whole_number
 from hindsched.instances.generators.registry import generate
+from hindsched.json_types import JsonObject
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +73,7 @@ def sweep(
         raise InputError("grid", grid, "must have a setting with its values")
     check_options(options, sweep, compare)
     tried = {name: _values(name, values) for name, values in grid.items()}
-    made: dict[str, tuple[Instance, dict[str, Any]]] = {}
+    made: dict[str, tuple[Instance, JsonObject]] = {}
     for chosen in product(*tried.values()):
         settings = dict(zip(grid, chosen, strict=True))
         for seed in range(first_instance, first_instance + instances):

@@ -13,13 +13,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from hindsched.analysis.tasks import OFFLINE, Record, Task
+from hindsched.analysis.records import Record
+from hindsched.analysis.tasks import OFFLINE, Task
 from hindsched.errors import HindschedError
 from hindsched.instances.base import Instance, canonical_json
 
-SEAL = "seal"
 SAMPLE = 3
 """Records whose schedules and certificates a report recomputes unless it is asked for all."""
 SAME_OBJECTIVE = 1e-9
@@ -47,14 +46,16 @@ class Damage:
 
 def sealed(record: Record) -> Record:
     """The record with the hash of its content."""
-    content = {name: value for name, value in record.items() if name != SEAL}
-    return {**content, SEAL: hashlib.sha256(canonical_json(content).encode()).hexdigest()}
+    content = record.copy()
+    content.pop("seal", None)
+    content["seal"] = hashlib.sha256(canonical_json(content).encode()).hexdigest()
+    return content
 
 
 def is_sealed(record: Record) -> bool:
     """Whether a record's content is what its seal says."""
     try:
-        return bool(record.get(SEAL) == sealed(record)[SEAL])
+        return record.get("seal") == sealed(record)["seal"]
     except (ValueError, TypeError):  # lone surrogates have no hash
         return False
 
@@ -128,7 +129,7 @@ def sample(records: Sequence[Record], most: int = SAMPLE) -> list[Record]:
     """Some of the records, offline solves first, another choice for other records."""
 
     def rank(record: Record) -> tuple[bool, str]:
-        return record["kind"] != OFFLINE, str(record.get(SEAL))
+        return record["kind"] != OFFLINE, str(record.get("seal"))
 
     by_rank = sorted((record for record in records if record["status"] == "ok"), key=rank)
     offline = [record for record in by_rank if record["kind"] == OFFLINE][: most // 2 + 1]
@@ -136,8 +137,9 @@ def sample(records: Sequence[Record], most: int = SAMPLE) -> list[Record]:
     return [*offline, *online[: most - len(offline)]]
 
 
-def _same(one: Any, other: Any, tolerance: float = SAME_OBJECTIVE) -> bool:
-    numbers = all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in (one, other)
-    )
-    return numbers and (one == other or math.isclose(one, other, rel_tol=tolerance, abs_tol=1e-9))
+def _same(one: object, other: object, tolerance: float = SAME_OBJECTIVE) -> bool:
+    if isinstance(one, bool) or isinstance(other, bool):
+        return False
+    if not isinstance(one, int | float) or not isinstance(other, int | float):
+        return False
+    return one == other or math.isclose(one, other, rel_tol=tolerance, abs_tol=1e-9)

@@ -20,7 +20,8 @@ from itertools import islice
 from typing import Any, NamedTuple, Self
 
 from hindsched.analysis import tasks as in_tasks
-from hindsched.analysis.tasks import Record, Task, failed_record
+from hindsched.analysis.records import Record
+from hindsched.analysis.tasks import Task, failed_record
 from hindsched.analysis.trackers import start_trackers
 from hindsched.instances.base import Instance
 from hindsched.limits import ask, nobody_asked

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TypeVar
 
 from hindsched.analysis.tasks import OFFLINE, ONLINE, Task, file_name
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, whole_number
+from hindsched.json_types import JsonObject, Keywords
 from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.online.registry import (
     Factory,
@@ -32,8 +33,8 @@ def plan_tasks(
     *,
     seeds: int = DEFAULT_SEEDS,
     first_seed: int = 0,
-    settings: Mapping[str, Any] | None = None,
-    offline: Mapping[str, Any] | None = None,
+    settings: Keywords | None = None,
+    offline: Keywords | None = None,
 ) -> list[Task]:
     """List the tasks of a comparison: offline solves first, because they take longest.
 
@@ -83,17 +84,20 @@ def plan_tasks(
     return solves + runs
 
 
+Value = TypeVar("Value")
+
+
 def own_settings(
-    family: str, contender: str | type[OnlineAlgorithm], settings: Mapping[str, Any]
-) -> dict[str, Any]:
+    family: str, contender: str | type[OnlineAlgorithm], settings: Mapping[str, Value]
+) -> dict[str, Value]:
     """The settings that this algorithm has."""
     known = settings_of(_factory(family, contender))
     return {key: value for key, value in settings.items() if key in known}
 
 
 def _built(
-    family: str, contender: Contender, settings: Mapping[str, Any]
-) -> tuple[str, dict[str, Any], OnlineAlgorithm]:
+    family: str, contender: Contender, settings: Keywords
+) -> tuple[str, JsonObject, OnlineAlgorithm]:
     """Its label, its settings and the algorithm; settings are checked by building it."""
     if isinstance(contender, OnlineAlgorithm):
         return name_of(contender), {}, contender
@@ -137,7 +141,7 @@ def _check_instance_names(instances: Sequence[Instance]) -> None:
         seen.add(name)
 
 
-def _check_offline(families: Sequence[str], offline: Mapping[str, Any]) -> None:
+def _check_offline(families: Sequence[str], offline: Keywords) -> None:
     from hindsched.solvers.api import methods
 
     options = dict(offline)
@@ -166,7 +170,7 @@ def _check_contenders(
             raise InputError("algorithm", label, "stands twice: objects differ by their settings")
 
 
-def _check_settings(settings: Mapping[str, Any], known: Sequence[str]) -> None:
+def _check_settings(settings: Keywords, known: Sequence[str]) -> None:
     for key, value in settings.items():
         if key not in known:
             allowed = ", ".join(dict.fromkeys(known)) or "none"

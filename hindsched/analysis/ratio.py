@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from hindsched.analysis.rounding import rounded_down, rounded_up
 from hindsched.errors import SolveFailed
+from hindsched.json_types import JsonObject
 from hindsched.solvers.options import DEFAULT_GAP
 from hindsched.solvers.result import relative_gap
 
@@ -122,7 +123,7 @@ class Optimum:
         status = "optimal" if gap is not None and gap <= DEFAULT_GAP else "feasible"
         return Optimum(self.sense, Interval(*ends), status, algorithm, self.proof, self.for_rivals)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """JSON data: ``lower, upper, status, best, proof``."""
         return {
             **self.interval.to_dict(),
@@ -165,7 +166,7 @@ class Ratio:
         """Whether the algorithm earns nothing where something can be earned, or less."""
         return self.interval.lower == math.inf
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """JSON data: ``ratio`` (None if there is none), ``difference, reason, starred``."""
         return {
             "ratio": self.interval.to_dict() if self.exists else None,

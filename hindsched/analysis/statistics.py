@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from hindsched.analysis.algorithm_ratio import AlgorithmRatio
+from hindsched.json_types import JsonObject
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
@@ -24,7 +25,16 @@ SAME = 1e-9
 Ratios = Mapping[str, Sequence[AlgorithmRatio]]
 
 
-def paired_rows(found: Ratios, seed: int = 0) -> list[dict[str, Any]]:
+class ProfileRow(TypedDict):
+    """A point of an algorithm's performance profile."""
+
+    family: str
+    algorithm: str
+    factor: float
+    share: float
+
+
+def paired_rows(found: Ratios, seed: int = 0) -> list[JsonObject]:
     """Compare each two algorithms of a family on the instances that both finished.
 
     Parameters
@@ -56,7 +66,7 @@ def paired_rows(found: Ratios, seed: int = 0) -> list[dict[str, Any]]:
     return rows
 
 
-def profile_rows(found: Ratios, points: int = 101) -> list[dict[str, Any]]:
+def profile_rows(found: Ratios, points: int = 101) -> list[ProfileRow]:
     """Performance profiles (Dolan and More, 2002): how often an algorithm is near the best.
 
     Parameters
@@ -121,12 +131,12 @@ def _log_advantage(own: AlgorithmRatio, other: AlgorithmRatio) -> float:
     return second - first
 
 
-def _tests(logs: Any, seed: int) -> dict[str, Any]:
+def _tests(logs: Any, seed: int) -> JsonObject:
     """Counts, advantage with its interval, and both tests."""
     from scipy.stats import binomtest, wilcoxon
 
     better, worse = int((logs > 0).sum()), int((logs < 0).sum())
-    facts: dict[str, Any] = {"better": better, "worse": worse, "ties": len(logs) - better - worse}
+    facts: JsonObject = {"better": better, "worse": worse, "ties": len(logs) - better - worse}
     facts |= dict.fromkeys(("advantage", "advantage_lower", "advantage_upper"))
     if np.isfinite(logs).all():
         draws = np.random.default_rng(seed).integers(0, len(logs), (RESAMPLES, len(logs)))

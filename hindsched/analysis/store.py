@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from hindsched.analysis.comparison import Comparison
 from hindsched.analysis.integrity import (
@@ -34,11 +34,13 @@ from hindsched.analysis.integrity import (
     sealed,
 )
 from hindsched.analysis.jsonable import jsonable
+from hindsched.analysis.records import Record
 from hindsched.analysis.spreadsheets import for_spreadsheets
-from hindsched.analysis.tasks import Record, Task, check_record, file_name
+from hindsched.analysis.tasks import Task, check_record, file_name
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.io import read, read_json, write, write_bytes, write_json, write_text
+from hindsched.json_types import Keywords
 from hindsched.solvers.versions import versions
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ MANIFEST_KEYS = {
     "created": str, "settings": dict, "versions": dict, "instances": dict, "tasks": list,
 }  # fmt: skip
 REPORT = "report.html"
+FILES: tuple[Literal["solution", "certificate"], ...] = ("solution", "certificate")
+"""What a record keeps in files of their own."""
 
 
 class ResultStore:
@@ -69,7 +73,7 @@ class ResultStore:
         folder: str | Path,
         instances: Sequence[Instance],
         tasks: Sequence[Task],
-        settings: Mapping[str, Any] | None = None,
+        settings: Keywords | None = None,
     ) -> Self:
         """Make a new store.
 
@@ -153,9 +157,9 @@ class ResultStore:
     def add(self, record: Record) -> None:
         """Keep a task's record; its file appears in one step, after all that belongs to it."""
         record = json.loads(json.dumps(record))  # as it will be read
-        paths, hashes = self._files(record["task"], record["instance"]), {}
-        for kind, path in paths.items():
-            data = record.pop(kind, None)
+        paths, hashes = self._files(record["task"], record["instance"]), dict[str, str | None]()
+        for kind in FILES:
+            path, data = paths[kind], record.pop(kind, None)
             if data is not None:
                 _make_room(path)
                 write_json(data, path)

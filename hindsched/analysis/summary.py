@@ -2,15 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean, median
-from typing import Any
+from typing import Literal, TypedDict
 
 from hindsched.analysis.algorithm_ratio import AlgorithmRatio
-from hindsched.analysis.ratio import competitive_ratio, optimum_of, spread
+from hindsched.analysis.ratio import Interval, competitive_ratio, optimum_of, spread
 
 
-def summary_row(family: str, algorithm: str, found: Sequence[AlgorithmRatio]) -> dict[str, Any]:
+class SummaryRow(TypedDict):
+    """One row of `Comparison.summary_rows`, see `summary_row`."""
+
+    family: str
+    algorithm: str
+    label: str
+    instances: int
+    median_lower: float | None
+    median_upper: float | None
+    mean_lower: float | None
+    mean_upper: float | None
+    worst_lower: float | None
+    worst_upper: float | None
+    sums_lower: float | None
+    sums_upper: float | None
+    infinite: int
+    without_ratio: int
+    starred: bool
+    rival: bool
+    foresight: bool
+
+
+def interval_of(row: SummaryRow, of: Literal["median", "worst", "sums"]) -> Interval:
+    """The interval of one of a row's numbers."""
+    ends = {
+        "median": (row["median_lower"], row["median_upper"]),
+        "worst": (row["worst_lower"], row["worst_upper"]),
+        "sums": (row["sums_lower"], row["sums_upper"]),
+    }
+    return Interval(*ends[of])
+
+
+def summary_row(family: str, algorithm: str, found: Sequence[AlgorithmRatio]) -> SummaryRow:
     """One row of `Comparison.summary_rows`: an algorithm over its instances.
 
     Parameters
@@ -68,7 +100,9 @@ def _common_mark(marks: Sequence[str]) -> str:
     return "".join(dict.fromkeys(mark.split(":")[0].removesuffix(")") + ")" for mark in known))
 
 
-def _of_all(ends: Sequence[float | None], average: Any) -> float | None:
+def _of_all(
+    ends: Sequence[float | None], average: Callable[[Sequence[float]], float]
+) -> float | None:
     """Average of ends that are all known; None otherwise."""
     known = [end for end in ends if end is not None]
     return float(average(known)) if known and len(known) == len(ends) else None

@@ -8,7 +8,8 @@ from functools import partial
 
 from hindsched.analysis.cluster import run_on_cluster
 from hindsched.analysis.local_pool import RunTask, run_locally
-from hindsched.analysis.tasks import Record, Task, run_task
+from hindsched.analysis.records import Record
+from hindsched.analysis.tasks import Task, run_task
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 

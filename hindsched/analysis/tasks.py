@@ -15,13 +15,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from hindsched.analysis.jsonable import jsonable
+from hindsched.analysis.records import Record, RivalsBound, SlotRow, TaskData
 from hindsched.analysis.spans import job_spans
 from hindsched.compiler_clock import load_compiler
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance, family_module, has_module
+from hindsched.json_types import JsonObject, Keywords
 from hindsched.limits import (
     KILL_SECONDS,
     KILL_SHARE,
@@ -35,14 +37,13 @@ from hindsched.limits import (
 from hindsched.memory import TooLarge
 from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.online.registry import algorithms, build_from
+from hindsched.online.theorem import Theorem
 from hindsched.printable import printable, said_by
 from hindsched.solutions.base import Solution
+from hindsched.solvers.pricing.rows import PriceRow
 
 if TYPE_CHECKING:
     from hindsched.online.simulator import SimulationResult
-
-Record = dict[str, Any]
-"""What a finished task leaves behind: JSON data with at least ``task, kind, instance, status``."""
 
 OFFLINE, ONLINE = "offline", "online"
 expendable = threading.Event()
@@ -81,7 +82,7 @@ class Task:
     instance: str
     algorithm: str | None = None
     seed: int = 0
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Keywords = field(default_factory=dict)
     own: Callable[..., OnlineAlgorithm] | OnlineAlgorithm | None = field(default=None, repr=False)
     has_rivals: bool = field(default=True, repr=False, compare=False)
 
@@ -92,7 +93,7 @@ class Task:
             return f"{file_name(self.instance)}--offline"
         return f"{file_name(self.instance)}--{_short_name(self.algorithm or '')}--s{self.seed}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> TaskData:
         """JSON data."""
         return {
             "kind": self.kind,
@@ -126,7 +127,7 @@ def run_task(instance: Instance, task: Task, run_limit: float | None = None) -> 
 
     A run of an algorithm that overruns `run_limit` seconds is stopped, and its record says so.
     """
-    record: Record = {"task": task.key, **task.to_dict(), "status": "failed", "error": None}
+    record: JsonObject = {"task": task.key, **task.to_dict(), "status": "failed", "error": None}
     try:
         record |= {"family": instance.family, "sha256": instance.sha256()}
         found = (
@@ -144,12 +145,13 @@ def run_task(instance: Instance, task: Task, run_limit: float | None = None) -> 
     except BaseException as error:  # also an algorithm's own sys.exit(): the other tasks go on
         record["error"] = f"{said_by(error)} ({_place_of(error)})"
         record["traceback"] = printable(traceback.format_exc())
-    if record["error"] is None:
-        return record
-    return jsonable({**record, "error": " ".join(printable(record["error"]).split())})
+    if record["error"] is not None:
+        said = " ".join(printable(str(record["error"])).split())
+        record = jsonable({**record, "error": said})
+    return cast(Record, record)  # what each kind of task adds has the types that `Record` names
 
 
-def check_record(record: Any, task: Task, where: str) -> Record:
+def check_record(record: object, task: Task, where: str) -> Record:
     """Return the record of a task that was read from a file; `InputError` if it is damaged."""
     rule = "is damaged; `hindsched bench --resume` makes it again"
     if not isinstance(record, dict):
@@ -163,8 +165,9 @@ def check_record(record: Any, task: Task, where: str) -> Record:
     files = record.get("files")
     if not isinstance(files, dict) or not set(files) <= {"solution", "certificate"}:
         raise InputError(where, f"files: {record.get('files', '(absent)')!r}", rule)
+    checked = cast(Record, record)
     if record["status"] == "failed":
-        return record
+        return checked
     numbers = ["objective"] if task.kind == ONLINE else ["objective", "bound", "gap"]
     for name in numbers:
         value = record.get(name, "(absent)")
@@ -180,7 +183,7 @@ def check_record(record: Any, task: Task, where: str) -> Record:
         raise InputError(where, f"certified: {record.get('certified', '(absent)')!r}", rule)
     if record.get("sense") not in ("max", "min") or not isinstance(record.get("family"), str):
         raise InputError(where, f"sense: {record.get('sense', '(absent)')!r}", rule)
-    return record
+    return checked
 
 
 def late(run_limit: float | None) -> str:
@@ -190,7 +193,11 @@ def late(run_limit: float | None) -> str:
 
 def failed_record(task: Task, reason: str) -> Record:
     """Record of a task whose process died."""
-    return {"task": task.key, **task.to_dict(), "status": "failed", "error": reason}
+    return {
+        "task": task.key, "kind": task.kind, "instance": task.instance,
+        "algorithm": task.algorithm, "seed": task.seed, "settings": dict(task.settings),
+        "status": "failed", "error": reason,
+    }  # fmt: skip
 
 
 def file_name(name: str) -> str:
@@ -215,7 +222,7 @@ def _place_of(error: BaseException) -> str:
     return f"{frame.filename}, line {frame.lineno}"
 
 
-def theorem_of(instance: Instance, algorithm: str) -> dict[str, Any] | None:
+def theorem_of(instance: Instance, algorithm: str) -> Theorem | None:
     """What the paper's theorem promises of this algorithm on this instance, if it is its own.
 
     A family's ``online/algorithms`` module may name the variants that its theorem covers in
@@ -227,12 +234,12 @@ def theorem_of(instance: Instance, algorithm: str) -> dict[str, Any] | None:
     if algorithm not in covered:
         return None
     theorem = covered[algorithm] if isinstance(covered, Mapping) else module.theorem
-    promised: dict[str, Any] = theorem(instance)
+    promised: Theorem = theorem(instance)
     return promised
 
 
-def _offline(instance: Instance, task: Task) -> Record:
-    options = dict(task.settings)
+def _offline(instance: Instance, task: Task) -> JsonObject:
+    options: dict[str, Any] = dict(task.settings)
     method = options.pop("method", "auto")
     options.setdefault("threads", 1)
     limit = options.get("time_limit")
@@ -246,7 +253,7 @@ def _offline(instance: Instance, task: Task) -> Record:
     return {**found, "rivals": rivals}
 
 
-def _solved(instance: Instance, method: str, options: Mapping[str, Any]) -> Record:
+def _solved(instance: Instance, method: str, options: Keywords) -> JsonObject:
     from hindsched.analysis.exact import proof_of
     from hindsched.solvers.api import solve
 
@@ -266,7 +273,7 @@ def _solved(instance: Instance, method: str, options: Mapping[str, Any]) -> Reco
     }
 
 
-def _refused(instance: Instance, method: str, refusal: TooLarge) -> Record:
+def _refused(instance: Instance, method: str, refusal: TooLarge) -> JsonObject:
     """A solve that was not begun has failed, and yet something is certain."""
     from hindsched.solvers.methods.base import certain
 
@@ -285,7 +292,7 @@ def _refused(instance: Instance, method: str, refusal: TooLarge) -> Record:
     }
 
 
-def _bound_for_rivals(instance: Instance, options: Mapping[str, Any]) -> Record | None:
+def _bound_for_rivals(instance: Instance, options: Keywords) -> RivalsBound | None:
     """Bound and certificate of the problem that rivals outside the feasible set solve, if any."""
     from hindsched.solvers.api import solve
 
@@ -306,7 +313,7 @@ def _bound_for_rivals(instance: Instance, options: Mapping[str, Any]) -> Record 
     }
 
 
-def _online(instance: Instance, task: Task, run_limit: float | None) -> Record:
+def _online(instance: Instance, task: Task, run_limit: float | None) -> JsonObject:
     from hindsched.online.simulator import compile_simulation, simulate
 
     assert task.algorithm is not None
@@ -334,7 +341,7 @@ def _stopped_after(limit: float | None) -> Iterator[None]:
         yield
 
 
-def _online_record(instance: Instance, task: Task, run: SimulationResult) -> Record:
+def _online_record(instance: Instance, task: Task, run: SimulationResult) -> JsonObject:
     assert task.algorithm is not None
     produced_by = {"algorithm": task.algorithm, "options": dict(task.settings), "seed": task.seed}
     return {
@@ -349,9 +356,7 @@ def _online_record(instance: Instance, task: Task, run: SimulationResult) -> Rec
     }
 
 
-def slot_rows(
-    solution: Solution, price_path: Sequence[Mapping[str, Any]] = ()
-) -> list[dict[str, Any]]:
+def slot_rows(solution: Solution, price_path: Sequence[PriceRow] = ()) -> list[SlotRow]:
     """Use and price per slot and resource.
 
     Parameters
@@ -374,9 +379,9 @@ def slot_rows(
         return []
     used: dict[tuple[int, str], float] = {}
     for row in solution.usage_rows():
-        key = (int(row["slot"]), str(row["resource"]))
-        used[key] = used.get(key, 0.0) + float(row["used"])
-    prices = {(row["slot"], row["resource"]): float(row["price"]) for row in price_path}
+        key = row["slot"], row["resource"]
+        used[key] = used.get(key, 0.0) + row["used"]
+    prices = {(row["slot"], row["resource"]): row["price"] for row in price_path}
     active: Counter[int] = Counter()
     for spans in running.values():
         for span in spans:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR
-from typing import Any, Protocol
+from typing import Protocol
 
 from hindsched.analysis.algorithm_ratio import AlgorithmRatio
 from hindsched.analysis.ratio import Interval, Optimum, Sense
 from hindsched.analysis.rounding import percent_rounded, rounded_down
+from hindsched.analysis.summary import SummaryRow
 from hindsched.solvers.options import DEFAULT_GAP
 
 
@@ -37,7 +38,7 @@ class Compared(Protocol):
     def instances(self) -> Sequence[OnInstance]:
         """Each instance's comparison."""
 
-    def summary_rows(self) -> list[dict[str, Any]]:
+    def summary_rows(self) -> list[SummaryRow]:
         """One row a family and algorithm."""
 
 
@@ -69,14 +70,14 @@ class Verdict:
 
     family: str
     sense: Sense
-    ranking: Sequence[Mapping[str, Any]]
+    ranking: Sequence[SummaryRow]
     optima: Sequence[Optimum]
     left_out: Sequence[str] = ()
-    foresight: Sequence[Mapping[str, Any]] = ()
+    foresight: Sequence[SummaryRow] = ()
     is_ahead: bool = False
 
     @property
-    def best(self) -> Mapping[str, Any] | None:
+    def best(self) -> SummaryRow | None:
         """Summary row of the online algorithm with the smallest median ratio, if one has any."""
         return self.ranking[0] if self.ranking else None
 
@@ -169,7 +170,7 @@ class Verdict:
             return ""
         follower, upper = self.ranking[1], self.best["median_upper"]
         name, lower = follower["label"], follower["median_lower"]
-        if upper is None or lower <= upper:
+        if upper is None or lower is None or lower <= upper:
             if self.is_ahead:
                 worse = "earns less" if self.sense == "max" else "costs more"
                 return f" Next is {name}, which {worse} on every instance."
@@ -214,6 +215,8 @@ def _gap(gap: float) -> str:
     return percent_rounded(gap, ROUND_CEILING, decimals=2)
 
 
-def _rank(row: Mapping[str, Any]) -> tuple[float, float]:
+def _rank(row: SummaryRow) -> tuple[float, float]:
     upper = row["median_upper"]
-    return (math.inf if upper is None else upper, row["median_lower"])
+    lower = row["median_lower"]
+    assert lower is not None, "rows without a lower end are not ranked"
+    return (math.inf if upper is None else upper, lower)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.io import read_json
+from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Solution, Violation, read_solution
 from hindsched.solvers.options import DEFAULT_GAP
 from hindsched.solvers.result import relative_gap
@@ -75,7 +76,7 @@ class Verification:
         excess = excess if self.sense == "max" else -excess
         return excess > 1e-9 * abs(self.bound)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The object that ``verify --json`` prints."""
         return {
             "family": self.family,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -134,7 +135,7 @@ def parse_columns(pairs: list[str] | None) -> dict[str, str]:
     return columns
 
 
-def _tell(found: dict[str, Any]) -> None:
+def _tell(found: Mapping[str, Any]) -> None:
     """Print what people read: the sentence, then what is wrong, then the numbers."""
     out.print(found["sentence"], markup=False, soft_wrap=True)
     for remark in found["remarks"]:
@@ -157,7 +158,7 @@ def _tell(found: dict[str, Any]) -> None:
         out.print(found["gap"]["sentence"], markup=False, soft_wrap=True)
 
 
-def _schedulers(found: dict[str, Any]) -> Any:
+def _schedulers(found: Mapping[str, Any]) -> Any:
     unit = "" if found["objective"] == "deadlines-met" else ", s"
     columns = [
         "scheduler", f"{found['objective']}{unit}", "ratio >=", "ratio <=", "p50 JCT", "p95 JCT",

@@ -6,10 +6,12 @@ import shlex
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from hindsched.analysis.records import Record
+from hindsched.analysis.summary import interval_of
 from hindsched.cli.compiling import compile_first
 from hindsched.cli.output import (
     Json,
@@ -43,6 +45,7 @@ from hindsched.cli.settings import (
     trace_instance,
 )
 from hindsched.errors import InputError
+from hindsched.json_types import JsonObject
 
 if TYPE_CHECKING:
     from hindsched.analysis.comparison import Comparison
@@ -62,7 +65,7 @@ RATIO_LEGEND = """\
 on: number of instances; [at least, at most] of a ratio, 1 is perfect; median, worst: over the
 instances; of sums: all OPT against all ALG; inf: earns nothing; proof: who vouches for the bound;
 gap: between the ends of the optimum, of which the best schedule of all is one; -: no bound"""
-SHOWN = ("median", "worst", "sums")
+SHOWN: tuple[Literal["median", "worst", "sums"], ...] = ("median", "worst", "sums")
 MOST_COLUMNS = 100
 """Of a table; a wider one is folded, also in a pipe."""
 Verify = Annotated[
@@ -134,7 +137,7 @@ def bench(
             jobs=jobs, start=start, seed=seed, servers=servers, slot_seconds=slot_seconds,
             settings=values, algorithm=algorithm,
         )  # fmt: skip
-        offline: dict[str, Any] = {"method": method, "solver": solver, "gap": gap}
+        offline: JsonObject = {"method": method, "solver": solver, "gap": gap}
         if work_limit is None or "time_limit" in given:
             proves = "time_limit" not in given and _is_small(suite, from_trace)
             offline["time_limit"] = PROVING_TIME_LIMIT if proves else time_limit
@@ -181,7 +184,7 @@ def _finish(
         compile_first(not_compiled(work_of(missing, instances)), workers)
     with progress_bar(total, "bench", done=total - len(missing), console=errors.console) as bar:
 
-        def keep(record: dict[str, Any]) -> None:
+        def keep(record: Record) -> None:
             store.add(record)
             bar(record["task"])
 
@@ -263,7 +266,7 @@ def _show(comparison: Comparison, store: ResultStore, path: Path, *, as_json: bo
             }
         )
         return
-    from hindsched.analysis.ratio import STAR_NOTE, Interval
+    from hindsched.analysis.ratio import STAR_NOTE
     from hindsched.analysis.verdict import verdicts
     from hindsched.instances.library import shown_name
 
@@ -288,7 +291,7 @@ def _show(comparison: Comparison, store: ResultStore, path: Path, *, as_json: bo
             (
                 row["label"],
                 row["instances"],
-                *(str(Interval(row[f"{of}_lower"], row[f"{of}_upper"])) for of in SHOWN),
+                *(str(interval_of(row, of)) for of in SHOWN),
                 note_of(row),
             )
             for row in summary
@@ -303,7 +306,7 @@ def _show(comparison: Comparison, store: ResultStore, path: Path, *, as_json: bo
         out.print(f"{verdict.sentence()} {verdict.proof()}", markup=False, width=width)
 
 
-def note_of(row: Mapping[str, Any]) -> str:
+def note_of(row: Mapping[str, object]) -> str:
     """What the numbers of a summary row leave open: infinite, absent and starred ratios."""
     notes = [f"inf on {row['infinite']}"] if row["infinite"] else []
     notes += [f"no ratio on {row['without_ratio']}"] if row["without_ratio"] else []
@@ -316,9 +319,9 @@ def _create(
     algorithm: Sequence[str] | None,
     seed: int,
     seeds: int,
-    settings: Mapping[str, Any],
-    offline: Mapping[str, Any],
-    given: Mapping[str, Any],
+    settings: Mapping[str, object],
+    offline: Mapping[str, object],
+    given: Mapping[str, object],
 ) -> ResultStore:
     from hindsched.analysis.plan import plan_tasks
     from hindsched.analysis.store import ResultStore
@@ -418,9 +421,9 @@ def _split(
     return found
 
 
-def _given(context: typer.Context) -> dict[str, Any]:
+def _given(context: typer.Context) -> JsonObject:
     """Options that the user gave, except those that change no number."""
-    given: dict[str, Any] = {}
+    given: JsonObject = {}
     for name, value in context.params.items():
         source = context.get_parameter_source(name)
         name = name.rstrip("_")
@@ -429,7 +432,7 @@ def _given(context: typer.Context) -> dict[str, Any]:
     return given
 
 
-def _reopen(folder: str | None, suite: str, given: Mapping[str, Any]) -> ResultStore:
+def _reopen(folder: str | None, suite: str, given: Mapping[str, object]) -> ResultStore:
     """Open the results to resume; options given again must be what they were."""
     from hindsched.analysis.store import MANIFEST, ResultStore
     from hindsched.solvers.versions import versions

@@ -53,10 +53,10 @@ def list_(
         return
     cells = [
         [
-            row["name"], row["jobs"], digits(row["objective"], 8), digits(row["bound"], 8),
-            percent(row["gap"]), "yes" if row["proven"] else "no",
+            one.recipe.name, one.recipe.jobs, digits(one.objective, 8), digits(one.bound, 8),
+            percent(one.gap), "yes" if one.is_proven else "no",
         ]
-        for row in rows
+        for one in standings
     ]  # fmt: skip
     out.print(table("benchmark library", BOARD, cells))
     proven = sum(standing.is_proven for standing in standings)

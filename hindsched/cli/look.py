@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from inspect import Parameter
 from typing import Annotated, Any
 
 import typer
@@ -11,8 +12,9 @@ from hindsched.cli import completing
 from hindsched.cli.output import Json, cell, emit_json, facts, out, say, table
 from hindsched.cli.settings import Family, File, OneFamily, load
 from hindsched.errors import InputError
+from hindsched.json_types import JsonObject
 
-Rows = list[dict[str, Any]]
+Rows = list[JsonObject]
 WIDE = {"settings": "their settings: hindsched list algorithms --family FAMILY, or --json"}
 """Columns that a list of all families leaves out, and where they are."""
 MOST_ENTRIES = 20
@@ -83,7 +85,7 @@ def describe(file: File, as_json: Json = False) -> None:
     instance = load(file)
     given = getattr(instance, "arrivals", None)  # jobs of gang say when they were submitted
     arrivals = [job.arrival for job in instance.jobs] if given is None else given
-    summary: dict[str, Any] = {
+    summary: JsonObject = {
         "family": instance.family,
         "instance": instance.name,
         "sense": instance.sense,
@@ -161,7 +163,7 @@ def _algorithms(family: str | None) -> Rows:
     return rows
 
 
-def _settings(parameters: dict[str, Any]) -> str:
+def _settings(parameters: Mapping[str, Parameter]) -> str:
     texts = []
     for name, parameter in parameters.items():
         has_default = parameter.default is not parameter.empty

@@ -52,7 +52,7 @@ errors = _Streams(stderr=True)
 out = _Streams(stderr=False)
 
 
-def emit_json(data: Mapping[str, Any]) -> None:
+def emit_json(data: Mapping[str, object]) -> None:
     """Print one JSON object on standard output."""
     sys.stdout.write(json.dumps(jsonable(data), ensure_ascii=False) + "\n")
     sys.stdout.flush()
@@ -118,7 +118,7 @@ def cell(value: Any) -> str:
     return str(value)
 
 
-def facts(data: Mapping[str, Any]) -> Table:
+def facts(data: Mapping[str, object]) -> Table:
     """Make a two-column table of facts."""
     made = Table(show_header=False, box=None, pad_edge=False)
     made.add_column(style="bold")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -132,7 +132,7 @@ def trace_instance(
     seed: int,
     servers: int | None,
     slot_seconds: float | None,
-    settings: dict[str, Any],
+    settings: Mapping[str, object],
 ) -> Instance:
     """Make an instance from a trace file, and say what came from it and what was made up."""
     from hindsched.instances.generators.registry import from_trace, trace_settings
@@ -180,7 +180,7 @@ def options_named(names: Sequence[str]) -> Iterator[None]:
         raise InputError(name.replace("_", "-"), error.value, error.rule) from None
 
 
-def refuse_options(settings: dict[str, Any], *names: str) -> None:
+def refuse_options(settings: Mapping[str, object], *names: str) -> None:
     """Refuse ``--set NAME=VALUE`` where NAME is an argument or option of its own."""
     for name in names:
         if name in settings:

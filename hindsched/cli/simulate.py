@@ -59,11 +59,10 @@ def simulate(
     if as_json:
         emit_json(summary)
         return 0
-    violations = summary.pop("violations")
-    for key in ("report", "settings"):
+    for key in ("report", "settings", "violations"):
         summary.pop(key)
     out.print(facts({**summary, "instance": shown_name(instance)}))
-    for violation in violations:
+    for violation in result.violations:
         out.print(f"  breaks {violation}", markup=False, soft_wrap=True)
     return 0
 

@@ -140,14 +140,13 @@ def verify(
         emit_json({**checked.to_dict(), "exact": None if kernel is None else kernel.to_dict()})
     else:
         summary = checked.to_dict()
-        violations = summary.pop("violations")
         without_certificate = ("certificate", "leaves", "proves_optimal")
-        left_out = without_certificate if checked.kind is None else ()
+        left_out = ("violations", *(without_certificate if checked.kind is None else ()))
         shown = {key: value for key, value in summary.items() if key not in left_out}
         out.print(facts({**shown, "instance": shown_name(instance)}))
         if checked.proves_optimal:
             out.print("solution and certificate together prove: this solution is optimal")
-        for violation in violations:
+        for violation in checked.violations:
             out.print(f"  breaks {violation}", markup=False, soft_wrap=True)
         if kernel is not None:
             out.print(f"exact kernel: {kernel.verdict}", markup=False, soft_wrap=True)

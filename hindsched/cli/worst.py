@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,7 @@ from hindsched.analysis.sweep import DEFAULT_WORKERS
 from hindsched.cli.output import Json, emit_json, errors, out, say
 from hindsched.cli.settings import Algorithm, Family, check_targets, parse_settings
 from hindsched.errors import InputError
+from hindsched.json_types import JsonObject
 
 if TYPE_CHECKING:
     from hindsched.analysis.worst.search import Search
@@ -74,7 +75,7 @@ def worst(
     from hindsched.instances.search.space import find_space
 
     space = find_space(family, preset)
-    values: dict[str, Any] = dict(parse_settings(settings))
+    values: JsonObject = dict(parse_settings(settings))
     if jobs is not None:
         if "jobs" in values:
             raise InputError("set.jobs", values["jobs"], "must not be given with --jobs")

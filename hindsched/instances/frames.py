@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from hindsched.errors import InputError
 from hindsched.instances.base import FORMAT, Instance, check_family
 from hindsched.instances.io import parse_instance, schema
+from hindsched.json_types import Draft
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def instance(family: str, *, name: str | None = None, **fields: Any) -> Instance:
+def instance(family: str, *, name: str | None = None, **fields: object) -> Instance:
     """Make an instance of your own from frames, lists and numbers.
 
     Parameters
@@ -60,16 +61,20 @@ def instance(family: str, *, name: str | None = None, **fields: Any) -> Instance
     return parse_instance({"format": FORMAT, "family": family, "name": name or family, **data})
 
 
+JsonSchema = Mapping[str, Any]
+"""A part of a JSON schema, as pydantic writes it."""
+
+
 @dataclass(frozen=True)
 class Shape:
     """What may stand at a place of an instance file, by its JSON Schema."""
 
-    options: Sequence[Mapping[str, Any]]
-    kinds: Mapping[str, Any]
+    options: Sequence[JsonSchema]
+    kinds: JsonSchema
     seen: dict[str, Shape] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, rule: Mapping[str, Any], kinds: Mapping[str, Any] | None = None) -> Shape:
+    def of(cls, rule: JsonSchema, kinds: JsonSchema | None = None) -> Shape:
         """The shape of a rule of a schema, whose named kinds are `kinds`."""
         known = rule.get("$defs", {}) if kinds is None else kinds
         options = [
@@ -101,7 +106,7 @@ class Shape:
         found = {option.get("type") for option in self.options}
         return "string" in found <= {"string", "null"}
 
-    def _inner(self, rules: Iterable[Mapping[str, Any] | None]) -> Shape:
+    def _inner(self, rules: Iterable[JsonSchema | None]) -> Shape:
         rule = next((rule for rule in rules if rule is not None), {})
         return Shape.of(rule, self.kinds)
 
@@ -127,14 +132,14 @@ def _plain(where: str, value: Any, shape: Shape) -> Any:
     return str(value) if shape.is_text and type(value) is int else value
 
 
-def _records(where: str, frame: pd.DataFrame, shape: Shape) -> list[dict[str, Any]]:
+def _records(where: str, frame: pd.DataFrame, shape: Shape) -> list[Draft]:
     import pandas as pd
 
     frame = _with_index(frame.set_axis([_path(name) for name in frame.columns], axis=1), shape)
     twice = frame.columns[frame.columns.duplicated()]
     if len(twice):
         raise InputError(f"{where}.{twice[0]}", "(twice)", "must be one column")
-    records: list[dict[str, Any]] = [{} for _ in range(len(frame))]
+    records: list[Draft] = [{} for _ in range(len(frame))]
     for column in frame.columns:
         path = column.split(".")
         inside = reduce(Shape.field, path, shape)
@@ -175,7 +180,7 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def gang(frame: pd.DataFrame, gpus: int | None = None, **options: Any) -> Any:
+def gang(frame: pd.DataFrame, gpus: int | None = None, **options: object) -> Any:
     """Make an instance of rigid GPU jobs from a frame.
 
     Parameters

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 from hindsched.errors import InputError
 from hindsched.instances.base import FORMAT, Instance, check_family, families_on, family_module
 from hindsched.instances.source import Limits, Source
+from hindsched.json_types import Draft, JsonObject
 
 MOST_BYTES = 256 << 20
 """Bytes that a JSON file may unpack to, unless ``HINDSCHED_MOST_BYTES`` says otherwise."""
@@ -27,11 +28,11 @@ WAIT_FOR_READER_SECONDS = 30.0
 """How long a result waits for who reads the pipe that it goes to."""
 MOST_DIGITS = 300
 """Digits of a whole number; doubles end at 309."""
-MIGRATIONS: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {}
+MIGRATIONS: dict[str, tuple[str, Callable[[Draft], Draft]]] = {}
 """Older format -> (the next newer one, the step between them)."""
 
 
-def _from_version_0(data: dict[str, Any]) -> dict[str, Any]:
+def _from_version_0(data: Draft) -> Draft:
     """``hindsched/0`` called the horizon ``slots`` and gave the slot's length in minutes."""
     data = dict(data)
     if "slots" in data:
@@ -73,7 +74,7 @@ def parse_instance(data: Any, where: str = "instance") -> Instance:
     return instance_class(family).parse(data)
 
 
-def migrate(data: dict[str, Any]) -> dict[str, Any]:
+def migrate(data: Draft) -> Draft:
     """Bring older data to the present format, one step at a time."""
     version = data.get("format", "(absent)")
     while version != FORMAT:
@@ -84,7 +85,7 @@ def migrate(data: dict[str, Any]) -> dict[str, Any]:
     return data
 
 
-def read(source: str | Path | Mapping[str, Any]) -> Instance:
+def read(source: str | Path | Mapping[str, object]) -> Instance:
     """Read an instance from a file, or from its JSON data.
 
     Parameters
@@ -229,7 +230,7 @@ def is_replaceable(path: str | Path) -> bool:
     )
 
 
-def schema(family: str) -> dict[str, Any]:
+def schema(family: str) -> JsonObject:
     """JSON Schema (draft 2020-12) of a family's instance files.
 
     Examples
@@ -287,7 +288,7 @@ def _refuse_constant(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON number")
 
 
-def _object_of_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_of_unique_keys(pairs: list[tuple[str, Any]]) -> JsonObject:
     data = dict(pairs)
     if len(data) < len(pairs):
         counts = Counter(name for name, _ in pairs)

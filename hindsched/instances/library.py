@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
 
 from hindsched.errors import InputError
 from hindsched.instances.base import FAMILIES, Instance, check_family, families_on
@@ -17,6 +16,7 @@ from hindsched.instances.generators.registry import make, suite, suites
 from hindsched.instances.io import parse_instance, read_json
 from hindsched.instances.members import Member, member_of, members, rest_of
 from hindsched.instances.recipes import Recipe, all_recipes
+from hindsched.json_types import JsonObject
 
 
 @dataclass(frozen=True)
@@ -158,16 +158,16 @@ def is_library_name(name: str) -> bool:
     return is_own or ("/" in name and name.split("/")[0] in FAMILIES)
 
 
-def list_suites(family: str | None = None) -> list[dict[str, Any]]:
+def list_suites(family: str | None = None) -> list[JsonObject]:
     """One row a suite: ``family, suite``."""
     return [
         {"family": word, "suite": name} for word in families_or_all(family) for name in suites(word)
     ]
 
 
-def list_instances(family: str | None = None) -> list[dict[str, Any]]:
+def list_instances(family: str | None = None) -> list[JsonObject]:
     """One row a named instance: ``name, family, jobs, horizon, lower, upper`` of its optimum."""
-    rows: list[dict[str, Any]] = []
+    rows: list[JsonObject] = []
     for name, facts in KNOWN.items():
         if family is None or facts[0].family == family:
             instance = known_instance(name)

@@ -88,8 +88,8 @@ def member_of(instance: Instance) -> Member | None:
 
 
 @cache
-def _listed() -> dict[str, Any]:
+def _listed() -> dict[str, list[list[Any]]]:
     data = read_json(str(files("hindsched.instances") / "members.json"))
     assert data["format"] == MEMBERS_FORMAT
-    found: dict[str, Any] = data["members"]
+    found: dict[str, list[list[Any]]] = data["members"]
     return found

@@ -7,7 +7,6 @@ from which the same bytes come everywhere; the hash says that they did. `recipes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -15,6 +14,7 @@ from typing import Any
 
 from hindsched.errors import InputError
 from hindsched.instances.io import read_json
+from hindsched.json_types import Keywords
 
 RECIPES_FORMAT = "hindsched-recipes/1"
 
@@ -47,7 +47,7 @@ class Recipe:
     member: str
     preset: str
     seed: int
-    settings: Mapping[str, Any]
+    settings: Keywords
     jobs: int
     horizon: int
     sha256: str

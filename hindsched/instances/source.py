@@ -15,7 +15,7 @@ import os
 import stat
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -166,12 +166,12 @@ class Source:
                 taken += len(block)
                 yield taken, block
             return
-        makers: dict[str, Any] = {
+        makers: dict[str, Callable[[], Any]] = {
             "gzip": lambda: _Inflater(),
             "bzip2": bz2.BZ2Decompressor,
             "xz": lzma.LZMADecompressor,
         }
-        unpacker: Any = makers[kind]()
+        unpacker = makers[kind]()
         try:
             for block in raw:
                 taken += len(block)

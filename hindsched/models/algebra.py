@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 import pyomo.environ as _pyomo
 from pyomo.common.gc_manager import PauseGC
 
+from hindsched.json_types import JsonObject
+
 # Pyomo says no types, and what is built may be its object or the recorder's stand-in.
 Model: TypeAlias = Any
 """A model, or a block of one: its attributes are what rules put there."""
@@ -29,7 +31,7 @@ Domain: TypeAlias = Any
 ModelComponent: TypeAlias = Any
 """A variable, constraint or objective of a model, or an element of one."""
 
-RECORDER: dict[str, Any] = {}
+RECORDER: JsonObject = {}
 """What replaces Pyomo's names while recording; filled by `recorder.py`."""
 _is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
 

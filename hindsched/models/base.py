@@ -8,7 +8,7 @@ Each family's module ``models/<family>/offline.py`` offers
 ``build_offline(instance, formulation=None, *, form=None, relax=False, commitments=None, ...)``
     An `OfflineProgram`: the jobs' blocks, the linking rows, the objective.
 ``ON_SERVERS`` (optional)
-    Keywords of `build_offline` under which every optimum can be placed on real servers, for
+    Settings of `build_offline` under which every optimum can be placed on real servers, for
     families whose default program is aggregated.
 ``WORST_JOB`` (optional)
     Formulations whose objective is that of the worst job, where others add up.
@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Self
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module, has_module
+from hindsched.json_types import JsonObject
 from hindsched.memory import check_large
 from hindsched.models.declared import Declared
 from hindsched.models.sums import Duals
@@ -120,7 +121,7 @@ class OfflineProgram(Declared):
         made: Self = self.again(relax=True)
         return made
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """What `print` shows, for JSON."""
         return {**super().to_dict(), "form": self.form, "relaxed": self.relaxed}
 
@@ -271,14 +272,14 @@ def model_module(family: str) -> ModuleType:
     return family_module("models", family, "offline")
 
 
-def on_servers(family: str) -> Mapping[str, Any]:
-    """Keywords of a family's `build_offline` under which every optimum can be placed on servers."""
-    found: Mapping[str, Any] = getattr(model_module(family), "ON_SERVERS", {})
+def on_servers(family: str) -> Mapping[str, object]:
+    """Settings of a family's `build_offline` under which every optimum can be placed on servers."""
+    found: Mapping[str, object] = getattr(model_module(family), "ON_SERVERS", {})
     return found
 
 
 def offline_program(
-    instance: Instance, formulation: str | None = None, **build: Any
+    instance: Instance, formulation: str | None = None, **build: object
 ) -> OfflineProgram:
     """A family's offline program, found by the instance's word.
 
@@ -289,7 +290,7 @@ def offline_program(
     formulation : str, optional
         Which of the family's problems.
     **build
-        Keywords of the family's ``build_offline``.
+        Settings of the family's ``build_offline``.
     """
     check_size(instance)
     module = model_module(instance.family)
@@ -329,7 +330,9 @@ def subproblem(instance: Instance, job: Any, formulation: str | None = None) -> 
     return made
 
 
-def dual_program(instance: Instance, formulation: str | None = None, **build: Any) -> DualProgram:
+def dual_program(
+    instance: Instance, formulation: str | None = None, **build: object
+) -> DualProgram:
     """The paper's dual, found by the instance's word.
 
     Parameters
@@ -339,7 +342,7 @@ def dual_program(instance: Instance, formulation: str | None = None, **build: An
     formulation : str, optional
         Which of the family's problems.
     **build
-        Keywords of the family's ``build_dual``.
+        Settings of the family's ``build_dual``.
 
     Raises
     ------
@@ -353,7 +356,7 @@ def dual_program(instance: Instance, formulation: str | None = None, **build: An
     return made
 
 
-def convex_program(instance: Instance, name: str, *given: Any, **build: Any) -> ConvexProgram:
+def convex_program(instance: Instance, name: str, *given: Any, **build: object) -> ConvexProgram:
     """A convex program of the family's paper, found by the instance's word.
 
     Parameters

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import pyomo.environ as pyo
 from pyomo.opt import ProblemFormat
@@ -23,6 +23,7 @@ from pyomo.opt import ProblemFormat
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.io import write_bytes
+from hindsched.json_types import JsonObject
 from hindsched.models.algebra import ModelComponent
 from hindsched.notebook_card import card
 
@@ -163,7 +164,7 @@ class Face(ABC):
             ``objective``, ``constraint``, ``variable``; all by default.
         """
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """What `print` shows, for JSON."""
         parts = self.components()
         return {
@@ -204,12 +205,16 @@ class Face(ABC):
 
     def _repr_html_(self) -> str:
         """Notebooks show the size and every objective, constraint and variable by name."""
-        facts = self.to_dict()
+        facts, parts = self.to_dict(), self.components()
         sizes = {name: facts[name] for name in ("rows", "columns", "integers")}
         rows = [
-            {**part, "indices": ", ".join(part["indices"]) or None, "unit": part["unit"] or None}
-            for part in facts["components"]
-        ]
+            {
+                "name": part.name, "kind": part.kind, "doc": part.doc, "unit": part.unit or None,
+                "indices": ", ".join(part.indices) or None, "size": part.size,
+                "integers": part.integers,
+            }
+            for part in parts
+        ]  # fmt: skip
         return card(self.title, sizes, rows, most=len(rows))
 
 

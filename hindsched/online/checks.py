@@ -17,7 +17,15 @@ from typing import Any
 
 from hindsched.errors import HindschedError
 from hindsched.instances.base import Instance, canonical_json, family_module
-from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
+from hindsched.json_types import Keywords
+from hindsched.online.protocol import (
+    Decision,
+    Environment,
+    Estimates,
+    News,
+    OnlineAlgorithm,
+    Report,
+)
 from hindsched.online.reachable import reachable
 from hindsched.online.registry import Factory, build_algorithm, declared_estimates
 from hindsched.online.simulator import SimulationResult, environment_of, simulate
@@ -79,7 +87,7 @@ class WatchedAlgorithm(OnlineAlgorithm):
         """What the algorithm says."""
         return self.algorithm.stays_inside(formulation)
 
-    def estimate_settings(self) -> Mapping[str, Any]:
+    def estimate_settings(self) -> Mapping[str, object]:
         """The algorithm's."""
         return self.algorithm.estimate_settings()
 
@@ -103,7 +111,7 @@ class WatchedAlgorithm(OnlineAlgorithm):
         self.decisions.append((slot, _text(decision)))
         return copy.deepcopy(decision)
 
-    def told(self, slot: int, news: Mapping[str, Any]) -> None:
+    def told(self, slot: int, news: News) -> None:
         """Pass on what the slot brings."""
         self.algorithm.told(slot, news)
 
@@ -119,11 +127,11 @@ class WatchedAlgorithm(OnlineAlgorithm):
         """Slot in which the algorithm wants to be asked."""
         return self.algorithm.wake_up()
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """The algorithm's report."""
         return self.algorithm.report()
 
-    def prices(self) -> Mapping[str, Any] | None:
+    def prices(self) -> Mapping[str, object] | None:
         """The algorithm's prices."""
         return self.algorithm.prices()
 
@@ -142,8 +150,8 @@ def run_watched(
     algorithm: Algorithm,
     *,
     seed: int = 0,
-    settings: Mapping[str, Any] | None = None,
-    estimates: Mapping[str, Any] | None = None,
+    settings: Keywords | None = None,
+    estimates: Estimates | None = None,
     last_slot: int | None = None,
 ) -> Transcript:
     """Run an algorithm and write down its decisions, up to `last_slot` if given.
@@ -163,7 +171,7 @@ def run_watched(
 def check_repeatable(
     instance: Instance,
     algorithm: Algorithm,
-    settings: Mapping[str, Any] | None = None,
+    settings: Keywords | None = None,
     original: Transcript | None = None,
 ) -> None:
     """The same seed gives the same decisions; without randomness any seed does.
@@ -187,7 +195,7 @@ def check_repeatable(
 def check_feasible(
     instance: Instance,
     algorithm: Algorithm,
-    settings: Mapping[str, Any] | None = None,
+    settings: Keywords | None = None,
     original: Transcript | None = None,
 ) -> None:
     """The simulator accepts every decision, and the checker finds nothing broken.
@@ -209,7 +217,7 @@ def check_no_peeking(
     algorithm: Algorithm,
     slot: int,
     future: Sequence[Any],
-    settings: Mapping[str, Any] | None = None,
+    settings: Keywords | None = None,
     original: Transcript | None = None,
 ) -> None:
     """Other jobs after a slot leave every decision up to it unchanged.
@@ -315,7 +323,7 @@ def cuts(instance: Instance, count: int = CUTS) -> list[int]:
 
 
 def check_algorithm(
-    instance: Instance, algorithm: Algorithm, settings: Mapping[str, Any] | None = None
+    instance: Instance, algorithm: Algorithm, settings: Keywords | None = None
 ) -> None:
     """Run every check of this file on an algorithm and an instance."""
     check_environment(instance)
@@ -334,9 +342,7 @@ def reveal_slots(instance: Instance) -> dict[str, int]:
     return {job.name: truth.reveal_slot(job) for job in instance.jobs}
 
 
-def _built(
-    instance: Instance, algorithm: Algorithm, settings: Mapping[str, Any] | None
-) -> OnlineAlgorithm:
+def _built(instance: Instance, algorithm: Algorithm, settings: Keywords | None) -> OnlineAlgorithm:
     if isinstance(algorithm, str):
         return build_algorithm(instance.family, algorithm, settings)
     return algorithm(**(settings or {}))
@@ -346,7 +352,7 @@ def _name(algorithm: Algorithm) -> str:
     return algorithm if isinstance(algorithm, str) else getattr(algorithm, "__name__", "it")
 
 
-def _names_of(estimates: Mapping[str, Any]) -> set[tuple[str, ...]]:
+def _names_of(estimates: Estimates) -> set[tuple[str, ...]]:
     """Where estimates stand: the names on the way to each."""
     found: set[tuple[str, ...]] = set()
     for name, value in estimates.items():

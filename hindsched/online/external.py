@@ -21,9 +21,10 @@ from reprlib import repr as shortened
 from typing import IO, Any
 
 from hindsched.errors import InputError, SolveFailed
+from hindsched.json_types import JsonObject
 from hindsched.limits import time_left
 from hindsched.online.descendants import Mark
-from hindsched.online.protocol import Decision, Environment, NameCard, OnlineAlgorithm
+from hindsched.online.protocol import Decision, Environment, NameCard, News, OnlineAlgorithm
 
 PROTOCOL = 1
 """Version of the messages; a scheduler answers ``hello`` with the one that it speaks."""
@@ -108,14 +109,14 @@ class External(OnlineAlgorithm):
         self._talk.ask(told, "start", "ready")
         self._last: dict[str, int] = {}
         self._completed: tuple[str, ...] = ()
-        self._news: Mapping[str, Any] = {}
+        self._news: News = {}
         self._wake: int | None = None
 
     def completed(self, slot: int, jobs: tuple[str, ...]) -> None:
         """Keep the jobs that ended for the next message."""
         self._completed = jobs
 
-    def told(self, slot: int, news: Mapping[str, Any]) -> None:
+    def told(self, slot: int, news: News) -> None:
         """Keep what the slot brings for its message."""
         self._news = news
 
@@ -152,7 +153,7 @@ class External(OnlineAlgorithm):
             self._note_ends(assignments)
         return Decision(assignments, answer.get("admitted", ()), answer.get("rejected", ()))
 
-    def _note_ends(self, assignments: Mapping[str, Any]) -> None:
+    def _note_ends(self, assignments: Mapping[str, object]) -> None:
         for job, rows in assignments.items():
             if not isinstance(rows, list):
                 continue  # refused as anyone else's
@@ -212,7 +213,7 @@ class _Conversation:
             if line.strip():
                 self._complaints.append(line.strip())
 
-    def ask(self, message: Mapping[str, Any], when: str, kind: str) -> dict[str, Any]:
+    def ask(self, message: Mapping[str, object], when: str, kind: str) -> dict[str, Any]:
         """Send a message and return the answer of the kind that must follow."""
         self._send(message, when)
         line = self._next_line(when)
@@ -245,7 +246,7 @@ class _Conversation:
                 return None
         raise self.failed(when, f"gave no answer within {self.timeout:g} s")
 
-    def _send(self, message: Mapping[str, Any], when: str) -> None:
+    def _send(self, message: Mapping[str, object], when: str) -> None:
         """Write in a thread: a program that does not read would block us for ever."""
         assert self._process.stdin is not None
         text = json.dumps(message, separators=(",", ":"), allow_nan=False) + "\n"
@@ -311,7 +312,7 @@ class _Twice(ValueError):
     """A key that stands twice in an object."""
 
 
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_doubles(pairs: list[tuple[str, Any]]) -> JsonObject:
     """An object of an answer: which of two values would count nobody can know."""
     found = dict(pairs)
     if len(found) < len(pairs):

@@ -13,15 +13,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from hindsched.instances.base import Instance
 from hindsched.solutions.base import Assignment
+from hindsched.solvers.pricing.rows import PriceRow
 
 SEES_ALL, FORECASTS = " (sees all jobs)", " (forecasts)"
 """What stands behind the name of an algorithm that knows more of the future than others."""
+
+
+Estimates: TypeAlias = Mapping[str, Any]
+"""What is declared of the future: numbers by name, by row set and resource at most. Which they are,
+only a family's own modules know, which declare and read them."""
+Report: TypeAlias = dict[str, Any]
+"""What an algorithm tells of its run beside the schedule, by names of its own."""
+News: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""Facts of a slot by job, of which the family's own modules know the names."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +99,7 @@ class Environment:
     """
 
     cluster: Instance
-    estimates: Mapping[str, Any]
+    estimates: Estimates
     seed: int
     formulation: str
     in_feasible_set: bool = True
@@ -155,7 +165,7 @@ class OnlineAlgorithm(ABC):
         """Whether all that it decides is allowed by a formulation: `feasible_set`."""
         return self.feasible_set
 
-    def estimate_settings(self) -> Mapping[str, Any]:
+    def estimate_settings(self) -> Mapping[str, object]:
         """Settings on which the declared estimates depend, for ``declared_estimates``."""
         return {}
 
@@ -176,7 +186,7 @@ class OnlineAlgorithm(ABC):
         Only families tell it in which an algorithm may begin a run without knowing its end.
         """
 
-    def told(self, slot: int, news: Mapping[str, Any]) -> None:  # noqa: B027  (most have none)
+    def told(self, slot: int, news: News) -> None:  # noqa: B027  (most have none)
         """Hear before `step` what `slot` brings of the known jobs: facts by job name.
 
         Only families tell it whose jobs' records change from slot to slot.
@@ -189,18 +199,18 @@ class OnlineAlgorithm(ABC):
         """
         return None
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """Further facts of the run: counters, limits reached, price paths."""
         return {}
 
     def close(self) -> None:  # noqa: B027  (most have nothing to release)
         """Release what the run held, processes and files; called however the run ends."""
 
-    def prices(self) -> Mapping[str, Any] | None:
+    def prices(self) -> Mapping[str, object] | None:
         """Final prices by row set, each an array of the oracle's shape, where there are any."""
         return None
 
-    def price_path(self) -> Sequence[Mapping[str, Any]]:
+    def price_path(self) -> Sequence[PriceRow]:
         """Posted prices by slot: rows ``slot, resource, price``; empty where none are posted.
 
         ``price`` is what a unit of the resource costs in the slot after the last decision about it,

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, check_family, family_module
+from hindsched.json_types import JsonObject, Keywords
 from hindsched.online.external import External
 from hindsched.online.own_class import load_class
 from hindsched.online.protocol import OnlineAlgorithm
@@ -40,9 +41,7 @@ def algorithms(family: str) -> dict[str, Factory]:
     return found
 
 
-def declared_estimates(
-    instance: Instance, settings: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+def declared_estimates(instance: Instance, settings: Keywords | None = None) -> JsonObject:
     """Exact values of the estimates that the family's algorithms are told in advance.
 
     Parameters
@@ -63,7 +62,7 @@ def declared_estimates(
         if name not in known:
             rule = f"estimates of {instance.family} depend on {', '.join(known) or 'nothing'}"
             raise InputError(f"estimate_settings.{name}", value, rule)
-    estimates: dict[str, Any] = declared(instance, **(settings or {}))
+    estimates: JsonObject = declared(instance, **(settings or {}))
     return estimates
 
 
@@ -138,9 +137,7 @@ def settings_of(factory: Factory) -> dict[str, inspect.Parameter]:
     }
 
 
-def build_algorithm(
-    family: str, name: str, settings: Mapping[str, Any] | None = None
-) -> OnlineAlgorithm:
+def build_algorithm(family: str, name: str, settings: Keywords | None = None) -> OnlineAlgorithm:
     """Build an algorithm by name.
 
     Parameters
@@ -160,13 +157,11 @@ def build_algorithm(
     return build_from(find_algorithm(family, name), name, settings)
 
 
-def build_from(
-    factory: Factory, name: str, settings: Mapping[str, Any] | None = None
-) -> OnlineAlgorithm:
+def build_from(factory: Factory, name: str, settings: Keywords | None = None) -> OnlineAlgorithm:
     """Build an algorithm from its settings; `InputError` as for `build_algorithm`."""
     parameters = settings_of(factory)
     hints = _hints(factory)
-    values: dict[str, Any] = {}
+    values: JsonObject = {}
     for key, value in (settings or {}).items():
         if key not in parameters:
             allowed = ", ".join(parameters) or "none"
@@ -175,7 +170,7 @@ def build_from(
     return factory(**values)
 
 
-def _hints(factory: Factory) -> dict[str, Any]:
+def _hints(factory: Factory) -> JsonObject:
     target = getattr(factory, "func", factory)
     target = target.__init__ if inspect.isclass(target) else target
     return get_type_hints(target)

@@ -14,11 +14,12 @@ from typing import Any
 
 from hindsched.errors import InputError, Refused, SolveFailed
 from hindsched.instances.base import Instance, family_module
+from hindsched.json_types import JsonObject, Keywords
 from hindsched.limits import check_count
 from hindsched.notebook_card import card
 from hindsched.online.decision_check import DecisionCheck
 from hindsched.online.dynamics import WIDTHS
-from hindsched.online.protocol import Environment, OnlineAlgorithm
+from hindsched.online.protocol import Environment, Estimates, OnlineAlgorithm
 from hindsched.online.registry import (
     algorithms,
     build_algorithm,
@@ -29,6 +30,7 @@ from hindsched.online.registry import (
 from hindsched.online.truth import RowTruth
 from hindsched.solutions.base import Solution
 from hindsched.solvers.compiling import compile_first
+from hindsched.solvers.pricing.rows import PriceRow
 
 STEPS_WITHOUT_PROGRESS, SHARE_WITHOUT_PROGRESS = 100_000, 0.9
 """After the last arrival an algorithm is stopped as stuck that leaves work undone so often while
@@ -39,7 +41,7 @@ FEW_JOBS = 3
 
 def environment_of(
     instance: Instance,
-    estimates: Mapping[str, Any],
+    estimates: Estimates,
     seed: int = 0,
     formulation: str | None = None,
     *,
@@ -100,7 +102,7 @@ class SimulationResult:
 
     instance: Instance
     algorithm: str
-    settings: Mapping[str, Any]
+    settings: Keywords
     seed: int
     solution: Solution
     in_feasible_set: bool
@@ -109,8 +111,8 @@ class SimulationResult:
     seconds: float
     simulator_seconds: float
     report: Mapping[str, Any] = field(default_factory=dict)
-    prices: Mapping[str, Any] | None = None
-    price_path: Sequence[Mapping[str, Any]] = ()
+    prices: Mapping[str, object] | None = None
+    price_path: Sequence[PriceRow] = ()
     mark: str = ""
 
     def __repr__(self) -> str:
@@ -127,7 +129,7 @@ class SimulationResult:
             "objective": facts["objective"],
             "jobs completed": f"{facts['jobs_completed']} of {len(self.instance.jobs)}",
             "jobs rejected": facts["jobs_rejected"],
-            "violations": len(facts["violations"]) or "none",
+            "violations": len(self.violations) or "none",
             "milliseconds a decision": facts["decision_ms_median"],
             "settings": ", ".join(f"{k}={v}" for k, v in self.settings.items()) or None,
         }
@@ -144,7 +146,7 @@ class SimulationResult:
         """Broken constraints, as text."""
         return [str(violation) for violation in self.solution.violations()]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The object that ``simulate --json`` prints."""
         completed = sum(
             self.solution.completion(job.name) is not None for job in self.instance.jobs
@@ -174,10 +176,10 @@ def simulate(
     algorithm: str | OnlineAlgorithm,
     *,
     seed: int = 0,
-    settings: Mapping[str, Any] | None = None,
+    settings: Keywords | None = None,
     engine: str | None = None,
     formulation: str | None = None,
-    estimates: Mapping[str, Any] | None = None,
+    estimates: Estimates | None = None,
     on_slot: Callable[[int, int], None] | None = None,
 ) -> SimulationResult:
     """Run an online algorithm on an instance.
@@ -291,7 +293,7 @@ def _run(
     *,
     environment: Environment,
     name: str,
-    settings: Mapping[str, Any],
+    settings: Keywords,
     on_slot: Callable[[int, int], None] | None,
 ) -> SimulationResult:
     """Play all slots, or events: what arrives is shown, what is decided is checked and applied."""

@@ -10,12 +10,12 @@ is then settled (non-preemptive families) or only this slot.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from hindsched.errors import InputError, Refused
 from hindsched.instances.base import Instance, Record
-from hindsched.online.protocol import Decision, Environment, NameCard
+from hindsched.online.protocol import Decision, Environment, NameCard, News, Report
 from hindsched.solutions.base import Assignment, Solution, build_solution
 
 Job = TypeVar("Job", bound=Record)
@@ -47,7 +47,7 @@ class RowTruth(ABC, Generic[Job]):
         """Slot in whose step the job is told to the algorithm: its arrival."""
         return self.instance.arrival_of(job)
 
-    def known_jobs(self, slot: int) -> Mapping[str, Any]:
+    def known_jobs(self, slot: int) -> News:
         """Jobs revealed up to and in `slot`, by name; one mapping that grows."""
         while len(self._known) < len(self._by_reveal):
             job = self._by_reveal[len(self._known)]
@@ -60,7 +60,7 @@ class RowTruth(ABC, Generic[Job]):
         """What an algorithm with this card is told of a job that arrives: a copy."""
         return job.model_copy(deep=True)
 
-    def news(self, slot: int) -> Mapping[str, Any]:
+    def news(self, slot: int) -> News:
         """What `slot` brings of jobs that are known, by name: what their records may not hold."""
         return {}
 
@@ -123,7 +123,7 @@ class RowTruth(ABC, Generic[Job]):
         """The solution of all rows."""
         return build_solution(self.instance, self.rows, self.environment.formulation)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """Further facts of the run that only the truth knows."""
         return {}
 

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
 from hindsched.instances.io import read_json, write_json
+from hindsched.json_types import JsonObject
 from hindsched.notebook_card import card
+from hindsched.solutions.tables import JobRow, UsageRow
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,7 +127,7 @@ class Solution(ABC):
         """Last slot in which the job runs, or None if it does not complete."""
 
     @abstractmethod
-    def job_rows(self) -> list[dict[str, Any]]:
+    def job_rows(self) -> Sequence[JobRow]:
         """One row a job, in the instance's order.
 
         Keys that every family gives: ``job, arrival, start, completion, value`` (utility earned or
@@ -133,7 +135,7 @@ class Solution(ABC):
         """
 
     @abstractmethod
-    def usage_rows(self) -> list[dict[str, Any]]:
+    def usage_rows(self) -> Sequence[UsageRow]:
         """Use and capacity per slot and resource.
 
         Keys: ``slot, server, resource, used, capacity``; only rows with ``used > 0`` need stand.
@@ -162,7 +164,7 @@ class Solution(ABC):
 
         return pd.DataFrame(self.job_rows())
 
-    def to_dict(self, produced_by: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def to_dict(self, produced_by: Mapping[str, object] | None = None) -> JsonObject:
         """JSON data of the solution file."""
         rows = self.assignments()
         return {
@@ -208,7 +210,7 @@ def build_solution(
 
 
 def write_solution(
-    solution: Solution, path: str | Path, produced_by: Mapping[str, Any] | None = None
+    solution: Solution, path: str | Path, produced_by: Mapping[str, object] | None = None
 ) -> None:
     """Write a solution file.
 
@@ -275,7 +277,7 @@ def check_belongs(data: Any, expected_format: str, instance: Instance, where: st
             raise InputError(key, data.get(key, "(absent)"), f"must be {value}")
 
 
-def _check_claims(data: dict[str, Any], jobs: list[dict[str, Any]], solution: Solution) -> None:
+def _check_claims(data: JsonObject, jobs: list[JsonObject], solution: Solution) -> None:
     claimed = data.get("objective")
     objective = solution.objective()
     if not isinstance(claimed, int | float) or isinstance(claimed, bool):
@@ -283,7 +285,7 @@ def _check_claims(data: dict[str, Any], jobs: list[dict[str, Any]], solution: So
     if abs(claimed - objective) > 1e-6 * max(1.0, abs(objective)):
         raise InputError("objective", claimed, f"the decisions have objective {objective!r}")
     for index, job in enumerate(jobs):
-        completion = solution.completion(job["name"])
+        completion = solution.completion(str(job["name"]))
         if job.get("completion") != completion:
             where = f"jobs[{index}].completion"
             raise InputError(

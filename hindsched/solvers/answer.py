@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from hindsched.arrays import Floats
 from hindsched.solvers.status import Status, StoppedBy
@@ -43,4 +42,4 @@ class Answer:
     row_duals: Floats | None = None
     column_duals: Floats | None = None
     backend: str = ""
-    details: dict[str, Any] = field(default_factory=dict)
+    details: Mapping[str, object] = field(default_factory=dict)

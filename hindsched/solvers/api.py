@@ -8,16 +8,15 @@ follows from the two.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from hindsched.compiler_clock import load_compiler
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, check_family, family_module, has_module
+from hindsched.json_types import Keywords
 from hindsched.limits import OutOfTime, nobody_asked, overrun, time_limit
 from hindsched.memory import memory_limit
 from hindsched.models.base import check_size
@@ -68,9 +67,9 @@ def solve(
     method: str = "auto",
     *,
     formulation: str | None = None,
-    options: SolveOptions | Mapping[str, Any] | None = None,
+    options: SolveOptions | Keywords | None = None,
     on_progress: Progress | None = None,
-    **option_keywords: Any,
+    **option_keywords: object,
 ) -> Result:
     """Solve an instance offline, or bound its optimum.
 

@@ -15,13 +15,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, get_args
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
+from hindsched.json_types import JsonObject
 from hindsched.notebook_card import card
 from hindsched.solutions.base import Solution
 from hindsched.solvers.pricing.base import (
@@ -92,7 +93,7 @@ class Certificate:
         title = f"Certificate of {self.instance} ({self.formulation})"
         return card(title, facts, note="hindsched verify recomputes it without a solver.")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """JSON data of the certificate file."""
         values = (
             CERTIFICATE_FORMAT, self.family, self.instance, self.instance_sha256, self.formulation,
@@ -105,7 +106,7 @@ class Certificate:
         """Leaves of a tree; None for a single price vector."""
         return None
 
-    def prices_data(self) -> Any:
+    def prices_data(self) -> object:
         """JSON data of the file's ``prices``: non-zero prices by row set."""
         return self.rows.to_file(self.prices)
 
@@ -137,7 +138,7 @@ class Run(Protocol):
         """The decisions."""
 
     @property
-    def prices(self) -> Mapping[str, Any] | None:
+    def prices(self) -> Mapping[str, object] | None:
         """The algorithm's final prices by row set."""
 
 

@@ -172,7 +172,7 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
 
 
 def _verify_in_any(
-    instance: Instance, formulation: str, data: Mapping[str, Any], claimed: float
+    instance: Instance, formulation: str, data: Mapping[str, object], claimed: float
 ) -> Certificate:
     """Verify an older file in the first layout that reproduces its bound.
 
@@ -197,7 +197,7 @@ def _verify_in_any(
     raise complaint
 
 
-def _read_prices(oracle: BlockOracle, data: Mapping[str, Any]) -> Any:
+def _read_prices(oracle: BlockOracle, data: Mapping[str, object]) -> object:
     """Prices of the rows, or of a tree's leaves."""
     if data["kind"] != "tree":
         return oracle.rows.from_file(data["prices"])

@@ -14,22 +14,35 @@ left out (or in), a large row term is capacity worth money that stands idle.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
+from hindsched.json_types import JsonObject
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Solution
 from hindsched.solvers.certificate import Certificate, check_same_problem, oracle_of
 from hindsched.solvers.pricing.base import BlockOracle
+from hindsched.solvers.pricing.rows import AxisLabel
 
 if TYPE_CHECKING:
     import pandas as pd
 
 TOLERANCE = 1e-9
 """Relative to the bound: how far below 0 a term may be computed before it is refused."""
+
+
+class Term(TypedDict):
+    """A part of the gap: whose it is, where and how large."""
+
+    kind: str
+    name: str
+    slot: int | None
+    term: float
+    share: float
 
 
 @dataclass(frozen=True)
@@ -65,7 +78,7 @@ class Explanation:
     jobs: tuple[str, ...]
     job_terms: Floats = field(repr=False)
     job_states: tuple[str, ...] = field(repr=False)
-    row_labels: tuple[dict[str, Any], ...] = field(repr=False)
+    row_labels: tuple[dict[str, AxisLabel], ...] = field(repr=False)
     row_terms: Floats = field(repr=False)
     rounding: float
     note: str | None = None
@@ -75,7 +88,7 @@ class Explanation:
         """Distance of bound and objective, in units of the objective."""
         return abs(self.bound - self.objective)
 
-    def terms(self) -> list[dict[str, Any]]:
+    def terms(self) -> list[Term]:
         """All terms above 0, largest first.
 
         Returns
@@ -84,12 +97,13 @@ class Explanation:
             Keys ``kind`` (``job``, ``row`` or ``rounding``), ``name``, ``slot``, ``term`` and
             ``share`` of the gap.
         """
-        rows: list[dict[str, Any]] = []
+        rows: list[Term] = []
         for name, state, term in zip(self.jobs, self.job_states, self.job_terms, strict=True):
             rows.append(self._row("job", f"{name} ({state})", None, float(term)))
         for labels, term in zip(self.row_labels, self.row_terms, strict=True):
             parts = [str(value) for axis, value in labels.items() if axis != "slot"]
-            rows.append(self._row("row", " ".join(parts), labels.get("slot"), float(term)))
+            slot = int(labels["slot"]) if "slot" in labels else None
+            rows.append(self._row("row", " ".join(parts), slot, float(term)))
         rows.append(self._row("rounding", "outward rounding", None, self.rounding))
         kept = [row for row in rows if row["term"] > 0]
         return sorted(kept, key=lambda row: -row["term"])
@@ -100,7 +114,7 @@ class Explanation:
 
         return pd.DataFrame(self.terms(), columns=["kind", "name", "slot", "term", "share"])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The object that ``explain --json`` prints: totals, then terms by kind, largest first."""
         jobs, rows = float(self.job_terms.sum()), float(self.row_terms.sum())
         terms = self.terms()
@@ -146,7 +160,7 @@ class Explanation:
             matrix[position[_place(labels)], slot - slots[0]] += term
         return tuple(names), slots, matrix
 
-    def _row(self, kind: str, name: str, slot: int | None, term: float) -> dict[str, Any]:
+    def _row(self, kind: str, name: str, slot: int | None, term: float) -> Term:
         share = term / self.gap if self.gap else 0.0
         return {"kind": kind, "name": name, "slot": slot, "term": term, "share": share}
 
@@ -246,13 +260,13 @@ def _check_reading(oracle: BlockOracle, use: Floats, total: float, objective: fl
         raise InputError("solution", float(use[first]), rule)
 
 
-def _place(labels: dict[str, Any]) -> str:
+def _place(labels: Mapping[str, AxisLabel]) -> str:
     """Row set and first axis: which server, group or bucket."""
     axes = [str(value) for axis, value in labels.items() if axis not in ("rows", "slot")]
     return " ".join([str(labels["rows"]), *axes[:1]])
 
 
-def _without_kind(terms: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+def _without_kind(terms: list[Term], kind: str) -> list[JsonObject]:
     return [
         {key: value for key, value in term.items() if key != "kind" and value is not None}
         for term in terms

@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 from hindsched.errors import InputError
+from hindsched.json_types import JsonObject
 from hindsched.memory import LEAST_MEMORY
 
 SOLVERS = ("highs", "scip", "cbc", "glpk", "gurobi")
@@ -53,7 +54,7 @@ class SolveOptions:
     threads: int | None = None
     seed: int = 0
     progress: bool = False
-    solver_options: dict[str, Any] = field(default_factory=dict)
+    solver_options: JsonObject = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.solver not in SOLVERS:
@@ -89,13 +90,13 @@ class SolveOptions:
             raise InputError("work_limit", work, f"is for highs; {self.solver} looks at the clock")
 
     @classmethod
-    def of(cls, given: Self | Mapping[str, Any] | None = None, **options: Any) -> Self:
+    def of(cls, given: Self | Mapping[str, object] | None = None, **options: object) -> Self:
         """Build from options and keywords, which win; an unknown one is an `InputError`."""
         known = [item.name for item in fields(cls)]
         before: Mapping[str, Any] = (
             given.to_dict() if isinstance(given, SolveOptions) else given or {}
         )
-        chosen = {**before, **options}
+        chosen: dict[str, Any] = {**before, **options}
         for name, value in chosen.items():
             if name not in known:
                 raise InputError(name, value, f"must be an option: {', '.join(known)}")
@@ -111,14 +112,14 @@ class SolveOptions:
         """Threads of a solver that runs alone."""
         return 1 if self.threads is None else self.threads
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Options as JSON data."""
         return {item.name: getattr(self, item.name) for item in fields(self)}
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _is_integer(value: Any) -> bool:
+def _is_integer(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)

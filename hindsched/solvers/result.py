@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from hindsched.instances.base import Instance
+from hindsched.json_types import JsonObject, Keywords
 from hindsched.notebook_card import card
 from hindsched.solutions.base import Solution
 from hindsched.solvers.status import Status, StoppedBy
@@ -61,11 +62,11 @@ class Result:
     certificate: Certificate | None = None
     seconds: float = 0.0
     backend: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    details: Mapping[str, Any] = field(default_factory=dict)
+    options: Keywords = field(default_factory=dict)
+    details: Mapping[str, object] = field(default_factory=dict)
     relaxation: ModelResult | None = field(default=None, compare=False, repr=False)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> JsonObject:
         """All but the fractional solution, whose model stays in the process that built it."""
         return {**self.__dict__, "relaxation": None}
 
@@ -100,7 +101,7 @@ class Result:
         return "certificate" if same else "solver"
 
     @property
-    def prices(self) -> Mapping[str, Any] | None:
+    def prices(self) -> object | None:
         """The dual certificate's prices in the file's form, or None."""
         return None if self.certificate is None else self.certificate.to_dict()["prices"]
 
@@ -111,7 +112,7 @@ class Result:
 
         return versions()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The line that ``solve --json`` prints."""
         return {
             "family": self.instance.family,

@@ -14,6 +14,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from hindsched.instances.base import family_module
+from hindsched.json_types import JsonObject
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -250,7 +251,7 @@ def judge(claim: Claim, results: Sequence[CaseResult]) -> Verdict:
     return Verdict(CONDITIONAL, condition, sure)
 
 
-def verdicts_on(family: str, number: str, frame: pd.DataFrame) -> list[dict[str, Any]]:
+def verdicts_on(family: str, number: str, frame: pd.DataFrame) -> list[JsonObject]:
     """Judge every claim that a figure decides.
 
     Parameters
@@ -266,7 +267,7 @@ def verdicts_on(family: str, number: str, frame: pd.DataFrame) -> list[dict[str,
         ``key``, ``place``, ``claim``, ``the paper``, ``quantity``, ``measured``, ``rule``,
         ``verdict`` and ``cases`` with the values seed by seed.
     """
-    rows: list[dict[str, Any]] = []
+    rows: list[JsonObject] = []
     for claim in claims_of(family, number):
         results = measured(claim, frame)
         rows.append(
@@ -334,7 +335,7 @@ def _listed(values: Sequence[Any]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-def to_data(results: Sequence[CaseResult]) -> list[dict[str, Any]]:
+def to_data(results: Sequence[CaseResult]) -> list[JsonObject]:
     """Write results as JSON data; a value that is no number is null."""
     return [
         {"case": dict(result.case), "values": [_json(value) for value in result.values]}

@@ -67,7 +67,7 @@ def change(
     y: str,
     x: str,
     *,
-    where: Mapping[str, Any] | None = None,
+    where: Mapping[str, object] | None = None,
     by: Sequence[str] = (),
 ) -> Measure:
     """Mean of `y` at the largest `x` over that at the smallest; nothing for a single `x`."""
@@ -83,7 +83,7 @@ def change(
 
 
 def spread(
-    y: str, x: str, *, where: Mapping[str, Any] | None = None, by: Sequence[str] = ()
+    y: str, x: str, *, where: Mapping[str, object] | None = None, by: Sequence[str] = ()
 ) -> Measure:
     """Greatest over least mean of `y` along `x`; nothing for a single `x`."""
 
@@ -99,7 +99,7 @@ def spread(
 def value(
     y: str,
     *,
-    where: Mapping[str, Any] | None = None,
+    where: Mapping[str, object] | None = None,
     by: Sequence[str] = (),
     gather: str = "mean",
 ) -> Measure:
@@ -147,7 +147,7 @@ def _named(ours: Ours) -> Mapping[str, str]:
     return {ours: ours} if isinstance(ours, str) else ours
 
 
-def _part(frame: pd.DataFrame, where: Mapping[str, Any] | None) -> pd.DataFrame:
+def _part(frame: pd.DataFrame, where: Mapping[str, object] | None) -> pd.DataFrame:
     for column, wanted in (where or {}).items():
         frame = frame[frame[column] == wanted]
     return frame

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
+from hindsched.json_types import JsonObject, Keywords
 
 if TYPE_CHECKING:
     from hindsched.instances.traces import TraceTable
@@ -57,11 +58,11 @@ class FigureScale:
 
     quick: bool = False
     seeds: int = FULL_SEEDS
-    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    settings: Keywords = field(default_factory=dict, hash=False)
     trace: TraceInput | None = field(default=None, hash=False)
     axes: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
     """Filled while the experiment runs: how many values each axis has in full mode, and now."""
-    middles: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    middles: JsonObject = field(default_factory=dict, compare=False, repr=False)
     """Filled likewise: the middle one of the values that each axis has in full mode."""
 
     def pick(self, full: Any, quick: Any) -> Any:
@@ -92,8 +93,8 @@ class FigureScale:
         family: str,
         preset: str,
         seed: int,
-        varied: Mapping[str, Any] | None = None,
-        **fixed: Any,
+        varied: Keywords | None = None,
+        **fixed: object,
     ) -> Instance:
         """Make one instance of the experiment.
 
@@ -129,9 +130,9 @@ class FigureScale:
         trace: TraceInput,
         family: str,
         seed: int,
-        varied: Mapping[str, Any],
-        fixed: Mapping[str, Any],
-        given: Mapping[str, Any],
+        varied: Keywords,
+        fixed: Keywords,
+        given: Keywords,
     ) -> Instance:
         from hindsched.instances.generators.registry import from_trace, trace_settings
 
@@ -141,7 +142,12 @@ class FigureScale:
                 rule = f"an instance from a trace has no {name}, which this figure varies"
                 raise InputError("from-trace", trace.path, rule)
         kept = {name: fixed[name] for name in FROM_A_TRACE if name in fixed and name in known}
-        settings = {"start": trace.start(seed, self.seeds), **kept, **given, **varied}
+        settings: dict[str, Any] = {
+            "start": trace.start(seed, self.seeds),
+            **kept,
+            **given,
+            **varied,
+        }
         table, jobs = trace.table, settings.pop("jobs", None)
         if "start" not in known:
             begin = _seconds(settings.pop("start"))

@@ -8,7 +8,6 @@ counted against it. An hour holds the GPU-seconds that stood idle while jobs wer
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +17,7 @@ from hindsched.analysis.gang.schedules import Schedule
 from hindsched.arrays import Ints
 from hindsched.instances.logs import Log
 from hindsched.instances.logs.times import NANO
+from hindsched.json_types import JsonObject
 
 HOUR_SECONDS = 3600
 MOST_STRETCHES = 20_000
@@ -64,15 +64,15 @@ class Gap:
             )
         return text
 
-    def top_jobs(self, most: int) -> list[dict[str, Any]]:
+    def top_jobs(self, most: int) -> list[JsonObject]:
         """The jobs that lose most."""
         return _records(self.jobs[self.jobs["later"] > 0].head(most))
 
-    def top_hours(self, most: int) -> list[dict[str, Any]]:
+    def top_hours(self, most: int) -> list[JsonObject]:
         """The hours with most GPU-seconds idle while jobs waited."""
         return _records(self.hours.head(most))
 
-    def to_dict(self, most: int = 25) -> dict[str, Any]:
+    def to_dict(self, most: int = 25) -> JsonObject:
         """JSON data with the largest losses."""
         return {
             "against": self.best,
@@ -82,7 +82,7 @@ class Gap:
         }
 
 
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+def _records(table: pd.DataFrame) -> list[JsonObject]:
     return [dict(zip(table.columns, row, strict=True)) for row in table.itertuples(index=False)]
 
 

@@ -14,6 +14,7 @@ from hindsched.analysis.gang.schedules import Schedule, goal_of, kind_of
 from hindsched.analysis.gang.verdict import Verdict
 from hindsched.instances.gang.instance import KINDS, GangInstance
 from hindsched.instances.logs import Log
+from hindsched.json_types import JsonObject
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,7 +138,7 @@ class Judgement:
             return None
         return find_gap(self.log, self.schedule, self.best)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The object that ``hindsched audit --json`` prints."""
         capacity = self.log.need_capacity()
         breaches = self.breaches

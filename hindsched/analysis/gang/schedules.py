@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from hindsched.arrays import Ints
 from hindsched.instances.gang.instance import GangInstance, exact, split_formulation
 from hindsched.instances.logs import Log
 from hindsched.instances.logs.profiles import runs_of
+from hindsched.json_types import JsonObject
 from hindsched.solutions.gang.metrics import gang_metrics
 from hindsched.solutions.gang.rows import pool_rows
 from hindsched.solutions.gang.solution import GangSolution
@@ -70,7 +70,7 @@ class Schedule:
         total = sum(weight * span for weight, span in zip(weights, spans, strict=True))
         return Fraction(total, below) * seconds
 
-    def measures(self, *, elastic: bool = False) -> dict[str, Any]:
+    def measures(self, *, elastic: bool = False) -> JsonObject:
         """Numbers of `MEASURES`; None where the log does not say enough.
 
         Parameters

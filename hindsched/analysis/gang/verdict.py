@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
-from typing import Any
+
+from hindsched.json_types import JsonObject
 
 SAME = 1e-9
 """Relative difference below which a value that meets its bound is called optimal."""
@@ -86,7 +87,7 @@ class Verdict:
             f"you are within [{factor(low, -1)}, {factor(high, 1)}] of optimal."
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """JSON data."""
         low, high = self.ratio
         return {

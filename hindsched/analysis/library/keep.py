@@ -6,7 +6,6 @@ import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from hindsched.analysis.exact import exact_check
 from hindsched.analysis.library.records import (
@@ -21,6 +20,7 @@ from hindsched.instances.base import Instance
 from hindsched.instances.generators.registry import make
 from hindsched.instances.io import read_json
 from hindsched.instances.recipes import Recipe, find_recipe
+from hindsched.json_types import JsonObject
 from hindsched.solutions.base import JOB_KEYS, SOLUTION_KEYS
 from hindsched.solvers.certificate import KEYS
 
@@ -130,7 +130,7 @@ def offer(
     return Submission(recipe, part, value, before, kept=better)
 
 
-def _check_keys(data: dict[str, Any], part: Part) -> None:
+def _check_keys(data: JsonObject, part: Part) -> None:
     """Refuse fields that nobody reads: a record is published as it is."""
     known = KEYS if part == "certificate" else SOLUTION_KEYS
     jobs = data.get("jobs") if part == "solution" else None

@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, TypedDict
 
 from hindsched.errors import InputError
 from hindsched.instances.base import check_family
@@ -32,6 +32,33 @@ MOST_PLAIN = 50_000
 PACKED = ".gz"
 PACKAGED = Path(__file__).parent / "records"
 """Records that come with the package."""
+
+
+class StandingRow(TypedDict):
+    """A row of the board."""
+
+    name: str
+    jobs: int
+    horizon: int
+    objective: float | None
+    bound: float | None
+    gap: float | None
+    proven: bool
+
+
+class CheckedRow(TypedDict):
+    """What the kernel says of an instance's records; of refused ones the board says nothing."""
+
+    name: str
+    verdict: str
+    accepted: bool
+    seconds: float
+    jobs: NotRequired[int]
+    horizon: NotRequired[int]
+    objective: NotRequired[float | None]
+    bound: NotRequired[float | None]
+    gap: NotRequired[float | None]
+    proven: NotRequired[bool]
 
 
 @dataclass(frozen=True)
@@ -70,7 +97,7 @@ class Standing:
         """Whether solution and certificate meet within the usual gap."""
         return self.gap is not None and self.gap <= DEFAULT_GAP
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> StandingRow:
         """A row of the board."""
         return {
             "name": self.recipe.name,

@@ -6,14 +6,14 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from hindsched.analysis.exact import exact_check
 from hindsched.analysis.library.keep import Submission, offer
-from hindsched.analysis.library.records import Part, Records, is_better, stated
+from hindsched.analysis.library.records import CheckedRow, Part, Records, is_better, stated
 from hindsched.errors import SolveFailed
 from hindsched.instances.generators.registry import make
 from hindsched.instances.recipes import Recipe
+from hindsched.json_types import JsonObject
 from hindsched.solvers.api import solve
 from hindsched.solvers.methods.tree import certify_optimum
 
@@ -22,7 +22,7 @@ Advance = Callable[[str], None]
 
 def check_records(
     recipes: Sequence[Recipe], records: Records, *, workers: int = 1, advance: Advance | None = None
-) -> list[dict[str, Any]]:
+) -> list[CheckedRow]:
     """Make every instance anew and let the exact kernel check its records.
 
     Parameters
@@ -43,17 +43,21 @@ def check_records(
         Nothing on file is accepted, with the verdict ``no records``.
     """
 
-    def check(recipe: Recipe) -> dict[str, Any]:
+    def check(recipe: Recipe) -> CheckedRow:
         started = time.perf_counter()
         files = records.files(recipe)
         found = exact_check(make(recipe), *files) if files else None
         verdict = "no records" if found is None else found.verdict
         accepted = found is None or found.code == 0
-        row = records.standing(recipe).to_dict() if accepted else {"name": recipe.name}
+        board = records.standing(recipe).to_dict() if accepted else None
         if advance is not None:
             advance(recipe.name)
         seconds = time.perf_counter() - started
-        return {**row, "verdict": verdict, "accepted": accepted, "seconds": seconds}
+        if board is None:
+            return {
+                "name": recipe.name, "verdict": verdict, "accepted": False, "seconds": seconds,
+            }  # fmt: skip
+        return {**board, "verdict": verdict, "accepted": True, "seconds": seconds}
 
     with ThreadPoolExecutor(max_workers=workers) as pool:
         return list(pool.map(check, recipes))
@@ -95,7 +99,7 @@ def improve(
         certificate = solve(instance, "bound", time_limit=time_limit, seed=seed).certificate
     if result.solution is None and certificate is None:
         raise SolveFailed(f"{recipe.name}: {result.status} after {result.seconds:.1f} s")
-    found: list[tuple[Part, dict[str, Any]]] = []
+    found: list[tuple[Part, JsonObject]] = []
     if certificate is not None:
         found.append(("certificate", certificate.to_dict()))
     if result.solution is not None:

@@ -10,6 +10,7 @@ from hindsched.analysis.plots.style import GREY, SEQUENTIAL, common_look, new_ax
 from hindsched.analysis.spans import Span, job_spans
 from hindsched.errors import InputError
 from hindsched.solutions.base import Solution
+from hindsched.solutions.tables import JobRow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,9 +50,7 @@ def plot_gantt(solution: Solution, ax: Axes | None = None, *, interactive: bool 
 
 
 @common_look
-def _draw(
-    solution: Solution, jobs: list[tuple[dict[str, Any], list[Span]]], ax: Axes | None
-) -> Axes:
+def _draw(solution: Solution, jobs: list[tuple[JobRow, list[Span]]], ax: Axes | None) -> Axes:
     import matplotlib as mpl
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
@@ -90,7 +89,7 @@ def _draw(
     return ax
 
 
-def _label_jobs(ax: Axes, jobs: list[tuple[dict[str, Any], list[Span]]]) -> None:
+def _label_jobs(ax: Axes, jobs: list[tuple[JobRow, list[Span]]]) -> None:
     count = len(jobs)
     step = max(1, -(-count // LABELS_SHOWN))
     shown = range(0, count, step)
@@ -103,15 +102,15 @@ def _label_jobs(ax: Axes, jobs: list[tuple[dict[str, Any], list[Span]]]) -> None
     ax.set_ylabel("job (grey: not completed)" if _any_unserved(jobs) else "job")
 
 
-def _any_unserved(jobs: list[tuple[dict[str, Any], list[Span]]]) -> bool:
+def _any_unserved(jobs: list[tuple[JobRow, list[Span]]]) -> bool:
     return any(row["completion"] is None for row, _ in jobs)
 
 
-def _last_slot(jobs: list[tuple[dict[str, Any], list[Span]]]) -> int:
+def _last_slot(jobs: list[tuple[JobRow, list[Span]]]) -> int:
     return int(np.max([span.last for _, spans in jobs for span in spans] or [1]))
 
 
-def _plotly(solution: Solution, jobs: list[tuple[dict[str, Any], list[Span]]]) -> Any:
+def _plotly(solution: Solution, jobs: list[tuple[JobRow, list[Span]]]) -> Any:
     try:
         import plotly.graph_objects as go
     except ImportError:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from hindsched.errors import InputError
 from hindsched.instances.io import write_bytes
+from hindsched.json_types import JsonObject
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -150,7 +151,7 @@ def render(figure: Figure | SubFigure, kind: str) -> bytes:
     root = figure.get_figure(root=True)
     assert root is not None
     buffer = io.BytesIO()
-    metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
+    metadata: JsonObject = {"Date": None} if kind == "svg" else {}
     with look():
         root.savefig(buffer, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
     plt.close(root)

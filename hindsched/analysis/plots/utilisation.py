@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from hindsched.analysis.plots.style import SEQUENTIAL, common_look, new_axes, wh
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.solutions.base import Solution
+from hindsched.solutions.tables import UsageRow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,10 +85,10 @@ def utilisation(solution: Solution, resource: str | None = None) -> tuple[str, l
     share : ndarray, shape (servers, slots)
         From slot 1 to the horizon or the last slot used, whichever is later.
     """
-    used: dict[str, list[dict[str, Any]]] = {name: [] for _, name in solution.places()}
+    used: dict[str, list[UsageRow]] = {name: [] for _, name in solution.places()}
     for row in solution.usage_rows():
-        used.setdefault(str(row["resource"]), []).append(row)
-    slots = [int(row["slot"]) for rows in used.values() for row in rows]
+        used.setdefault(row["resource"], []).append(row)
+    slots = [row["slot"] for rows in used.values() for row in rows]
     last = max([solution.instance.horizon, *slots])
     if resource is not None and resource not in used:
         raise InputError("resource", resource, f"must be one of {', '.join(used)}")
@@ -100,14 +101,14 @@ def utilisation(solution: Solution, resource: str | None = None) -> tuple[str, l
 
 
 def _share(
-    solution: Solution, resource: str, rows: list[dict[str, Any]], last: int
+    solution: Solution, resource: str, rows: list[UsageRow], last: int
 ) -> tuple[list[str], Floats]:
     idle = [server for server, name in solution.places() if name == resource]
-    servers = list(dict.fromkeys([*idle, *(str(row["server"]) for row in rows)]))
+    servers = list(dict.fromkeys([*idle, *(row["server"] for row in rows)]))
     place = {server: index for index, server in enumerate(servers)}
     share = np.zeros((len(servers), last))
     for row in rows:
         capacity = row["capacity"]
         if capacity:
-            share[place[str(row["server"])], int(row["slot"]) - 1] = row["used"] / capacity
+            share[place[row["server"]], row["slot"] - 1] = row["used"] / capacity
     return servers, share

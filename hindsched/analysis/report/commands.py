@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from typing import Any
 
-from hindsched.analysis.tasks import OFFLINE, Record, file_name
+from hindsched.analysis.records import Record
+from hindsched.analysis.tasks import OFFLINE, file_name
+from hindsched.json_types import Keywords
 
 OPTIONS = {"method": "--method", "solver": "--solver", "time_limit": "--time-limit", "gap": "--gap"}
 
@@ -19,7 +20,7 @@ def instance_file(name: str) -> str:
 def command_of(record: Record) -> str:
     """The command that does a task again."""
     file = instance_file(record["instance"])
-    settings: Mapping[str, Any] = record["settings"]
+    settings: Keywords = record["settings"]
     if record["kind"] == OFFLINE:
         given = [(OPTIONS[key], settings[key]) for key in OPTIONS if key in settings]
         return _line("solve", file, *(word for pair in given for word in pair))

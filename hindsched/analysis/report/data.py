@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
-from hindsched.analysis.algorithm_ratio import AlgorithmRatio
+from hindsched.analysis.algorithm_ratio import AlgorithmRatio, RunFact
 from hindsched.analysis.comparison import Comparison, InstanceComparison
 from hindsched.analysis.jsonable import jsonable
+from hindsched.analysis.records import Record
 from hindsched.analysis.report.commands import check_command, command_of, instance_file
 from hindsched.analysis.report.schedules import schedule_data, short, worth_strips
 from hindsched.analysis.statistics import profile_rows
 from hindsched.analysis.store import ResultStore
-from hindsched.analysis.tasks import Record, file_name
+from hindsched.analysis.tasks import file_name
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.library import shown_name
+from hindsched.json_types import JsonObject
 from hindsched.solutions.base import read_solution
 from hindsched.solvers.certificate import Certificate
 from hindsched.solvers.certificate_file import read_as_prices
@@ -32,7 +33,7 @@ STEPS = 20
 """Subgradient steps that make the prices of a tree's leaf good for a whole instance."""
 
 
-def page_data(store: ResultStore, comparison: Comparison) -> dict[str, Any]:
+def page_data(store: ResultStore, comparison: Comparison) -> JsonObject:
     """Rows of the page's tables, its profiles and the schedules that it draws.
 
     Parameters
@@ -72,7 +73,7 @@ def _instance(
     item: InstanceComparison,
     instance: Instance,
     prices: Certificate | None,
-) -> dict[str, Any]:
+) -> JsonObject:
     record = item.offline
     solution, certificate = _files(store, record)
     return {
@@ -100,7 +101,7 @@ def _instance(
 
 def _run(
     store: ResultStore, place: int, item: InstanceComparison, row: AlgorithmRatio
-) -> dict[str, Any]:
+) -> JsonObject:
     record = row.runs[0][0]
     solution, _ = _files(store, record)
     certificate = _files(store, item.offline)[1]
@@ -138,14 +139,15 @@ def _files(store: ResultStore, record: Record) -> tuple[str | None, str | None]:
     )
 
 
-def _mean(row: AlgorithmRatio, name: str) -> float | None:
-    values = [record[name] for record, _ in row.runs if record.get(name) is not None]
+def _mean(row: AlgorithmRatio, name: RunFact) -> float | None:
+    found = [record.get(name) for record, _ in row.runs]
+    values = [value for value in found if value is not None]
     return sum(values) / len(values) if values else None
 
 
-def _profiles(comparison: Comparison) -> dict[str, Any]:
+def _profiles(comparison: Comparison) -> JsonObject:
     """Performance profiles by family: the factors, and each algorithm's shares."""
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     for family, rows in comparison.by_family().items():
         lines: dict[str, list[float]] = {}
         factors: list[float] = []
@@ -163,14 +165,14 @@ def _schedules(
     items: list[InstanceComparison],
     instances: Mapping[str, Instance],
     certificates: Mapping[str, Certificate | None],
-) -> tuple[dict[str, Any], int]:
+) -> tuple[JsonObject, int]:
     """Schedules by task, as many as the page may carry: the offline ones first."""
     records = [item.offline for item in items]
     for place in range(max((len(item.algorithms) for item in items), default=0)):
         records += [
             item.algorithms[place].runs[0][0] for item in items if place < len(item.algorithms)
         ]
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     size, undrawn = 0, 0
     for record in records:
         instance = instances[record["instance"]]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any
 
 from hindsched.analysis.plots.prices import price_lines
 from hindsched.analysis.plots.utilisation import utilisation
+from hindsched.analysis.records import Record
 from hindsched.analysis.spans import job_spans
-from hindsched.analysis.tasks import Record
 from hindsched.errors import InputError
+from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Solution
 from hindsched.solvers.certificate import Certificate
 from hindsched.solvers.explain import explain
@@ -24,7 +24,7 @@ LEAST_SHARE = 1e-3
 
 def schedule_data(
     solution: Solution, record: Record, certificate: Certificate | None
-) -> dict[str, Any]:
+) -> JsonObject:
     """Everything the page shows of one schedule.
 
     Parameters
@@ -59,7 +59,7 @@ def schedule_data(
     }
 
 
-def use_data(solution: Solution) -> dict[str, Any] | None:
+def use_data(solution: Solution) -> JsonObject | None:
     """How full servers are with the fullest resource: per cent and number of slots, in turns."""
     try:
         resource, servers, share = utilisation(solution)
@@ -79,7 +79,7 @@ def use_data(solution: Solution) -> dict[str, Any] | None:
     }
 
 
-def posted_strips(record: Record, last: int) -> list[dict[str, Any]]:
+def posted_strips(record: Record, last: int) -> list[JsonObject]:
     """Prices that an algorithm posted, a value a slot and resource."""
     found: dict[str, list[float]] = {}
     for row in record.get("slots", ()):
@@ -89,7 +89,7 @@ def posted_strips(record: Record, last: int) -> list[dict[str, Any]]:
     return _strips({name: (1, path) for name, path in found.items()})
 
 
-def worth_strips(certificate: Certificate) -> list[dict[str, Any]]:
+def worth_strips(certificate: Certificate) -> list[JsonObject]:
     """What capacity is worth in each slot by the prices of a certificate."""
     worth: dict[str, tuple[int, list[float]]] = {}
     for name, (slots, path) in price_lines(certificate).items():
@@ -101,7 +101,7 @@ def worth_strips(certificate: Certificate) -> list[dict[str, Any]]:
     return _strips(worth)
 
 
-def _strips(lines: Mapping[str, tuple[int, Sequence[float]]]) -> list[dict[str, Any]]:
+def _strips(lines: Mapping[str, tuple[int, Sequence[float]]]) -> list[JsonObject]:
     """The largest lines as data of the page; what is 0 everywhere is left out."""
     largest = sorted(lines, key=lambda name: -sum(abs(value) for value in lines[name][1]))
     return [
@@ -111,7 +111,7 @@ def _strips(lines: Mapping[str, tuple[int, Sequence[float]]]) -> list[dict[str, 
     ]
 
 
-def gap_data(solution: Solution, certificate: Certificate) -> dict[str, Any]:
+def gap_data(solution: Solution, certificate: Certificate) -> JsonObject:
     """Where a schedule loses against a bound: totals and the largest terms, or why not known."""
     try:
         found = explain(solution, certificate)

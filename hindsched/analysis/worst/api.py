@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from hindsched.analysis.jsonable import jsonable
 from hindsched.analysis.plan import Contender
@@ -22,7 +21,8 @@ from hindsched.analysis.worst.starts import DEFAULT_STARTS, RANDOM, Start, find_
 from hindsched.analysis.worst.state import read_state, write_state
 from hindsched.analysis.worst.witness import Witness, make_witness
 from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.search.space import Data, find_space
+from hindsched.instances.search.space import find_space
+from hindsched.json_types import Draft, JsonObject, Keywords
 from hindsched.limits import LimitReached, OutOfTime, counted_time, overrun
 from hindsched.limits import time_limit as stopped_after
 from hindsched.solvers.interrupt import catch_interrupt
@@ -48,8 +48,8 @@ def worst(
     against: Contender | None = None,
     *,
     preset: str | None = None,
-    ranges: Mapping[str, Any] | None = None,
-    settings: Mapping[str, Any] | None = None,
+    ranges: Mapping[str, object] | None = None,
+    settings: Keywords | None = None,
     formulation: str | None = None,
     starts: Sequence[Start] = DEFAULT_STARTS,
     seeds: int = 5,
@@ -178,7 +178,7 @@ def worst(
             write_state(search, question, place)
         if search.best is None:
             raise SolveFailed(_nothing_found(problem, search, ended))
-        facts: dict[str, Any] = {
+        facts: JsonObject = {
             "seed": seed,
             "ended": ended,
             "found": search.best.score,
@@ -223,14 +223,14 @@ def _shrink(
     keep: float,
     seconds: float,
     stop: Callable[[], bool],
-) -> tuple[Data, int]:
+) -> tuple[Draft, int]:
     """Shrink the best candidate within a time and a work limit."""
     assert search.best is not None
     end, work = counted_time() + seconds, 0
     score = search.best.score
     least = score if score == math.inf else score - (1 - keep) * abs(score - 1)
 
-    def worth(data: Data) -> Evaluation | None:
+    def worth(data: Draft) -> Evaluation | None:
         nonlocal work
         work += 1
         if work > SHRINK_WORK:
@@ -242,7 +242,7 @@ def _shrink(
 
 def _after_generation(
     search: Search,
-    question: dict[str, Any],
+    question: JsonObject,
     place: Path | None,
     on_progress: Callable[[Search], None] | None,
 ) -> Callable[[Search], None]:
@@ -261,7 +261,7 @@ def _after_generation(
 
 def _question(
     problem: Problem, search: Search, starts: Sequence[Start], preset: str | None
-) -> dict[str, Any]:
+) -> JsonObject:
     """What was asked: a search goes on only with the same."""
     space = problem.space
     fields = (*space.job_fields, *space.cluster_fields)

@@ -18,6 +18,7 @@ from hindsched.analysis.ratio import Interval, Sense, competitive_ratio, optimum
 from hindsched.analysis.worst.problem import Problem, Runner
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance, family_module, has_module
+from hindsched.json_types import JsonObject
 from hindsched.online.simulator import SimulationResult
 from hindsched.solvers.api import solve
 from hindsched.solvers.result import Result
@@ -56,7 +57,7 @@ class Evaluation:
     message: str | None = None
 
 
-def evaluate(problem: Problem, data: dict[str, Any], threshold: float = -math.inf) -> Evaluation:
+def evaluate(problem: Problem, data: JsonObject, threshold: float = -math.inf) -> Evaluation:
     """Race a candidate: its ratio, or that it cannot reach the threshold.
 
     Parameters

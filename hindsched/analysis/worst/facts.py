@@ -11,7 +11,9 @@ from typing import Any
 from hindsched.analysis.ratio import CONTRADICTION, Optimum, Ratio, competitive_ratio
 from hindsched.analysis.tasks import theorem_of
 from hindsched.instances.base import Instance
+from hindsched.json_types import JsonObject, Keywords
 from hindsched.online.simulator import SimulationResult
+from hindsched.online.theorem import Theorem
 from hindsched.solutions.base import Solution
 from hindsched.solvers.certificate import Certificate
 
@@ -46,7 +48,7 @@ class Facts:
 
     instance: Instance
     algorithm: str
-    settings: Mapping[str, Any]
+    settings: Keywords
     against: str | None
     runs: Sequence[SimulationResult]
     reference: Solution
@@ -74,7 +76,7 @@ class Facts:
         return 1.0 if value is None else value
 
     @cached_property
-    def theorem(self) -> dict[str, Any] | None:
+    def theorem(self) -> Theorem | None:
         """What the paper promises of this algorithm on this instance, if anything."""
         return None if self.against is not None else theorem_of(self.instance, self.algorithm)
 
@@ -119,7 +121,7 @@ class Facts:
         """Whether a theorem whose assumptions hold is broken."""
         return self.exceeds_theorem and self.assumptions_hold
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The object that ``worst --json`` prints."""
         return {
             "family": self.instance.family,

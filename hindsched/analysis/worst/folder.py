@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from hindsched.analysis.exact import exact_check
 from hindsched.analysis.jsonable import jsonable
@@ -27,6 +26,7 @@ from hindsched.analysis.worst.pictures import plot_both
 from hindsched.analysis.worst.words import explain
 from hindsched.errors import InputError
 from hindsched.instances.io import read, read_json, write, write_json, write_text
+from hindsched.json_types import JsonObject
 from hindsched.kernel.__main__ import FAMILIES as KERNEL_FAMILIES
 from hindsched.solutions.base import write_solution
 from hindsched.solvers.certificate_file import write_certificate
@@ -58,7 +58,7 @@ def write_witness(witness: Facts, folder: str | Path) -> None:
         save(plot_both(witness), place / PICTURE)
 
 
-def check_witness(folder: str | Path, *, exact: bool = True) -> dict[str, Any]:
+def check_witness(folder: str | Path, *, exact: bool = True) -> JsonObject:
     """Check a witness from its files alone: no search, no solver, no algorithm.
 
     Parameters

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from hindsched.instances.search.fields import Field
-from hindsched.instances.search.space import JOBS, Data, SearchSpace, copied
+from hindsched.instances.search.space import JOBS, SearchSpace, copied
+from hindsched.json_types import Draft
 
 MOST_EACH = 12
 """Largest m of the patterns that are made for m = 2, 3, ..."""
@@ -20,9 +21,9 @@ LENGTHS = (2, 3, 5, 12)
 """How much longer they are."""
 
 
-def gadgets(space: SearchSpace) -> list[Data]:
+def gadgets(space: SearchSpace) -> list[Draft]:
     """All patterns that a space has room for, each once."""
-    found: dict[str, Data] = {}
+    found: dict[str, Draft] = {}
     for role, patterns in PATTERNS.items():
         chosen = patterns if _field(space, role) is not None else ()
         for data in (data for pattern in chosen for data in pattern(space)):
@@ -31,7 +32,7 @@ def gadgets(space: SearchSpace) -> list[Data]:
     return list(found.values())
 
 
-def long_then_short(space: SearchSpace) -> Iterator[Data]:
+def long_then_short(space: SearchSpace) -> Iterator[Draft]:
     """One long job, then short ones just after it."""
     for count in _counts(space):
         sizes = [1.0] + [0.0] * (count - 1)
@@ -39,14 +40,14 @@ def long_then_short(space: SearchSpace) -> Iterator[Data]:
         yield _made(space, [_of_range(space, "size", place) for place in sizes], late)
 
 
-def units_then_long(space: SearchSpace) -> Iterator[Data]:
+def units_then_long(space: SearchSpace) -> Iterator[Draft]:
     """M (m - 1) unit jobs, then one of length m, for m machines (Graham 1966)."""
     for machines in range(2, MOST_EACH + 1):
         if space.jobs[0] <= machines * (machines - 1) + 1 <= space.jobs[1]:
             yield from _on_machines(space, machines, [1] * machines * (machines - 1) + [machines])
 
 
-def two_of_each_size(space: SearchSpace) -> Iterator[Data]:
+def two_of_each_size(space: SearchSpace) -> Iterator[Draft]:
     """Two jobs each of sizes 2m - 1 down to m + 1, three of size m (Graham 1969)."""
     for machines in range(2, MOST_EACH + 1):
         sizes = [size for size in range(2 * machines - 1, machines, -1) for _ in (1, 2)]
@@ -55,7 +56,7 @@ def two_of_each_size(space: SearchSpace) -> Iterator[Data]:
             yield from _on_machines(space, machines, sizes)
 
 
-def short_then_long(space: SearchSpace) -> Iterator[Data]:
+def short_then_long(space: SearchSpace) -> Iterator[Draft]:
     """Many small jobs first, long ones last (Kawaguchi and Kyan 1986)."""
     for count in _counts(space):
         for share in SHARES:
@@ -67,7 +68,7 @@ def short_then_long(space: SearchSpace) -> Iterator[Data]:
                     yield _made(space, sizes, machines=machines)
 
 
-def rising_values(space: SearchSpace) -> Iterator[Data]:
+def rising_values(space: SearchSpace) -> Iterator[Draft]:
     """A job of little value, then one of much; or values that rise from job to job."""
     for count in _counts(space):
         places = [index / max(1, count - 1) for index in range(count)]
@@ -98,7 +99,7 @@ def _machines(space: SearchSpace) -> list[float | None]:
     return list(dict.fromkeys([space.cluster_fields[0].low, space.cluster_fields[0].high]))
 
 
-def _on_machines(space: SearchSpace, machines: int, sizes: list[Any]) -> Iterator[Data]:
+def _on_machines(space: SearchSpace, machines: int, sizes: list[Any]) -> Iterator[Draft]:
     yield _made(space, sizes, machines=machines)
 
 
@@ -108,7 +109,7 @@ def _made(
     late: list[int] | None = None,
     values: list[float] | None = None,
     machines: float | None = None,
-) -> Data:
+) -> Draft:
     """Data of jobs with these sizes, times after the first and places in the range of values.
 
     What a pattern does not say is at the low end of its range.

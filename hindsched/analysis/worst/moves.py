@@ -12,16 +12,17 @@ from typing import Any
 import numpy as np
 
 from hindsched.instances.search.fields import Field
-from hindsched.instances.search.space import JOBS, Data, SearchSpace, copied
+from hindsched.instances.search.space import JOBS, SearchSpace, copied
+from hindsched.json_types import Draft
 
 Random = np.random.Generator
-Move = Callable[[SearchSpace, Data, Data, Random], None]
+Move = Callable[[SearchSpace, Draft, Draft, Random], None]
 """``move(space, data, other, random)`` changes `data`; `other` is another member to copy from."""
 FACTORS = (0.5, 2.0, 1 / 3, 3.0, 0.1, 10.0, 1.5)
 MOST_MOVES = 3
 
 
-def neighbour(space: SearchSpace, data: Data, other: Data, random: Random) -> tuple[Data, str]:
+def neighbour(space: SearchSpace, data: Draft, other: Draft, random: Random) -> tuple[Draft, str]:
     """A changed copy of a candidate, within the space, and the names of the moves that made it."""
     names = []
     made = copied(data)
@@ -32,7 +33,7 @@ def neighbour(space: SearchSpace, data: Data, other: Data, random: Random) -> tu
     return space.normal(made), "+".join(names)
 
 
-def few_kinds(space: SearchSpace, data: Data, random: Random) -> Data:
+def few_kinds(space: SearchSpace, data: Draft, random: Random) -> Draft:
     """The candidate with copies of one to four of its jobs in place of all; times stay."""
     made = copied(data)
     kinds = copied(made[JOBS][: 1 + int(random.integers(4))])
@@ -62,7 +63,7 @@ def _places(item: Field, holder: Any, random: Random) -> Any:
     return _pick(random, places) if places else None
 
 
-def _number(space: SearchSpace, data: Data, random: Random) -> tuple[Field, Any] | None:
+def _number(space: SearchSpace, data: Draft, random: Random) -> tuple[Field, Any] | None:
     """A field of a job that is a number and varies, and one of its places; None without one."""
     chosen = [item for item in _fields(space) if not item.choices]
     if not chosen:
@@ -78,7 +79,7 @@ def _step(item: Field, random: Random) -> float:
     return step
 
 
-def shift_arrival(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
+def shift_arrival(space: SearchSpace, data: Draft, other: Draft, random: Random) -> None:
     """Move a job in time, by a little or by much."""
     for item in _fields(space, "time"):
         job = _pick(random, data[JOBS])
@@ -88,7 +89,7 @@ def shift_arrival(space: SearchSpace, data: Data, other: Data, random: Random) -
             item.write(place, item.read(place) + step)
 
 
-def scale(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
+def scale(space: SearchSpace, data: Draft, other: Draft, random: Random) -> None:
     """Multiply a number of one job, or of all."""
     chosen = [item for item in _fields(space, "size", "value", "amount") if not item.choices]
     if not chosen:
@@ -100,7 +101,7 @@ def scale(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
             item.write(place, item.read(place) * factor)
 
 
-def nudge(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
+def nudge(space: SearchSpace, data: Draft, other: Draft, random: Random) -> None:
     """Change a number of a job by one grain, or by one."""
     found = _number(space, data, random)
     if found is not None:
@@ -108,7 +109,7 @@ def nudge(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
         item.write(place, item.read(place) + _step(item, random))
 
 
-def redraw(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
+def redraw(space: SearchSpace, data: Draft, other: Draft, random: Random) -> None:
     """Draw a field of a job anew."""
     chosen = _fields(space)
     if chosen:
@@ -117,26 +118,26 @@ def redraw(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
             item.write(place, item.draw(random))
 
 
-def duplicate_job(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
+def duplicate_job(space: SearchSpace, data: Draft, other: Draft, random: Random) -> None:
     """Put a copy of a job behind it, or last."""
     index = int(random.integers(len(data[JOBS])))
     at = index if random.random() < 0.5 else len(data[JOBS])
     data[JOBS].insert(at, copied(data[JOBS][index]))
 
 
-def drop_job(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
+def drop_job(space: SearchSpace, data: Draft, other: Draft, random: Random) -> None:
     """Take a job out."""
     if len(data[JOBS]) > space.jobs[0]:
         del data[JOBS][int(random.integers(len(data[JOBS])))]
 
 
-def reorder(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
+def reorder(space: SearchSpace, data: Draft, other: Draft, random: Random) -> None:
     """Put a job elsewhere in the list, whose order breaks ties."""
     job = data[JOBS].pop(int(random.integers(len(data[JOBS]))))
     data[JOBS].insert(int(random.integers(len(data[JOBS]) + 1)), job)
 
 
-def sort_jobs(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
+def sort_jobs(space: SearchSpace, data: Draft, other: Draft, random: Random) -> None:
     """Put all jobs in the order of one of their numbers, rising or falling."""
     chosen = [item for item in _fields(space) if not item.choices]
     if chosen:
@@ -144,7 +145,7 @@ def sort_jobs(space: SearchSpace, data: Data, other: Data, random: Random) -> No
         data[JOBS].sort(key=lambda job: sum(map(item.read, item.places(job))), reverse=falls)
 
 
-def copy_gadget(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
+def copy_gadget(space: SearchSpace, data: Draft, other: Draft, random: Random) -> None:
     """Copy some neighbouring jobs of this or another member behind the last, later in time."""
     source = _pick(random, (data, other))[JOBS]
     first = int(random.integers(len(source)))
@@ -160,7 +161,7 @@ def copy_gadget(space: SearchSpace, data: Data, other: Data, random: Random) -> 
     data[JOBS].extend(jobs)
 
 
-def merge_times(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
+def merge_times(space: SearchSpace, data: Draft, other: Draft, random: Random) -> None:
     """Let a job arrive when another does, or when another's work would be done."""
     times, sizes = _fields(space, "time"), _fields(space, "size")
     if not times or len(data[JOBS]) < 2:
@@ -175,7 +176,7 @@ def merge_times(space: SearchSpace, data: Data, other: Data, random: Random) -> 
     item.write(here, item.read(there) + late)
 
 
-def make_equal(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
+def make_equal(space: SearchSpace, data: Draft, other: Draft, random: Random) -> None:
     """Give a job, all jobs, or all but one the number of another."""
     chosen = _fields(space)
     if not chosen:
@@ -195,7 +196,7 @@ def make_equal(space: SearchSpace, data: Data, other: Data, random: Random) -> N
         item.write(at, value)
 
 
-def make_block_equal(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
+def make_block_equal(space: SearchSpace, data: Draft, other: Draft, random: Random) -> None:
     """Give neighbouring jobs, from the first, to the last or between, the number of one of them."""
     chosen = _fields(space)
     if not chosen or len(data[JOBS]) < 2:
@@ -211,7 +212,7 @@ def make_block_equal(space: SearchSpace, data: Data, other: Data, random: Random
             item.write(at, value)
 
 
-def change_equals(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
+def change_equals(space: SearchSpace, data: Draft, other: Draft, random: Random) -> None:
     """Nudge or scale a number in all jobs that share it: a kind of job stays one."""
     found = _number(space, data, random)
     if found is None:
@@ -226,7 +227,7 @@ def change_equals(space: SearchSpace, data: Data, other: Data, random: Random) -
             item.write(at, new)
 
 
-def transfer(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
+def transfer(space: SearchSpace, data: Draft, other: Draft, random: Random) -> None:
     """Take from one job's number what another's gains: the sum stays."""
     chosen = [item for item in _fields(space) if not item.choices]
     if not chosen or len(data[JOBS]) < 2:
@@ -242,7 +243,7 @@ def transfer(space: SearchSpace, data: Data, other: Data, random: Random) -> Non
     item.write(there, item.read(there) + step)
 
 
-def few_levels(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
+def few_levels(space: SearchSpace, data: Draft, other: Draft, random: Random) -> None:
     """Let a number have few values: the nearest of those that some of the jobs have."""
     chosen = [item for item in _fields(space) if not item.choices]
     if not chosen:
@@ -258,7 +259,7 @@ def few_levels(space: SearchSpace, data: Data, other: Data, random: Random) -> N
         item.write(place, min(levels, key=lambda level: (abs(level - value), level)))
 
 
-def change_cluster(space: SearchSpace, data: Data, other: Data, random: Random) -> None:
+def change_cluster(space: SearchSpace, data: Draft, other: Draft, random: Random) -> None:
     """Change a number outside the jobs, or add or drop a server."""
     lists = [key for key, (low, high) in space.lists.items() if low < high]
     if lists and random.random() < 0.3:

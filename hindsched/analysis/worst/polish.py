@@ -11,7 +11,8 @@ import numpy as np
 
 from hindsched.analysis.worst.evaluate import Evaluation
 from hindsched.instances.search.fields import Field, Place
-from hindsched.instances.search.space import Data, SearchSpace, copied
+from hindsched.instances.search.space import SearchSpace, copied
+from hindsched.json_types import Draft
 from hindsched.limits import time_left
 
 STEP = 0.15
@@ -34,7 +35,7 @@ def is_late_to_load() -> bool:
     return "cma" not in sys.modules and time_left(math.inf) < SECONDS_TO_LOAD
 
 
-def numbers_of(space: SearchSpace, data: Data) -> list[tuple[Field, Place]]:
+def numbers_of(space: SearchSpace, data: Draft) -> list[tuple[Field, Place]]:
     """Every number of a candidate that lies in a range."""
     return [
         (item, place)
@@ -51,13 +52,13 @@ class Polish:
     ----------
     space : SearchSpace
         The space.
-    data : Data
+    data : Draft
         Where it begins.
     seed : int
         Of its draws.
     """
 
-    def __init__(self, space: SearchSpace, data: Data, seed: int) -> None:
+    def __init__(self, space: SearchSpace, data: Draft, seed: int) -> None:
         import cma
 
         self.space, self.data = space, data
@@ -65,7 +66,7 @@ class Polish:
         options = {"bounds": [0, 1], "seed": 1 + seed, "verbose": -9, "verb_disp": 0, "verb_log": 0}
         self.strategy = cma.CMAEvolutionStrategy(begin, STEP, options)
 
-    def rounds(self) -> Iterator[list[Data]]:
+    def rounds(self) -> Iterator[list[Draft]]:
         """Candidates of each round; `tell` comes between two of them."""
         for _ in range(ROUNDS):
             if self.strategy.stop():
@@ -78,7 +79,7 @@ class Polish:
         scores = [min(item.score, WORST) if math.isfinite(item.score) else None for item in found]
         self.strategy.tell(self.points, [WORST if s is None else -s for s in scores])
 
-    def _candidate(self, point: np.ndarray) -> Data:
+    def _candidate(self, point: np.ndarray) -> Draft:
         made = copied(self.data)
         for (item, place), value in zip(numbers_of(self.space, made), point, strict=True):
             item.write(place, item.from_unit(float(value)))

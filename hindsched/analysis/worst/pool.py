@@ -17,10 +17,10 @@ from hindsched.analysis.local_pool import (
 from hindsched.analysis.trackers import start_trackers
 from hindsched.analysis.worst.evaluate import Evaluation, evaluate
 from hindsched.analysis.worst.problem import Problem
-from hindsched.instances.search.space import Data
+from hindsched.json_types import Draft
 from hindsched.solvers.interrupt import without_interrupts
 
-Candidate = tuple[Data, float]
+Candidate = tuple[Draft, float]
 """A candidate and the threshold of its race."""
 Evaluate = Callable[[Sequence[Candidate], Callable[[], bool]], list[Evaluation | None]]
 """Results in the order of the candidates; None for those not begun when the time was over."""
@@ -84,5 +84,5 @@ def _prepare(problem: Problem, parent: Parent) -> None:
     _problem[:] = [problem]
 
 
-def _evaluate(data: Data, threshold: float) -> Evaluation:
+def _evaluate(data: Draft, threshold: float) -> Evaluation:
     return evaluate(_problem[0], data, threshold)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from hindsched.analysis.plan import Contender, own_settings
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.search.space import SearchSpace, copied
+from hindsched.json_types import Keywords
 from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.online.registry import algorithms, build_algorithm, build_from, name_of
 from hindsched.online.simulator import SimulationResult, simulate
@@ -35,10 +34,10 @@ class Runner:
 
     family: str
     contender: Contender
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Keywords = field(default_factory=dict)
 
     @classmethod
-    def of(cls, family: str, contender: Contender, settings: Mapping[str, Any]) -> Runner:
+    def of(cls, family: str, contender: Contender, settings: Keywords) -> Runner:
         """The algorithm with those of the settings that it has, built once to check them."""
         if isinstance(contender, OnlineAlgorithm):
             return cls(family, contender)
@@ -115,7 +114,7 @@ class Problem:
         algorithm: Contender,
         against: Contender | None = None,
         *,
-        settings: Mapping[str, Any] | None = None,
+        settings: Keywords | None = None,
         formulation: str | None = None,
         seeds: int = 5,
     ) -> Problem:

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,8 @@ from hindsched.analysis.worst.moves import few_kinds, neighbour
 from hindsched.analysis.worst.polish import Polish, can_polish, is_late_to_load, numbers_of
 from hindsched.analysis.worst.pool import Candidate, Evaluate
 from hindsched.instances.base import canonical_json
-from hindsched.instances.search.space import Data, SearchSpace, copied
+from hindsched.instances.search.space import SearchSpace, copied
+from hindsched.json_types import Draft, JsonObject
 from hindsched.limits import counted_time
 
 MEMBERS = 16
@@ -43,7 +43,7 @@ NOTHING_NEW = 60
 class Member:
     """A member of the population: a candidate, its score and how long it has not got worse."""
 
-    data: Data
+    data: Draft
     score: float
     age: int = 0
 
@@ -58,7 +58,7 @@ class Search:
         The instances.
     seed : int
         Of all draws.
-    starts : list of (str, Data)
+    starts : list of (str, Draft)
         Candidates to begin from, and what each is: a gadget, a file.
     evolve : bool
         False for plain random search: nothing but draws.
@@ -70,7 +70,7 @@ class Search:
 
     space: SearchSpace
     seed: int
-    starts: Sequence[tuple[str, Data]] = ()
+    starts: Sequence[tuple[str, Draft]] = ()
     evolve: bool = True
     polish: bool = True
     draw: bool = True
@@ -81,7 +81,7 @@ class Search:
     polished: float = -math.inf
     known: dict[str, tuple[str, float]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
-    trace: list[dict[str, Any]] = field(default_factory=list)
+    trace: list[JsonObject] = field(default_factory=list)
     seconds: float = 0.0
     failure: str | None = None
 
@@ -246,7 +246,7 @@ class Search:
                 found[index] = Evaluation(*self.known[key])
         return found
 
-    def _note(self, key: str, data: Data, name: str, result: Evaluation) -> None:
+    def _note(self, key: str, data: Draft, name: str, result: Evaluation) -> None:
         self.known[key] = (result.stage, result.score)
         if result.stage == INVALID:
             self.counts[INVALID] += 1
@@ -271,7 +271,7 @@ class Search:
     def _best_member(self) -> Member:
         return max(self.members, key=lambda member: member.score)
 
-    def _replacement(self, random: np.random.Generator) -> tuple[Data, str]:
+    def _replacement(self, random: np.random.Generator) -> tuple[Draft, str]:
         """What takes the place of a member that rests: the best, a draw, or a start."""
         draw = random.random()
         assert self.best is not None
@@ -282,7 +282,7 @@ class Search:
             return copied(data), name
         return copied(self.best.data), "best"
 
-    def _drawn(self, random: np.random.Generator) -> Data:
+    def _drawn(self, random: np.random.Generator) -> Draft:
         """A random instance; where the search evolves, half of them of few kinds of jobs."""
         data = self.space.draw(random)
         if self.evolve and random.random() < 0.5:
@@ -294,6 +294,6 @@ class Search:
         return np.random.Generator(np.random.PCG64(keys))
 
 
-def digest(data: Data) -> str:
+def digest(data: Draft) -> str:
     """A short name of a candidate: equal ones have the same."""
     return sha256(canonical_json(data).encode()).hexdigest()[:16]

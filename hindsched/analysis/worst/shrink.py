@@ -13,24 +13,25 @@ from typing import Any
 from hindsched.analysis.worst.evaluate import EXACT, Evaluation
 from hindsched.analysis.worst.search import digest
 from hindsched.instances.search.fields import Field
-from hindsched.instances.search.space import JOBS, Data, SearchSpace, copied
+from hindsched.instances.search.space import JOBS, SearchSpace, copied
+from hindsched.json_types import Draft
 
 Complexity = tuple[int, int, int, float]
 
 
 def shrink(
     space: SearchSpace,
-    data: Data,
-    evaluate: Callable[[Data], Evaluation | None],
+    data: Draft,
+    evaluate: Callable[[Draft], Evaluation | None],
     least: float,
-) -> tuple[Data, int]:
+) -> tuple[Draft, int]:
     """Make a candidate simpler while its ratio stays at `least` or above.
 
     Parameters
     ----------
     space : SearchSpace
         The space; the result lies in it too.
-    data : Data
+    data : Draft
         The candidate.
     evaluate : callable
         What a candidate is worth; None when the time is over, which ends the shrinking.
@@ -39,7 +40,7 @@ def shrink(
 
     Returns
     -------
-    (Data, int)
+    (Draft, int)
         The simplest candidate found, and how many were evaluated.
     """
     tried = {digest(data)}
@@ -60,7 +61,7 @@ def shrink(
     return data, len(tried) - 1
 
 
-def complexity(space: SearchSpace, data: Data) -> Complexity:
+def complexity(space: SearchSpace, data: Draft) -> Complexity:
     """How hard a candidate is to read: items, different numbers, their digits, their size."""
     items = len(data[JOBS]) + sum(len(data[key]) for key in space.lists)
     digits, size = 0, 0.0
@@ -82,14 +83,14 @@ def _digits(value: float) -> int:
     return len(f"{value:.12g}".replace(".", "").strip("-0"))
 
 
-def _variants(space: SearchSpace, data: Data) -> Iterator[Data]:
+def _variants(space: SearchSpace, data: Draft) -> Iterator[Draft]:
     """Simpler variants, the boldest first."""
     yield from _without_items(space, data)
     yield from _together(space, data)
     yield from _one_by_one(space, data)
 
 
-def _without_items(space: SearchSpace, data: Data) -> Iterator[Data]:
+def _without_items(space: SearchSpace, data: Draft) -> Iterator[Draft]:
     """Without half of the jobs, a quarter, ..., one; without a server."""
     for key in (JOBS, *space.lists):
         count = len(data[key])
@@ -103,7 +104,7 @@ def _without_items(space: SearchSpace, data: Data) -> Iterator[Data]:
             width //= 2
 
 
-def _together(space: SearchSpace, data: Data) -> Iterator[Data]:
+def _together(space: SearchSpace, data: Draft) -> Iterator[Draft]:
     """A field at its simplest in all jobs; all times and sizes divided by the same number."""
     for item in (*space.job_fields, *space.cluster_fields):
         holders = data[JOBS] if item in space.job_fields else [data]
@@ -126,7 +127,7 @@ def _together(space: SearchSpace, data: Data) -> Iterator[Data]:
         yield made
 
 
-def _one_by_one(space: SearchSpace, data: Data) -> Iterator[Data]:
+def _one_by_one(space: SearchSpace, data: Draft) -> Iterator[Draft]:
     """One number at its simplest, rounder, like another job's, or halfway to its low end."""
     for number, (item, holder) in enumerate(space.all_fields(data)):
         others = [

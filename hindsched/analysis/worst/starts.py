@@ -10,7 +10,8 @@ from hindsched.analysis.worst.gadgets import gadgets
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.io import read
-from hindsched.instances.search.space import Data, SearchSpace
+from hindsched.instances.search.space import SearchSpace
+from hindsched.json_types import Draft
 
 if TYPE_CHECKING:
     from hindsched.analysis.store import ResultStore
@@ -23,7 +24,7 @@ Start = str | Path | Instance
 
 def find_starts(
     space: SearchSpace, starts: Sequence[Start], algorithm: str
-) -> list[tuple[str, Data]]:
+) -> list[tuple[str, Draft]]:
     """Candidates to begin from, each with what it is; draws are the search's own.
 
     Parameters
@@ -41,7 +42,7 @@ def find_starts(
     InputError
         For a start that is none of these.
     """
-    found: list[tuple[str, Data]] = []
+    found: list[tuple[str, Draft]] = []
     for start in starts:
         if isinstance(start, Instance):
             found.append((start.name, space.adopt(start)))

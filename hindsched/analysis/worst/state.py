@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,13 @@ from hindsched.analysis.worst.search import Member, Search
 from hindsched.errors import InputError
 from hindsched.instances.io import read_json, write_json
 from hindsched.instances.search.space import SearchSpace
+from hindsched.json_types import JsonObject
 
 STATE = "search.json"
 FORMAT = "hindsched-search/1"
 
 
-def write_state(search: Search, question: dict[str, Any], folder: Path) -> None:
+def write_state(search: Search, question: JsonObject, folder: Path) -> None:
     """Write what going on needs, and what was asked."""
     write_json(
         {
@@ -37,7 +39,7 @@ def write_state(search: Search, question: dict[str, Any], folder: Path) -> None:
     )
 
 
-def read_state(search: Search, question: dict[str, Any], folder: Path) -> None:
+def read_state(search: Search, question: JsonObject, folder: Path) -> None:
     """Bring a search to where its file left off.
 
     Raises
@@ -71,11 +73,11 @@ def read_state(search: Search, question: dict[str, Any], folder: Path) -> None:
         raise InputError(str(path), f"{type(error).__name__}: {error}", "is damaged") from None
 
 
-def _written(member: Member) -> dict[str, Any]:
+def _written(member: Member) -> JsonObject:
     return {"data": member.data, "score": _word(member.score), "age": member.age}
 
 
-def _read(space: SearchSpace, item: dict[str, Any]) -> Member:
+def _read(space: SearchSpace, item: Mapping[str, Any]) -> Member:
     space.instance(item["data"])  # a candidate that breaks a rule is no member
     return Member(item["data"], _number(item["score"]), int(item["age"]))
 

@@ -25,7 +25,7 @@ from hindsched.analysis.worst.problem import Problem
 from hindsched.analysis.worst.words import explain
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
-from hindsched.instances.search.space import Data
+from hindsched.json_types import Draft
 from hindsched.limits import counted_time
 from hindsched.solutions.base import Solution
 from hindsched.solvers.api import solve
@@ -59,7 +59,7 @@ class Witness(Facts):
 
 
 def make_witness(
-    problem: Problem, data: Data, search: Mapping[str, Any], seconds: float = math.inf
+    problem: Problem, data: Draft, search: Mapping[str, object], seconds: float = math.inf
 ) -> Witness:
     """Run everything once more on a candidate, and prove in some seconds what can be proven.
 

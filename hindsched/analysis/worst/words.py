@@ -7,11 +7,12 @@ objectives. The jobs are told in the order of what they contribute.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypedDict
 
 from hindsched.analysis.spans import job_spans
 from hindsched.analysis.worst.facts import Facts
 from hindsched.solutions.base import Solution
+from hindsched.solutions.tables import JobRow
 
 MOST_JOBS = 4
 """Jobs that are told."""
@@ -61,14 +62,23 @@ def claim(witness: Facts) -> str:
     return f"{text}."
 
 
-def differing_jobs(run: Solution, reference: Solution) -> list[dict[str, Any]]:
+class DifferingJob(TypedDict):
+    """A job's rows in a run and in the reference, and what it loses."""
+
+    job: str
+    run: JobRow
+    reference: JobRow
+    loss: float
+
+
+def differing_jobs(run: Solution, reference: Solution) -> list[DifferingJob]:
     """Rows of the jobs whose value or cost differs, the largest loss first.
 
     Keys ``job, run, reference`` (their rows in the two schedules) and ``loss``.
     """
     sign = 1 if run.instance.sense == "max" else -1
     better = {row["job"]: row for row in reference.job_rows()}
-    rows = []
+    rows: list[DifferingJob] = []
     for row in run.job_rows():
         other = better[row["job"]]
         loss = sign * ((other["value"] or 0.0) - (row["value"] or 0.0))
@@ -77,7 +87,7 @@ def differing_jobs(run: Solution, reference: Solution) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: -row["loss"])
 
 
-def _sentence(witness: Facts, run: Solution, row: dict[str, Any]) -> str:
+def _sentence(witness: Facts, run: Solution, row: DifferingJob) -> str:
     job, here, there = row["job"], row["run"], row["reference"]
     loss = row["loss"]
     change = f"loses {loss:.6g}" if loss > 0 else f"gains {-loss:.6g}"
@@ -93,7 +103,7 @@ def _sentence(witness: Facts, run: Solution, row: dict[str, Any]) -> str:
     return f"{text}."
 
 
-def _when(row: dict[str, Any]) -> str:
+def _when(row: JobRow) -> str:
     if row["completion"] is None or row["start"] is None:
         return "not served" if row["start"] is None else f"begun at {row['start']}, not completed"
     if row["start"] == row["completion"]:
@@ -101,7 +111,7 @@ def _when(row: dict[str, Any]) -> str:
     return f"in slots {row['start']} to {row['completion']}"
 
 
-def _in_the_way(run: Solution, here: dict[str, Any], there: dict[str, Any]) -> list[str]:
+def _in_the_way(run: Solution, here: JobRow, there: JobRow) -> list[str]:
     """Jobs that hold the cluster in the slots that the better schedule gives to this one."""
     first, last = there["start"], there["completion"]
     if first is None or last is None:

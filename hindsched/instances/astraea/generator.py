@@ -38,10 +38,11 @@ from hindsched.instances.generators.ranges import (
 )
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
 from hindsched.instances.generators.settings import Settings
+from hindsched.json_types import Draft
 
 SLOT_SECONDS = 3600
 
-_PAPER: dict[str, Any] = {
+_PAPER: Draft = {
     "jobs": 100,
     "servers": 100,
     "tenants": 14,
@@ -68,7 +69,7 @@ _PAPER: dict[str, Any] = {
     "worker_types": 1,
     "ps_types": 1,
 }
-_SMALL: dict[str, Any] = {
+_SMALL: Draft = {
     **_PAPER,
     "jobs": 5,
     "servers": 4,
@@ -90,7 +91,7 @@ _SMALL: dict[str, Any] = {
     "power_scale": (60.0, 150.0),
     "requested": (1, 4),
 }
-PRESETS: dict[str, dict[str, Any]] = {"small": _SMALL, "paper": _PAPER}
+PRESETS: dict[str, Draft] = {"small": _SMALL, "paper": _PAPER}
 
 
 class AstraeaSettings(Settings):
@@ -130,7 +131,7 @@ class AstraeaSettings(Settings):
         return self
 
 
-def generate(preset: str, seed: int, **settings: Any) -> Instance:
+def generate(preset: str, seed: int, **settings: object) -> Instance:
     """Generate a random instance.
 
     Parameters
@@ -181,7 +182,7 @@ def typed(values: Sequence[Any], types: tuple[str, ...]) -> Any:
 
 def _servers(
     s: AstraeaSettings, seed: int, workers: tuple[str, ...], ps: tuple[str, ...]
-) -> list[dict[str, Any]]:
+) -> list[Draft]:
     draws = Draws(seed, "servers")
     return [
         {
@@ -196,10 +197,10 @@ def _servers(
 def _tenants(
     s: AstraeaSettings,
     seed: int,
-    servers: list[dict[str, Any]],
+    servers: list[Draft],
     workers: tuple[str, ...],
     ps: tuple[str, ...],
-) -> list[dict[str, Any]]:
+) -> list[Draft]:
     """Tenants own servers in one stretch each, at least one while there are enough."""
     draws = Draws(seed, "tenants")
     weights = [draws.uniform(0.5, 2.0) for _ in range(s.tenants)]
@@ -223,7 +224,7 @@ def _tenants(
     return tenants
 
 
-def _total(servers: list[dict[str, Any]], field: str, types: tuple[str, ...]) -> Any:
+def _total(servers: list[Draft], field: str, types: tuple[str, ...]) -> Any:
     if len(types) == 1:
         return sum(server[field] for server in servers)
     return {name: sum(server[field][name] for server in servers) for name in types}
@@ -231,7 +232,7 @@ def _total(servers: list[dict[str, Any]], field: str, types: tuple[str, ...]) ->
 
 def _jobs(
     s: AstraeaSettings, seed: int, workers: tuple[str, ...], ps: tuple[str, ...]
-) -> list[dict[str, Any]]:
+) -> list[Draft]:
     arrivals = arrival_slots(Draws(seed, "arrivals"), s.jobs, s.arrival_span)
     jobs = []
     for number, slot in enumerate(arrivals, start=1):
@@ -265,7 +266,7 @@ def _jobs(
     return jobs
 
 
-def draw_utility(s: AstraeaSettings, draws: Draws) -> dict[str, Any]:
+def draw_utility(s: AstraeaSettings, draws: Draws) -> Draft:
     """A linear or power utility of Section 5.1's ranges."""
     kind = s.utility
     slope, intercept = draws.uniform(*s.slope), draws.uniform(*s.intercept)
@@ -279,7 +280,7 @@ def draw_utility(s: AstraeaSettings, draws: Draws) -> dict[str, Any]:
 
 def _small_suite() -> list[Instance]:
     """Make instances of rising contention, of both utilities, and one with two types each."""
-    levels: tuple[dict[str, Any], ...] = (
+    levels: tuple[Draft, ...] = (
         {"jobs": 4, "servers": 4},
         {"jobs": 6, "servers": 5},
         {"jobs": 8, "servers": 5, "horizon": 20, "arrival_span": 4},

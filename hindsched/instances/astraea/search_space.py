@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from hindsched.instances.search.fields import Field
 from hindsched.instances.search.space import SearchSpace
+from hindsched.json_types import Draft
 
-JOB: dict[str, Any] = {
+JOB: Draft = {
     "name": "j1",
     "tenant": "t1",
     "arrival": 0,
@@ -20,7 +20,7 @@ JOB: dict[str, Any] = {
     "gradient_mb": 0,
     "utility": {"kind": "linear", "slope": -1, "intercept": 60},
 }
-BASE: dict[str, Any] = {
+BASE: Draft = {
     "format": "hindsched/1",
     "family": "astraea",
     "horizon": 16,
@@ -37,7 +37,7 @@ BASE: dict[str, Any] = {
 }
 
 
-def mend(data: dict[str, Any]) -> dict[str, Any]:
+def mend(data: Draft) -> Draft:
     """Quotas add up to the servers' counts, the last tenant has the rest; arrivals in range."""
     for quota, count in (("worker_quota", "workers"), ("ps_quota", "ps")):
         left = sum(server[count] for server in data["servers"])

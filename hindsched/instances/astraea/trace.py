@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -26,6 +25,7 @@ from hindsched.instances.traces.origin import keep_origin
 from hindsched.instances.traces.philly import GPUS_PER_NODE, load_virtual_clusters
 from hindsched.instances.traces.reading import read_table
 from hindsched.instances.traces.table import TraceTable
+from hindsched.json_types import Draft
 
 PHILLY_NODES = {
     "6214e9": 64, "7f04ca": 32, "11cb48": 16, "b436b2": 64, "ee9e8c": 64, "e13805": 16,
@@ -178,7 +178,7 @@ def from_trace(
     )
 
 
-def _check(s: dict[str, Any]) -> None:
+def _check(s: Draft) -> None:
     for name in ("jobs", "elasticity"):
         check_count(name, s[name])
     if s["horizon"] is not None:
@@ -227,9 +227,7 @@ def tenant_gpus(
     return {name: count for name, count in gpus.items() if count > 0}
 
 
-def shared_gpus(
-    rows: list[dict[str, Any]], servers: int | None, gpu_seconds_a_gpu: float
-) -> dict[str, int]:
+def shared_gpus(rows: list[Draft], servers: int | None, gpu_seconds_a_gpu: float) -> dict[str, int]:
     """GPUs of whole nodes by part, as its jobs ask for GPU time; every part has a node.
 
     Parameters
@@ -293,11 +291,9 @@ def _rows(
     return found, refused
 
 
-def _cluster(
-    gpus: Mapping[str, int], scale: float
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _cluster(gpus: Mapping[str, int], scale: float) -> tuple[list[Draft], list[Draft]]:
     """Nodes of 8 GPUs (the last one of a tenant may be smaller) with one PS each; the tenants."""
-    servers: list[dict[str, Any]] = []
+    servers: list[Draft] = []
     tenants = []
     for name, total in gpus.items():
         left = max(min(GPUS_PER_NODE, total), math.floor(total * scale))
@@ -313,9 +309,7 @@ def _cluster(
     return servers, tenants
 
 
-def _job(
-    row: dict[str, Any], arrival: int, draws: Draws, settings: dict[str, Any], name: str
-) -> dict[str, Any]:
+def _job(row: Draft, arrival: int, draws: Draws, settings: Draft, name: str) -> Draft:
     workers = int(row["gpus"])
     chunks = settings["elasticity"] * workers
     work = row["duration_seconds"] * workers / settings["slot_seconds"]

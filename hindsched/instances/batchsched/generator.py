@@ -10,7 +10,7 @@ split over the servers in proportion to EC2 shapes, resource by resource.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import StrictBool, model_validator
 
@@ -30,6 +30,7 @@ from hindsched.instances.generators.ranges import (
 )
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
 from hindsched.instances.generators.settings import Settings
+from hindsched.json_types import Draft
 
 RESOURCES = ("gpu", "cpu", "bandwidth_mbps")
 EC2_SHAPES = (
@@ -55,7 +56,7 @@ twice the third and the fourth. Bandwidth is the most of the paper's range for w
 V100_OVER_K80 = 6.0
 """How many times as fast a P3's GPU trains as a P2's; our choice, the paper gives no speeds."""
 
-_PAPER: dict[str, Any] = {
+_PAPER: Draft = {
     "architecture": PARAMETER_SERVER,
     "jobs": 100,
     "servers": 150,
@@ -80,7 +81,7 @@ _PAPER: dict[str, Any] = {
     "fixed_workers": None,
     "ec2_workers": False,
 }
-_SMALL: dict[str, Any] = {
+_SMALL: Draft = {
     **_PAPER,
     "jobs": 6,
     "servers": 3,
@@ -101,7 +102,7 @@ _SMALL: dict[str, Any] = {
     "minibatch_slots": (0.4, 1.0),
     "gradient_mb": (70_000.0, 170_000.0),
 }
-PRESETS: dict[str, dict[str, Any]] = {"small": _SMALL, "paper": _PAPER}
+PRESETS: dict[str, Draft] = {"small": _SMALL, "paper": _PAPER}
 
 
 class BatchschedSettings(Settings):
@@ -139,7 +140,7 @@ class BatchschedSettings(Settings):
         return self
 
 
-def generate(preset: str, seed: int, **settings: Any) -> Instance:
+def generate(preset: str, seed: int, **settings: object) -> Instance:
     """Generate a random instance.
 
     Parameters
@@ -173,7 +174,7 @@ def generate(preset: str, seed: int, **settings: Any) -> Instance:
             total = job["epochs"] * job["chunks"] * job["minibatches"]
             job["epochs"], job["chunks"] = 1, s.fixed_workers
             job["minibatches"] = -(-total // s.fixed_workers)
-    data: dict[str, Any] = {
+    data: Draft = {
         "name": f"batchsched-{preset}-{SHORT_NAMES[s.architecture]}-j{s.jobs}-s{seed}",
         "horizon": s.horizon,
         "slot_seconds": 3600,
@@ -190,7 +191,7 @@ def generate(preset: str, seed: int, **settings: Any) -> Instance:
     return BatchschedInstance.parse(data)
 
 
-def _types(s: BatchschedSettings, seed: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _types(s: BatchschedSettings, seed: int) -> tuple[list[Draft], list[Draft]]:
     draws = Draws(seed, "types")
     workers = [
         {
@@ -221,9 +222,7 @@ def _types(s: BatchschedSettings, seed: int) -> tuple[list[dict[str, Any]], list
     return workers, ps
 
 
-def _jobs(
-    s: BatchschedSettings, seed: int, worker_types: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
+def _jobs(s: BatchschedSettings, seed: int, worker_types: list[Draft]) -> list[Draft]:
     arrivals = arrival_slots(Draws(seed, "arrivals"), s.jobs, s.horizon)
     jobs = []
     for number, arrival in enumerate(arrivals, start=1):
@@ -236,7 +235,7 @@ def _jobs(
             if s.ec2_workers:  # the drawn time is that of one P2 GPU
                 speed *= V100_OVER_K80 if item["name"].startswith("p3") else 1.0
             times.append(rounded(min(high, max(low, base / speed)) * s.time_scale))
-        job: dict[str, Any] = {
+        job: Draft = {
             "name": f"j{number}",
             "arrival": arrival,
             "weight": draws.integer(*s.weight),
@@ -258,10 +257,10 @@ def _jobs(
 def _servers(
     s: BatchschedSettings,
     seed: int,
-    worker_types: list[dict[str, Any]],
-    ps_types: list[dict[str, Any]],
-    jobs: list[dict[str, Any]],
-) -> list[dict[str, Any]]:
+    worker_types: list[Draft],
+    ps_types: list[Draft],
+    jobs: list[Draft],
+) -> list[Draft]:
     draws = Draws(seed, "servers")
     count = s.servers
     if s.capacity_fraction is None and s.servers <= 5:
@@ -298,9 +297,9 @@ def _servers(
 
 def _ideal_demand(
     s: BatchschedSettings,
-    worker_types: list[dict[str, Any]],
-    ps_types: list[dict[str, Any]],
-    jobs: list[dict[str, Any]],
+    worker_types: list[Draft],
+    ps_types: list[Draft],
+    jobs: list[Draft],
 ) -> dict[str, float]:
     """Sum of D workers and their PSs over all jobs, each with its fastest pair of types."""
     total = dict.fromkeys(RESOURCES, 0.0)

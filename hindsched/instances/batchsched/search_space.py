@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hindsched.instances.search.fields import Field
 from hindsched.instances.search.space import SearchSpace
+from hindsched.json_types import Draft
 
-BASE: dict[str, Any] = {
+BASE: Draft = {
     "format": "hindsched/1",
     "family": "batchsched",
     "horizon": 8,
@@ -34,7 +33,7 @@ BASE: dict[str, Any] = {
 }
 
 
-def mend(data: dict[str, Any]) -> dict[str, Any]:
+def mend(data: Draft) -> Draft:
     """Arrivals within the horizon."""
     for job in data["jobs"]:
         job["arrival"] = min(job["arrival"], data["horizon"])

@@ -15,6 +15,7 @@ from hindsched.instances.batchsched.instance import (
 from hindsched.instances.generators.ranges import check_count
 from hindsched.instances.generators.sampling import Draws, rounded
 from hindsched.instances.traces.origin import keep_origin
+from hindsched.json_types import Draft
 
 SHORT_NAMES = {PARAMETER_SERVER: "ps", RING_ALLREDUCE: "rar"}
 GAVEL_MODELS = (
@@ -91,7 +92,7 @@ def from_trace(
         chunks = max(2, 2 * gpus)
         total = float(row["duration_seconds"]) * gpus * speeds[0]
         epochs = max(TRACE_EPOCHS, math.ceil(total / (chunks * MOST_MINIBATCHES)))
-        record: dict[str, Any] = {
+        record: Draft = {
             "name": f"j{number}",
             "arrival": 1 + int((float(row["submit_seconds"]) - first) / slot_seconds),
             "weight": draws.integer(1, 10),
@@ -108,7 +109,7 @@ def from_trace(
         else:
             record["reduce_slots"] = update
         records.append(record)
-    data: dict[str, Any] = {
+    data: Draft = {
         "name": f"batchsched-{table.format}-{SHORT_NAMES[architecture]}-j{jobs}-s{seed}",
         "horizon": max(record["arrival"] for record in records),
         "slot_seconds": slot_seconds,

@@ -21,6 +21,7 @@ from hindsched.instances.generators.settings import (
     envelope,
 )
 from hindsched.instances.traces.origin import keep_origin
+from hindsched.json_types import Draft
 
 MODELS: dict[str, tuple[int, int]] = {
     # Table II: data chunks, mini-batches a chunk
@@ -34,7 +35,7 @@ MODELS: dict[str, tuple[int, int]] = {
 SECONDS = 3600
 """Length of a slot (Section V-A)."""
 
-PAPER: dict[str, Any] = {
+PAPER: Draft = {
     # stated in Section V-A
     "servers": 100,
     "jobs": 300,
@@ -64,7 +65,7 @@ PAPER: dict[str, Any] = {
 the shapes of Philly's machines, and its jobs' GPUs. ``chunks`` and ``minibatches`` None means
 Table II; ``cloud_workers`` None means without limit, 0 means no cloud."""
 
-TESTBED: dict[str, Any] = {
+TESTBED: Draft = {
     **PAPER,
     "servers": 8,
     "jobs": 30,
@@ -79,7 +80,7 @@ TESTBED: dict[str, Any] = {
 without: a worker of each a machine), one PS type, Table II. Its minibatch times are not stated;
 ``minibatch_scale`` makes jobs last hours, as a small part of a data set does."""
 
-SMALL: dict[str, Any] = {
+SMALL: Draft = {
     **PAPER,
     "servers": 3,
     "jobs": 6,
@@ -97,7 +98,7 @@ SMALL: dict[str, Any] = {
 }
 """Preset ``small``: within reach of an exact optimum."""
 
-PRESETS: dict[str, dict[str, Any]] = {"paper": PAPER, "testbed": TESTBED, "small": SMALL}
+PRESETS: dict[str, Draft] = {"paper": PAPER, "testbed": TESTBED, "small": SMALL}
 
 
 class EdgecloudSettings(Settings):
@@ -127,7 +128,7 @@ class EdgecloudSettings(Settings):
     chunk_gb: Span | None
 
 
-def generate(preset: str = "small", seed: int = 0, **settings: Any) -> Instance:
+def generate(preset: str = "small", seed: int = 0, **settings: object) -> Instance:
     """Generate a random instance.
 
     Parameters
@@ -148,7 +149,7 @@ def generate(preset: str = "small", seed: int = 0, **settings: Any) -> Instance:
     arrivals = arrival_slots(
         Draws(seed, "arrivals"), values.jobs, values.horizon, burst=values.burst
     )
-    facts: list[dict[str, Any]] = [{} for _ in arrivals]
+    facts: list[Draft] = [{} for _ in arrivals]
     return _build(preset, seed, values, arrivals, facts, {})
 
 
@@ -160,7 +161,7 @@ def from_trace(
     preset: str = "paper",
     slot_hours: float = 1.0,
     slot_seconds: float | None = None,
-    **settings: Any,
+    **settings: object,
 ) -> Instance:
     """Make an instance whose jobs arrive as in a cluster trace.
 
@@ -226,8 +227,8 @@ def _build(
     seed: int,
     values: EdgecloudSettings,
     arrivals: list[int],
-    facts: list[dict[str, Any]],
-    origin: dict[str, Any],
+    facts: list[Draft],
+    origin: Draft,
     slot_seconds: float = SECONDS,
 ) -> Instance:
     servers = _servers(preset, seed, values)
@@ -235,7 +236,7 @@ def _build(
         _job(seed, values, index, slot, servers, extra)
         for index, (slot, extra) in enumerate(zip(arrivals, facts, strict=True))
     ]
-    cloud: dict[str, Any] = {"name": "cloud"}
+    cloud: Draft = {"name": "cloud"}
     if values.cloud_workers is not None:
         kinds = [f"t{k + 1}" for k in range(values.worker_types)]
         cloud["workers"] = dict.fromkeys(kinds, values.cloud_workers)
@@ -244,9 +245,9 @@ def _build(
     return EdgecloudInstance.parse({**shared, "servers": servers, "cloud": cloud, "jobs": jobs})
 
 
-def _servers(preset: str, seed: int, values: EdgecloudSettings) -> list[dict[str, Any]]:
+def _servers(preset: str, seed: int, values: EdgecloudSettings) -> list[Draft]:
     types, ps_types = values.worker_types, values.ps_types
-    servers: list[dict[str, Any]] = []
+    servers: list[Draft] = []
     for index in range(values.servers):
         draws = Draws(seed, f"server {index + 1}")
         count = draws.choice(values.workers)
@@ -255,7 +256,7 @@ def _servers(preset: str, seed: int, values: EdgecloudSettings) -> list[dict[str
         else:
             workers = [f"t{draws.integer(1, types)}" for _ in range(count)]
         ps = [f"p{draws.integer(1, ps_types)}" for _ in range(draw_integer(draws, values.ps))]
-        server: dict[str, Any] = {"name": f"s{index + 1}", "workers": workers, "ps": ps}
+        server: Draft = {"name": f"s{index + 1}", "workers": workers, "ps": ps}
         if values.storage_gb is not None:
             server["storage_gb"] = draws.uniform(*values.storage_gb)
         servers.append(server)
@@ -264,7 +265,7 @@ def _servers(preset: str, seed: int, values: EdgecloudSettings) -> list[dict[str
     return servers
 
 
-def _cover_types(servers: list[dict[str, Any]], types: int) -> None:
+def _cover_types(servers: list[Draft], types: int) -> None:
     """Without a cloud every type needs a worker: the first workers take the missing types."""
     present = {kind for server in servers for kind in server["workers"]}
     missing = [f"t{k + 1}" for k in range(types) if f"t{k + 1}" not in present]
@@ -282,9 +283,9 @@ def _job(
     values: EdgecloudSettings,
     index: int,
     arrival: int,
-    servers: list[dict[str, Any]],
-    facts: dict[str, Any],
-) -> dict[str, Any]:
+    servers: list[Draft],
+    facts: Draft,
+) -> Draft:
     name = f"j{index + 1}"
     draws = Draws(seed, f"job {name}")
     chunks, minibatches = draws.choice(list(MODELS.values()))
@@ -295,7 +296,7 @@ def _job(
     hours = draws.uniform(*values.minibatch_hours) * values.minibatch_scale
     upload = {server["name"]: draw_integer(draws, values.edge_upload) for server in servers}
     upload["cloud"] = draw_integer(draws, values.cloud_upload)
-    job: dict[str, Any] = {
+    job: Draft = {
         "name": name,
         "arrival": arrival,
         "epochs": max(1, draw_integer(draws, values.epochs)),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hindsched.instances.search.fields import Field
 from hindsched.instances.search.space import SearchSpace
+from hindsched.json_types import Draft
 
-BASE: dict[str, Any] = {
+BASE: Draft = {
     "format": "hindsched/1",
     "family": "edgecloud",
     "horizon": 6,
@@ -33,7 +32,7 @@ BASE: dict[str, Any] = {
 }
 
 
-def mend(data: dict[str, Any]) -> dict[str, Any]:
+def mend(data: Draft) -> Draft:
     """Every job can be uploaded to every server and the cloud; arrivals within the horizon."""
     names = [server["name"] for server in data["servers"]]
     cloud = data["cloud"]["name"]

@@ -15,6 +15,7 @@ from hindsched.instances.logs.capacity import Capacity
 from hindsched.instances.logs.frame import frame_chunk, frame_reading
 from hindsched.instances.logs.log import FORMULATIONS, Log
 from hindsched.instances.logs.times import MISSING
+from hindsched.json_types import Draft
 from hindsched.memory import free_memory
 
 ELASTIC = FORMULATIONS[-1]
@@ -161,7 +162,7 @@ def instance_of_log(
     return GangInstance.parse(data)
 
 
-def _cluster(capacity: Capacity) -> dict[str, Any]:
+def _cluster(capacity: Capacity) -> Draft:
     if not capacity.servers:
         return {"gpus": capacity.gpus}
     return {"servers": [{"name": name, "gpus": gpus} for name, gpus in capacity.servers]}

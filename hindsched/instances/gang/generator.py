@@ -35,11 +35,12 @@ from hindsched.instances.generators.registry import Suite
 from hindsched.instances.generators.sampling import Draws, rounded
 from hindsched.instances.generators.settings import Settings
 from hindsched.instances.traces.origin import job_names, trace_rows
+from hindsched.json_types import Draft
 
 MICROSECOND = Fraction(1, 10**6)
 """Resolution of the times in a trace table, whose submissions are differences of floats."""
 
-_PAPER: dict[str, Any] = {
+_PAPER: Draft = {
     "jobs": 200,
     "gpus": 64,
     "servers": None,
@@ -56,7 +57,7 @@ _PAPER: dict[str, Any] = {
 }
 """Preset ``paper``: GPUs of a job as in the multi-GPU traces of Gavel (70 % 1, 10 % 2, 15 % 4,
 5 % 8). `seconds` are the ends of ``log-uniform``, and their mean is that of ``exponential``."""
-_SMALL: dict[str, Any] = {
+_SMALL: Draft = {
     **_PAPER,
     "jobs": 6,
     "gpus": 4,
@@ -67,9 +68,9 @@ _SMALL: dict[str, Any] = {
     "deadline_factor": (1.0, 3.0),
     "users": 2,
 }
-_BURSTY: dict[str, Any] = {**_PAPER, "arrivals": "bursty", "mix": "log-uniform"}
-_SERVERS: dict[str, Any] = {**_PAPER, "servers": 8, "placement": "consolidated"}
-PRESETS: dict[str, dict[str, Any]] = {
+_BURSTY: Draft = {**_PAPER, "arrivals": "bursty", "mix": "log-uniform"}
+_SERVERS: Draft = {**_PAPER, "servers": 8, "placement": "consolidated"}
+PRESETS: dict[str, Draft] = {
     "small": _SMALL,
     "paper": _PAPER,
     "bursty": _BURSTY,
@@ -95,7 +96,7 @@ class GangSettings(Settings):
     users: PositiveCount
 
 
-def generate(preset: str, seed: int, **settings: Any) -> Instance:
+def generate(preset: str, seed: int, **settings: object) -> Instance:
     """Generate a random instance.
 
     Parameters
@@ -182,13 +183,13 @@ def from_trace(
     first = float(rows["submit_seconds"].min())
     names = job_names(rows)
     slot, late, longer = exact(slot_seconds), 0, 0
-    records: list[dict[str, Any]] = []
+    records: list[Draft] = []
     for name, row in zip(names, rows.itertuples(index=False), strict=True):
         submit = _to_microsecond(row.submit_seconds - first)
         duration = _to_microsecond(row.duration_seconds)
         late += submit % slot > 0
         longer += duration % slot > 0
-        record: dict[str, Any] = {
+        record: Draft = {
             "name": name,
             "submit": _plain(ceil(submit / slot) * slot),
             "duration": _plain(ceil(duration / slot) * slot),
@@ -220,7 +221,7 @@ def from_trace(
     return GangInstance.parse(data)
 
 
-def _cluster(gpus: int, servers: int | None, placement: str) -> dict[str, Any]:
+def _cluster(gpus: int, servers: int | None, placement: str) -> Draft:
     if servers is None:
         return {"gpus": gpus, "placement": placement}
     sizes = _server_sizes(gpus, servers)
@@ -279,7 +280,7 @@ def _plain(value: Fraction) -> float:
 
 
 def _small_suite() -> list[Instance]:
-    kinds: dict[str, dict[str, Any]] = {
+    kinds: dict[str, Draft] = {
         "": {},
         "-bursty": {"arrivals": "bursty"},
         "-servers": {"servers": 2, "placement": "consolidated"},

@@ -32,6 +32,7 @@ from hindsched.instances.base import (
     check_unique,
     cluster_property,
 )
+from hindsched.json_types import Draft
 
 POOL = "pool"
 CONSOLIDATED = "consolidated"
@@ -273,7 +274,7 @@ def split_formulation(formulation: str) -> tuple[str, str]:
     return kind, objective or OBJECTIVES[0]
 
 
-def gang_data(name: str, jobs: Sequence[dict[str, Any]], **fields: Any) -> dict[str, Any]:
+def gang_data(name: str, jobs: Sequence[Draft], **fields: Any) -> Draft:
     """JSON data of an instance whose horizon ends with its last submission.
 
     Parameters

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hindsched.instances.search.fields import Field
 from hindsched.instances.search.space import SearchSpace
+from hindsched.json_types import Draft
 
-BASE: dict[str, Any] = {
+BASE: Draft = {
     "format": "hindsched/1",
     "family": "gang",
     "horizon": 1,
@@ -18,7 +17,7 @@ BASE: dict[str, Any] = {
 FORMULATION = "non-preemptive"
 
 
-def mend(data: dict[str, Any]) -> dict[str, Any]:
+def mend(data: Draft) -> Draft:
     """The horizon ends with the last submission; no job is wider than the pool."""
     data["horizon"] = 1 + max(int(job["submit"] // data["slot_seconds"]) for job in data["jobs"])
     if "gpus" in data:
@@ -27,7 +26,7 @@ def mend(data: dict[str, Any]) -> dict[str, Any]:
     return data
 
 
-def weigh_by_duration(data: dict[str, Any]) -> dict[str, Any]:
+def weigh_by_duration(data: Draft) -> Draft:
     """Weights equal durations: every order of the queue is one by Smith's rule."""
     for job in data["jobs"]:
         job["weight"] = job["duration"]

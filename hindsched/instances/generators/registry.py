@@ -15,15 +15,16 @@ from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import LARGEST_NUMBER, Instance, family_module, whole_number
 from hindsched.instances.recipes import Recipe, recipe_suites
 from hindsched.instances.witnesses import WORST, witness_files, witnesses
+from hindsched.json_types import JsonObject, Keywords
 
 SMALLEST_SETTING = 1e-12
 """Numbers nearer to 0 are mistakes: what is divided by them could not be counted."""
 Suite = Callable[[], list[Instance]]
 
 
-def presets(family: str) -> dict[str, dict[str, Any]]:
+def presets(family: str) -> dict[str, JsonObject]:
     """Presets of a family's generator: settings by preset name."""
-    found: dict[str, dict[str, Any]] = family_module("instances", family, "generator").PRESETS
+    found: dict[str, JsonObject] = family_module("instances", family, "generator").PRESETS
     return found
 
 
@@ -77,7 +78,7 @@ def _make_all(recipes: Sequence[Recipe]) -> list[Instance]:
     return [make(recipe) for recipe in recipes]
 
 
-def generate(family: str, preset: str = "small", seed: int = 0, **settings: Any) -> Instance:
+def generate(family: str, preset: str = "small", seed: int = 0, **settings: object) -> Instance:
     """Generate a random instance; the same arguments give the same bytes everywhere.
 
     Parameters
@@ -115,7 +116,7 @@ def generate(family: str, preset: str = "small", seed: int = 0, **settings: Any)
 
 
 def from_trace(
-    family: str, table: Any, *, jobs: int | None = None, seed: int = 0, **settings: Any
+    family: str, table: Any, *, jobs: int | None = None, seed: int = 0, **settings: object
 ) -> Instance:
     """Make an instance from a cluster trace.
 
@@ -157,9 +158,9 @@ def trace_settings(family: str) -> set[str]:
     return _setting_names(function, presets(family), {"table", "jobs", "seed"})
 
 
-def check_settings(settings: Mapping[str, Any], names: set[str], owner: str) -> dict[str, Any]:
+def check_settings(settings: Keywords, names: set[str], owner: str) -> JsonObject:
     """Refuse a setting that is not in `names`; read text that is JSON as JSON."""
-    values: dict[str, Any] = {}
+    values: JsonObject = {}
     for key, value in settings.items():
         if key not in names:
             allowed = ", ".join(sorted(names)) or "none"
@@ -168,7 +169,7 @@ def check_settings(settings: Mapping[str, Any], names: set[str], owner: str) -> 
     return values
 
 
-def _check_kinds(values: Mapping[str, Any], function: Callable[..., Instance]) -> None:
+def _check_kinds(values: Mapping[str, object], function: Callable[..., Instance]) -> None:
     """Refuse sizes that nothing can be counted with, and what the function's parameter is not.
 
     What a preset's setting must be is the family's to check.
@@ -198,7 +199,7 @@ def _numbers(value: Any) -> Iterator[float]:
 
 
 def _setting_names(
-    function: Callable[..., Instance], known: Mapping[str, Mapping[str, Any]], taken: set[str]
+    function: Callable[..., Instance], known: Mapping[str, Mapping[str, object]], taken: set[str]
 ) -> set[str]:
     """Names of the parameters and, behind ``**settings``, of what the presets set."""
     parameters = inspect.signature(function).parameters.values()

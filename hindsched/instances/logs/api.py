@@ -18,6 +18,7 @@ from hindsched.instances.logs.reading import Format, Reading, resolve_columns, r
 from hindsched.instances.logs.rows import BYTES_A_ROW
 from hindsched.instances.logs.times import MISSING, Clock
 from hindsched.instances.source import Limits, Source
+from hindsched.json_types import Keywords
 
 FORMATS = (
     "csv", "swf", "sacct", "kubernetes", "tiresias", "elasticflow", "openb", "philly", "batsim",
@@ -47,7 +48,7 @@ def read_log(
     submitted_to: str | None = None,
     skip_broken: bool = False,
     limits: Limits | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Keywords | None = None,
 ) -> Log:
     """Read what a scheduler did.
 

@@ -26,6 +26,7 @@ from hindsched.instances.logs.profiles import profile_of
 from hindsched.instances.logs.reading import Reading
 from hindsched.instances.logs.reruns import mark_reruns
 from hindsched.instances.logs.times import MISSING, NANO, seconds_text
+from hindsched.json_types import JsonObject
 
 Columns = dict[str, NDArray]
 
@@ -256,7 +257,7 @@ def _log(
     work = duration * jobs["gpus"]
     for index in np.flatnonzero(jobs["area"] != None):  # noqa: E711
         work[index] = jobs["area"][index] // unit
-    made: dict[str, Any] = {
+    made: JsonObject = {
         "row": jobs["row"],
         "job": names[jobs["code"]],
         "submit": slots(jobs["submit"]),
@@ -271,7 +272,7 @@ def _log(
     made |= {"weight": jobs["weight"]} if "weight" in jobs else {}
     made |= {"deadline": slots(jobs["deadline"])} if "deadline" in jobs else {}
     made |= {"user": jobs["user"]} if "user" in jobs else {}
-    schedule: dict[str, Any] = {
+    schedule: JsonObject = {
         "row": held["row"],
         "job": held["job"],
         "start": slots(held["start"]),

@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from hindsched.instances.logs.records import peek, records
 from hindsched.instances.logs.reruns import RERUNS
 from hindsched.instances.logs.table import CHUNK_ROWS, Chunk, chunks
 from hindsched.instances.logs.times import MISSING
+from hindsched.json_types import JsonObject
 
 GROUPS = (
     "scheduling.x-k8s.io/pod-group",
@@ -120,7 +120,7 @@ class _Malformed(Exception):
         super().__init__(column)
 
 
-def _pod(item: dict[str, Any], label: str, resource: str) -> dict[str, str]:
+def _pod(item: JsonObject, label: str, resource: str) -> dict[str, str]:
     meta, spec, status = (_object(item, key) for key in ("metadata", "spec", "status"))
     labels = {**_object(meta, "annotations"), **_object(meta, "labels")}
     keys = (label,) if label else GROUPS
@@ -150,7 +150,7 @@ def _pod(item: dict[str, Any], label: str, resource: str) -> dict[str, str]:
     }
 
 
-def _end(status: dict[str, Any]) -> str:
+def _end(status: JsonObject) -> str:
     """When the last container ended."""
     ended: list[str] = []
     for container in _list(status, "containerStatuses"):
@@ -160,7 +160,7 @@ def _end(status: dict[str, Any]) -> str:
     return max(ended, default="")  # stamps of Kubernetes are all in UTC and of one shape
 
 
-def _gpus(spec: dict[str, Any], resource: str) -> str:
+def _gpus(spec: JsonObject, resource: str) -> str:
     """GPUs of a pod: of all containers together, or of the largest that runs before them."""
     together = sum(_amount(container, resource) for container in _list(spec, "containers"))
     before = (_amount(container, resource) for container in _list(spec, "initContainers"))
@@ -168,7 +168,7 @@ def _gpus(spec: dict[str, Any], resource: str) -> str:
     return str(thousandths // 1000) if thousandths % 1000 == 0 else str(thousandths / 1000)
 
 
-def _amount(container: dict[str, Any], resource: str) -> int:
+def _amount(container: JsonObject, resource: str) -> int:
     resources = _object(container, "resources")
     for kind in ("limits", "requests"):  # extended resources have equal requests and limits
         value = _object(resources, kind).get(resource)
@@ -180,14 +180,14 @@ def _amount(container: dict[str, Any], resource: str) -> int:
     return 0
 
 
-def _object(holder: dict[str, Any], key: str) -> dict[str, Any]:
+def _object(holder: JsonObject, key: str) -> JsonObject:
     value = holder.get(key)
     if value is not None and not isinstance(value, dict):
         raise _Malformed(key, value, "must be an object")
     return value or {}
 
 
-def _list(holder: dict[str, Any], key: str) -> list[dict[str, Any]]:
+def _list(holder: JsonObject, key: str) -> list[JsonObject]:
     value = holder.get(key)
     if value is None:
         return []

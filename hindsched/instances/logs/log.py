@@ -15,6 +15,7 @@ from hindsched.errors import InputError
 from hindsched.instances.logs.capacity import Capacity
 from hindsched.instances.logs.notes import Notes
 from hindsched.instances.logs.times import NANO, find_zone, seconds_text, stamp_text
+from hindsched.json_types import JsonObject
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,7 +162,7 @@ class Log:
 
         jobs = self.jobs
         first = self.schedule.groupby("job", sort=False)["start"].min()
-        rows: dict[str, Any] = {
+        rows: JsonObject = {
             "row": jobs["row"],
             "job": jobs["job"],
             "submit": [self.stamp(slot) for slot in jobs["submit"]],

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hindsched.arrays import Ints
 from hindsched.errors import InputError
+from hindsched.json_types import JsonObject
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,9 +99,9 @@ class Notes:
             raise InputError(where, value if str(value) else "(empty)", rule + self.hint)
         self.add(row, column, value, rule, LEFT_OUT)
 
-    def summary(self) -> list[dict[str, Any]]:
+    def summary(self) -> list[JsonObject]:
         """A row a kind of note: how many, where first, what was done; most frequent first."""
-        rows: list[dict[str, Any]] = []
+        rows: list[JsonObject] = []
         for key, count in sorted(self._counts.items(), key=lambda item: -item[1]):
             first = self._kept[key][0]
             rows.append(

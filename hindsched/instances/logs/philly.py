@@ -8,7 +8,7 @@ saving: of an hour's two, the first that does not precede what it follows. ``nul
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -99,7 +99,7 @@ def _attempts(
                 yield number, (*head, *times, str(gpus), server, user)
 
 
-def _places(reading: Reading, number: int, attempt: dict[str, Any]) -> list[tuple[int, str]]:
+def _places(reading: Reading, number: int, attempt: Mapping[str, Any]) -> list[tuple[int, str]]:
     """GPUs on each server of an attempt."""
     detail = attempt.get("detail") or []
     good = isinstance(detail, list) and all(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from hindsched.errors import InputError
 from hindsched.instances.logs.capacity import Capacity
@@ -127,7 +126,7 @@ def resolve_columns(form: Format, said: Mapping[str, str]) -> dict[str, str]:
     return {**form.columns, **said}
 
 
-def resolve_settings(form: Format, said: Mapping[str, Any]) -> dict[str, str]:
+def resolve_settings(form: Format, said: Mapping[str, object]) -> dict[str, str]:
     """Values of a format's settings."""
     for name in said:
         if name not in form.settings:

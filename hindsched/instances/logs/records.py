@@ -9,6 +9,7 @@ from typing import Any
 
 from hindsched.errors import InputError
 from hindsched.instances.source import Source
+from hindsched.json_types import JsonObject
 
 SPACE = " \t\n\r"
 FIRST_PIECE = 1 << 16
@@ -89,7 +90,7 @@ class _Text:
     def items_under(self, key: str) -> Iterator[Any]:
         """Items of the list that the object here has under a key; without one, the object."""
         self._take("{")
-        found: dict[str, Any] = {}
+        found: JsonObject = {}
         is_list = False
         while self.peek() != "}":
             name = self.value()

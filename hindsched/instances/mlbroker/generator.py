@@ -8,7 +8,7 @@ deployment is per GB of) are settings too, with the defaults below.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import StrictBool
 
@@ -24,13 +24,14 @@ from hindsched.instances.generators.settings import (
 )
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.traces.origin import keep_origin
+from hindsched.json_types import Draft
 
 if TYPE_CHECKING:
     from hindsched.instances.traces.table import TraceTable
 
 RESOURCES = ("gpu", "cpu", "memory_gb", "storage_gb")
 
-PAPER: dict[str, Any] = {
+PAPER: Draft = {
     # stated in Section 6.1
     "datacenters": 15,
     "horizon": 50,
@@ -68,7 +69,7 @@ PAPER: dict[str, Any] = {
 }
 """Preset ``paper``. Two numbers are a range drawn uniformly; prices are USD per unit and day."""
 
-SMALL: dict[str, Any] = {
+SMALL: Draft = {
     "datacenters": 3,
     "horizon": 4,
     "jobs": 5,
@@ -82,7 +83,7 @@ SMALL: dict[str, Any] = {
 }
 """Preset ``small``: thresholds within reach of a few jobs, small enough for an exact optimum."""
 
-SECTION_64: dict[str, Any] = {
+SECTION_64: Draft = {
     "datacenters": 3,
     "horizon": 10,
     "jobs": 24,
@@ -117,7 +118,7 @@ EPOCHS_PER_SLOT = 10
 SYNCHRONISATIONS_PER_SLOT = 30
 """Exchanges of the whole model between a worker and the PS in a slot of ``section-6.4`` (ours)."""
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: dict[str, Draft] = {
     "paper": PAPER,
     "small": {**PAPER, **SMALL},
     "section-6.4": SECTION_64,
@@ -183,7 +184,7 @@ class RealSettings(MlbrokerSettings):
     symmetric_transfer: bool = True
 
 
-def generate(preset: str = "small", seed: int = 0, **settings: Any) -> Instance:
+def generate(preset: str = "small", seed: int = 0, **settings: object) -> Instance:
     """Generate a random instance.
 
     Parameters
@@ -227,7 +228,7 @@ def from_trace(
     stretch: bool = True,
     slot_seconds: float | None = None,
     preset: str = "paper",
-    **settings: Any,
+    **settings: object,
 ) -> Instance:
     """Make an instance whose jobs arrive as in a cluster trace; all else is drawn as in `generate`.
 
@@ -287,7 +288,7 @@ def from_trace(
     )
 
 
-def _settings(preset: str, settings: dict[str, Any]) -> PaperSettings | RealSettings:
+def _settings(preset: str, settings: Draft) -> PaperSettings | RealSettings:
     kind = RealSettings if preset == "section-6.4" else PaperSettings
     return kind.of("mlbroker", PRESETS, preset, settings)
 
@@ -302,7 +303,7 @@ def _build(
     seed: int,
     values: PaperSettings | RealSettings,
     arrivals: list[int],
-    origin: dict[str, Any],
+    origin: Draft,
 ) -> Instance:
     names = [f"r{index + 1}" for index in range(values.datacenters)]
     if isinstance(values, RealSettings):
@@ -339,7 +340,7 @@ def _transfer(seed: int, values: PaperSettings | RealSettings, size: int) -> lis
     return prices
 
 
-def _datacenters(seed: int, values: PaperSettings, names: list[str]) -> list[dict[str, Any]]:
+def _datacenters(seed: int, values: PaperSettings, names: list[str]) -> list[Draft]:
     ranges = (values.gpu_range, values.cpu_range, values.memory_range, values.storage_range)
     limits = (
         values.gpu_threshold, values.cpu_threshold,
@@ -361,7 +362,7 @@ def _datacenters(seed: int, values: PaperSettings, names: list[str]) -> list[dic
     return centers
 
 
-def _clusters(values: RealSettings, names: list[str]) -> list[dict[str, Any]]:
+def _clusters(values: RealSettings, names: list[str]) -> list[Draft]:
     unit = rounded(values.instance_usd_per_hour * values.slot_hours)
     price = {
         "unit_usd": unit,
@@ -379,9 +380,7 @@ def _split(draws: Draws, total: float, own: list[float], share: float) -> list[f
     ]
 
 
-def _job(
-    seed: int, values: PaperSettings, index: int, arrival: int, names: list[str]
-) -> dict[str, Any]:
+def _job(seed: int, values: PaperSettings, index: int, arrival: int, names: list[str]) -> Draft:
     name = f"j{index + 1}"
     draws = Draws(seed, f"job {name}")
     life = max(1, draw_integer(draws, values.life_slots))
@@ -397,7 +396,7 @@ def _job(
         "memory_gb": draw_integer(draws, values.ps_memory_gb),
         "storage_gb": draw_integer(draws, values.ps_storage_gb),
     }
-    job: dict[str, Any] = {
+    job: Draft = {
         "name": name,
         "arrival": arrival,
         "departure": departure,
@@ -427,9 +426,7 @@ def _job(
     return job
 
 
-def _real_job(
-    seed: int, values: RealSettings, index: int, arrival: int, names: list[str]
-) -> dict[str, Any]:
+def _real_job(seed: int, values: RealSettings, index: int, arrival: int, names: list[str]) -> Draft:
     name = f"j{index + 1}"
     draws = Draws(seed, f"job {name}")
     model = list(MODELS)[draw_integer(draws, (0, len(MODELS) - 1))]
@@ -458,7 +455,7 @@ def _real_job(
     }
 
 
-SMALL_LEVELS: tuple[tuple[tuple[int, int], dict[str, Any]], ...] = (
+SMALL_LEVELS: tuple[tuple[tuple[int, int], Draft], ...] = (
     # Prices differ so much that the cheapest centre decides: nearly everybody is optimal.
     ((0, 3), {}),
     # Equal prices and deep discounts within reach: pooling decides.

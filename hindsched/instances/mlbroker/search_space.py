@@ -6,9 +6,10 @@ from typing import Any
 
 from hindsched.instances.search.fields import Field
 from hindsched.instances.search.space import SearchSpace
+from hindsched.json_types import Draft
 
 PRICE = {"unit_usd": 2, "discounted_usd": 1, "threshold": 10}
-BASE: dict[str, Any] = {
+BASE: Draft = {
     "format": "hindsched/1",
     "family": "mlbroker",
     "horizon": 4,
@@ -32,7 +33,7 @@ BASE: dict[str, Any] = {
 }
 
 
-def mend(data: dict[str, Any]) -> dict[str, Any]:
+def mend(data: Draft) -> Draft:
     """Lives within the horizon, data for each of their slots, prices that are concave."""
     centers, horizon = len(data["datacenters"]), data["horizon"]
     transfer = data["transfer_usd_per_gb"]

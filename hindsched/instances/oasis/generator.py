@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import StrictBool, field_validator
 
@@ -22,6 +22,7 @@ from hindsched.instances.generators.sampling import Draws, arrival_slots
 from hindsched.instances.generators.settings import Settings
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.instances.oasis.trace import from_trace
+from hindsched.json_types import Draft
 
 __all__ = ["PRESETS", "SUITES", "from_trace", "generate"]
 
@@ -50,11 +51,10 @@ TESTBED_MODELS_MB = [244, 102, 178, 241, 531, 45]
 MOST_TRIES = 200_000
 """Draws of one job before the settings are called impossible."""
 
-Json = dict[str, Any]
 Shares = tuple[float, float, float]
 """Chances of the three classes of jobs."""
 
-PAPER: Json = {
+PAPER: Draft = {
     "jobs": 100,
     "horizon": 100,
     "servers": 50,
@@ -65,7 +65,7 @@ PAPER: Json = {
     "shares": [0.10, 0.55, 0.35],
     "exact_shares": False,
 }
-PRESETS: dict[str, Json] = {
+PRESETS: dict[str, Draft] = {
     "small": {**PAPER, "jobs": 8, "horizon": 8, "servers": 5, "max_duration": 4},
     "paper": PAPER,
     "testbed": {**PAPER, "jobs": 12, "horizon": 10, "servers": 7, "slot_seconds": 1200},
@@ -94,7 +94,7 @@ class OasisSettings(Settings):
         return shares
 
 
-def generate(preset: str = "small", seed: int = 0, **settings: Any) -> OasisInstance:
+def generate(preset: str = "small", seed: int = 0, **settings: object) -> OasisInstance:
     """Generate an instance.
 
     Parameters
@@ -120,7 +120,7 @@ def generate(preset: str = "small", seed: int = 0, **settings: Any) -> OasisInst
     chosen = OasisSettings.of("oasis", PRESETS, preset, settings)
     testbed = preset == "testbed"
     servers = _testbed_servers() if testbed else _draw_servers(Draws(seed, "servers"), chosen)
-    instance: Json = {
+    instance: Draft = {
         "format": "hindsched/1",
         "family": "oasis",
         "name": _name(preset, seed, chosen),
@@ -164,13 +164,13 @@ def _name(preset: str, seed: int, settings: OasisSettings) -> str:
     )
 
 
-def _server(name: str, gpu: int, cpu: int, memory: float, storage: float, mbps: int) -> Json:
-    capacity: Json = {"gpu": gpu} if gpu else {}
+def _server(name: str, gpu: int, cpu: int, memory: float, storage: float, mbps: int) -> Draft:
+    capacity: Draft = {"gpu": gpu} if gpu else {}
     capacity |= {"cpu": cpu, "memory_gb": memory, "storage_gb": storage, "bandwidth_mbps": mbps}
     return {"name": name, "capacity": capacity}
 
 
-def _draw_servers(draws: Draws, settings: OasisSettings) -> tuple[list[Json], list[Json]]:
+def _draw_servers(draws: Draws, settings: OasisSettings) -> tuple[list[Draft], list[Draft]]:
     def nic(of_type: int) -> int:
         return of_type if settings.network == "type" else draws.integer(20000, 50000)
 
@@ -184,13 +184,13 @@ def _draw_servers(draws: Draws, settings: OasisSettings) -> tuple[list[Json], li
     return workers, servers
 
 
-def _testbed_servers() -> tuple[list[Json], list[Json]]:
+def _testbed_servers() -> tuple[list[Draft], list[Draft]]:
     """Section V-B: 7 servers for workers, 4 of them with a GPU, and 2 for PSs; 10 GbE."""
     workers = [_server(f"w{i + 1}", int(i < 4), 32, 80, 600, 10000) for i in range(7)]
     return workers, [_server(f"p{i + 1}", 0, 8, 32, 1500, 10000) for i in range(2)]
 
 
-Draw = Callable[[Draws, OasisInstance, int, OasisSettings], Json | None]
+Draw = Callable[[Draws, OasisInstance, int, OasisSettings], Draft | None]
 
 
 def _first_possible(
@@ -200,7 +200,7 @@ def _first_possible(
     arrival: int,
     index: int,
     settings: OasisSettings,
-) -> Json:
+) -> Draft:
     """Draw until a job can finish alone on the empty cluster."""
     for _ in range(MOST_TRIES):
         job = draw(draws, cluster, arrival, settings)
@@ -212,7 +212,7 @@ def _first_possible(
 
 def _draw_job(
     draws: Draws, cluster: OasisInstance, arrival: int, settings: OasisSettings
-) -> Json | None:
+) -> Draft | None:
     """Section V-A; None if the job is too long or could not finish alone."""
     slots = cluster.horizon - arrival
     epochs, minibatches = draws.integer(50, 200), draws.integer(10, 100)
@@ -237,7 +237,7 @@ def _draw_job(
 
 def _draw_testbed_job(
     draws: Draws, cluster: OasisInstance, arrival: int, settings: OasisSettings
-) -> Json | None:
+) -> Draft | None:
     """Section V-B: 200 images in chunks of 20 or 30, 2-6 slots of 20 minutes at 1-4 workers."""
     images = draws.choice([20, 30])
     epochs, chunks, minibatches = draws.integer(4, 30), math.ceil(200 / images), images // 10
@@ -268,8 +268,8 @@ def _demand(
     gpus: tuple[int, int] | None,
     cpus: tuple[int, int],
     memory: tuple[int, int],
-) -> Json:
-    demand: Json = {}
+) -> Draft:
+    demand: Draft = {}
     if gpus is not None:
         demand["gpu"] = draws.integer(*gpus)
     demand["cpu"] = draws.integer(*cpus)
@@ -279,7 +279,7 @@ def _demand(
     return demand
 
 
-def _draw_utility(draws: Draws, settings: OasisSettings, target: float) -> Json:
+def _draw_utility(draws: Draws, settings: OasisSettings, target: float) -> Draft:
     low, high = settings.priority
     decay = draws.choice([(0.0, 0.0), (0.01, 1.0), (4.0, 6.0)], settings.shares)
     return {
@@ -290,7 +290,7 @@ def _draw_utility(draws: Draws, settings: OasisSettings, target: float) -> Json:
     }
 
 
-def _could_finish(cluster: OasisInstance, job: Json, slots: int) -> bool:
+def _could_finish(cluster: OasisInstance, job: Draft, slots: int) -> bool:
     """Whether the job, alone on the empty cluster, has room for its work in `slots` slots."""
     record = OasisJob.model_validate({"name": "j", **job})
     return cluster.most_workers(record) * slots >= cluster.work_of(record)

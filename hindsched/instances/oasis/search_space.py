@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hindsched.instances.search.fields import Field
 from hindsched.instances.search.space import SearchSpace
+from hindsched.json_types import Draft
 
-JOB: dict[str, Any] = {
+JOB: Draft = {
     "name": "j1",
     "arrival": 1,
     "epochs": 1,
@@ -19,7 +18,7 @@ JOB: dict[str, Any] = {
     "ps": {"cpu": 1, "mbps": 1},
     "utility": {"kind": "sigmoid", "priority": 1, "decay": 0, "target": 1},
 }
-BASE: dict[str, Any] = {
+BASE: Draft = {
     "format": "hindsched/1",
     "family": "oasis",
     "horizon": 6,
@@ -32,7 +31,7 @@ BASE: dict[str, Any] = {
 }
 
 
-def mend(data: dict[str, Any]) -> dict[str, Any]:
+def mend(data: Draft) -> Draft:
     """Arrivals within the horizon; a worker fits on the largest server."""
     room = max(server["capacity"]["gpu"] for server in data["worker_servers"])
     for job in data["jobs"]:

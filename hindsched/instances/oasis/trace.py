@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -19,8 +18,7 @@ from hindsched.instances.generators.sampling import Draws, rounded
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.instances.traces.origin import keep_origin
 from hindsched.instances.traces.table import TraceTable
-
-Json = dict[str, Any]
+from hindsched.json_types import Draft
 
 PER_GPU = {"gpu": 1, "cpu": 4, "memory_gb": 61, "storage_gb": 125, "bandwidth_mbps": 5000}
 """What an EC2 P2 server has for each GPU: a worker's demand."""
@@ -92,7 +90,7 @@ def from_trace(
     }  # fmt: skip
     _check(settings)
     window = table.window(start, (jobs - 1) * every + 1).rows.iloc[::every]
-    rows: list[Json] = [{str(k): v for k, v in row.items()} for row in window.to_dict("records")]
+    rows: list[Draft] = [{str(k): v for k, v in row.items()} for row in window.to_dict("records")]
     waited = [row["submit_seconds"] - rows[0]["submit_seconds"] for row in rows]
     shortest = sorted(row["duration_seconds"] / elasticity for row in rows)
     most_need = shortest[(9 * (jobs - 1)) // 10]
@@ -174,7 +172,7 @@ def from_trace(
     )
 
 
-def _check(settings: Json) -> None:
+def _check(settings: Draft) -> None:
     for name in ("jobs", "every", "elasticity", "gpus_per_server", "horizon", "servers"):
         value = settings[name]
         optional = name in ("horizon", "servers")
@@ -186,7 +184,7 @@ def _check(settings: Json) -> None:
             raise InputError(f"set.{name}", value, "must be above 0")
 
 
-def _utility(row: Json, draws: Draws, slot_seconds: float) -> Json:
+def _utility(row: Draft, draws: Draws, slot_seconds: float) -> Draft:
     """Values of the trace as a sigmoid, or Section V-A's classes around the row's duration."""
     deadlines = [float(second) / slot_seconds for second in row["deadlines_seconds"]]
     values = [float(value) for value in row["values"]]
@@ -204,7 +202,7 @@ def _utility(row: Json, draws: Draws, slot_seconds: float) -> Json:
     return _sigmoid(draws.uniform(1, 100), draws.uniform(*decay_range), target)
 
 
-def _sigmoid(priority: float, decay: float, target: float) -> Json:
+def _sigmoid(priority: float, decay: float, target: float) -> Draft:
     return {
         "kind": "sigmoid",
         "priority": rounded(priority),

@@ -18,12 +18,12 @@ from hindsched.errors import InputError
 from hindsched.instances.base import MOST_COUNT, Instance, families_on, family_module
 from hindsched.instances.io import parse_instance
 from hindsched.instances.search.fields import Field
+from hindsched.json_types import Draft
 
-Data = dict[str, Any]
 JOBS = "jobs"
 
 
-def unchanged(data: Data) -> Data:
+def unchanged(data: Draft) -> Draft:
     """The mending of a space whose fields do not depend on each other."""
     return data
 
@@ -57,22 +57,22 @@ class SearchSpace:
     """
 
     family: str
-    base: Data
+    base: Draft
     jobs: tuple[int, int]
     job_fields: tuple[Field, ...]
     cluster_fields: tuple[Field, ...] = ()
     lists: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    mend: Callable[[Data], Data] = unchanged
+    mend: Callable[[Draft], Draft] = unchanged
     formulation: str | None = None
     exact: str = "milp"
     quick: str | None = None
     note: str = ""
 
-    def instance(self, data: Data, name: str = "candidate") -> Instance:
+    def instance(self, data: Draft, name: str = "candidate") -> Instance:
         """The instance that data stand for; `InputError` if it breaks a rule of the family."""
         return parse_instance({**data, "name": name})
 
-    def draw(self, random: np.random.Generator) -> Data:
+    def draw(self, random: np.random.Generator) -> Draft:
         """Data with every count and every field drawn."""
         data = copied(self.base)
         for key, (low, high) in self.lists.items():
@@ -83,17 +83,17 @@ class SearchSpace:
                 item.write(place, item.draw(random))
         return self.normal(data)
 
-    def all_fields(self, data: Data) -> list[tuple[Field, Any]]:
+    def all_fields(self, data: Draft) -> list[tuple[Field, Any]]:
         """Every field with what it is a field of: the file or one of its jobs."""
         in_jobs = [(item, job) for job in data[JOBS] for item in self.job_fields]
         return [*((item, data) for item in self.cluster_fields), *in_jobs]
 
-    def resize(self, data: Data, key: str, count: int) -> None:
+    def resize(self, data: Draft, key: str, count: int) -> None:
         """Cut a list, or repeat its items, to a length."""
         items = data[key]
         data[key] = [copied(items[index % len(items)]) for index in range(count)]
 
-    def normal(self, data: Data) -> Data:
+    def normal(self, data: Draft) -> Draft:
         """Data with lists within their ranges, numbers on their grain, names by position."""
         for key, (low, high) in {**self.lists, JOBS: self.jobs}.items():
             self.resize(data, key, min(max(len(data[key]), low), high))
@@ -104,7 +104,7 @@ class SearchSpace:
                 item.write(place, item.read(place))
         return self.mend(data)
 
-    def adopt(self, instance: Instance) -> Data:
+    def adopt(self, instance: Instance) -> Draft:
         """Data of somebody's instance: what the space varies is brought into its ranges."""
         if instance.family != self.family:
             raise InputError("start", instance.family, f"must be an instance of {self.family}")
@@ -120,7 +120,7 @@ class SearchSpace:
         fields = [item.name for item in (*self.job_fields, *self.cluster_fields)]
         return list(dict.fromkeys([JOBS, *self.lists, *fields]))
 
-    def with_ranges(self, ranges: Mapping[str, Any]) -> SearchSpace:
+    def with_ranges(self, ranges: Mapping[str, object]) -> SearchSpace:
         """The space with other ranges.
 
         Parameters

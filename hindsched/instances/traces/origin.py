@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from hindsched.instances.base import Instance
+from hindsched.json_types import JsonObject
 
 AnyInstance = TypeVar("AnyInstance", bound=Instance)
 KEPT = ("part", "user", "status", "submit_seconds", "duration_seconds", "gpus", "queue_seconds")
@@ -31,7 +32,7 @@ def job_names(rows: pd.DataFrame) -> list[str]:
     return [f"{name}#{number}" for number, name in enumerate(both, start=1)]
 
 
-def trace_rows(rows: pd.DataFrame, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+def trace_rows(rows: pd.DataFrame, names: Sequence[str]) -> dict[str, JsonObject]:
     """What the trace says of each job, by the job's name: `KEPT`, where there is a value."""
     facts = rows[list(KEPT)].to_dict("records")
     return {

@@ -19,6 +19,7 @@ import pandas as pd
 from hindsched.errors import InputError
 from hindsched.instances.traces.reading import number, read_table, trace_json, trace_stream
 from hindsched.instances.traces.table import TraceTable, build_table
+from hindsched.json_types import JsonObject
 
 TIME_ZONE = "America/Los_Angeles"
 GPUS_PER_NODE = 8
@@ -96,7 +97,7 @@ def _load_log(path: Path) -> TraceTable:
     return build_table("philly", path, raw, rules)
 
 
-def _job_facts(job: dict[str, Any]) -> dict[str, Any]:
+def _job_facts(job: JsonObject) -> JsonObject:
     attempts = [a for a in _list(job.get("attempts")) if isinstance(a, dict)]
     nodes = _list(attempts[0].get("detail")) if attempts else []
     submitted = _seconds(job.get("submitted_time"))
@@ -120,7 +121,7 @@ def _job_facts(job: dict[str, Any]) -> dict[str, Any]:
 Span = tuple[float | None, float | None]
 
 
-def _spans(attempts: list[dict[str, Any]], submitted: float | None) -> list[Span]:
+def _spans(attempts: list[JsonObject], submitted: float | None) -> list[Span]:
     """Start and end of each attempt, none of them before what it follows if the clock allows."""
     spans: list[Span] = []
     latest = submitted

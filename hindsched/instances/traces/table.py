@@ -24,15 +24,16 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pandas as pd
 
 from hindsched.arrays import Ints
 from hindsched.errors import InputError
+from hindsched.json_types import JsonObject
 
-DEFAULTS: dict[str, Any] = {
+DEFAULTS: dict[str, str | float] = {
     "user": "",
     "status": "",
     "queue_seconds": np.nan,
@@ -122,7 +123,7 @@ class TraceTable:
         counts = self.rejected["reason"].value_counts(sort=False)
         return {str(reason): int(counts[reason]) for reason in sorted(counts.index)}
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """Facts of the table, for a person."""
         rows = self.rows
         demand = float((rows["duration_seconds"] * rows["gpus"]).sum())
@@ -141,9 +142,13 @@ class TraceTable:
             "mean_gpus_in_use": demand / span if span > 0 else None,
         }
 
-    def provenance(self) -> dict[str, Any]:
+    def provenance(self) -> JsonObject:
         """What an instance made from this table should remember."""
-        origin = {"trace": self.source, "trace_format": self.format, "trace_sha256": self.sha256}
+        origin: JsonObject = {
+            "trace": self.source,
+            "trace_format": self.format,
+            "trace_sha256": self.sha256,
+        }
         return {**origin, "trace_part": self.selected_part} if self.selected_part else origin
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from hindsched.instances.base import Instance
+from hindsched.json_types import JsonObject
 from hindsched.online.astraea.batchsche import Batchsche
 from hindsched.online.astraea.gandiva_fair import GandivaFair
 from hindsched.online.astraea.hived import Hived
@@ -38,7 +38,7 @@ ALGORITHMS: dict[str, Factory] = {
 }
 
 
-def declared_estimates(instance: Instance) -> dict[str, Any]:
+def declared_estimates(instance: Instance) -> JsonObject:
     """Nothing is declared in advance: theta follows from each batch."""
     return {}
 

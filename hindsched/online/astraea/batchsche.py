@@ -8,6 +8,7 @@ servers are (`private_clusters`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
 from hindsched.instances.astraea.instance import AstraeaJob
@@ -19,7 +20,7 @@ from hindsched.online.engines.batching import (
     Offer,
     post_prices,
 )
-from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
+from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment
 
 Weights = Literal["unit", "value"]
@@ -109,7 +110,7 @@ class Batchsche(OnlineAlgorithm):
 
     def step(self, slot: int, arrivals: tuple[AstraeaJob, ...]) -> Decision:
         """Let every tenant's batches decide; a plan past the horizon is not given out."""
-        rows: dict[str, Any] = {}
+        rows: dict[str, Sequence[Assignment]] = {}
         for name, batches in self._tenants.items():
             own = tuple(job for job in arrivals if job.tenant == name)
             decision = batches.step(slot, own)
@@ -122,6 +123,6 @@ class Batchsche(OnlineAlgorithm):
             )
         return Decision(rows, tuple(rows))
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """Batches by tenant."""
         return {"tenants": {name: batches.report() for name, batches in self._tenants.items()}}

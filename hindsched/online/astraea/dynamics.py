@@ -7,7 +7,6 @@ own servers).
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from hindsched.instances.base import Instance
 from hindsched.instances.modes import in_pieces
 from hindsched.online.astraea.cluster import AstraeaCluster, build_cluster
 from hindsched.online.astraea.private import private_clusters
-from hindsched.online.protocol import Environment
+from hindsched.online.protocol import Environment, Report
 from hindsched.online.truth import RowTruth, read_or_refuse, whole_window
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import read_row, row_progress, row_violations
@@ -90,7 +89,7 @@ class Truth(RowTruth[AstraeaJob]):
         rows = {name: rows for name, rows in self.rows.items() if name not in left_out}
         return build_solution(self.instance, rows, self.environment.formulation)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """Name the jobs that ran in vain."""
         return {"unfinished": self.unfinished()}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from hindsched.instances.astraea.instance import AstraeaJob
-from hindsched.online.dynamics import Gangs, draws_gangs
+from hindsched.online.dynamics import Gangs, Placement, draws_gangs
 from hindsched.online.protocol import Decision
 from hindsched.online.rivals.elastic import EventDriven
 from hindsched.online.rivals.ranked import comparable
@@ -41,7 +41,7 @@ class GandivaFair(EventDriven):
         """Begin with an empty cluster."""
         super().start(environment)
         self._passes: dict[str, float] = {}
-        self._places: dict[str, Any] = {}
+        self._places: dict[str, Placement] = {}
         self._tickets: dict[str, float] = self.cluster.tickets()  # type: ignore[attr-defined]
 
     def step(self, slot: int, arrivals: tuple[AstraeaJob, ...]) -> Decision:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes
 from hindsched.instances.base import Instance, LinearUtility, PowerUtility
 from hindsched.instances.modes import ps_for
+from hindsched.online.theorem import Assumption
 
 LARGEST_LOG = 700.0
 """Beyond e^700 a ratio is no number any more; its logarithm is still given."""
@@ -24,7 +25,24 @@ def least_volumes(instance: AstraeaInstance, job: AstraeaJob) -> tuple[int, int]
     return int((table.workers * table.duration).min()), int(table.duration.min())
 
 
-def theorem(instance: Instance) -> dict[str, Any]:
+AstraeaTheorem = TypedDict(
+    "AstraeaTheorem",
+    {
+        "kind": str,
+        "value": float | None,
+        "assumptions": list[Assumption],
+        "log10_value": NotRequired[float | None],
+        "lambda": NotRequired[int],
+        "sigma": NotRequired[float],
+        "theta_workers": NotRequired[float],
+        "theta_ps": NotRequired[float],
+        "batches": NotRequired[int],
+    },
+)
+"""The theorem and the numbers behind it; without jobs there are none."""
+
+
+def theorem(instance: Instance) -> AstraeaTheorem:
     """Theorem 1: an additive bound for linear utilities, a ratio for power utilities.
 
     Parameters
@@ -64,7 +82,7 @@ def theorem(instance: Instance) -> dict[str, Any]:
     batches = _batches(instance, jobs)
     kind, log_value = _guarantee(jobs, rounds, batches)
     least_value, largest_share = _extremes(instance, jobs, 2**batches, (theta_w, theta_p))
-    assumptions: list[dict[str, Any]] = [
+    assumptions: list[Assumption] = [
         {
             "name": "utilities are all linear or all power (Theorem 1)",
             "holds": len({job.utility.kind for job in jobs}) == 1,

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.batchsched.modes import modes
+from hindsched.json_types import JsonObject
 from hindsched.online.batchsched.antman import AntMan
 from hindsched.online.batchsched.density import (
     densities,
@@ -393,7 +394,7 @@ ALGORITHMS: dict[str, Factory] = {
 }
 
 
-def declared_estimates(instance: Instance) -> dict[str, Any]:
+def declared_estimates(instance: Instance) -> JsonObject:
     """Smallest and largest weight per least volume, and the total weight: the future's share."""
     assert isinstance(instance, BatchschedInstance)
     found = densities(instance)

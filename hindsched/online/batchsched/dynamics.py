@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from hindsched.instances.batchsched.instance import BatchschedInstance, Batchsch
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.modes import in_pieces, ps_for
 from hindsched.online.dynamics import GangCluster, Placement
-from hindsched.online.protocol import Environment, draws
+from hindsched.online.protocol import Environment, Report, draws
 from hindsched.online.truth import RowTruth, read_or_refuse, whole_window
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.batchsched.solution import (
@@ -129,7 +128,7 @@ class Truth(RowTruth[BatchschedJob]):
         """The solution of all rows, as they were read."""
         return BatchschedSolution(self.instance, dict(self._kept), self.environment.formulation)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """Name the jobs that were never finished."""
         return {"unfinished": [job.name for job in self.instance.jobs if job.name in self._open]}
 

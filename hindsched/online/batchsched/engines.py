@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from hindsched.solvers.pricing.batchsched.oracle import ServerOracle
 class BatchschedReoptimise(Reoptimise):
     """`Reoptimise`; HiGHS' presolve takes most of the time of programs of modes on real servers."""
 
-    solver_options: ClassVar[Mapping[str, Any]] = {"presolve": "off"}
+    solver_options: ClassVar[Mapping[str, object]] = {"presolve": "off"}
 
 
 class BatchschedDualPrice(DualPrice):

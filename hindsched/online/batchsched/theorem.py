@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -11,12 +10,23 @@ from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes
 from hindsched.online.batchsched.density import densities, volumes
+from hindsched.online.theorem import Theorem
 
 OBSERVED_ALPHA = 4
 """What the paper observes in its simulations."""
 
 
-def theorem(instance: Instance) -> dict[str, Any]:
+class BatchschedTheorem(Theorem, total=False):
+    """The theorem and the numbers behind it; without jobs there are none."""
+
+    alpha: float
+    alpha_per_batch: dict[str, float]
+    alpha_constant: float
+    log2_lambda: float
+    max_weight_ratio: float
+
+
+def theorem(instance: Instance) -> BatchschedTheorem:
     """Theorem 5: A_online is ``4 alpha``-competitive.
 
     Parameters

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hindsched.instances.base import Instance
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.json_types import JsonObject
 from hindsched.online.edgecloud.all_cloud import AllCloud
 from hindsched.online.edgecloud.batchsche import BatchSche
 from hindsched.online.edgecloud.paper import (
@@ -24,6 +23,7 @@ from hindsched.online.rivals.optimus import Optimus
 from hindsched.online.rivals.outside import outside
 from hindsched.online.rivals.ranked import LeastAttained, ShortestRemaining
 from hindsched.online.rivals.sia import Sia
+from hindsched.online.theorem import Assumption, Theorem
 
 EPSILON = 1.0
 """Speed augmentation at which `theorem` states its value; the constants fall as it grows."""
@@ -48,13 +48,13 @@ ALGORITHMS: dict[str, Factory] = {
 }
 
 
-def declared_estimates(instance: Instance) -> dict[str, Any]:
+def declared_estimates(instance: Instance) -> JsonObject:
     """A_online needs no estimates."""
     assert isinstance(instance, EdgecloudInstance)
     return {}
 
 
-def theorem(instance: Instance, epsilon: float = EPSILON) -> dict[str, Any]:
+def theorem(instance: Instance, epsilon: float = EPSILON) -> Theorem:
     """Theorem 3: with (1 + epsilon) speed, ``D_max (1 + 1 / epsilon)``-competitive for (2).
 
     Parameters
@@ -77,7 +77,7 @@ def theorem(instance: Instance, epsilon: float = EPSILON) -> dict[str, Any]:
     constant = 1 + 1 / epsilon
     swapped = _overtaking(instance)
     short = _missing_ps(instance)
-    assumptions = [
+    assumptions: list[Assumption] = [
         {"name": f"the algorithm runs at speed {1 + epsilon:g}", "holds": False, "worst": 1.0},
         {"name": "chunks become available in the order of arrival on every worker",
          "holds": swapped == 0, "worst": swapped},

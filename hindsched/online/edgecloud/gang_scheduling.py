@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
 
 from hindsched.errors import Refused
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
@@ -24,7 +23,7 @@ from hindsched.online.dynamics import Gangs, gang_width
 from hindsched.online.edgecloud.cloud_site import CloudSite
 from hindsched.online.edgecloud.ps import ParameterServers, place_name
 from hindsched.online.edgecloud.storage import StorageLedger
-from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm
+from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment
 
 
@@ -238,6 +237,6 @@ class GangScheduler(OnlineAlgorithm):
         assert place is not None
         given.append({"ps": place_name(self.cluster, place), "from": slot})
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """How often a whole gang was suspended or moved."""
         return {"suspensions": self.suspensions}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.edgecloud.dispatch import Dispatch, Dispatcher, Increment
 from hindsched.online.edgecloud.serving import PatientServing, PromptServing, Serving
 from hindsched.online.edgecloud.storage import StorageLedger
-from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm
+from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm, Report
 
 
 class Edgecloud(OnlineAlgorithm):
@@ -78,7 +78,7 @@ class Edgecloud(OnlineAlgorithm):
         self._storing &= unfinished
         self._storage.forget_before(slot)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """Sums of alpha (the printed dual) and of the corrected alpha'', and the cloud's share."""
         chunks = sum(job.chunks for job in self._jobs)
         in_cloud = sum(len(d.cloud) for d in self.dispatches.values())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.errors import Refused, SolveFailed
 from hindsched.instances.decimals import loosened
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
@@ -115,5 +115,5 @@ class EdgecloudDualPrice(DualPrice):
         self._layout = layout
 
 
-def _widened(arrays: dict[str, Any], width: int) -> dict[str, Any]:
+def _widened(arrays: dict[str, Floats], width: int) -> dict[str, Floats]:
     return {name: np.pad(array, ((0, 0), (0, width))) for name, array in arrays.items()}

@@ -18,7 +18,7 @@ prices. Shared are
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,8 +26,10 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
-from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm
+from hindsched.json_types import JsonObject
+from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment
+from hindsched.solvers.pricing.rows import PriceRow
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,7 @@ class Interval:
     base: int
     rounds: int = 0
     accepted: list[int] = field(default_factory=list)
-    ledger: list[dict[str, Any]] = field(default_factory=list)
+    ledger: list[JsonObject] = field(default_factory=list)
 
 
 class GeometricBatches(OnlineAlgorithm):
@@ -321,7 +323,7 @@ class GeometricBatches(OnlineAlgorithm):
                 for slot, price in enumerate(path.tolist(), self.round_base + 1):
                     self._posted[slot, name] = price
 
-    def price_path(self) -> Sequence[Mapping[str, Any]]:
+    def price_path(self) -> Sequence[PriceRow]:
         """Prices of the sub-rounds by slot and resource."""
         return [
             {"slot": slot, "resource": name, "price": price}
@@ -336,7 +338,7 @@ class GeometricBatches(OnlineAlgorithm):
     def rows(self, admission: Admission, base: int) -> list[Assignment]:
         """Rows of the solution file for an admission whose round begins at slot ``base + 1``."""
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """Batches: horizon, jobs, sub-rounds used (the paper's alpha as it came out), ledger."""
         return {
             "intervals": [

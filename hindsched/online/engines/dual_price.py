@@ -17,10 +17,11 @@ from pyomo.common.gc_manager import PauseGC
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
-from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
+from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle, build_oracle
+from hindsched.solvers.pricing.rows import PriceRow
 from hindsched.solvers.rolling import RollingProgram
 
 
@@ -111,7 +112,7 @@ class DualPrice(OnlineAlgorithm):
         self._residual[response.rows] -= response.amounts
         return oracle.assignments(block, response)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """Count the relaxations solved and those that gave no duals."""
         return {
             "relaxations": self._relaxations,
@@ -123,6 +124,6 @@ class DualPrice(OnlineAlgorithm):
         """Last posted prices by row set."""
         return self._layout.unpack(self._prices)
 
-    def price_path(self) -> Sequence[Mapping[str, Any]]:
+    def price_path(self) -> Sequence[PriceRow]:
         """Last posted prices by slot and resource."""
         return self._layout.mean_by_slot(self._prices)

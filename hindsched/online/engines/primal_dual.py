@@ -15,9 +15,11 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.instances.base import Instance
-from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
+from hindsched.json_types import JsonObject
+from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm, Report
+from hindsched.solutions.base import Assignment
 from hindsched.solvers.pricing.base import BlockOracle, Response, build_oracle
-from hindsched.solvers.pricing.rows import Rows
+from hindsched.solvers.pricing.rows import PriceRow, Rows
 from hindsched.solvers.subproblem import model_response
 
 Engine = Literal["oracle", "model"]
@@ -66,7 +68,7 @@ class PrimalDual(OnlineAlgorithm):
         self.residual = self._rows.capacity.copy()
         self._price = self.price_function(environment, self._rows)
         self.posted_prices = self._price(everything, self._used)
-        self._ledger: list[dict[str, Any]] = []
+        self._ledger: list[JsonObject] = []
 
     def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
         """Offer each arriving job its best response, in the order of arrival."""
@@ -74,7 +76,7 @@ class PrimalDual(OnlineAlgorithm):
             return Decision()
         known = self._environment.cluster.with_jobs(arrivals)
         oracle = self.build_oracle(known, self._environment.formulation)
-        assignments: dict[str, Any] = {}
+        assignments: dict[str, Sequence[Assignment]] = {}
         rejected: list[str] = []
         for block, job in enumerate(arrivals):
             response = self._respond(oracle, block)
@@ -113,14 +115,14 @@ class PrimalDual(OnlineAlgorithm):
             }
         )
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """Ledger of primal and dual increments, one row an admission."""
         return {"ledger": list(self._ledger)}
 
-    def prices(self) -> Mapping[str, Any]:
+    def prices(self) -> Mapping[str, object]:
         """Final posted prices by row set."""
         return self._rows.unpack(self.posted_prices.copy())
 
-    def price_path(self) -> Sequence[Mapping[str, Any]]:
+    def price_path(self) -> Sequence[PriceRow]:
         """Posted prices by slot and resource."""
         return self._rows.mean_by_slot(self.posted_prices)

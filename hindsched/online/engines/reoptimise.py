@@ -13,7 +13,7 @@ import numpy as np
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, family_module
-from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
+from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle, row_layouts
@@ -34,7 +34,7 @@ class Reoptimise(OnlineAlgorithm):
         Relative gap at which a solve stops.
     """
 
-    solver_options: ClassVar[Mapping[str, Any]] = {}
+    solver_options: ClassVar[Mapping[str, object]] = {}
     """Further options of the solver that suit a family's programs."""
 
     def __init__(self, nodes: int = 200, gap: float = 1e-4) -> None:
@@ -136,6 +136,6 @@ class Reoptimise(OnlineAlgorithm):
             np.subtract.at(residual, response.rows, response.amounts)
         return build_solution(known, plan, formulation)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """Count solves, limits reached and solves that gave no plan, and state the limit."""
         return {**self._counts, "nodes_a_solve": self.nodes}

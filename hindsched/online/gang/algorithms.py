@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hindsched.instances.base import Instance
+from hindsched.json_types import JsonObject
 from hindsched.online.gang.hindsight import Hindsight
 from hindsched.online.gang.planning import DualPrice, Reoptimise
 from hindsched.online.gang.policies import (
@@ -31,6 +30,6 @@ ALGORITHMS |= {"dual-price": DualPrice, "reoptimise": Reoptimise, "hindsight": H
 THEOREM_ALGORITHMS = THEOREMS
 
 
-def declared_estimates(instance: Instance) -> dict[str, Any]:
+def declared_estimates(instance: Instance) -> JsonObject:
     """Nothing is told in advance."""
     return {}

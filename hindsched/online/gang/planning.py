@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from hindsched.models.base import Commitments
 from hindsched.models.gang.offline import columns_needed
 from hindsched.models.gang.tasks import Outlook, outlook
 from hindsched.online.engines import reoptimise
-from hindsched.online.protocol import Environment
+from hindsched.online.protocol import Environment, Report
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.kernels.gang.placing import Cluster
 from hindsched.solvers.methods.gang.planning import (
@@ -26,6 +25,7 @@ from hindsched.solvers.methods.gang.planning import (
     plan_in_order,
     plan_on_servers,
 )
+from hindsched.solvers.pricing.rows import PriceRow
 
 MOST_SLOTS, MOST_COLUMNS = 1_000, 30_000
 """Size up to which the program is solved; beyond, plans are orders of the open jobs."""
@@ -147,14 +147,14 @@ class DualPrice(Reoptimise):
             self._follow(view, left, plan_in_order(left, climb.expected))
         self._counts["climbs"] += 1
 
-    def price_path(self) -> Sequence[Mapping[str, Any]]:
+    def price_path(self) -> Sequence[PriceRow]:
         """Last posted prices, by the first slot of their intervals."""
         return [
             {"slot": slot, "resource": "gpus", "price": price}
             for slot, price in self._posted.items()
         ]
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """Count the climbs."""
         return {**self._counts, "iterations_a_climb": self.iterations}
 

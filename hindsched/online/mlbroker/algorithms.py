@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.json_types import JsonObject
 from hindsched.models.mlbroker.convex import big_m
 from hindsched.online.mlbroker.central import Central
 from hindsched.online.mlbroker.dynamics import Broker
@@ -31,6 +32,7 @@ from hindsched.online.mlbroker.rounding import (
     round_workers,
 )
 from hindsched.online.mlbroker.theorem import theorem
+from hindsched.online.protocol import Report
 from hindsched.online.registry import Factory
 from hindsched.solvers.methods.mlbroker.convex import solve_fractional
 from hindsched.solvers.methods.mlbroker.slot import (
@@ -126,7 +128,7 @@ class Mlbroker(Broker):
         self._placed += float(workers.sum())
         return workers, ps
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """Cost of the fractional solution in P_f, workers against N, repairs, solver steps."""
         return {
             "fractional_cost": self._fractional_cost,
@@ -198,7 +200,7 @@ class MlbrokerCheaper(Broker):
         self._chosen["tight" if best is tight else "prices"] += 1
         return best.workers, best.ps
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """How often each of the two was chosen."""
         return {"chosen": dict(self._chosen)}
 
@@ -216,6 +218,6 @@ ALGORITHMS: dict[str, Factory] = {
 }
 
 
-def declared_estimates(instance: Instance) -> dict[str, Any]:
+def declared_estimates(instance: Instance) -> JsonObject:
     """Nothing of the future is told to mlbroker's algorithms in advance."""
     return {}

@@ -7,8 +7,7 @@ workers, and a slot that was placed is never placed again.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError, Refused
 from hindsched.instances.mlbroker.instance import MlbrokerInstance, MlbrokerJob
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.online.protocol import Decision, Environment, NameCard, OnlineAlgorithm
+from hindsched.online.protocol import Decision, Environment, NameCard, News, OnlineAlgorithm
 from hindsched.online.truth import RowTruth
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.mlbroker.solution import parse_rows, undelivered
@@ -96,13 +95,13 @@ class Broker(OnlineAlgorithm):
         self.environment, self.cluster, self.seed = environment, cluster, environment.seed
         self.names = [center.name for center in cluster.datacenters]
         self.live: list[MlbrokerJob] = []
-        self.present: dict[str, Any] = {}
+        self.present: dict[str, bool] = {}
         self.begin()
 
     def begin(self) -> None:
         """Forget what an earlier run left, for subclasses with further state."""
 
-    def told(self, slot: int, news: Mapping[str, Any]) -> None:
+    def told(self, slot: int, news: News) -> None:
         """Keep the live jobs' data of this slot."""
         self.data_now = {name: facts["data_gb"] for name, facts in news.items()}
 

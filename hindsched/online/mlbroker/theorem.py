@@ -8,13 +8,13 @@ same instance in cents has another r2. Both are computed as printed; nothing is 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
+from hindsched.online.theorem import Assumption, Theorem
 
 R2_WARNING = (
     "r2 as printed depends on the currency and on the unit of data; it bounds nothing and is shown "
@@ -63,7 +63,7 @@ def r2_paper(instance: MlbrokerInstance) -> dict[str, float | None]:
     return {"r2": first + second + third + fourth, "lambda": lam}
 
 
-def theorem(instance: Instance, epsilon: float = 0.01) -> dict[str, Any]:
+def theorem(instance: Instance, epsilon: float = 0.01) -> Theorem:
     """Theorem 5's ratio r1 r2, its parts, and what speaks against it.
 
     Parameters
@@ -85,7 +85,7 @@ def theorem(instance: Instance, epsilon: float = 0.01) -> dict[str, Any]:
     data = instance.data[instance.alive]
     least = float(data.min()) if data.size else None
     jobs, tiers = len(instance.jobs), len(instance.datacenters) * len(instance.resources)
-    assumptions = [
+    assumptions: list[Assumption] = [
         {"name": "K R <= number of jobs (12d)", "holds": tiers <= jobs, "worst": tiers - jobs},
         {"name": "every centre has data of every job in every slot (lambda is finite)",
          "holds": least is not None and least > 0, "worst": least},

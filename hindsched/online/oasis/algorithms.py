@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.json_types import JsonObject
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.primal_dual import Engine, PrimalDual
 from hindsched.online.engines.reoptimise import Reoptimise
@@ -35,6 +35,7 @@ from hindsched.online.rivals.fifo import Fifo
 from hindsched.online.rivals.optimus import Optimus
 from hindsched.online.rivals.ranked import LeastAttained, ShortestRemaining
 from hindsched.online.rivals.sia import Sia
+from hindsched.online.theorem import Assumption, Theorem
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.oasis.resources import OasisOracle
 from hindsched.solvers.pricing.rows import Rows
@@ -109,7 +110,7 @@ class Oasis(PrimalDual):
         }
         return ExponentialPrices(rows, bounds)
 
-    def estimate_settings(self) -> dict[str, Any]:
+    def estimate_settings(self) -> JsonObject:
         """What the declared L depends on."""
         return {"lower_floor": self.lower_floor, "units": self.units}
 
@@ -185,7 +186,7 @@ ALGORITHMS: dict[str, Factory] = {
 
 def declared_estimates(
     instance: Instance, lower_floor: float = 0.0, units: Units = "file"
-) -> dict[str, Any]:
+) -> JsonObject:
     """U and L of each pool, exact, as the paper's experiments declare them.
 
     Parameters
@@ -207,7 +208,7 @@ def declared_estimates(
     }
 
 
-def theorem(instance: Instance, lower_floor: float = 0.0, units: Units = "file") -> dict[str, Any]:
+def theorem(instance: Instance, lower_floor: float = 0.0, units: Units = "file") -> Theorem:
     """Theorem 4: OASiS is ``2 alpha``-competitive, with what it assumes.
 
     Parameters
@@ -232,7 +233,7 @@ def theorem(instance: Instance, lower_floor: float = 0.0, units: Units = "file")
     share = _largest_share(instance)
     chunk_slots = max(job.minibatches * instance.minibatch_time(job) for job in instance.jobs)
     smallest = min(float(pool.log_worst.min()) for pool in facts.values())
-    assumptions = [
+    assumptions: list[Assumption] = [
         {"name": "demands much smaller than capacities", "holds": share <= SMALL_DEMAND,
          "worst": share},
         {"name": "a chunk takes at most one slot", "holds": chunk_slots <= 1, "worst": chunk_slots},
@@ -247,7 +248,7 @@ def theorem(instance: Instance, lower_floor: float = 0.0, units: Units = "file")
                 for name, value in zip(instance.resources, bound.log_upper, strict=True)
                 if math.isfinite(value)
             },
-            "log_lower": min(bound.to_dict(instance.resources)["log_lower"].values(), default=None),
+            "log_lower": min(filter(math.isfinite, bound.log_lowers.tolist()), default=None),
             "log_eta": bound.log_eta if math.isfinite(bound.log_eta) else None,
             "alpha": bound.alpha,
         }

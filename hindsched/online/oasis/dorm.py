@@ -22,9 +22,10 @@ import pyomo.environ as pyo
 from hindsched.errors import InputError
 from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.oasis.instance import OasisJob
+from hindsched.json_types import JsonObject
 from hindsched.online.dynamics import Placement
 from hindsched.online.oasis.dynamics import OasisCluster
-from hindsched.online.protocol import Environment
+from hindsched.online.protocol import Environment, Report
 from hindsched.online.rivals.drf import progressive_filling
 from hindsched.online.rivals.elastic import EventDriven
 from hindsched.solvers.options import SolveOptions
@@ -67,7 +68,7 @@ class Dorm(EventDriven):
         """Begin with an empty cluster."""
         super().start(environment)
         self._counts = {"programs": 0, "limits_reached": 0, "kept": 0}
-        self._events: list[dict[str, Any]] = []
+        self._events: list[JsonObject] = []
 
     def reallocate(self) -> None:
         """Solve the program; without a point fill only what is free."""
@@ -227,6 +228,6 @@ class Dorm(EventDriven):
             }
         )
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """Count programs, limits reached and allocations kept; both constraints at every event."""
         return {**self._counts, "events": list(self._events)}

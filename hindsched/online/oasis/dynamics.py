@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from hindsched.instances.base import Instance
 from hindsched.instances.decimals import loosened
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.online.dynamics import Cluster, Placement
-from hindsched.online.protocol import Environment, draws
+from hindsched.online.protocol import Environment, Report, draws
 from hindsched.online.truth import RowTruth
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solutions.room import Room
@@ -87,7 +86,7 @@ class Truth(RowTruth[OasisJob]):
         rows = {name: rows for name, rows in self.rows.items() if name not in left_out}
         return build_solution(self.instance, rows, self.environment.formulation)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """Name the jobs that ran in vain."""
         return {"unfinished": self.unfinished()}
 

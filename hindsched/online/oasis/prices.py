@@ -27,6 +27,7 @@ import numpy as np
 from hindsched.arrays import Floats, Ints, exp_of, log_of
 from hindsched.instances.base import SigmoidUtility, Utility
 from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.json_types import JsonObject
 from hindsched.solvers.pricing.rows import Rows
 
 Units = Literal["file", "capacity"]
@@ -129,14 +130,14 @@ class PriceBounds:
             return 1.0
         return max(1.0, float((self.log_upper[finite] - self.log_lowers[finite]).max()))
 
-    def to_dict(self, resources: tuple[str, ...]) -> dict[str, Any]:
+    def to_dict(self, resources: tuple[str, ...]) -> JsonObject:
         """Numbers by name and resource; what is -inf is left out."""
 
         def finite(values: Floats) -> dict[str, float]:
             pairs = zip(resources, values.tolist(), strict=True)
             return {name: value for name, value in pairs if math.isfinite(value)}
 
-        bounds: dict[str, Any] = {
+        bounds: JsonObject = {
             "log_upper": finite(self.log_upper), "log_lower": finite(self.log_lowers),
         }  # fmt: skip
         return bounds | ({"log_eta": self.log_eta} if math.isfinite(self.log_eta) else {})

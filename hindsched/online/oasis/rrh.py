@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
 from hindsched.errors import InputError
 from hindsched.instances.oasis.instance import OasisJob
+from hindsched.json_types import JsonObject
 from hindsched.online.dynamics import Gangs, Placement, draws_gangs
-from hindsched.online.protocol import Environment
+from hindsched.online.protocol import Environment, Report
 from hindsched.online.rivals.elastic import EventDriven
 
 
@@ -41,7 +41,7 @@ class Rrh(EventDriven):
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
         super().start(environment)
-        self._admissions: list[dict[str, Any]] = []
+        self._admissions: list[JsonObject] = []
 
     def admit(self, job: OasisJob) -> bool:
         """Admit if reward minus delay cost exceeds the threshold."""
@@ -87,6 +87,6 @@ class Rrh(EventDriven):
             return 0.0
         return float(job.utility.value(completion - job.arrival))
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """Net reward of each job at its admission."""
         return {"admissions": list(self._admissions)}

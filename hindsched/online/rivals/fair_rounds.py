@@ -17,7 +17,7 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.online.dynamics import Gangs, draws_gangs
-from hindsched.online.protocol import Decision, Environment
+from hindsched.online.protocol import Decision, Environment, Report
 from hindsched.online.rivals.elastic import EventDriven
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class FairRounds(EventDriven):
         shares = all_of_the_time(present, (1 - SLACK) * self.least_shares(present))
         return dict(zip(names, shares.tolist(), strict=True))
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """How many programs were solved."""
         return {"programs": self._programs}
 

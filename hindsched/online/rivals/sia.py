@@ -13,12 +13,11 @@ the full texts were not at hand.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pyomo.environ as pyo
 
 from hindsched.errors import InputError, SolveFailed
-from hindsched.online.protocol import Environment
+from hindsched.online.protocol import Environment, Report
 from hindsched.online.rivals.elastic import EventDriven
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import solve_program
@@ -120,6 +119,6 @@ class Sia(EventDriven):
         job = self.jobs[name]
         return self.cluster.speed(job, workers) / self.cluster.speed(job, 1)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """Count programs and limits reached."""
         return dict(self._counts)

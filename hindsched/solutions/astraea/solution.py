@@ -15,13 +15,14 @@ import math
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from hindsched.arrays import Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.modes import in_pieces
+from hindsched.json_types import JsonObject
 from hindsched.memory import check_large
 from hindsched.solutions.astraea.payments import (
     gained,
@@ -34,6 +35,7 @@ from hindsched.solutions.astraea.payments import (
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.base import Assignment, Violation
 from hindsched.solutions.rows import check_row_keys, read_counts, read_span, read_type, write_counts
+from hindsched.solutions.tables import JobRow, UsageRow
 from hindsched.solutions.window_solution import WindowSolution, lacking_bandwidth, overlaps
 
 
@@ -76,6 +78,17 @@ def row_progress(instance: AstraeaInstance, job: AstraeaJob, row: AstraeaRow) ->
     """Mini-batches that the row's workers train in one slot, exactly: ``sum y n`` of (3k)."""
     time = instance.exact_time(job, row.worker_type, row.ps_type, row.one_server)
     return row.num_workers / time.own
+
+
+class AstraeaJobRow(JobRow):
+    """A tenant's job: what is paid for it and how it ran."""
+
+    tenant: str
+    paid: float
+    shared: bool
+    workers: int
+    one_server: bool | None
+    preemptions: int
 
 
 class AstraeaSolution(WindowSolution[AstraeaRow]):
@@ -232,7 +245,7 @@ class AstraeaSolution(WindowSolution[AstraeaRow]):
                 found[job.tenant] += Fraction(revenue)
         return found
 
-    def tenant_rows(self) -> list[dict[str, Any]]:
+    def tenant_rows(self) -> list[JsonObject]:
         """One row a tenant: its jobs' revenue, paid, gained, what remains, and fairness.
 
         ``fairness`` is the revenue fairness ratio alpha of Section 5.1: the tenant's share of all
@@ -271,9 +284,9 @@ class AstraeaSolution(WindowSolution[AstraeaRow]):
             found[tenant] += [(name, row) for row in rows]
         return found
 
-    def job_rows(self) -> list[dict[str, Any]]:
+    def job_rows(self) -> list[AstraeaJobRow]:
         """One row a job: tenant, start, completion, revenue, payment and how it ran."""
-        table: list[dict[str, Any]] = []
+        table: list[AstraeaJobRow] = []
         for job in self.instance.jobs:
             rows = self.rows.get(job.name, ())
             paid = math.fsum(row.slots * sum(row.payment) for row in rows if row.payment)
@@ -301,7 +314,7 @@ class AstraeaSolution(WindowSolution[AstraeaRow]):
         counts = np.concatenate([instance.worker_count, instance.ps_count], axis=1)
         return [(instance.servers[s].name, types[k]) for s, k in np.argwhere(counts > 0)]
 
-    def usage_rows(self) -> list[dict[str, Any]]:
+    def usage_rows(self) -> list[UsageRow]:
         """Use and capacity per slot, server and type, where something is used."""
         instance = self.instance
         return [

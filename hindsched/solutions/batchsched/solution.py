@@ -15,7 +15,7 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from hindsched.solutions.rows import (
     read_type,
     write_counts,
 )
+from hindsched.solutions.tables import JobRow, UsageRow
 from hindsched.solutions.window_row import WindowRow
 from hindsched.solutions.window_solution import WindowSolution, lacking_bandwidth, overlaps
 
@@ -81,6 +82,16 @@ def row_progress(instance: BatchschedInstance, job: BatchschedJob, row: Batchsch
         return Fraction()
     time = instance.exact_time(job, row.worker_type, row.ps_type, row.one_server)
     return count / time.of(count)
+
+
+class BatchschedJobRow(JobRow):
+    """A job, and how it ran."""
+
+    weight: float
+    workers: int
+    preemptions: int
+    resizes: int
+    one_server: bool | None
 
 
 class BatchschedSolution(WindowSolution[BatchschedRow]):
@@ -191,9 +202,9 @@ class BatchschedSolution(WindowSolution[BatchschedRow]):
             for t, h, r in np.argwhere(excess > 0)
         ]
 
-    def job_rows(self) -> list[dict[str, Any]]:
+    def job_rows(self) -> list[BatchschedJobRow]:
         """One row a job: start, completion, weighted completion time, how it ran."""
-        table: list[dict[str, Any]] = []
+        table: list[BatchschedJobRow] = []
         for job in self.instance.jobs:
             rows = self.rows.get(job.name, ())
             completion = self.completion(job.name)
@@ -220,7 +231,7 @@ class BatchschedSolution(WindowSolution[BatchschedRow]):
         servers = self.instance.servers
         return [(s.name, name) for s in servers for name, amount in s.capacity.items() if amount]
 
-    def usage_rows(self) -> list[dict[str, Any]]:
+    def usage_rows(self) -> list[UsageRow]:
         """Use and capacity per slot, server and resource, where something is used."""
         instance = self.instance
         return [

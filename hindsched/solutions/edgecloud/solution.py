@@ -30,6 +30,18 @@ from hindsched.solutions.base import (
 )
 from hindsched.solutions.edgecloud.reading import read_rows
 from hindsched.solutions.edgecloud.runs import Holds, Runs, breakpoints, load, loads
+from hindsched.solutions.tables import JobRow, UsageRow
+
+
+class EdgecloudJobRow(JobRow):
+    """A job, its chunks, and what moving and interrupting them takes."""
+
+    chunks: int
+    cloud_chunks: int
+    all_cloud: bool
+    preemptions: int
+    communication_slots: float
+    upload_slots: float
 
 
 class EdgecloudSolution(Solution):
@@ -367,7 +379,7 @@ class EdgecloudSolution(Solution):
         count: Ints = np.bincount(runs.job[1:][resumed], minlength=len(self.instance.jobs))
         return count
 
-    def job_rows(self) -> list[dict[str, Any]]:
+    def job_rows(self) -> list[EdgecloudJobRow]:
         """One row a job.
 
         Beside the shared keys: ``chunks``, ``cloud_chunks``, ``all_cloud``, ``preemptions``,
@@ -388,7 +400,7 @@ class EdgecloudSolution(Solution):
         np.add.at(in_cloud, homes[:, 0], homes[:, 2] == len(instance.servers))
         start = np.full(len(instance.jobs), np.iinfo(np.int64).max)
         np.minimum.at(start, runs.job, runs.first)
-        rows: list[dict[str, Any]] = []
+        rows: list[EdgecloudJobRow] = []
         for j, job in enumerate(instance.jobs):
             done, exists = self.shortfall[j] == 0, self._last[j] > 0
             rates = [
@@ -420,7 +432,7 @@ class EdgecloudSolution(Solution):
         """One worker a chunk; a row of a PS has none."""
         return row["from"], row["to"], float("chunk" in row)
 
-    def usage_rows(self) -> list[dict[str, Any]]:
+    def usage_rows(self) -> list[UsageRow]:
         """Workers in use per slot, server and type; the cloud's capacity is None if unlimited."""
         runs, instance = self.runs, self.instance
         kinds = sorted({job.worker_type for job in instance.jobs})
@@ -429,7 +441,7 @@ class EdgecloudSolution(Solution):
         row = servers[runs.place] * len(kinds) + kind_of[runs.job]
         slots = np.arange(int(runs.last.max(initial=0)) + 2)
         used = loads(row, runs.first, runs.last, (len(instance.servers) + 1) * len(kinds), slots)
-        found: list[dict[str, Any]] = []
+        found: list[UsageRow] = []
         for r, slot in np.argwhere(used > 0).tolist():
             s, kind = r // len(kinds), kinds[r % len(kinds)]
             if s == len(instance.servers):

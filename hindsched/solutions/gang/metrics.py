@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from hindsched.arrays import Bools, Ints
 from hindsched.instances.gang.instance import GangInstance
+from hindsched.json_types import JsonObject
 
 SHORT_SECONDS = 10.0
 """A bounded slowdown counts shorter jobs as if they ran so long (Feitelson et al., 1997)."""
@@ -15,7 +14,7 @@ SHORT_SECONDS = 10.0
 
 def gang_metrics(
     instance: GangInstance, starts: Ints, completions: Ints, used_gpu_slots: int
-) -> dict[str, Any]:
+) -> JsonObject:
     """Metrics over the jobs that complete; times in seconds, None where there is nothing to count.
 
     Parameters
@@ -68,7 +67,7 @@ def gang_metrics(
 
 def _by_user(
     instance: GangInstance, done: Bools, starts: Ints, completions: Ints
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Jobs, mean completion time and wait, and GPU-seconds asked for, by user in name order."""
     users = np.array([job.user or "" for job in instance.jobs], dtype=object)[done]
     if not any(users):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from hindsched.arrays import Ints
 from hindsched.errors import InputError
 from hindsched.instances.gang.instance import MOST_SLOTS, GangInstance
+from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Assignment, Assignments
 from hindsched.solutions.rows import check_row_keys, read_counts
 
@@ -150,7 +150,7 @@ def write_gang_rows(instance: GangInstance, rows: GangRows) -> dict[str, list[As
     written: dict[str, list[Assignment]] = {}
     columns = (rows.job.tolist(), rows.start.tolist(), rows.end.tolist(), rows.gpus.tolist())
     for job, start, end, gpus, places in zip(*columns, placements, strict=True):
-        row: dict[str, Any] = {"from": start + 1, "to": end}
+        row: JsonObject = {"from": start + 1, "to": end}
         if places:
             row["servers"] = {servers[server]: held for server, held in places}
         else:

@@ -28,9 +28,22 @@ import numpy as np
 
 from hindsched.arrays import Ints
 from hindsched.instances.gang.instance import GangInstance, exact, split_formulation
+from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Assignment, Assignments, Solution, Violation
 from hindsched.solutions.gang.metrics import gang_metrics
 from hindsched.solutions.gang.rows import GangRows, read_gang_rows, write_gang_rows
+from hindsched.solutions.tables import JobRow, UsageRow
+
+
+class GangJobRow(JobRow):
+    """A job, how long it waited and ran."""
+
+    weight: float
+    gpus: int
+    wait_seconds: float | None
+    completion_seconds: float | None
+    pieces: int
+    user: str | None
 
 
 class GangSolution(Solution):
@@ -197,7 +210,7 @@ class GangSolution(Solution):
         name = self.instance.jobs[rows.job[row]].name
         return f"job {name}, slots {rows.start[row] + 1}-{rows.end[row]}"
 
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> JsonObject:
         """Completion times, waits, utilisation and the like in seconds; see `gang_metrics`."""
         return gang_metrics(self.instance, self.starts, self.completions, self.used_gpu_slots)
 
@@ -206,16 +219,16 @@ class GangSolution(Solution):
         """GPU-slots held by all jobs."""
         return int(((self.rows.end - self.rows.start) * self.rows.gpus).sum())
 
-    def job_rows(self) -> list[dict[str, Any]]:
+    def job_rows(self) -> list[GangJobRow]:
         """One row a job: start, completion, weighted completion time, how it ran."""
         instance = self.instance
         pieces = np.bincount(self.rows.job, minlength=len(instance.jobs)).tolist()
         seconds = instance.slot_seconds
-        table: list[dict[str, Any]] = []
+        table: list[GangJobRow] = []
         columns = (self.starts.tolist(), self.completions.tolist(), instance.submits.tolist())
         for job, start, end, submit, parts in zip(instance.jobs, *columns, pieces, strict=True):
             done = end >= 0
-            row = {
+            row: GangJobRow = {
                 "job": job.name,
                 "arrival": submit + 1,
                 "start": start + 1 if start >= 0 else None,
@@ -248,7 +261,7 @@ class GangSolution(Solution):
         gpus = row["gpus"] if "gpus" in row else sum(row["servers"].values())
         return row["from"], row["to"], float(gpus)
 
-    def usage_rows(self) -> list[dict[str, Any]]:
+    def usage_rows(self) -> list[UsageRow]:
         """GPUs in use per slot, the cluster as a whole."""
         times, used = self.usage_steps()
         room = float(self.instance.total_gpus)

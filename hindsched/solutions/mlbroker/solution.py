@@ -25,6 +25,7 @@ from hindsched.errors import InputError
 from hindsched.instances.base import MOST_COUNT
 from hindsched.instances.decimals import exactly
 from hindsched.instances.mlbroker.instance import COSTS, MlbrokerInstance, MlbrokerJob
+from hindsched.json_types import JsonObject
 from hindsched.memory import check_large
 from hindsched.solutions.base import (
     Assignment,
@@ -33,6 +34,7 @@ from hindsched.solutions.base import (
     Violation,
 )
 from hindsched.solutions.mlbroker.transport import ship
+from hindsched.solutions.tables import JobRow, UsageRow
 
 BYTES_A_PLACE, BYTES_A_JOB = 64, 32
 """What a schedule and its accounting take a slot and centre, and a job there."""
@@ -188,6 +190,16 @@ def arc_prices(instance: MlbrokerInstance, job: int, weight: float = 1.0) -> Flo
     return prices
 
 
+class MlbrokerJobRow(JobRow):
+    """A job and its parts of the cost, the pooled bill shared by units used."""
+
+    transfer: float
+    resource: float
+    deployment: float
+    communication: float
+    worker_slots: int
+
+
 class MlbrokerSolution(Solution):
     """Workers and parameter servers of every job in every slot of its life.
 
@@ -304,17 +316,17 @@ class MlbrokerSolution(Solution):
         ) + np.einsum("jtr,jk,trk->jt", is_ps, self.instance.ps_demand, unit)
         return share
 
-    def job_rows(self) -> list[dict[str, Any]]:
+    def job_rows(self) -> list[MlbrokerJobRow]:
         """One row a job: its costs, and its share of the pooled bill by units used."""
         costs, w = self.costs, self.costs.weights
-        rows: list[dict[str, Any]] = []
+        rows: list[MlbrokerJobRow] = []
         for index, job in enumerate(self.instance.jobs):
-            parts = {
-                "transfer": float(costs.transfer[index].sum()),
-                "resource": float(self.resource_share[index].sum()),
-                "deployment": float(costs.deployment[index].sum()),
-                "communication": float(costs.communication[index].sum()),
-            }
+            transfer, deployment, communication = (
+                float(part[index].sum())
+                for part in (costs.transfer, costs.deployment, costs.communication)
+            )
+            resource = float(self.resource_share[index].sum())
+            parts = (transfer, resource, deployment, communication)
             served = np.flatnonzero(self.ps[index] >= 0)
             rows.append(
                 {
@@ -322,8 +334,11 @@ class MlbrokerSolution(Solution):
                     "arrival": job.arrival,
                     "start": int(served[0]) + 1 if served.size else None,
                     "completion": self.completion(job.name),
-                    "value": float(sum(a * b for a, b in zip(w, parts.values(), strict=True))),
-                    **parts,
+                    "value": float(sum(a * b for a, b in zip(w, parts, strict=True))),
+                    "transfer": transfer,
+                    "resource": resource,
+                    "deployment": deployment,
+                    "communication": communication,
                     "worker_slots": int(self.workers[index].sum()),
                 }
             )
@@ -334,7 +349,7 @@ class MlbrokerSolution(Solution):
         centers, names = self.instance.datacenters, self.instance.resources
         return [(center.name, name) for center in centers for name in names]
 
-    def usage_rows(self) -> list[dict[str, Any]]:
+    def usage_rows(self) -> list[UsageRow]:
         """Units rented per slot, centre and resource.
 
         A cloud's capacity is not bounded. What stands as ``capacity`` is the threshold from which
@@ -352,7 +367,7 @@ class MlbrokerSolution(Solution):
             for t, r, k in np.argwhere(used > 0)
         ]
 
-    def cost_rows(self) -> list[dict[str, Any]]:
+    def cost_rows(self) -> list[JsonObject]:
         """One row a slot: C1..C4, the discount rate and the number of live jobs."""
         costs = self.costs
         full = (self.instance.unit_price * costs.used).sum(axis=(1, 2))

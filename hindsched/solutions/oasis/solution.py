@@ -23,11 +23,29 @@ from hindsched.solutions.base import (
     Violation,
 )
 from hindsched.solutions.rows import read_counts, write_counts
+from hindsched.solutions.tables import JobRow, UsageRow
 
 Deployment = NDArray[Any]
 """Counts by slot and server: shape (T, H) or (T, K), slot t in row t - 1."""
 
 ROW_KEYS = frozenset({"from", "to", "workers", "ps"})
+
+
+class OasisJobRow(JobRow):
+    """A job, its utility and its workers."""
+
+    target: float | None
+    decay: float | None
+    priority: float | None
+    work: int
+    worker_slots: int
+    most_workers: int
+
+
+class OasisUsageRow(UsageRow):
+    """Use of a server of workers or of PSs."""
+
+    role: str
 
 
 class OasisSolution(Solution):
@@ -232,9 +250,9 @@ class OasisSolution(Solution):
             for t, server, resource in np.argwhere(excess > 0)
         ]
 
-    def job_rows(self) -> list[dict[str, Any]]:
+    def job_rows(self) -> list[OasisJobRow]:
         """One row a job; beside the shared keys: target, work, worker_slots, most_workers."""
-        rows = []
+        rows: list[OasisJobRow] = []
         for index, job in enumerate(self.instance.jobs):
             y = self.workers.get(job.name)
             per_slot = np.zeros(self.instance.horizon) if y is None else y.sum(axis=1)
@@ -261,10 +279,10 @@ class OasisSolution(Solution):
         servers = (*self.instance.worker_servers, *self.instance.ps_servers)
         return [(s.name, name) for s in servers for name, amount in s.capacity.items() if amount]
 
-    def usage_rows(self) -> list[dict[str, Any]]:
+    def usage_rows(self) -> list[OasisUsageRow]:
         """Use and capacity where anything is used; ``role`` is ``worker`` or ``ps``."""
         instance = self.instance
-        rows: list[dict[str, Any]] = []
+        rows: list[OasisUsageRow] = []
         for role, deployed, demand, capacity, servers in (
             (
                 "worker",

@@ -21,6 +21,7 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
+from hindsched.json_types import Keywords
 from hindsched.solvers.duals import shadow_prices_of_multipliers
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.options import SolveOptions
@@ -47,7 +48,7 @@ class ConvexStep:
 
     name: str
     solver: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Keywords = field(default_factory=dict)
     tolerance: float = 1e-5
 
 

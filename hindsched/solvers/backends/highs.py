@@ -16,6 +16,7 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
+from hindsched.json_types import JsonObject
 from hindsched.solvers.answer import Answer, Progress
 from hindsched.solvers.backends.mutable import Changes
 from hindsched.solvers.backends.scaling import Scaling
@@ -85,7 +86,7 @@ class HighsProgram:
         self.highs = highspy.Highs()
         self._stop = threading.Event()
         self._has_start = False
-        self._suited: dict[str, Any] = {}
+        self._suited: JsonObject = {}
         self._news: dict[str, float] | None = None
         self._set_options(options)
         self._listens = False
@@ -107,8 +108,8 @@ class HighsProgram:
             if self.highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
                 raise SolveFailed(f"HiGHS {self.highs.version()} refuses {name} = {value}")
         self._named = frozenset(options.solver_options)
-        for name, value in options.solver_options.items():
-            self._set_named_option(name, value)
+        for name, wanted in options.solver_options.items():
+            self._set_named_option(name, wanted)
 
     def _set_named_option(self, name: str, value: Any) -> None:
         where = f"solver_options.{name}"

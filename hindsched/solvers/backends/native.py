@@ -13,6 +13,7 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
+from hindsched.json_types import JsonObject
 from hindsched.solvers.answer import Answer
 from hindsched.solvers.backends.standard_form import LinearProgram
 from hindsched.solvers.interrupt import catch_interrupt
@@ -49,7 +50,7 @@ def _solve_by_scip(
 ) -> Answer:
     model = scip.Model()
     model.hideOutput()
-    own: dict[str, Any] = {"randomization/randomseedshift": options.seed % 2**31}
+    own: JsonObject = {"randomization/randomseedshift": options.seed % 2**31}
     own["limits/gap"] = options.gap
     if options.time_limit is not None:
         own["limits/time"] = options.time_limit
@@ -158,7 +159,7 @@ def _run_gurobi(
 ) -> Answer:
     grb = gurobi.GRB
     gap = options.gap / (1.0 + options.gap)
-    own: dict[str, Any] = {"MIPGap": gap, "MIPGapAbs": 1e-9, "DualReductions": 1}
+    own: JsonObject = {"MIPGap": gap, "MIPGapAbs": 1e-9, "DualReductions": 1}
     own.update(Threads=options.solver_threads, Seed=options.seed % 2_000_000_000)
     if options.time_limit is not None:
         own["TimeLimit"] = options.time_limit

@@ -27,6 +27,7 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
+from hindsched.json_types import JsonObject
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.columns import Basis, Column
 from hindsched.solvers.bounds.lagrangian import (
@@ -127,8 +128,8 @@ class Master:
             cost = np.full(len(bought), self.penalty)
             self._add(cost, starts, index, values)
 
-    def _options(self) -> dict[str, Any]:
-        options: dict[str, Any] = {"output_flag": False, "threads": 1}
+    def _options(self) -> JsonObject:
+        options: dict[str, bool | int | float | str] = {"output_flag": False, "threads": 1}
         if self.algorithm == "ipx":
             return {**options, "solver": "ipx", "run_crossover": "off"}
         strategy = DUAL_SIMPLEX if self.algorithm == "dual" else PRIMAL_SIMPLEX

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -135,7 +135,7 @@ def solve_milp(
     *,
     incumbent: Solution | None = None,
     method: str = "milp",
-    **build: Any,
+    **build: object,
 ) -> Result:
     """Solve the offline program from an incumbent; keep the better of the two solutions.
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from hindsched.errors import InputError
+from hindsched.json_types import Keywords
 from hindsched.models.base import Prices, Subproblem
 from hindsched.solvers.model.face import HeldPyomo
 from hindsched.solvers.model.result import ModelResult, with_point
@@ -52,7 +51,7 @@ class SubproblemModel(HeldPyomo[Subproblem]):
             raise InputError("prices", given, rule) from None
 
     def solve(
-        self, options: SolveOptions | Mapping[str, Any] | None = None, **option_keywords: Any
+        self, options: SolveOptions | Keywords | None = None, **option_keywords: object
     ) -> ModelResult:
         """Solve at the present prices; `ModelResult.solution` has the job's schedule alone."""
         given = options if isinstance(options, SolveOptions) else {"gap": 1e-9, **(options or {})}

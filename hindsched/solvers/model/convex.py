@@ -10,6 +10,7 @@ import cvxpy as cp
 import numpy as np
 
 from hindsched.arrays import Floats
+from hindsched.json_types import Keywords
 from hindsched.models.convex import ConvexProgram
 from hindsched.solvers.backends.convex import ConvexResult, solve_convex
 from hindsched.solvers.model.face import Held
@@ -97,12 +98,12 @@ class ConvexModel(Held[ConvexProgram]):
         """The CVXPY problem: read it, or make one of your own from its parts."""
         return self.program.cvxpy
 
-    def set(self, *given: Any, **values: Any) -> None:
+    def set(self, *given: Any, **values: object) -> None:
         """Set the Parameters, as the family's program names them."""
         self.program.set(*given, **values)
 
     def solve(
-        self, options: SolveOptions | Mapping[str, Any] | None = None, **option_keywords: Any
+        self, options: SolveOptions | Keywords | None = None, **option_keywords: object
     ) -> ConvexModelResult:
         """Solve at the Parameters' present values, through the stated chain of solvers."""
         chosen = SolveOptions.of(options, **option_keywords)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
+from hindsched.json_types import Keywords
 from hindsched.models.base import DualProgram, Prices
 from hindsched.solutions.base import Violation
 from hindsched.solvers.model.face import HeldPyomo
@@ -75,7 +75,7 @@ class DualModel(HeldPyomo[DualProgram]):
     """
 
     def solve(
-        self, options: SolveOptions | Mapping[str, Any] | None = None, **option_keywords: Any
+        self, options: SolveOptions | Keywords | None = None, **option_keywords: object
     ) -> DualResult:
         """Solve it; a dual with a row a schedule gets the rows that best responses break.
 

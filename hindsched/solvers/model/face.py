@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import pyomo.environ as pyo
 
 from hindsched.instances.base import Instance
+from hindsched.json_types import JsonObject
 from hindsched.models.declared import Declared, Face
 
 AnyProgram = TypeVar("AnyProgram", bound=Face)
@@ -31,7 +32,7 @@ class Held(Generic[AnyProgram]):
         """What the model is about."""
         return self.program.instance
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Equations and sizes as JSON data."""
         return self.program.to_dict()
 

@@ -8,11 +8,11 @@ is, and the result says what differs from the paper's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hindsched.instances.base import Instance
+from hindsched.json_types import Keywords
 from hindsched.models.base import (
     OfflineProgram,
     convex_program,
@@ -50,10 +50,10 @@ class Model(HeldPyomo[OfflineProgram]):
 
     def solve(
         self,
-        options: SolveOptions | Mapping[str, Any] | None = None,
+        options: SolveOptions | Keywords | None = None,
         *,
         start: Solution | None = None,
-        **option_keywords: Any,
+        **option_keywords: object,
     ) -> ModelResult:
         """Solve the Pyomo model as it is now.
 
@@ -89,17 +89,17 @@ class Model(HeldPyomo[OfflineProgram]):
         """The linear relaxation of the same form, built anew without changes made since."""
         return Model(self.program.relax())
 
-    def dual(self, **build: Any) -> DualModel:
+    def dual(self, **build: object) -> DualModel:
         """The paper's dual as a program of its own; keywords are those of its ``build_dual``."""
         return DualModel(dual_program(self.instance, self.program.formulation, **build))
 
-    def slot(self, slot: int, **build: Any) -> ConvexModel:
+    def slot(self, slot: int, **build: object) -> ConvexModel:
         """The paper's convex program of one slot; keywords are those of its ``build_slot``."""
         from hindsched.solvers.model.convex import ConvexModel
 
         return ConvexModel(convex_program(self.instance, "slot", slot, **build))
 
-    def fractional(self, **build: Any) -> ConvexModel:
+    def fractional(self, **build: object) -> ConvexModel:
         """The paper's convex relaxation; keywords are those of its ``build_fractional``."""
         from hindsched.solvers.model.convex import ConvexModel
 
@@ -119,7 +119,7 @@ def model(
     form: str | None = None,
     formulation: str | None = None,
     relax: bool = False,
-    **build: Any,
+    **build: object,
 ) -> Model:
     """Build an instance's offline program, to be read, changed and solved.
 

@@ -11,6 +11,7 @@ import pyomo.environ as pyo
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
+from hindsched.json_types import JsonObject
 from hindsched.models.base import OfflineProgram
 from hindsched.models.declared import Declared
 from hindsched.solutions.base import Solution
@@ -61,7 +62,7 @@ class ModelResult(LabelledResult):
     point: Mapping[int, float]
     solution: Solution | None = None
     changed: str | None = None
-    details: Mapping[str, Any] | None = None
+    details: Mapping[str, object] | None = None
 
     @property
     def status(self) -> Status:
@@ -136,7 +137,7 @@ class ModelResult(LabelledResult):
             return None
         return certify(oracle, _flat_prices(oracle, self.capacity_prices()), "lp-dual")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The result as JSON data."""
         return {
             "model": self.declared.title,

@@ -233,7 +233,7 @@ class BlockOracle(ABC):
         """The same oracle on a certificate's rows, in a family whose prices bring rows along."""
         return self
 
-    def on_rows_of_file(self, prices: Any) -> BlockOracle:
+    def on_rows_of_file(self, prices: object) -> BlockOracle:
         """The same oracle on the rows that a file's prices name; `InputError` if they name none."""
         return self
 

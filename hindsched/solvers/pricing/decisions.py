@@ -17,15 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from hindsched.errors import InputError
+from hindsched.json_types import JsonObject
+from hindsched.solvers.pricing.rows import AxisLabel
 
 NEVER = 2**31 - 1
 """Completion of a job that stays out, and a limit that limits nothing."""
 COMPLETION = "completion"
 """The feature that every family has."""
-Axes = tuple[tuple[str, tuple[Any, ...]], ...]
+Axes = tuple[tuple[str, tuple[AxisLabel, ...]], ...]
 """Axis names and labels of a feature, as in `RowSet`."""
 
 
@@ -119,7 +120,7 @@ def window_of(limits: Limits, feature: Feature) -> tuple[int, int]:
 
 def to_file(
     decisions: Sequence[BranchDecision], features: Mapping[str, Axes], blocks: Sequence[str]
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Write decisions as JSON data.
 
     Returns
@@ -127,12 +128,12 @@ def to_file(
     list of dict
         ``{"job", "admitted"}``, or ``{"job", "of", axis: label, ..., "at_most" or "at_least"}``.
     """
-    written: list[dict[str, Any]] = []
+    written: list[JsonObject] = []
     for decision in decisions:
         if decision.split == runs(decision.block):
             written.append({"job": blocks[decision.block], "admitted": decision.is_upper})
             continue
-        row: dict[str, Any] = {"job": blocks[decision.block], "of": decision.feature.name}
+        row: JsonObject = {"job": blocks[decision.block], "of": decision.feature.name}
         axes = features[decision.feature.name]
         for (axis, labels), position in zip(axes, decision.feature.index, strict=True):
             row[axis] = labels[position]
@@ -145,7 +146,7 @@ def to_file(
 
 
 def from_file(
-    data: Any, features: Mapping[str, Axes], blocks: Sequence[str], where: str
+    data: object, features: Mapping[str, Axes], blocks: Sequence[str], where: str
 ) -> tuple[BranchDecision, ...]:
     """Read `to_file`'s rows back.
 
@@ -163,7 +164,7 @@ def from_file(
 
 
 def _read_decision(
-    row: Any, features: Mapping[str, Axes], blocks: Sequence[str], where: str
+    row: object, features: Mapping[str, Axes], blocks: Sequence[str], where: str
 ) -> BranchDecision:
     if not isinstance(row, dict):
         raise InputError(where, row, "must be an object")

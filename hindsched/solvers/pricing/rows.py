@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
 from hindsched.arrays import Bools, Floats
 from hindsched.errors import InputError
+from hindsched.json_types import JsonObject
 from hindsched.memory import check_memory
 
 BYTES_A_SLOT, BYTES_A_ROW = 48, 64
@@ -46,6 +47,18 @@ def slot_labels(slots: int, rows_a_slot: int) -> tuple[int, ...]:
     return tuple(range(1, slots + 1))
 
 
+AxisLabel = int | str
+"""What one place of an axis is called: a name or a slot."""
+
+
+class PriceRow(TypedDict):
+    """Price of a unit of a resource in a slot."""
+
+    slot: int
+    resource: str
+    price: float
+
+
 @dataclass(frozen=True)
 class RowSet:
     """A rectangular set of linking rows ``use <= capacity``.
@@ -64,7 +77,7 @@ class RowSet:
     """
 
     name: str
-    axes: tuple[tuple[str, tuple[Any, ...]], ...]
+    axes: tuple[tuple[str, tuple[AxisLabel, ...]], ...]
     capacity: Floats
     free: bool = False
 
@@ -130,12 +143,12 @@ class Rows:
             for row_set in self.sets
         }
 
-    def to_file(self, flat: Floats) -> dict[str, list[dict[str, Any]]]:
+    def to_file(self, flat: Floats) -> dict[str, list[JsonObject]]:
         """Write the non-zero entries as rows with labels, run-length over slots."""
         arrays = self.unpack(flat)
         return {row_set.name: _rows(row_set, arrays[row_set.name]) for row_set in self.sets}
 
-    def from_file(self, prices: Any, where: str = "prices") -> Floats:
+    def from_file(self, prices: object, where: str = "prices") -> Floats:
         """Read `to_file`'s rows back; rows that are not named are 0.
 
         Raises
@@ -154,7 +167,7 @@ class Rows:
             arrays[name] = _read_rows(by_name[name], rows, f"{where}.{name}")
         return self.pack(arrays)
 
-    def mean_by_slot(self, flat: Floats) -> list[dict[str, Any]]:
+    def mean_by_slot(self, flat: Floats) -> list[PriceRow]:
         """Mean of a flat vector by slot and resource: rows ``slot, resource, price``.
 
         The mean is weighted by the capacities; a set without an axis for resources or types is a
@@ -180,7 +193,7 @@ class Rows:
             if held > 0
         ]
 
-    def label(self, index: int) -> dict[str, Any]:
+    def label(self, index: int) -> dict[str, AxisLabel]:
         """Name a flat index: ``{"rows": set, axis: label, ...}``."""
         for row_set in self.sets:
             part = self.slices[row_set.name]
@@ -194,7 +207,7 @@ class Rows:
         raise IndexError(index)
 
 
-def _by_resource(row_set: RowSet) -> list[tuple[str, tuple[Any, ...]]]:
+def _by_resource(row_set: RowSet) -> list[tuple[str, tuple[slice | int, ...]]]:
     """Resources of a set with slots, and where their rows are."""
     for place, (axis, labels) in enumerate(row_set.axes[:-1]):
         if axis in ("resource", "type"):
@@ -203,8 +216,8 @@ def _by_resource(row_set: RowSet) -> list[tuple[str, tuple[Any, ...]]]:
     return [(row_set.name.removesuffix("_capacity"), ())]
 
 
-def _rows(row_set: RowSet, values: Floats) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
+def _rows(row_set: RowSet, values: Floats) -> list[JsonObject]:
+    rows: list[JsonObject] = []
     fixed = row_set.axes[:-1] if row_set.has_slots else row_set.axes
     for position in np.ndindex(*(len(labels) for _, labels in fixed)):
         labels = {axis: names[i] for (axis, names), i in zip(fixed, position, strict=True)}
@@ -222,7 +235,7 @@ def _rows(row_set: RowSet, values: Floats) -> list[dict[str, Any]]:
     return rows
 
 
-def _read_rows(row_set: RowSet, rows: Any, where: str) -> Floats:
+def _read_rows(row_set: RowSet, rows: object, where: str) -> Floats:
     if not isinstance(rows, list):
         raise InputError(where, rows, "must be a list of rows")
     values = np.zeros(row_set.shape)
@@ -235,7 +248,7 @@ def _read_rows(row_set: RowSet, rows: Any, where: str) -> Floats:
         here = f"{where}[{number}]"
         if not isinstance(row, dict) or set(row) != expected:
             raise InputError(here, row, f"must have exactly the keys {', '.join(sorted(expected))}")
-        index: tuple[Any, ...] = ()
+        index: tuple[int | slice, ...] = ()
         for (axis, _), position in zip(fixed, positions, strict=True):
             if isinstance(row[axis], list | dict) or row[axis] not in position:
                 raise InputError(f"{here}.{axis}", row[axis], "must be a label of the instance")
@@ -256,12 +269,15 @@ def _read_rows(row_set: RowSet, rows: Any, where: str) -> Floats:
     return values
 
 
-def _span(row_set: RowSet, row: dict[str, Any], where: str) -> slice:
-    first, last = row_set.axes[-1][1][0], row_set.axes[-1][1][-1]
-    start, stop = row["from"], row["to"]
-    for key, slot in (("from", start), ("to", stop)):
+def _span(row_set: RowSet, row: JsonObject, where: str) -> slice:
+    first, last = (int(row_set.axes[-1][1][end]) for end in (0, -1))
+    ends: list[int] = []
+    for key in ("from", "to"):
+        slot = row[key]
         if type(slot) is not int or not first <= slot <= last:
             raise InputError(f"{where}.{key}", slot, f"must be a slot in {first}..{last}")
+        ends.append(slot)
+    start, stop = ends
     if start > stop:
         raise InputError(f"{where}.to", stop, f"must not precede from = {start}")
     return slice(start - first, stop - first + 1)

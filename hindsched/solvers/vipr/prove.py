@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
+from hindsched.json_types import JsonObject
 from hindsched.solvers.backends.standard_form import TriviallyInfeasibleError, compile_program
 from hindsched.solvers.model.offline import model as build_model
 from hindsched.solvers.options import SolveOptions
@@ -48,7 +48,7 @@ class ViprProof:
     nodes: int
     stopped: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """JSON data, numbers rounded to doubles."""
         found = {key: value for key, value in vars(self).items() if key != "text"}
         return {k: float(v) if isinstance(v, Fraction) else v for k, v in found.items()}

@@ -8,7 +8,6 @@ ratios. ``P1`` to ``P4`` (`astraea_properties`) probe the properties that the pa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import pandas as pd
 
@@ -23,15 +22,17 @@ from hindsched.analysis.figures.astraea.drawing import (
 from hindsched.analysis.figures.astraea.properties import PROPERTIES, solution_of
 from hindsched.analysis.figures.base import Figure, FigureScale, with_marks
 from hindsched.instances.generators.registry import generate
+from hindsched.json_types import JsonObject
 from hindsched.online.astraea.algorithms import theorem
 from hindsched.online.simulator import SimulationResult, simulate
+from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solvers.api import solve
 from hindsched.solvers.options import SolveOptions
 
 OnRow = Callable[[str], None]
-Setting = dict[str, Any]
+Setting = JsonObject
 
-SCHEMES: dict[str, tuple[str, dict[str, Any]]] = {
+SCHEMES: dict[str, tuple[str, JsonObject]] = {
     "astraea, lambda 1": ("astraea", {"rounds": 1}),
     "astraea, lambda 2": ("astraea", {"rounds": 2}),
     "batchsche": ("batchsche", {}),
@@ -44,7 +45,7 @@ QUICK = {"servers": 10, "tenants": 3, "horizon": 200, "arrival_span": 12, "jobs"
 def _run_schemes(
     settings: Iterable[Setting],
     scale: FigureScale,
-    rows_of: Callable[[SimulationResult], list[dict[str, Any]]],
+    rows_of: Callable[[SimulationResult], list[JsonObject]],
     on_row: OnRow,
     schemes: Iterable[str] = SCHEMES,
 ) -> pd.DataFrame:
@@ -63,24 +64,24 @@ def _run_schemes(
     return pd.DataFrame(rows)
 
 
-def _revenue(result: SimulationResult) -> list[dict[str, Any]]:
+def _revenue(result: SimulationResult) -> list[JsonObject]:
     jobs = result.instance.jobs
     completed = sum(result.solution.completion(job.name) is not None for job in jobs)
     inside = result.in_feasible_set
     return [{"in_feasible_set": inside, "revenue": result.objective, "completed": completed}]
 
 
-def _fairness(result: SimulationResult) -> list[dict[str, Any]]:
+def _fairness(result: SimulationResult) -> list[JsonObject]:
     keys = ("tenant", "jobs", "revenue", "share", "fairness")
     rows = solution_of(result).tenant_rows()
     return [{key: row[key] for key in keys} for row in rows if row["jobs"]]
 
 
-def _time(result: SimulationResult) -> list[dict[str, Any]]:
+def _time(result: SimulationResult) -> list[JsonObject]:
     return [{"milliseconds": 1000 * result.seconds / len(result.instance.jobs)}]
 
 
-def _utilisation(result: SimulationResult) -> list[dict[str, Any]]:
+def _utilisation(result: SimulationResult) -> list[JsonObject]:
     solution = solution_of(result)
     total = solution.instance.worker_count.sum()
     used = solution.worker_use.sum(axis=(1, 2)) / total
@@ -204,7 +205,9 @@ def _figure_12(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     for seed in range(scale.seeds):
         instance = scale.instance("astraea", "paper", seed, **scale.pick({}, QUICK))
         run = simulate(instance, "astraea", settings={"rounds": 1})
-        shared = {row["job"]: row["shared"] for row in run.solution.job_rows()}
+        solution = run.solution
+        assert isinstance(solution, AstraeaSolution)
+        shared = {row["job"]: row["shared"] for row in solution.job_rows()}
         rows += [
             {
                 "seed": seed,

@@ -18,6 +18,7 @@ from hindsched.analysis.figures.base import Figure, FigureScale
 from hindsched.analysis.figures.drawing import draw_bars
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.shares import tenant_alone
+from hindsched.json_types import JsonObject, Keywords
 from hindsched.online.astraea.algorithms import theorem
 from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solutions.astraea.solution import AstraeaSolution
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
 OnRow = Callable[[str], None]
-Cases = list[tuple[dict[str, Any], AstraeaInstance]]
+Cases = list[tuple[JsonObject, AstraeaInstance]]
 LOADS = {"scarce": 4, "ample": 16}
 """Servers for ten jobs."""
 SETTING = {"jobs": 10, "tenants": 3, "horizon": 40, "arrival_span": 3}
@@ -47,7 +48,7 @@ def cases(scale: FigureScale, each: int) -> Cases:
     return made
 
 
-def run(instance: AstraeaInstance, settings: dict[str, Any] | None = None) -> SimulationResult:
+def run(instance: AstraeaInstance, settings: Keywords | None = None) -> SimulationResult:
     """Astraea with one round a batch."""
     return simulate(instance, "astraea", settings={**ROUNDS, **(settings or {})})
 
@@ -139,14 +140,14 @@ def _round_base(result: SimulationResult, first: int) -> int:
     raise LookupError(f"no batch runs in slot {first}")
 
 
-def declared_otherwise(instance: AstraeaInstance, job: AstraeaJob) -> dict[str, dict[str, Any]]:
+def declared_otherwise(instance: AstraeaInstance, job: AstraeaJob) -> dict[str, JsonObject]:
     """Fields that each lie changes, always so that the job still can run as declared.
 
     ``half the chunks``: at most half the workers, at least the same work; ``a slot later``:
     declared late; ``twice`` and ``half the value``; ``first in the list``: the order of ties.
     """
     half = -(-job.chunks // 2)
-    lies: dict[str, dict[str, Any]] = {
+    lies: dict[str, JsonObject] = {
         "half the chunks": {
             "chunks": half,
             "minibatches": -(-job.chunks * job.minibatches // half),
@@ -177,7 +178,7 @@ def strategy(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     rows = []
     for labels, instance in cases(scale, 4):
         bound = theorem(instance)
-        theta = {name: bound[name] for name in ("theta_workers", "theta_ps")}
+        theta = {"theta_workers": bound["theta_workers"], "theta_ps": bound["theta_ps"]}
         honest = run(instance, theta)
         truly = incomes(honest)
         for index, job in enumerate(instance.jobs):

@@ -28,6 +28,7 @@ from hindsched.instances.batchsched.instance import (
     BatchschedInstance,
 )
 from hindsched.instances.generators.registry import generate
+from hindsched.json_types import JsonObject
 from hindsched.online.batchsched.algorithms import (
     BatchschedExact,
     BatchschedOnline,
@@ -66,7 +67,7 @@ WEIGHT = "Total weight accepted"
 
 
 def _instance(
-    scale: FigureScale, seed: int, architecture: str, varied: dict[str, Any], **fixed: Any
+    scale: FigureScale, seed: int, architecture: str, varied: JsonObject, **fixed: object
 ) -> BatchschedInstance:
     changed = {"architecture": architecture, **varied}
     made = scale.instance("batchsched", "paper", seed, changed, **fixed)
@@ -75,8 +76,8 @@ def _instance(
 
 
 def _run(
-    instance: BatchschedInstance, name: str, seed: int, settings: dict[str, Any], on_row: OnRow
-) -> dict[str, Any]:
+    instance: BatchschedInstance, name: str, seed: int, settings: JsonObject, on_row: OnRow
+) -> JsonObject:
     if name == LEFT_SHIFT:
         algorithm, settings = "batchsched-adaptive", {**settings, "left_shift": True}
     else:
@@ -102,8 +103,8 @@ def _sweep(
     quick: Iterable[Any],
     architectures: tuple[str, ...],
     schemes: tuple[str, ...] = SCHEMES,
-    base: dict[str, Any] | None = None,
-    quick_base: dict[str, Any] | None = None,
+    base: JsonObject | None = None,
+    quick_base: JsonObject | None = None,
     contention: bool = True,
 ) -> pd.DataFrame:
     """Run schemes over the values of one generator setting, and over the contention."""
@@ -263,7 +264,7 @@ _lines = partial(draw_lines, by="algorithm")
 
 
 def _cost_against(
-    x: str, label: str, title: str = "", *, contention: bool = True, **more: Any
+    x: str, label: str, title: str = "", *, contention: bool = True, **more: object
 ) -> Callable[[pd.DataFrame], Picture]:
     return partial(
         _lines,

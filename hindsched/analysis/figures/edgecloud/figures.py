@@ -8,7 +8,7 @@ totals divided by SRTF's on the same instance, as in the paper.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -18,9 +18,11 @@ from hindsched.analysis.figures.drawing import draw_lines
 from hindsched.analysis.figures.edgecloud.claims import MARKS, TRACED
 from hindsched.analysis.figures.edgecloud.drawing import draw_utilisation
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.json_types import JsonObject
 from hindsched.models.edgecloud.relaxations import build_ilp_4
 from hindsched.online.edgecloud.speed import run_with_speed
 from hindsched.online.simulator import SimulationResult, simulate
+from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from hindsched.solvers.api import solve
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import solve_program
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
 OnRow = Callable[[str], None]
-Setting = dict[str, Any]
+Setting = JsonObject
 
 PAPER_SCHEMES = ("srtf", "edgecloud", "edgecloud-edge-only", "tiresias-l", "batchsche")
 """The paper's five schemes; the first is what rates are measured against."""
@@ -42,7 +44,9 @@ EPSILONS = (0.0, 0.1, 0.25, 0.5, 1.0)
 
 def _facts(result: SimulationResult) -> dict[str, float]:
     """Totals of one run."""
-    rows = result.solution.job_rows()
+    solution = result.solution
+    assert isinstance(solution, EdgecloudSolution)
+    rows = solution.job_rows()
     return {
         "total_jct": result.objective,
         "preemptions": float(sum(row["preemptions"] for row in rows)),
@@ -51,7 +55,7 @@ def _facts(result: SimulationResult) -> dict[str, float]:
         ),
         "cloud_share": sum(row["cloud_chunks"] for row in rows)
         / sum(row["chunks"] for row in rows),
-        "makespan": float(max(row["completion"] for row in rows)),
+        "makespan": float(max(row["completion"] for row in rows if row["completion"] is not None)),
         "in_feasible_set": float(result.in_feasible_set),
     }
 
@@ -80,7 +84,7 @@ def _compare(
 
 
 def _made(
-    scale: FigureScale, preset: str, seed: int, varied: Setting, **fixed: Any
+    scale: FigureScale, preset: str, seed: int, varied: Setting, **fixed: object
 ) -> EdgecloudInstance:
     instance = scale.instance("edgecloud", preset, seed, varied, **fixed)
     assert isinstance(instance, EdgecloudInstance)

@@ -24,6 +24,7 @@ from hindsched.analysis.figures.mlbroker.drawing import (
     ranked,
 )
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
+from hindsched.json_types import Draft
 from hindsched.models.mlbroker.convex import Price
 from hindsched.online.mlbroker.theorem import r1, theorem
 from hindsched.online.simulator import SimulationResult, simulate
@@ -32,7 +33,7 @@ from hindsched.solvers.methods.mlbroker.bound import lagrangian_certificate
 from hindsched.solvers.methods.mlbroker.relaxation import relaxation_bound
 
 OnRow = Callable[[str], None]
-Setting = dict[str, Any]
+Setting = Draft
 
 ALGORITHMS = ("mlbroker", "mlbroker-tight", "mlbroker-prices", "central", "oasis-style", "local")
 SIZES = (100, 200, 300, 400, 500, 600, 700)
@@ -75,7 +76,7 @@ def _size(scale: FigureScale) -> Setting:
     )
 
 
-def _costs(result: SimulationResult) -> Setting:
+def _costs(result: SimulationResult) -> dict[str, float]:
     solution = result.solution
     assert isinstance(solution, MlbrokerSolution)
     return {"total": solution.objective(), **solution.costs.by_cost}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -11,10 +11,13 @@ from hindsched.analysis.figures.base import Figure, FigureScale, with_marks
 from hindsched.analysis.figures.drawing import draw_bars, draw_lines
 from hindsched.analysis.figures.oasis.claims import MARKS
 from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.json_types import JsonObject
 from hindsched.online.oasis.algorithms import theorem
 from hindsched.online.simulator import SimulationResult, simulate
+from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.api import solve
 from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -23,14 +26,14 @@ OnRow = Callable[[str], None]
 
 
 def _made(
-    scale: FigureScale, seed: int, varied: dict[str, Any], preset: str = "paper", **fixed: Any
+    scale: FigureScale, seed: int, varied: JsonObject, preset: str = "paper", **fixed: object
 ) -> OasisInstance:
     instance = scale.instance("oasis", preset, seed, varied, **fixed)
     assert isinstance(instance, OasisInstance)
     return instance
 
 
-SCHEMES: dict[str, tuple[str, dict[str, Any]]] = {
+SCHEMES: dict[str, tuple[str, JsonObject]] = {
     "oasis": ("oasis", {}),
     "oasis, L-floor 0.1": ("oasis", {"lower_floor": 0.1}),
     "fifo": ("fifo", {"gangs": "ideal"}),
@@ -43,8 +46,8 @@ floor under L: the literal L underflows at T = 300."""
 
 
 def _run_schemes(
-    instances: Iterable[tuple[dict[str, Any], OasisInstance, int]],
-    rows_of: Callable[[SimulationResult], list[dict[str, Any]]],
+    instances: Iterable[tuple[JsonObject, OasisInstance, int]],
+    rows_of: Callable[[SimulationResult], list[JsonObject]],
     on_row: OnRow,
 ) -> pd.DataFrame:
     """Simulate every scheme on every (setting, instance, seed)."""
@@ -58,19 +61,21 @@ def _run_schemes(
     return pd.DataFrame(rows)
 
 
-def _utility(result: SimulationResult) -> list[dict[str, Any]]:
+def _utility(result: SimulationResult) -> list[JsonObject]:
     completed = sum(row["completion"] is not None for row in result.solution.job_rows())
     return [{"utility": result.objective, "completed": completed}]
 
 
-def _timeliness(result: SimulationResult) -> list[dict[str, Any]]:
+def _timeliness(result: SimulationResult) -> list[JsonObject]:
     """Completion minus target of every job of a class with a target; missing if unfinished."""
-    rows = []
-    for row in result.solution.job_rows():
+    solution = result.solution
+    assert isinstance(solution, OasisSolution)
+    rows: list[JsonObject] = []
+    for row in solution.job_rows():
         decay = row["decay"] or 0.0
         if decay > 0:
             late = None
-            if row["completion"] is not None:
+            if row["completion"] is not None and row["target"] is not None:
                 late = row["completion"] - row["arrival"] - row["target"]
             kind = "time-critical" if decay >= 4 else "time-sensitive"
             rows.append({"job": row["job"], "class": kind, "late": late})
@@ -124,7 +129,7 @@ def _figure_5(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     size = scale.pick({"jobs": 10, "horizon": 10}, {"jobs": 5, "horizon": 6})
     options = SolveOptions(work_limit=scale.pick(12_000, 500), gap=1e-4)
     rows = []
-    optima: dict[str, Any] = {}
+    optima: dict[str, Result] = {}
     for case in cases:
         for seed in range(scale.seeds):
             settings = {k: v for k, v in case.items() if k != "lower_floor"}
@@ -188,7 +193,7 @@ def _figure_6(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _testbed(scale: FigureScale) -> Iterable[tuple[dict[str, Any], OasisInstance, int]]:
+def _testbed(scale: FigureScale) -> Iterable[tuple[JsonObject, OasisInstance, int]]:
     return (({}, _made(scale, seed, {}, "testbed"), seed) for seed in range(scale.seeds))
 
 

@@ -10,6 +10,7 @@ where there is a second core. ``tree`` goes on from the bound's prices by branch
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -276,7 +277,7 @@ def _bound_result(
     method: str,
     certificate: Certificate,
     stopped_by: StoppedBy,
-    details: dict[str, Any],
+    details: Mapping[str, object],
 ) -> Result:
     return Result(
         instance=instance,

@@ -7,13 +7,12 @@ shows a schedule asks `solve` and `simulate`, which find the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from hindsched.instances.base import Instance
 from hindsched.instances.gang.instance import GangInstance, split_formulation
+from hindsched.json_types import Keywords
 from hindsched.solvers.methods.gang.orders import best_starts
 from hindsched.solvers.methods.gang.replay import POLICIES, replay
 from hindsched.solvers.pricing.gang.makespan import makespan_bound_slots
@@ -23,7 +22,7 @@ ROUNDING = 1e-12
 
 
 def value_of_run(
-    instance: Instance, name: str, formulation: str, settings: Mapping[str, Any]
+    instance: Instance, name: str, formulation: str, settings: Keywords
 ) -> float | None:
     """Objective of a policy that keeps to the formulation; None for whoever is not replayed.
 

@@ -26,6 +26,7 @@ import numpy as np
 from hindsched.arrays import Floats
 from hindsched.instances.base import Instance
 from hindsched.instances.gang.instance import GangInstance, gang_data, split_formulation
+from hindsched.json_types import JsonObject
 from hindsched.models.gang.offline import columns_needed
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.answer import Progress
@@ -67,7 +68,7 @@ SWAPS = 0.05
 """Share of the jobs that move when an order is perturbed."""
 
 
-TINY: dict[str, Any] = gang_data(
+TINY: JsonObject = gang_data(
     "tiny", [{"name": f"j{k}", "submit": 0, "duration": 1 + k, "gpus": 1} for k in range(3)], gpus=1
 )
 """What `load_kernels` runs on."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.decimals import LARGEST_INTEGER, exactly
 from hindsched.instances.gang.instance import KINDS, GangInstance
+from hindsched.json_types import Keywords
 from hindsched.solutions.gang.rows import GangRows, pool_rows
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.kernels.gang.placing import Cluster, cluster_sizes
@@ -102,7 +102,7 @@ POLICIES: dict[str, Policy] = {
 
 
 def replay(
-    instance: GangInstance, policy: str, formulation: str | None = None, **settings: float
+    instance: GangInstance, policy: str, formulation: str | None = None, **settings: object
 ) -> GangSolution:
     """Replay all jobs of an instance by a policy.
 
@@ -189,7 +189,7 @@ def policy_of(name: str) -> Policy:
     return POLICIES[name]
 
 
-def policy_settings(name: str, settings: dict[str, Any]) -> dict[str, float]:
+def policy_settings(name: str, settings: Keywords) -> dict[str, float]:
     """A policy's settings with its defaults; `InputError` for an unknown or impossible one."""
     known = dict(POLICIES[name].settings)
     for key, value in settings.items():

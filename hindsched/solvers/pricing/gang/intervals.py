@@ -9,14 +9,14 @@ not named costs nothing.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.gang.instance import MOST_SLOTS, GangInstance
-from hindsched.solvers.pricing.rows import LARGEST_PRICE, Rows, RowSet
+from hindsched.json_types import JsonObject
+from hindsched.solvers.pricing.rows import LARGEST_PRICE, AxisLabel, Rows, RowSet
 
 ROW_SET = "gpus"
 KEYS = {"from", "to", "price"}
@@ -39,9 +39,9 @@ class IntervalRows(Rows):
         labels = tuple(f"{first + 1}-{last}" for first, last in pairwise(cut))
         super().__init__([RowSet(ROW_SET, (("interval", labels),), capacity)])
 
-    def to_file(self, flat: Floats) -> dict[str, list[dict[str, Any]]]:
+    def to_file(self, flat: Floats) -> dict[str, list[JsonObject]]:
         """Write the prices above 0, neighbours of one price together."""
-        rows: list[dict[str, Any]] = []
+        rows: list[JsonObject] = []
         for first, last, price in zip(
             self.cut[:-1].tolist(), self.cut[1:].tolist(), flat.tolist(), strict=True
         ):
@@ -51,7 +51,7 @@ class IntervalRows(Rows):
                 rows.append({"from": first + 1, "to": last, "price": price})
         return {ROW_SET: rows}
 
-    def from_file(self, prices: Any, where: str = "prices") -> Floats:
+    def from_file(self, prices: object, where: str = "prices") -> Floats:
         """Read `to_file`'s rows; every interval of these rows has one price."""
         flat = np.zeros(self.size)
         for first, last, price in read_prices(prices, where) if prices != {} else ():
@@ -62,13 +62,13 @@ class IntervalRows(Rows):
             flat[low:high] = price
         return flat
 
-    def label(self, index: int) -> dict[str, Any]:
+    def label(self, index: int) -> dict[str, AxisLabel]:
         """Name a row: its first slot, and the interval."""
         first, last = int(self.cut[index]) + 1, int(self.cut[index + 1])
         return {"rows": ROW_SET, "interval": f"{first}-{last}", "slot": first}
 
 
-def cuts_of(prices: Any, where: str = "prices") -> Ints:
+def cuts_of(prices: object, where: str = "prices") -> Ints:
     """Ends of the intervals that a file's prices, or those of a tree's leaves, name, from 0 on."""
     ends = [0]
     leaves = [prices]
@@ -80,7 +80,7 @@ def cuts_of(prices: Any, where: str = "prices") -> Ints:
     return np.unique(np.array(ends, dtype=np.int64))
 
 
-def read_prices(prices: Any, where: str = "prices") -> list[tuple[int, int, float]]:
+def read_prices(prices: object, where: str = "prices") -> list[tuple[int, int, float]]:
     """Rows (first slot, last slot, price) of a file, in order of time.
 
     Raises

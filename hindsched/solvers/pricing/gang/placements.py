@@ -65,7 +65,7 @@ class GangPlacementsOracle(GangOracle):
         """Itself: the rows are the instance's."""
         return self
 
-    def on_rows_of_file(self, prices: Any) -> GangPlacementsOracle:
+    def on_rows_of_file(self, prices: object) -> GangPlacementsOracle:
         """Itself: the rows are the instance's."""
         return self
 

@@ -41,7 +41,7 @@ from hindsched.solvers.kernels.mlbroker.blocks import PricedBlock
 from hindsched.solvers.kernels.mlbroker.geo_placement import restricted_placement
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import NEVER, Axes, Limits
-from hindsched.solvers.pricing.rows import Rows, RowSet, slot_labels
+from hindsched.solvers.pricing.rows import AxisLabel, Rows, RowSet, slot_labels
 
 ORACLE_ROWS = ("servers",)
 CANCELLED = 1e-2
@@ -91,10 +91,10 @@ class MlbrokerOracle(BlockOracle):
         kinds = len(instance.resources)
         slots = slot_labels(instance.horizon, len(centers) * len(jobs) * (kinds + 1))
         shape = (len(centers), len(jobs), len(slots))
-        place: tuple[str, tuple[Any, ...]] = ("datacenter", centers)
-        who: tuple[str, tuple[Any, ...]] = ("job", jobs)
-        when: tuple[str, tuple[Any, ...]] = ("slot", slots)
-        kind: tuple[str, tuple[Any, ...]] = ("resource", instance.resources)
+        place: tuple[str, tuple[AxisLabel, ...]] = ("datacenter", centers)
+        who: tuple[str, tuple[AxisLabel, ...]] = ("job", jobs)
+        when: tuple[str, tuple[AxisLabel, ...]] = ("slot", slots)
+        kind: tuple[str, tuple[AxisLabel, ...]] = ("resource", instance.resources)
         self.rows = Rows(
             [
                 RowSet(

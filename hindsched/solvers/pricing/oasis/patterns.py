@@ -37,7 +37,7 @@ from hindsched.solvers.pricing.oasis.groups import Groups, Placements
 from hindsched.solvers.pricing.oasis.plan import OasisPlan
 from hindsched.solvers.pricing.oasis.resources import OasisOracle
 from hindsched.solvers.pricing.oasis.restricted import best_within, plan_features
-from hindsched.solvers.pricing.rows import Rows, RowSet
+from hindsched.solvers.pricing.rows import AxisLabel, Rows, RowSet
 
 MOST_PATTERNS = 2000
 """Patterns of one server, at most."""
@@ -76,7 +76,7 @@ class _Side:
         capacity: Floats,
         demand: Floats,
         groups: Groups,
-        labels: tuple[str, ...],
+        labels: tuple[AxisLabel, ...],
         most: Ints,
     ) -> _Side:
         """Choose the jobs and enumerate the patterns; `most`: units by group and job."""

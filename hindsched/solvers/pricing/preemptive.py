@@ -20,6 +20,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.instances.modes import NEVER, PREEMPTIVE, in_pieces, ps_for
 from hindsched.solvers.kernels.preemptive_slots import all_cheapest_slots, cheapest_slots
 from hindsched.solvers.pricing.base import BlockOracle, Response
+from hindsched.solvers.pricing.merged import EndToEnd
 
 LAYOUT = PREEMPTIVE
 
@@ -64,10 +65,7 @@ class SlotOracle(BlockOracle):
         self.exact = True
         self._slots = slots
         ways = [ordered(*self.slot_ways(job)) for job in jobs]
-        width = self.rows.size // slots
-        self._start = np.cumsum([0, *(len(rate) for rate, _ in ways)]).astype(np.int64)
-        self._rate = np.concatenate([*(rate for rate, _ in ways), np.zeros(0)])
-        self._demand = np.concatenate([*(demand for _, demand in ways), np.zeros((0, width))])
+        self._ways = EndToEnd.of(ways, self.rows.size // slots)
         self._first = np.array([self.first_slot(job) for job in jobs], dtype=np.int64)
         self._work = np.array([float(job.total_minibatches) for job in jobs])
         self._ends = np.array([self.end_costs(job) for job in jobs]).reshape(len(jobs), slots)
@@ -79,8 +77,7 @@ class SlotOracle(BlockOracle):
         part = copy(self)
         part.instance = self.instance.with_jobs(self.instance.jobs[blocks])
         kept = np.arange(self.num_blocks)[blocks]
-        part._start, order = runs_of(self._start, kept)
-        part._rate, part._demand = self._rate[order], self._demand[order]
+        part._ways = self._ways.some(kept)
         part._first, part._work = self._first[kept], self._work[kept]
         part._ends, part._instead = self._ends[kept], self._instead[kept]
         return part
@@ -91,12 +88,11 @@ class SlotOracle(BlockOracle):
         """Cheapest slots of a job at full capacity; `residual` is not known here."""
         if residual is not None:
             raise TypeError("slots that fit need the layout servers")
-        low, high = self._start[block], self._start[block + 1]
         priced = np.ascontiguousarray(prices.reshape(-1, self._slots).T)
         used = np.zeros_like(priced)
         cost, end = cheapest_slots(
-            int(self._first[block]), float(self._work[block]), self._rate[low:high],
-            self._demand[low:high], self._ends[block], priced, float(self._instead[block]), used,
+            int(self._first[block]), float(self._work[block]), *self._ways.of_job(block),
+            self._ends[block], priced, float(self._instead[block]), used,
         )  # fmt: skip
         if end < 0 and np.isinf(cost):
             return None
@@ -107,29 +103,14 @@ class SlotOracle(BlockOracle):
 
     def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
         """Values of all jobs and their total use at `prices`, in one compiled call."""
-        found = np.zeros(self.num_blocks)
+        found, ways = np.zeros(self.num_blocks), self._ways
         priced = np.ascontiguousarray(prices.reshape(-1, self._slots).T)
         used = np.zeros_like(priced)
         all_cheapest_slots(
-            self._start, self._first, self._work, self._rate, self._demand, self._ends, priced,
+            ways.first, self._first, self._work, ways.number, ways.demand, self._ends, priced,
             self._instead, found, used,
         )  # fmt: skip
         return self._sign * found, used.T.ravel()
-
-
-def runs_of(start: Ints, kept: Ints) -> tuple[Ints, Ints]:
-    """Some of the runs that lie end to end: where each begins among them, and the entries to take.
-
-    Parameters
-    ----------
-    start : ndarray of int, shape (runs + 1,)
-        Where each run begins, and the end.
-    kept : ndarray of int
-        The runs wanted.
-    """
-    runs = [np.arange(start[run], start[run + 1]) for run in kept.tolist()]
-    begin = np.cumsum([0, *(run.size for run in runs)], dtype=np.int64)
-    return begin, np.concatenate([*runs, np.zeros(0, dtype=np.int64)])
 
 
 def ordered(rate: Floats, demand: Floats) -> tuple[Floats, Floats]:

@@ -28,7 +28,6 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.errors import InputError
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes, most_workers
 from hindsched.instances.modes import Modes, in_pieces, ps_for
@@ -42,9 +41,15 @@ from hindsched.solvers.kernels.astraea.valued_window import (
     place_window,
 )
 from hindsched.solvers.kernels.placement import Kinds
-from hindsched.solvers.kernels.super_server import undominated
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import Feature, Limits
+from hindsched.solvers.pricing.merged import (
+    EndToEnd,
+    prefix_sums,
+    refuse_residual,
+    undominated_modes,
+    window_use,
+)
 from hindsched.solvers.pricing.preemptive import (
     LAYOUT,
     SlotOracle,
@@ -130,56 +135,48 @@ class MergedOracle(AstraeaOracle):
         return RowSet(name, (("type", types), ("slot", slots)), capacity)
 
     @cached_property
-    def _packed(self) -> tuple[Ints, Ints, Floats, Ints, Floats]:
-        """First mode of each job, first slots, values, durations and demands, end to end."""
-        first, lengths, demands = [0], [], []
+    def _modes(self) -> EndToEnd:
+        found = [merged_modes(self.instance, job) for job in self.instance.jobs]
         width = len(self.instance.worker_types) + len(self.instance.ps_types)
-        for job in self.instance.jobs:
-            length, demand = merged_modes(self.instance, job)
-            first.append(first[-1] + len(length))
-            lengths.append(length)
-            demands.append(demand)
+        return EndToEnd.of(found, width, np.int64)
+
+    @cached_property
+    def _arrivals(self) -> Ints:
+        return np.array([job.arrival for job in self.instance.jobs], dtype=np.int64)
+
+    @cached_property
+    def _values(self) -> Floats:
         values = [self.values_of(job) for job in self.instance.jobs]
-        return (
-            np.array(first, dtype=np.int64),
-            np.array([job.arrival for job in self.instance.jobs], dtype=np.int64),
-            np.array(values).reshape(len(values), self.slots + 1),
-            np.concatenate([*lengths, np.zeros(0, dtype=np.int64)]),
-            np.concatenate([*demands, np.zeros((0, width))]),
-        )
+        return np.array(values).reshape(len(values), self.slots + 1)
 
     def _prefix(self, prices: Floats) -> Floats:
-        per_slot = prices.reshape(-1, self.slots)
-        prefix = np.zeros((self.slots + 1, len(per_slot)))
-        np.cumsum(per_slot.T, axis=0, out=prefix[1:])
-        return prefix
+        return prefix_sums(prices.reshape(-1, self.slots).T)
 
     def best_response(
         self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
         """Best schedule of a job on the merged server; only full capacity is known here."""
-        if residual is not None:
-            raise InputError("rows", "cluster", "schedules that fit need the layout servers")
-        first, start_from, values, lengths, demands = self._packed
-        low, high = first[block], first[block + 1]
+        refuse_residual(residual)
+        durations, demands = self._modes.of_job(block)
+        values = self._values[block]
         value, mode, start = best_on_merged_server(
-            int(start_from[block]), values[block], lengths[low:high], demands[low:high],
-            self._prefix(prices), -math.inf,
-        )  # fmt: skip
+            int(self._arrivals[block]), values, durations, demands, self._prefix(prices), -math.inf
+        )
         if mode < 0:
             return None
-        length, demand = int(lengths[low + mode]), demands[low + mode]
-        used = np.zeros((len(demand), self.slots))
-        used[:, start : start + length] = demand[:, None]
-        rows = np.flatnonzero(used)
-        objective = float(values[block, start + length])
-        return Response(float(value), objective, rows, used.ravel()[rows], (mode, start))
+        end = start + int(durations[mode])
+        use = window_use(demands[mode], np.arange(start, end), self.slots)
+        return Response(float(value), float(values[end]), *use, (mode, start))
 
     def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
         """Values of all jobs and their total use at `prices`, in one compiled call."""
         found = np.zeros(self.num_blocks)
         used = np.zeros((self.slots, self.rows.size // self.slots))
-        all_on_merged_server(*self._packed, self._prefix(prices), self._floor, found, used)
+        modes = self._modes
+        all_on_merged_server(
+            modes.first, self._arrivals, self._values, modes.number, modes.demand,
+            self._prefix(prices), self._floor, found, used,
+        )  # fmt: skip
         return found, used.T.ravel()
 
     def row_use(self, row: AstraeaRow) -> tuple[Ints, Floats]:
@@ -398,10 +395,7 @@ def merged_modes(instance: AstraeaInstance, job: AstraeaJob) -> tuple[Ints, Floa
     needed = ps_for(elsewhere, instance.ps_ratio[table.worker_type, table.ps_type])
     for k in each:
         demand[k, num_w + table.ps_type[k]] = 1 if table.one_server[k] else needed[k]
-    order = np.lexsort((demand.sum(axis=1), table.duration))
-    duration, demand = table.duration[order], demand[order]
-    keep = undominated(duration, demand)
-    return np.ascontiguousarray(duration[keep]), np.ascontiguousarray(demand[keep])
+    return undominated_modes(table.duration, demand)
 
 
 def build(instance: AstraeaInstance, formulation: str, rows: str) -> AstraeaOracle:

@@ -24,6 +24,7 @@ later, so ``w (T + 2)`` is no dearer: it is every job's outside option.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from copy import copy
 from functools import cached_property
 from typing import ClassVar, Literal
@@ -47,7 +48,6 @@ from hindsched.solutions.window_row import WindowRow
 from hindsched.solvers.kernels.super_server import (
     all_on_super_server,
     cheapest_on_super_server,
-    undominated,
 )
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.batchsched.list_schedule import list_schedule
@@ -59,12 +59,18 @@ from hindsched.solvers.pricing.batchsched.search import (
     most_workers,
 )
 from hindsched.solvers.pricing.decisions import Feature, Limits
+from hindsched.solvers.pricing.merged import (
+    EndToEnd,
+    prefix_sums,
+    refuse_residual,
+    undominated_modes,
+    window_use,
+)
 from hindsched.solvers.pricing.preemptive import (
     LAYOUT,
     SlotOracle,
     branched_rows,
     first_rows,
-    runs_of,
     ways_in_line,
 )
 from hindsched.solvers.pricing.restricted_window import Cluster, window_features
@@ -75,7 +81,40 @@ BUCKET = 4
 """Slots in a bucket of the layout ``buckets``."""
 
 
-class MergedOracle(BlockOracle):
+class BatchschedOracle(BlockOracle):
+    """What all layouts share: the problem, and the use of a given schedule."""
+
+    sense: ClassVar[Literal["max", "min"]] = "min"
+    instance: BatchschedInstance
+
+    def __init__(self, instance: BatchschedInstance, formulation: str | None) -> None:
+        self.instance = instance
+        self.formulation = instance.check_formulation(formulation)
+        self.exact = not in_pieces(self.formulation)
+
+    @abstractmethod
+    def place_use(self, row: WindowRow) -> tuple[Ints, Floats]:
+        """Flat rows that a schedule uses, and how much of each; slots beyond the last have none."""
+
+    def use_of(self, solution: Solution) -> list[Response | None]:
+        """Schedules of a feasible solution as use of this layout's rows."""
+        assert isinstance(solution, BatchschedSolution)
+        found: list[Response | None] = []
+        for job in self.instance.jobs:
+            rows = solution.rows.get(job.name, ())
+            completion = solution.completion(job.name)
+            once = len(rows) == 1 or (len(rows) > 1 and in_pieces(solution.formulation))
+            if not once or completion is None:
+                raise InputError("solution", job.name, "must run the job once, to its end")
+            objective = float(job.weight) * (completion + 1)
+            uses = [self.place_use(row) for row in rows]
+            places, amounts = (np.concatenate(part) for part in zip(*uses, strict=True))
+            plan = schedule_of(rows[0], objective) if len(rows) == 1 else rows
+            found.append(Response(objective, objective, places, amounts, plan))
+        return found
+
+
+class MergedOracle(BatchschedOracle):
     """Best responses on all servers merged into one, rows by slot or by bucket of slots.
 
     Parameters
@@ -88,15 +127,10 @@ class MergedOracle(BlockOracle):
         Slots in a row.
     """
 
-    sense: ClassVar[Literal["max", "min"]] = "min"
-    instance: BatchschedInstance
-
     def __init__(
         self, instance: BatchschedInstance, formulation: str | None = None, bucket: int = 1
     ) -> None:
-        self.instance = instance
-        self.formulation = instance.check_formulation(formulation)
-        self.exact = not in_pieces(self.formulation)
+        super().__init__(instance, formulation)
         self.bucket = bucket
         self.layout = "cluster" if bucket == 1 else "buckets"
         self.slots = self._prepare()
@@ -118,22 +152,13 @@ class MergedOracle(BlockOracle):
     def _prepare(self) -> int:
         """Lay the jobs' modes end to end; return how many slots to price."""
         instance = self.instance
-        durations: list[Ints] = []
-        demands: list[Floats] = []
-        first = [0]
-        volume = np.zeros(len(instance.resources))
-        latest = 1
-        for job in instance.jobs:
-            duration, demand = merged_modes(instance, job)
-            durations.append(duration)
-            demands.append(demand)
-            first.append(first[-1] + len(duration))
+        width = len(instance.resources)
+        found = [merged_modes(instance, job) for job in instance.jobs]
+        self._modes = EndToEnd.of(found, width, np.int64)
+        volume, latest = np.zeros(width), 1
+        for job, (duration, demand) in zip(instance.jobs, found, strict=True):
             volume += (duration[:, None] * demand).min(axis=0)
             latest = max(latest, job.arrival + int(duration[0]))
-        width = len(instance.resources)
-        self._first = np.array(first, dtype=np.int64)
-        self._duration = np.concatenate([*durations, np.zeros(0, dtype=np.int64)])
-        self._demand = np.concatenate([*demands, np.zeros((0, width))])
         self._arrival = np.array([job.arrival for job in instance.jobs], dtype=np.int64)
         self._rate = np.array([job.weight for job in instance.jobs], dtype=float)
         total = instance.server_capacity.sum(axis=0)
@@ -145,57 +170,51 @@ class MergedOracle(BlockOracle):
         part = copy(self)
         part.instance = self.instance.with_jobs(self.instance.jobs[blocks])
         kept = np.arange(self.num_blocks)[blocks]
-        part._first, order = runs_of(self._first, kept)
-        part._duration, part._demand = self._duration[order], self._demand[order]
+        part._modes = self._modes.some(kept)
         part._arrival, part._rate = self._arrival[kept], self._rate[kept]
         part._outside = self._outside[kept]
         return part
 
     def _prefix(self, prices: Floats) -> Floats:
         by_row = prices.reshape(len(self.instance.resources), -1).T
-        per_slot = np.repeat(by_row, self.bucket, axis=0)
-        prefix = np.zeros((self.slots + 1, per_slot.shape[1]))
-        np.cumsum(per_slot, axis=0, out=prefix[1:])
-        return prefix
+        return prefix_sums(np.repeat(by_row, self.bucket, axis=0))
 
     def best_response(
         self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
         """Cheapest schedule of a job on the merged server; only full capacity is known here."""
-        if residual is not None:
-            raise InputError("rows", "cluster", "schedules that fit need the layout servers")
-        low, high = self._first[block], self._first[block + 1]
+        refuse_residual(residual)
+        durations, demands = self._modes.of_job(block)
         value, mode, start = cheapest_on_super_server(
             int(self._arrival[block]),
             float(self._rate[block]),
             float(self._outside[block]),
-            self._duration[low:high],
-            self._demand[low:high],
+            durations,
+            demands,
             self._prefix(prices),
         )
         if mode < 0:
             empty = np.zeros(0, dtype=np.int64)
             return Response(value, value, empty, np.zeros(0))
-        duration, demand = int(self._duration[low + mode]), self._demand[low + mode]
-        used = np.zeros((len(demand), self.slots // self.bucket))
-        slots = np.arange(start - 1, start - 1 + duration) // self.bucket
-        for row, amount in enumerate(demand.tolist()):
-            np.add.at(used[row], slots, amount)
-        rows = np.flatnonzero(used)
-        objective = float(self._rate[block]) * (start + duration)
-        return Response(value, objective, rows, used.ravel()[rows], (mode, start))
+        end = start + int(durations[mode])
+        objective = float(self._rate[block]) * end
+        return Response(value, objective, *self._use(demands[mode], start, end - 1), (mode, start))
+
+    def _use(self, demand: Floats, first: int, last: int) -> tuple[Ints, Floats]:
+        rows = np.arange(first - 1, last) // self.bucket
+        return window_use(demand, rows, self.slots // self.bucket)
 
     def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
         """Values of all jobs and their total use at `prices`."""
         values = np.zeros(self.num_blocks)
         used = np.zeros((self.slots, len(self.instance.resources)))
         all_on_super_server(
-            self._first,
+            self._modes.first,
             self._arrival,
             self._rate,
             self._outside,
-            self._duration,
-            self._demand,
+            self._modes.number,
+            self._modes.demand,
             self._prefix(prices),
             values,
             used,
@@ -203,22 +222,10 @@ class MergedOracle(BlockOracle):
         by_row = used.reshape(-1, self.bucket, used.shape[1]).sum(axis=1)
         return values, by_row.T.ravel()
 
-    def use_of(self, solution: Solution) -> list[Response | None]:
-        """Schedules of a feasible solution as use of the merged server.
-
-        A solution may run beyond the last priced slot; what it uses there has no row.
-        """
-        return solution_use(self, solution)
-
     def place_use(self, row: WindowRow) -> tuple[Ints, Floats]:
-        """Rows that a schedule uses, and how much of each."""
+        """Flat rows that a schedule uses, and how much of each; slots beyond the last have none."""
         demand = row_use(self.instance, row).sum(axis=0)
-        used = np.zeros((len(demand), self.slots // self.bucket))
-        slots = np.arange(row.first - 1, min(row.last, self.slots)) // self.bucket
-        for at, amount in enumerate(demand.tolist()):
-            np.add.at(used[at], slots, amount)
-        rows = np.flatnonzero(used)
-        return rows, used.ravel()[rows]
+        return self._use(demand, row.first, min(row.last, self.slots))
 
     @cached_property
     def _server_slots(self) -> int:
@@ -276,24 +283,6 @@ class PreemptiveOracle(SlotOracle, MergedOracle):
         return float(job.weight) * (self.slots + 2)
 
 
-def solution_use(oracle: MergedOracle | ServerOracle, solution: Solution) -> list[Response | None]:
-    """Objective and use of every job's schedule in a solution."""
-    assert isinstance(solution, BatchschedSolution)
-    found: list[Response | None] = []
-    for job in oracle.instance.jobs:
-        rows = solution.rows.get(job.name, ())
-        completion = solution.completion(job.name)
-        once = len(rows) == 1 or (len(rows) > 1 and in_pieces(solution.formulation))
-        if not once or completion is None:
-            raise InputError("solution", job.name, "must run the job once, to its end")
-        objective = float(job.weight) * (completion + 1)
-        uses = [oracle.place_use(row) for row in rows]
-        places, amounts = (np.concatenate(part) for part in zip(*uses, strict=True))
-        plan = schedule_of(rows[0], objective) if len(rows) == 1 else rows
-        found.append(Response(objective, objective, places, amounts, plan))
-    return found
-
-
 def schedule_of(row: WindowRow, cost: float) -> Schedule:
     """Return a row as a schedule."""
     return Schedule(row.first, row.slots, row.worker_type, row.ps_type, row.workers, row.ps, cost)
@@ -306,13 +295,10 @@ def merged_modes(instance: BatchschedInstance, job: object) -> tuple[Ints, Float
     if instance.has_ps:
         count = fewest_ps(instance, table)
         demand = demand + count[:, None] * instance.ps_demand[table.ps_type]
-    order = np.lexsort((demand.sum(axis=1), table.duration))
-    duration, demand = table.duration[order], demand[order]
-    keep = undominated(duration, demand)
-    return np.ascontiguousarray(duration[keep]), np.ascontiguousarray(demand[keep])
+    return undominated_modes(table.duration, demand)
 
 
-class ServerOracle(BlockOracle):
+class ServerOracle(BatchschedOracle):
     """Best responses on real servers: the paper's subproblem (12), exact.
 
     Parameters
@@ -329,8 +315,6 @@ class ServerOracle(BlockOracle):
     Ties: earlier completion, then worker type, q = 1 first, PS type, fewer workers.
     """
 
-    sense: ClassVar[Literal["max", "min"]] = "min"
-    instance: BatchschedInstance
     layout = "servers"
 
     def __init__(
@@ -339,9 +323,7 @@ class ServerOracle(BlockOracle):
         formulation: str | None = None,
         slots: int | None = None,
     ) -> None:
-        self.instance = instance
-        self.formulation = instance.check_formulation(formulation)
-        self.exact = not in_pieces(self.formulation)
+        super().__init__(instance, formulation)
         self._index: dict[int, ModeIndex] = {}
         self.slots = slots or self._enough_slots()
         names = tuple(server.name for server in instance.servers)
@@ -431,10 +413,6 @@ class ServerOracle(BlockOracle):
         """Running after all priced slots, at a cost no such schedule can beat."""
         cost = float(self.instance.jobs[block].weight) * (self.slots + 2)
         return Response(cost, cost, np.zeros(0, dtype=np.int64), np.zeros(0))
-
-    def use_of(self, solution: Solution) -> list[Response | None]:
-        """Schedules of a feasible solution as use of the servers' rows."""
-        return solution_use(self, solution)
 
     def place_use(self, row: WindowRow) -> tuple[Ints, Floats]:
         """Rows that a schedule uses, and how much of each; slots beyond the last have none."""

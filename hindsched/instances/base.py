@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from numbers import Integral
 from types import ModuleType
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 from pydantic import (
@@ -36,6 +36,9 @@ from hindsched.instances.decimals import exactly
 from hindsched.notebook_card import ROWS_SHOWN, card
 
 Derived = TypeVar("Derived")
+JobRecord: TypeAlias = Any
+"""A job's record. What is in it beside ``name``, only its family's modules know; what all families
+share hands it on to them."""
 
 FORMAT: Literal["hindsched/1"] = "hindsched/1"
 FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker", "gang")
@@ -281,7 +284,7 @@ class Instance(Record):
     slot_seconds: Positive
     provenance: dict[str, Any] | None = None
 
-    jobs: tuple[Any, ...] = ()
+    jobs: tuple[JobRecord, ...] = ()
 
     @model_validator(mode="after")
     def _job_names_are_unique(self) -> Self:
@@ -350,7 +353,7 @@ class Instance(Record):
         """
         return None
 
-    def arrival_of(self, job: Any) -> int:
+    def arrival_of(self, job: JobRecord) -> int:
         """When a job arrives, as slots are counted."""
         return int(job.arrival)
 
@@ -366,7 +369,7 @@ class Instance(Record):
         count = len(self.jobs)
         return {job.name: count - 1 - at for at, job in enumerate(reversed(self.jobs))}
 
-    def position_of(self, job: Any) -> int:
+    def position_of(self, job: JobRecord) -> int:
         """Position of a job that is given by its name, its position or its record.
 
         Raises
@@ -385,7 +388,7 @@ class Instance(Record):
         rule = f"must be a job of the instance: its record, name or position below {len(self.jobs)}"
         raise InputError("job", getattr(job, "name", job), rule)
 
-    def with_jobs(self, jobs: tuple[Any, ...]) -> Self:
+    def with_jobs(self, jobs: tuple[JobRecord, ...]) -> Self:
         """Return the same cluster and horizon with other jobs (not validated again).
 
         What has been derived of the cluster alone (`cluster_property`) goes with it.

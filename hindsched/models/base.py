@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance, family_module, has_module
+from hindsched.instances.base import Instance, JobRecord, family_module, has_module
 from hindsched.json_types import JsonObject
 from hindsched.memory import check_large
 from hindsched.models.declared import Declared
@@ -298,7 +298,7 @@ def offline_program(
     return made
 
 
-def check_size(instance: Instance, jobs: Iterable[Any] | None = None) -> None:
+def check_size(instance: Instance, jobs: Iterable[JobRecord] | None = None) -> None:
     """Refuse a program that no memory will hold, before a row of it is built.
 
     A family whose programs have slots without end says by ``program_bytes(instance)`` in
@@ -323,7 +323,7 @@ def check_size(instance: Instance, jobs: Iterable[Any] | None = None) -> None:
         check_large(f"the program of {instance.name}", needed)
 
 
-def subproblem(instance: Instance, job: Any, formulation: str | None = None) -> Subproblem:
+def subproblem(instance: Instance, job: JobRecord, formulation: str | None = None) -> Subproblem:
     """The subproblem of a job (its record, name or position), found by the instance's word."""
     module = model_module(instance.family)
     made: Subproblem = module.build_subproblem(instance, instance.position_of(job), formulation)

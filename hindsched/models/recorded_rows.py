@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hindsched.arrays import Bools, Floats, Ints
-from hindsched.models.algebra import Expr
 from hindsched.models.recorder import RecordedModel, Row, SumRows
 
 
@@ -106,7 +105,7 @@ class _Singles:
         self.columns: list[int] = []
         self.factors: list[float] = []
 
-    def add(self, row: int, lower: float, upper: float, body: Expr) -> None:
+    def add(self, row: int, lower: float, upper: float, body: Any) -> None:
         self.rows.append(row)
         self.lower.append(lower)
         self.upper.append(upper)

@@ -16,7 +16,7 @@ from itertools import count
 from typing import Any
 
 from hindsched.errors import HindschedError
-from hindsched.instances.base import Instance, canonical_json, family_module
+from hindsched.instances.base import Instance, JobRecord, canonical_json, family_module
 from hindsched.json_types import Keywords
 from hindsched.online.protocol import (
     Decision,
@@ -81,7 +81,7 @@ class WatchedAlgorithm(OnlineAlgorithm):
         self.randomised = algorithm.randomised  # type: ignore[misc]
         self.card = algorithm.card  # type: ignore[misc]
         self.decisions: list[tuple[int, str]] = []
-        self._jobs: tuple[Any, ...] = ()
+        self._jobs: tuple[JobRecord, ...] = ()
 
     def stays_inside(self, formulation: str) -> bool:
         """What the algorithm says."""
@@ -100,7 +100,7 @@ class WatchedAlgorithm(OnlineAlgorithm):
         self.algorithm.start(environment)
         self._check_view("start")
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Let the algorithm decide; `BrokenPromiseError` if it changes what it was shown."""
         if self.last_slot is not None and slot > self.last_slot:
             raise Stopped
@@ -115,7 +115,7 @@ class WatchedAlgorithm(OnlineAlgorithm):
         """Pass on what the slot brings."""
         self.algorithm.told(slot, news)
 
-    def foresee(self, jobs: tuple[Any, ...]) -> None:
+    def foresee(self, jobs: tuple[JobRecord, ...]) -> None:
         """Pass on all jobs."""
         self.algorithm.foresee(jobs)
 
@@ -216,7 +216,7 @@ def check_no_peeking(
     instance: Instance,
     algorithm: Algorithm,
     slot: int,
-    future: Sequence[Any],
+    future: Sequence[JobRecord],
     settings: Keywords | None = None,
     original: Transcript | None = None,
 ) -> None:
@@ -303,7 +303,7 @@ def check_environment(instance: Instance) -> None:
                 )
 
 
-def other_futures(instance: Instance, slot: int) -> list[list[Any]]:
+def other_futures(instance: Instance, slot: int) -> list[list[JobRecord]]:
     """Replacements of the jobs that are revealed after a slot: none, the latter half, twice each.
 
     The jobs that replace others have names of their own, so that draws keyed by name differ.

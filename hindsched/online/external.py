@@ -21,6 +21,7 @@ from reprlib import repr as shortened
 from typing import IO, Any
 
 from hindsched.errors import InputError, SolveFailed
+from hindsched.instances.base import JobRecord
 from hindsched.json_types import JsonObject
 from hindsched.limits import time_left
 from hindsched.online.descendants import Mark
@@ -124,7 +125,7 @@ class External(OnlineAlgorithm):
         """The slot that the last answer asked for."""
         return self._wake
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Send a slot's arrivals and events; read the decision."""
         assert self._talk is not None, "start comes first"
         ended = sorted(job for job, last in self._last.items() if last < slot)

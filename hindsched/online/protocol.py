@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from hindsched.instances.base import Instance
+from hindsched.instances.base import Instance, JobRecord
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.pricing.rows import PriceRow
 
@@ -174,10 +174,10 @@ class OnlineAlgorithm(ABC):
         """Begin a run; everything of an earlier run is forgotten."""
 
     @abstractmethod
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Decide in `slot`, at whose start `arrivals` (job records) became known."""
 
-    def foresee(self, jobs: tuple[Any, ...]) -> None:  # noqa: B027  (most foresee nothing)
+    def foresee(self, jobs: tuple[JobRecord, ...]) -> None:  # noqa: B027  (most foresee nothing)
         """Be told all jobs after `start`; only an algorithm is whose card says `clairvoyant`."""
 
     def completed(self, slot: int, jobs: tuple[str, ...]) -> None:  # noqa: B027  (most ask nothing)

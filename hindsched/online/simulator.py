@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from hindsched.errors import InputError, Refused, SolveFailed
-from hindsched.instances.base import Instance, family_module
+from hindsched.instances.base import Instance, JobRecord, family_module
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.limits import check_count
 from hindsched.notebook_card import card
@@ -301,7 +301,7 @@ def _run(
     begin = clock()
     truth = family_module("online", instance.family, "dynamics").Truth(instance, environment)
     check = DecisionCheck(truth)
-    arrivals: dict[int, list[Any]] = {}
+    arrivals: dict[int, list[JobRecord]] = {}
     for job in instance.jobs:
         arrivals.setdefault(truth.reveal_slot(job), []).append(job)
     to_come = sorted(arrivals, reverse=True)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from hindsched.errors import InputError, Refused
-from hindsched.instances.base import Instance, Record
+from hindsched.instances.base import Instance, JobRecord, Record
 from hindsched.online.protocol import Decision, Environment, NameCard, News, Report
 from hindsched.solutions.base import Assignment, Solution, build_solution
 
@@ -40,7 +40,7 @@ class RowTruth(ABC, Generic[Job]):
         self.rows: dict[str, list[Assignment]] = {}
         self._alone: dict[str, Instance] = {}
         self._by_reveal = sorted(instance.jobs, key=self.reveal_slot)
-        self._known: dict[str, Any] = {}
+        self._known: dict[str, JobRecord] = {}
         self._booked = 0
 
     def reveal_slot(self, job: Job) -> int:

@@ -11,7 +11,7 @@ from typing import Any, Generic, Self
 
 import numpy as np
 
-from hindsched.instances.base import Instance
+from hindsched.instances.base import Instance, JobRecord
 from hindsched.instances.decimals import exactly
 from hindsched.solutions.base import (
     Assignment,
@@ -58,7 +58,7 @@ class WindowSolution(Solution, Generic[Row]):
 
     @staticmethod
     @abstractmethod
-    def row_progress(instance: Any, job: Any, row: Row) -> Fraction:
+    def row_progress(instance: Any, job: JobRecord, row: Row) -> Fraction:
         """Mini-batches that a row's workers train in one slot, exactly."""
 
     @classmethod
@@ -76,7 +76,7 @@ class WindowSolution(Solution, Generic[Row]):
             if job.name in self.rows
         }
 
-    def work_missing(self, job: Any) -> Fraction:
+    def work_missing(self, job: JobRecord) -> Fraction:
         """Mini-batches left undone, exactly; not above 0 if the work is done."""
         rows = self.rows.get(job.name, ())
         done = (row.slots * self.row_progress(self.instance, job, row) for row in rows)
@@ -95,7 +95,7 @@ class WindowSolution(Solution, Generic[Row]):
         return max((row.last for rows in self.rows.values() for row in rows), default=0)
 
     @cached_property
-    def _jobs(self) -> dict[str, Any]:
+    def _jobs(self) -> dict[str, JobRecord]:
         return {job.name: job for job in self.instance.jobs}
 
 

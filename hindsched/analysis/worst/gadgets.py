@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from hindsched.instances.base import JobRecord
 from hindsched.instances.search.fields import Field
 from hindsched.instances.search.space import JOBS, SearchSpace, copied
 from hindsched.json_types import Draft
@@ -133,7 +134,7 @@ def _made(
     return data
 
 
-def _set(space: SearchSpace, role: str, job: Any, value: Any, more: float = 0) -> None:
+def _set(space: SearchSpace, role: str, job: JobRecord, value: Any, more: float = 0) -> None:
     item = _field(space, role)
     if item is None:
         return

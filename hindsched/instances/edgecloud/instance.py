@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -35,6 +35,7 @@ from hindsched.instances.base import (
     BrokenRule,
     Count,
     Instance,
+    JobRecord,
     Name,
     NonNegative,
     Positive,
@@ -297,7 +298,7 @@ class EdgecloudInstance(Instance):
         """Every job has all its chunks trained at once, where that is fastest."""
         return float(np.minimum(self.edge_slots, self.cloud_slots).sum())
 
-    def has_cloud(self, job: Any) -> bool:
+    def has_cloud(self, job: JobRecord) -> bool:
         """Whether the cloud has any worker that qualifies for `job`."""
         return self.cloud_workers(job.worker_type) != 0
 
@@ -308,7 +309,7 @@ class EdgecloudInstance(Instance):
             found.setdefault(kind, []).append((s, workers))
         return found
 
-    def places(self, job: Any) -> list[tuple[int, tuple[int, ...]]]:
+    def places(self, job: JobRecord) -> list[tuple[int, tuple[int, ...]]]:
         """(server, qualified workers on it) of every server where `job` can run, in order."""
         return self._places.get(job.worker_type, [])
 

@@ -9,10 +9,10 @@ servers are (`private_clusters`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from hindsched.instances.astraea.instance import AstraeaJob
-from hindsched.instances.base import family_module
+from hindsched.instances.base import JobRecord, family_module
 from hindsched.online.engines.batching import (
     Admission,
     BatchRound,
@@ -63,7 +63,7 @@ class TenantBatches(GeometricBatches):
         """w_j, kept positive."""
         return 1.0 if self.weights == "unit" else max(1e-9, float(job.utility.value(1)))
 
-    def run_round(self, jobs: list[Any], horizon: int) -> list[Admission]:
+    def run_round(self, jobs: list[JobRecord], horizon: int) -> list[Admission]:
         """Algorithm 3 of batchsched: each job in turn its cheapest schedule, if worth its price."""
         able = []
         for job in jobs:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes
+from hindsched.instances.base import JobRecord
 from hindsched.instances.modes import Modes
 from hindsched.models.astraea import offline as models
 from hindsched.models.astraea.subproblem import AstraeaSubproblem
@@ -285,7 +286,7 @@ class Astraea(GeometricBatches):
             self._tables[job.name] = modes(self.cluster, job)
         return self._tables[job.name]
 
-    def _plan(self, batch: list[Any], horizon: int) -> dict[str, list[Assignment]]:
+    def _plan(self, batch: list[JobRecord], horizon: int) -> dict[str, list[Assignment]]:
         """Plan a batch in order of arrival, then tenant, then the file."""
         order = self.cluster.tenant_index
         return super()._plan(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.solvers.pricing.batchsched.search import ModeIndex, Schedule, ScheduleSearch
 
@@ -32,7 +31,9 @@ class LeftShift:
         """Last slot that any job uses; 0 without jobs."""
         return max((schedule.last for schedule in self._running), default=0)
 
-    def shift(self, now: int, batch: list[tuple[Any, ModeIndex, Schedule]]) -> dict[str, Schedule]:
+    def shift(
+        self, now: int, batch: list[tuple[JobRecord, ModeIndex, Schedule]]
+    ) -> dict[str, Schedule]:
         """Place a batch for good.
 
         Parameters

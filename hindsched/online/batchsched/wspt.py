@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
+from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm
 from hindsched.solvers.pricing.batchsched.search import ModeIndex, Schedule, ScheduleSearch
@@ -31,7 +31,7 @@ class Wspt(OnlineAlgorithm):
         self.cluster: BatchschedInstance = environment.cluster  # type: ignore[assignment]
         self._search = ScheduleSearch(self.cluster, max(16, environment.cluster.horizon), 1)
         self._running: list[Schedule] = []
-        self._waiting: list[Any] = []
+        self._waiting: list[JobRecord] = []
         self._modes: dict[str, ModeIndex] = {}
         self._plan: dict[str, Schedule] = {}
         self._most = 1

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from hindsched.arrays import Bools, Ints
 from hindsched.errors import InputError, Refused
+from hindsched.instances.base import JobRecord
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.edgecloud.cloud_site import whole_job_rows
 from hindsched.online.edgecloud.ps import place_name
@@ -300,7 +300,7 @@ class BatchSche(GeometricBatches):
         self._now = slot
         return super().step(slot, arrivals)
 
-    def run_round(self, jobs: list[Any], horizon: int) -> list[Admission]:
+    def run_round(self, jobs: list[JobRecord], horizon: int) -> list[Admission]:
         """Ask the jobs in order of arrival; a job is worth its work.
 
         Raises

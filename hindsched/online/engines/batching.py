@@ -26,6 +26,7 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
+from hindsched.instances.base import JobRecord
 from hindsched.json_types import JsonObject
 from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment
@@ -115,11 +116,11 @@ class BatchRound(ABC):
     ledger: ExponentialLedger
 
     @abstractmethod
-    def offer(self, job: Any, limit: float) -> Offer | None:
+    def offer(self, job: JobRecord, limit: float) -> Offer | None:
         """Cheapest schedule of a job that fits what is left and costs less than `limit`."""
 
     @abstractmethod
-    def book(self, job: Any, offer: Offer) -> None:
+    def book(self, job: JobRecord, offer: Offer) -> None:
         """Take the offer's resources and let the prices rise."""
 
 
@@ -139,14 +140,14 @@ class Admission:
         By how much the dual objective grew: payoff + rise of prices x capacity.
     """
 
-    job: Any
+    job: JobRecord
     offer: Offer
     value: float
     dual: float
 
 
 def post_prices(
-    batch_round: BatchRound, jobs: Iterable[Any], values: Sequence[float]
+    batch_round: BatchRound, jobs: Iterable[JobRecord], values: Sequence[float]
 ) -> list[Admission]:
     """Offer every job, in order, its cheapest schedule; accept iff value - cost > 0.
 
@@ -235,15 +236,15 @@ class GeometricBatches(OnlineAlgorithm):
     def start(self, environment: Environment) -> None:
         """Begin with no jobs; the first batch is planned at `first_horizon`."""
         self.environment = environment
-        self._waiting: list[Any] = []
+        self._waiting: list[JobRecord] = []
         self._horizon = self.first_horizon
         self.last_slot = 0
         self.intervals: list[Interval] = []
-        self.batch: list[Any] = []
+        self.batch: list[JobRecord] = []
         self.round_base = 0
         self._posted: dict[tuple[int, str], float] = {}
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Collect arrivals; at an interval's end plan the batch."""
         self._waiting += arrivals
         if slot < self._horizon:
@@ -254,7 +255,7 @@ class GeometricBatches(OnlineAlgorithm):
         self._horizon *= 2
         return Decision(rows, tuple(rows)) if rows else NOTHING
 
-    def _plan(self, batch: list[Any], horizon: int) -> dict[str, list[Assignment]]:
+    def _plan(self, batch: list[JobRecord], horizon: int) -> dict[str, list[Assignment]]:
         self.batch = left = list(batch)
         base = self.alpha * horizon if self.alpha is not None else max(horizon, self.last_slot)
         interval = Interval(horizon, len(batch), base)
@@ -331,7 +332,7 @@ class GeometricBatches(OnlineAlgorithm):
         ]
 
     @abstractmethod
-    def run_round(self, jobs: list[Any], horizon: int) -> list[Admission]:
+    def run_round(self, jobs: list[JobRecord], horizon: int) -> list[Admission]:
         """Plan jobs on an empty cluster of `horizon` slots; a family may have several phases."""
 
     @abstractmethod

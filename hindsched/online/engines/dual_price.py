@@ -9,14 +9,13 @@ vector and the oracle.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from pyomo.common.gc_manager import PauseGC
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance
+from hindsched.instances.base import Instance, JobRecord
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.options import SolveOptions
@@ -55,7 +54,7 @@ class DualPrice(OnlineAlgorithm):
         self._without_duals = 0
         self._relaxations = 0
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Solve the relaxation once for all arrivals of the slot, then let each job respond."""
         if not arrivals:
             return Decision()
@@ -74,7 +73,7 @@ class DualPrice(OnlineAlgorithm):
         self._rolling.commit(new, whole=new, rejected=rejected)
         return Decision(new, tuple(new), tuple(rejected))
 
-    def _post_prices(self, slot: int, arrivals: tuple[Any, ...]) -> None:
+    def _post_prices(self, slot: int, arrivals: tuple[JobRecord, ...]) -> None:
         """Post the capacity duals of the relaxation with everything decided so far fixed."""
         with PauseGC():  # the program is no garbage before its prices are read, and gone after it
             self._rolling.add(arrivals)

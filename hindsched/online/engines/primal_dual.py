@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.instances.base import Instance
+from hindsched.instances.base import Instance, JobRecord
 from hindsched.json_types import JsonObject
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment
@@ -70,7 +70,7 @@ class PrimalDual(OnlineAlgorithm):
         self.posted_prices = self._price(everything, self._used)
         self._ledger: list[JsonObject] = []
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Offer each arriving job its best response, in the order of arrival."""
         if not arrivals:
             return Decision()

@@ -7,12 +7,12 @@ fixed that the family's rules make irrevocable, and its plan is followed until t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.base import Instance, family_module
+from hindsched.instances.base import Instance, JobRecord, family_module
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.options import SolveOptions
@@ -57,7 +57,7 @@ class Reoptimise(OnlineAlgorithm):
         self._considered: set[str] = set()
         self._counts = {"solves": 0, "limits_reached": 0, "solves_without_plan": 0}
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Plan again if jobs arrived; give out what the plan promises from this slot on."""
         self._now = slot
         if arrivals:

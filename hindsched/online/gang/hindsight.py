@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hindsched.errors import InputError
+from hindsched.instances.base import JobRecord
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.online.protocol import NOTHING, Decision, Environment, NameCard, OnlineAlgorithm
 from hindsched.solutions.base import Assignment
@@ -33,7 +32,7 @@ class Hindsight(OnlineAlgorithm):
         self._rows: dict[int, dict[str, list[Assignment]]] = {}
         self._begins: list[int] = []
 
-    def foresee(self, jobs: tuple[Any, ...]) -> None:
+    def foresee(self, jobs: tuple[JobRecord, ...]) -> None:
         """Search the best schedule of all jobs."""
         instance = self._environment.cluster.with_jobs(jobs)
         assert isinstance(instance, GangInstance)
@@ -45,7 +44,7 @@ class Hindsight(OnlineAlgorithm):
                 self._rows.setdefault(row["from"], {}).setdefault(name, []).append(row)
         self._begins = sorted(self._rows, reverse=True)
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Give out what begins now."""
         if slot not in self._rows:
             return NOTHING

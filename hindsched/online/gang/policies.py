@@ -9,11 +9,12 @@ slots that are over: slot t begins at moment t - 1.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from hindsched.arrays import Ints
+from hindsched.instances.base import JobRecord
 from hindsched.instances.gang.instance import KINDS, GangInstance, slots_of
 from hindsched.online.protocol import Decision, Environment, NameCard, OnlineAlgorithm
 from hindsched.solutions.base import Assignment
@@ -70,7 +71,7 @@ class ReplayedPolicy(OnlineAlgorithm):
         """Keep which jobs ended until the step."""
         self._ended = [self._position[name] for name in jobs]
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Pass the event to the kernel and give its decisions out as rows."""
         arrived = NO_JOBS
         if arrivals:
@@ -85,7 +86,7 @@ class ReplayedPolicy(OnlineAlgorithm):
         self._ended = []
         return Decision(self._pass(slot, ended, arrived))
 
-    def _durations(self, arrivals: tuple[Any, ...]) -> Ints:
+    def _durations(self, arrivals: tuple[JobRecord, ...]) -> Ints:
         """Durations in slots; zeros where they are not known."""
         if not self.card.knows_durations:
             return np.zeros(len(arrivals), dtype=np.int64)
@@ -101,7 +102,9 @@ class ReplayedPolicy(OnlineAlgorithm):
         """Enlarge the state where the present event could need more, new gangs of `gpus`."""
 
     @abstractmethod
-    def _learn(self, arrived: Ints, gpus: Ints, durations: Ints, arrivals: tuple[Any, ...]) -> None:
+    def _learn(
+        self, arrived: Ints, gpus: Ints, durations: Ints, arrivals: tuple[JobRecord, ...]
+    ) -> None:
         """Write down what arriving jobs ask for."""
 
     @abstractmethod
@@ -133,7 +136,9 @@ class QueuePolicy(ReplayedPolicy):
         if jobs > size or int(queue.cluster.used[0]) + most > places:
             self._queue = queueing.enlarged_queue(queue, max(jobs, 2 * size), 2 * places + most)
 
-    def _learn(self, arrived: Ints, gpus: Ints, durations: Ints, arrivals: tuple[Any, ...]) -> None:
+    def _learn(
+        self, arrived: Ints, gpus: Ints, durations: Ints, arrivals: tuple[JobRecord, ...]
+    ) -> None:
         weights = np.array([job.weight for job in arrivals], dtype=float)
         self._queue.gpus[arrived] = gpus
         self._queue.key[arrived] = self.policy.key(durations, gpus, weights)
@@ -229,7 +234,9 @@ class Conservative(ReplayedPolicy):
                 plan, max(jobs, 2 * size), 2 * max(places, used + self._sizes.size)
             )
 
-    def _learn(self, arrived: Ints, gpus: Ints, durations: Ints, arrivals: tuple[Any, ...]) -> None:
+    def _learn(
+        self, arrived: Ints, gpus: Ints, durations: Ints, arrivals: tuple[JobRecord, ...]
+    ) -> None:
         self._plan.gpus[arrived] = gpus
         self._plan.expected[arrived] = expected_slots(durations, self.estimates)
 
@@ -274,7 +281,9 @@ class RankingPolicy(ReplayedPolicy):
             size = max(jobs, 2 * self._ranks.gpus.size)
             self._ranks = preemption.enlarged_ranks(self._ranks, size)
 
-    def _learn(self, arrived: Ints, gpus: Ints, durations: Ints, arrivals: tuple[Any, ...]) -> None:
+    def _learn(
+        self, arrived: Ints, gpus: Ints, durations: Ints, arrivals: tuple[JobRecord, ...]
+    ) -> None:
         self._ranks.gpus[arrived] = gpus
         self._ranks.duration[arrived] = durations
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from fractions import Fraction
-from typing import Any
 
-from hindsched.instances.base import family_module
+from hindsched.instances.base import JobRecord, family_module
 from hindsched.online.dynamics import Cluster, Gangs, Placement
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
 
@@ -26,13 +25,13 @@ class EventDriven(OnlineAlgorithm):
         self.environment = environment
         self.cluster: Cluster = dynamics.build_cluster(environment)
         self.cluster.gangs = self.gangs
-        self.jobs: dict[str, Any] = {}
+        self.jobs: dict[str, JobRecord] = {}
         self.remaining: dict[str, Fraction] = {}
         self.held: dict[str, Placement] = {}
         self.slot = 0
         self._event = True
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Reallocate if something arrived or finished, then run every holder for one slot."""
         self.slot = slot
         opened = self.cluster.turn(slot, arrivals)
@@ -69,7 +68,7 @@ class EventDriven(OnlineAlgorithm):
         del self.jobs[name], self.remaining[name]
         self._event = True
 
-    def admit(self, job: Any) -> bool:
+    def admit(self, job: JobRecord) -> bool:
         """Whether to take an arriving job; every job that the empty cluster can run at all."""
         return self.cluster.can_run(job)
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hindsched.arrays import Floats
+from hindsched.instances.base import JobRecord
 from hindsched.online.dynamics import Gangs, draws_gangs
 from hindsched.online.protocol import Decision, Environment, Report
 from hindsched.online.rivals.elastic import EventDriven
@@ -61,7 +62,7 @@ class FairRounds(EventDriven):
         self._ran: dict[str, int] = {}
         self._programs = 0
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Every slot is a round."""
         self._event = True
         self._arrived.update((job.name, slot) for job in arrivals)

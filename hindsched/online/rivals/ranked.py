@@ -7,8 +7,9 @@ Neither looks at weights, utilities or deadlines: they say what order alone is w
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from hindsched.instances.base import JobRecord
 from hindsched.online.dynamics import Gangs, draws_gangs
 from hindsched.online.protocol import Decision, Environment, NameCard
 from hindsched.online.rivals.elastic import EventDriven
@@ -49,7 +50,7 @@ class Ranked(EventDriven):
     def key(self, name: str) -> tuple[float, ...]:
         """Smaller is first; ties go to the earlier arrival."""
 
-    def width(self, job: Any) -> int:
+    def width(self, job: JobRecord) -> int:
         """Workers that a job is given if they fit."""
         return self.cluster.max_workers(job) if self.elastic else self.cluster.fixed_workers(job)
 
@@ -109,7 +110,7 @@ class LeastAttained(Ranked):
         """Service so far."""
         return (comparable(self._attained.get(name, 0.0)),)
 
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Rank anew in every slot, and account for what runs."""
         self._event = True
         decision = super().step(slot, arrivals)

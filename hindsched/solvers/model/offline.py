@@ -9,9 +9,9 @@ is, and the result says what differs from the paper's.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hindsched.instances.base import Instance
+from hindsched.instances.base import Instance, JobRecord
 from hindsched.json_types import Keywords
 from hindsched.models.base import (
     OfflineProgram,
@@ -105,7 +105,7 @@ class Model(HeldPyomo[OfflineProgram]):
 
         return ConvexModel(convex_program(self.instance, "fractional", **build))
 
-    def subproblem(self, job: Any) -> SubproblemModel:
+    def subproblem(self, job: JobRecord) -> SubproblemModel:
         """One job's block of the same formulation with prices, all 0 until they are set.
 
         The job is given by its record, its name or its position.

@@ -12,11 +12,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from copy import copy
-from typing import Any
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
+from hindsched.instances.base import JobRecord
 from hindsched.instances.modes import NEVER, PREEMPTIVE, in_pieces, ps_for
 from hindsched.solvers.kernels.preemptive_slots import all_cheapest_slots, cheapest_slots
 from hindsched.solvers.pricing.base import BlockOracle, Response
@@ -44,19 +44,19 @@ class SlotOracle(BlockOracle):
     layout = LAYOUT
 
     @abstractmethod
-    def slot_ways(self, job: Any) -> tuple[Floats, Floats]:
+    def slot_ways(self, job: JobRecord) -> tuple[Floats, Floats]:
         """Rates of work and demands (ways, resources) of a slot, on the merged server."""
 
     @abstractmethod
-    def first_slot(self, job: Any) -> int:
+    def first_slot(self, job: JobRecord) -> int:
         """First slot that a job may use, from 0."""
 
     @abstractmethod
-    def end_costs(self, job: Any) -> Floats:
+    def end_costs(self, job: JobRecord) -> Floats:
         """Cost of ending in each slot, shape (slots,): never falls; a revenue's negative."""
 
     @abstractmethod
-    def outside_cost(self, job: Any) -> float:
+    def outside_cost(self, job: JobRecord) -> float:
         """Cost of whatever a job may do instead; infinite for nothing."""
 
     def prepare(self, slots: int) -> None:

@@ -58,10 +58,10 @@ def load_compiler() -> None:
     from numba.core.registry import cpu_target
 
     class Listener(event.Listener):
-        def on_start(self, event: Any) -> None:
+        def on_start(self, event: object) -> None:
             _compiler(event)
 
-        def on_end(self, event: Any) -> None:
+        def on_end(self, event: object) -> None:
             _compiler(event)
 
     keep_kernels_if_possible()

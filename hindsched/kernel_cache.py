@@ -40,7 +40,7 @@ def keep_kernels_if_possible() -> None:
 
     save: Any = caching.IndexDataCacheFile.save
 
-    def save_if_possible(self: Any, key: Any, data: Any) -> None:
+    def save_if_possible(self: object, key: object, data: object) -> None:
         try:
             save(self, key, data)
         except OSError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
 
 ROWS_SHOWN = 10
 
@@ -61,7 +60,7 @@ def card(
     return f"<div>{''.join(parts)}</div>"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if value is None:
         return "–"
     if isinstance(value, float):

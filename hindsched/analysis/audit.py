@@ -22,7 +22,7 @@ def audit(
     format: str = "csv",  # noqa: A002
     *,
     gpus: int | None = None,
-    servers: Any = None,
+    servers: object = None,
     objective: str = "mean-jct",
     formulation: str | None = None,
     policies: Sequence[str] | None = None,
@@ -36,7 +36,7 @@ def audit(
     skip_broken: bool = False,
     limits: Limits | None = None,
     settings: Keywords | None = None,
-    say: Any = None,
+    say: object = None,
 ) -> Any:
     """Judge the schedule that a log, a file or a frame holds.
 

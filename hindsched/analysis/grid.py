@@ -88,7 +88,7 @@ def sweep(
     return frame
 
 
-def _values(name: str, values: Any) -> list[Any]:
+def _values(name: str, values: object) -> list[Any]:
     """Values of a setting as a list of plain ones: arrays and series say theirs."""
     plain = values.tolist() if hasattr(values, "tolist") else values
     if isinstance(plain, str) or not isinstance(plain, Sequence) or not plain:

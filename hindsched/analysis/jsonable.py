@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 
-def jsonable(value: Any) -> Any:
+def jsonable(value: object) -> Any:
     """Convert a value to JSON data; infinities and NaN become None, for JSON has no word for them.
 
     Raises

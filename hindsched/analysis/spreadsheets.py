@@ -32,7 +32,7 @@ def for_spreadsheets(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**{str(name): [_plain(value) for value in table[name]] for name in texts})
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if not isinstance(value, str):
         return value
     text = printable(value)

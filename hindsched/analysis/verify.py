@@ -95,7 +95,7 @@ class Verification:
 
 
 def verify(
-    instance: Instance, solution: Solution | str | Path, certificate: Any = None
+    instance: Instance, solution: Solution | str | Path, certificate: object = None
 ) -> Verification:
     """Check a solution and, with certificates, recompute their bounds.
 

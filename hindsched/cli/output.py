@@ -102,12 +102,12 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{share:.2%}"
 
 
-def digits(value: Any, number: int) -> Any:
+def digits(value: object, number: int) -> Any:
     """Round a float to so many significant digits; anything else is left as it is."""
     return float(f"{value:.{number}g}") if isinstance(value, float) else value
 
 
-def cell(value: Any) -> str:
+def cell(value: object) -> str:
     """Write a value for a table: absent is a dash."""
     if value is None:
         return "-"

@@ -315,7 +315,7 @@ class Instance(Record):
         return card(f"{self.family} instance {self.name}", facts, rows, total=len(self.jobs))
 
     @classmethod
-    def parse(cls, data: Mapping[str, Any]) -> Self:
+    def parse(cls, data: Mapping[str, object]) -> Self:
         """Build from JSON data; every broken rule becomes an `InputError`.
 
         Raises
@@ -401,13 +401,13 @@ class Instance(Record):
         """Return a copy; one with changed fields without what was derived of the others."""
         return self.with_fields(**update) if update else super().model_copy(deep=deep)
 
-    def with_fields(self, **changed: Any) -> Self:
+    def with_fields(self, **changed: object) -> Self:
         """Return a copy with fields changed, without its cached arrays (not validated again)."""
         fields = {name: getattr(self, name) for name in self.model_fields_set}
         return type(self).model_construct(**{**fields, **changed})
 
 
-def canonical_json(data: Any) -> str:
+def canonical_json(data: object) -> str:
     """Serialise with sorted keys and no spaces: the text that hashes are taken over."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
@@ -421,7 +421,7 @@ def check_unique(where: str, names: list[str]) -> None:
         seen.add(name)
 
 
-def check_keys(where: str, demand: Mapping[str, Any], known: tuple[str, ...]) -> None:
+def check_keys(where: str, demand: Mapping[str, object], known: tuple[str, ...]) -> None:
     """Inside a validator: refuse an amount for a resource the instance does not name."""
     for key in demand:
         if key not in known:

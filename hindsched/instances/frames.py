@@ -111,7 +111,7 @@ class Shape:
         return Shape.of(rule, self.kinds)
 
 
-def _plain(where: str, value: Any, shape: Shape) -> Any:
+def _plain(where: str, value: object, shape: Shape) -> Any:
     """A field as JSON data: frames become lists of objects, numpy's numbers Python's."""
     import numpy as np
     import pandas as pd
@@ -155,7 +155,7 @@ def _records(where: str, frame: pd.DataFrame, shape: Shape) -> list[Draft]:
     return records
 
 
-def _path(column: Any) -> str:
+def _path(column: object) -> str:
     """A column's name as a path: ``worker.gpu``, also where it is the levels of a pair."""
     levels = column if isinstance(column, tuple) else (column,)
     return ".".join(str(level) for level in levels if level != "")
@@ -175,7 +175,7 @@ def _with_index(frame: pd.DataFrame, shape: Shape) -> pd.DataFrame:
     return frame
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: object) -> Any:
     """A whole number as an integer: pandas makes floats of a column with an empty cell."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 

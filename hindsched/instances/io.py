@@ -51,7 +51,7 @@ def instance_class(family: str) -> type[Instance]:
     return cls
 
 
-def parse_instance(data: Any, where: str = "instance") -> Instance:
+def parse_instance(data: object, where: str = "instance") -> Instance:
     """Build an instance from JSON data of any supported format.
 
     Parameters
@@ -163,7 +163,7 @@ def most_bytes() -> int:
     return int(given)
 
 
-def write_json(data: Any, path: str | Path) -> None:
+def write_json(data: object, path: str | Path) -> None:
     """Write JSON in one step, so that a killed process leaves no half file."""
     text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
     write_text(text, path)
@@ -297,7 +297,7 @@ def _object_of_unique_keys(pairs: list[tuple[str, Any]]) -> JsonObject:
     return data
 
 
-def _has_lone_surrogates(data: Any) -> bool:
+def _has_lone_surrogates(data: object) -> bool:
     """Whether JSON data holds halves of characters, which no file can be written with."""
     try:
         json.dumps(data, ensure_ascii=False).encode()
@@ -306,7 +306,7 @@ def _has_lone_surrogates(data: Any) -> bool:
     return False
 
 
-def _is_deeper(data: Any, levels: int) -> bool:
+def _is_deeper(data: object, levels: int) -> bool:
     """Whether JSON data nests deeper than so many levels."""
     layer = [data]
     for _ in range(levels):

@@ -52,7 +52,7 @@ def is_recording() -> bool:
     return _is_recording.get()
 
 
-def value(expression: Any, exception: bool = True) -> Any:
+def value(expression: object, exception: bool = True) -> Any:
     """Value of an expression of either kind."""
     if hasattr(expression, "evaluate"):
         return expression.evaluate()

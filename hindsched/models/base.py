@@ -356,7 +356,7 @@ def dual_program(
     return made
 
 
-def convex_program(instance: Instance, name: str, *given: Any, **build: object) -> ConvexProgram:
+def convex_program(instance: Instance, name: str, *given: object, **build: object) -> ConvexProgram:
     """A convex program of the family's paper, found by the instance's word.
 
     Parameters

@@ -41,7 +41,7 @@ class DecisionCheck:
     rejected: list[str] = field(default_factory=list)
     _accepted: set[str] = field(default_factory=set)
 
-    def take_over(self, slot: int, decision: Any) -> Decision:
+    def take_over(self, slot: int, decision: object) -> Decision:
         """Check a decision and return a copy of it that only the simulator holds.
 
         Parameters
@@ -104,7 +104,7 @@ class DecisionCheck:
         return rows
 
 
-def _names(kind: str, given: Any, here: str) -> tuple[str, ...]:
+def _names(kind: str, given: object, here: str) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise Refused("decision", here, f"{kind} must be a list of job names")
     names = tuple(given)
@@ -115,7 +115,7 @@ def _names(kind: str, given: Any, here: str) -> tuple[str, ...]:
     return tuple(map(_plain, names))
 
 
-def _copied(value: Any, where: str, depth: int = 0) -> Any:
+def _copied(value: object, where: str, depth: int = 0) -> Any:
     """A copy that is plain data: what an algorithm's own classes could change or hide is gone.
 
     Raises
@@ -136,7 +136,7 @@ def _copied(value: Any, where: str, depth: int = 0) -> Any:
     raise Refused("row", where, f"{type(value).__name__} is nothing that a row could hold")
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """The number or word that an object of a class derived from one is."""
     if type(value) in _PLAIN:
         return value

@@ -15,7 +15,7 @@ _CODE = (type, ModuleType)
 """Where a walk ends: classes and modules are code, the same in every run."""
 
 
-def reachable(start: Any) -> list[Any]:
+def reachable(start: object) -> list[Any]:
     """Values that can be reached: plain ones once for each place, other objects once.
 
     Attributes, items, closures, default arguments, partial arguments, generators' variables, what
@@ -36,7 +36,7 @@ def reachable(start: Any) -> list[Any]:
     return found
 
 
-def _inside(item: Any) -> list[Any]:
+def _inside(item: object) -> list[Any]:
     """What one object holds."""
     if isinstance(item, np.ndarray):
         base = [] if item.base is None else [item.base]

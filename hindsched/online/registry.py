@@ -66,7 +66,7 @@ def declared_estimates(instance: Instance, settings: Keywords | None = None) -> 
     return estimates
 
 
-def check_estimates(estimates: Any, where: str = "estimates") -> None:
+def check_estimates(estimates: object, where: str = "estimates") -> None:
     """Raise `InputError` unless estimates are numbers or words by name, nested at most.
 
     An array or an object could hold data of jobs that have not arrived.

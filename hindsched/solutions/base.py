@@ -263,7 +263,7 @@ def read_solution(path: str | Path, instance: Instance) -> Solution:
     return solution
 
 
-def check_belongs(data: Any, expected_format: str, instance: Instance, where: str) -> None:
+def check_belongs(data: object, expected_format: str, instance: Instance, where: str) -> None:
     """Refuse a solution or certificate file that is not one of `instance`."""
     if not isinstance(data, dict):
         raise InputError(where, data, "must be a JSON object")

@@ -61,7 +61,7 @@ def _read_slot(where: str, slot: object) -> int:
     return slot
 
 
-def read_counts(where: str, counts: Any, names: Sequence[str]) -> Ints:
+def read_counts(where: str, counts: object, names: Sequence[str]) -> Ints:
     """Read an object ``server name -> count``, shape (servers,)."""
     if not isinstance(counts, dict):
         raise InputError(where, counts, "must be an object: server name -> count")

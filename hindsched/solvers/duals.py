@@ -42,7 +42,7 @@ class ShadowPrices(Mapping[Any, float]):
         Derivatives of the minimised objective.
     """
 
-    def __init__(self, sign: int, components: Sequence[Any], duals: Floats) -> None:
+    def __init__(self, sign: int, components: Sequence[object], duals: Floats) -> None:
         self._sign, self._components, self._duals = sign, components, duals
         self._by_id: dict[int, float] | None = None
 
@@ -57,7 +57,7 @@ class ShadowPrices(Mapping[Any, float]):
             self._by_id = found
         return self._by_id
 
-    def __getitem__(self, component: Any) -> float:
+    def __getitem__(self, component: object) -> float:
         return self._prices[id(component)]
 
     def of(self, component: Any) -> Floats:

@@ -253,7 +253,7 @@ class Team:
                 self._note(bound)
                 self._compare()
 
-    def offer(self, solution: Solution | None, schedules: Any = None) -> None:
+    def offer(self, solution: Solution | None, schedules: object = None) -> None:
         """Take in a checked solution."""
         if solution is None:
             return
@@ -277,7 +277,7 @@ class Team:
                 self._solution = found
             return self._solution
 
-    def exchange(self, news: Any) -> None:
+    def exchange(self, news: object) -> None:
         """Tell news, as prices, and the best schedules to the members that have read the last."""
         now = (id(news), self.objective)
         for number, line in enumerate(self._lines):

@@ -326,11 +326,11 @@ def _distinct(values: Any) -> list[Any]:
     return list(dict.fromkeys(values))
 
 
-def _word(value: Any) -> str:
+def _word(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _listed(values: Sequence[Any]) -> str:
+def _listed(values: Sequence[object]) -> str:
     words = [_word(value) for value in values]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hindsched.analysis.plots.style import MARKERS, colour, common_look
 
@@ -92,7 +92,7 @@ def draw_lines(
     return figure
 
 
-def left_out(frame: pd.DataFrame, by: str, name: Any, y: str) -> str:
+def left_out(frame: pd.DataFrame, by: str, name: object, y: str) -> str:
     """What a legend says of runs without a value, which no mean is over; empty if all have one."""
     values = frame.loc[frame[by] == name, y]
     missing = int(values.isna().sum())

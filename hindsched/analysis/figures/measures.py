@@ -171,6 +171,6 @@ def _gathered(series: Any, by: Sequence[str], over: Sequence[str], gather: str) 
     return found
 
 
-def _plain(item: Any) -> Any:
+def _plain(item: object) -> Any:
     """Numpy's scalars as Python's."""
     return item.item() if hasattr(item, "item") else item

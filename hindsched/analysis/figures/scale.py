@@ -65,11 +65,11 @@ class FigureScale:
     middles: JsonObject = field(default_factory=dict, compare=False, repr=False)
     """Filled likewise: the middle one of the values that each axis has in full mode."""
 
-    def pick(self, full: Any, quick: Any) -> Any:
+    def pick(self, full: object, quick: object) -> Any:
         """Choose between the full and the quick setting."""
         return quick if self.quick else full
 
-    def axis(self, name: str, full: Iterable[Any], quick: Iterable[Any]) -> list[Any]:
+    def axis(self, name: str, full: Iterable[object], quick: Iterable[object]) -> list[Any]:
         """Values of a generator's setting that the experiment varies.
 
         Raises
@@ -155,7 +155,7 @@ class FigureScale:
         return from_trace(family, table, jobs=jobs, seed=seed, **settings)
 
 
-def _seconds(start: Any) -> float:
+def _seconds(start: object) -> float:
     """Where in the trace to begin."""
     if isinstance(start, (int, float)) and not isinstance(start, bool) and start >= 0:
         return float(start)

@@ -66,7 +66,7 @@ def render_page(audit: Judgement, commands: Sequence[str] = ()) -> str:
     )
 
 
-def show_number(value: Any) -> str:
+def show_number(value: object) -> str:
     """Write a number for a table; absent is a dash."""
     if value is None:
         return "–"

@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from hindsched.errors import InputError
 from hindsched.instances.base import check_family
@@ -160,7 +160,7 @@ class Records:
         return Standing(recipe, self.claim(recipe, "solution"), self.claim(recipe, "certificate"))
 
 
-def stated(data: Any, part: Part, where: str) -> float:
+def stated(data: object, part: Part, where: str) -> float:
     """The objective of a solution's data, the bound of a certificate's.
 
     Raises

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
 
 from hindsched.analysis.records import Record
 from hindsched.analysis.tasks import OFFLINE, file_name
@@ -37,5 +36,5 @@ def check_command(instance: str, solution: str | None, certificate: str | None) 
     return _line("verify", instance_file(instance), solution, *prices)
 
 
-def _line(*words: Any) -> str:
+def _line(*words: object) -> str:
     return shlex.join(["hindsched", *(str(word) for word in words)])

@@ -83,7 +83,7 @@ def page_environment(package: str) -> Environment:
     return Environment(loader=loader, autoescape=True, trim_blocks=True, finalize=_spelled_out)
 
 
-def _spelled_out(value: Any) -> Any:
+def _spelled_out(value: object) -> Any:
     """The same with every text as `printable` has it; what is markup already stays."""
     if isinstance(value, str):
         return value if hasattr(value, "__html__") else printable(value)
@@ -92,7 +92,7 @@ def _spelled_out(value: Any) -> Any:
     return [_spelled_out(item) for item in value] if isinstance(value, list) else value
 
 
-def show_number(value: Any) -> str:
+def show_number(value: object) -> str:
     """Write a number for a table: four digits, absent is a dash."""
     if value is None:
         return "–"
@@ -113,7 +113,7 @@ def show_percent(share: float | None) -> str:
     return "–" if share is None else f"{share:.2%}"
 
 
-def script_safe(data: Any) -> str:
+def script_safe(data: object) -> str:
     """JSON that stays inside its script element whatever names it holds."""
     plain = _spelled_out(jsonable(data))
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

@@ -57,7 +57,7 @@ def _fields(space: SearchSpace, *roles: str) -> list[Field]:
     ]
 
 
-def _places(item: Field, holder: Any, random: Random) -> Any:
+def _places(item: Field, holder: object, random: Random) -> Any:
     """One place of a field, or None."""
     places = list(item.places(holder))
     return _pick(random, places) if places else None

@@ -175,7 +175,7 @@ def _names(letter: str, count: int) -> tuple[str, ...]:
     return tuple(f"{letter}{k + 1}" for k in range(count))
 
 
-def typed(values: Sequence[Any], types: tuple[str, ...]) -> Any:
+def typed(values: Sequence[object], types: tuple[str, ...]) -> Any:
     """A bare number for one type, else numbers keyed by type."""
     return values[0] if len(types) == 1 else dict(zip(types, values, strict=True))
 

@@ -332,12 +332,12 @@ def _largest_revenue(job: AstraeaJob, horizon: int) -> float:
         return math.inf
 
 
-def type_names(value: Any, single: str) -> tuple[str, ...]:
+def type_names(value: object, single: str) -> tuple[str, ...]:
     """Names of the types that a keyed value has, or the single type's."""
     return tuple(value) if isinstance(value, Mapping) else (single,)
 
 
-def check_types(where: str, value: Any, types: tuple[str, ...], single: str) -> None:
+def check_types(where: str, value: object, types: tuple[str, ...], single: str) -> None:
     """Inside a validator: refuse keys that are not the instance's types, and bare numbers."""
     if isinstance(value, Mapping):
         for key in value:

@@ -60,7 +60,7 @@ def tenant_alone(
     return instance.with_fields(servers=servers, tenants=(instance.tenants[tenant],), jobs=jobs)
 
 
-def _counts(values: Ints, types: tuple[str, ...], given: Any) -> Any:
+def _counts(values: Ints, types: tuple[str, ...], given: object) -> Any:
     """Counts in the form in which the server's were given."""
     if not isinstance(given, dict):
         return int(values[0])

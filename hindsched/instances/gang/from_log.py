@@ -28,7 +28,7 @@ def gang(
     frame: pd.DataFrame,
     gpus: int | None = None,
     *,
-    servers: Any = None,
+    servers: object = None,
     placement: str = POOL,
     columns: Mapping[str, str] | None = None,
     name: str = "frame",

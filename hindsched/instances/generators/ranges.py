@@ -13,7 +13,7 @@ from hindsched.instances.base import MOST_COUNT, NonNegative, Number, Positive, 
 Ends = TypeVar("Ends", bound=tuple[float, float])
 
 
-def _two(value: Any) -> Any:
+def _two(value: object) -> Any:
     if not isinstance(value, list | tuple) or len(value) != 2:
         raise ValueError("must be [low, high]")
     return value
@@ -25,24 +25,24 @@ def _rising(span: Ends) -> Ends:
     return span
 
 
-def _pair(value: Any) -> Any:
+def _pair(value: object) -> Any:
     """One number for both ends."""
     return value if isinstance(value, list | tuple) else (value, value)
 
 
-def listed(value: Any) -> Any:
+def listed(value: object) -> Any:
     """Refuse what is no list, or an empty one."""
     if not isinstance(value, list | tuple) or not value:
         raise ValueError("must be a list of at least one value")
     return value
 
 
-def _alone(value: Any) -> Any:
+def _alone(value: object) -> Any:
     """One integer is a list of it."""
     return (value,) if isinstance(value, int) else value
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: object) -> Any:
     """A float that is an integer, as JSON may have it, is that integer."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -50,7 +50,7 @@ def _whole(value: Any) -> Any:
 def within(low: float, high: float) -> AfterValidator:
     """Refuse a number outside two ends, or a range that reaches out of them."""
 
-    def check(value: Any) -> Any:
+    def check(value: object) -> Any:
         ends = _pair(value)
         if not low <= ends[0] <= ends[1] <= high:
             raise ValueError(f"must be between {low:g} and {high:g}")
@@ -79,7 +79,7 @@ Choices = Annotated[tuple[PositiveCount, ...], BeforeValidator(listed), BeforeVa
 """Integers of at least 1 to draw from, or one."""
 
 
-def check_count(name: str, value: Any, least: int = 1) -> None:
+def check_count(name: str, value: object, least: int = 1) -> None:
     """Refuse a setting that is not an integer from `least` on (True is none)."""
     if type(value) is not int or not least <= value <= MOST_COUNT:
         rule = f"must be an integer of at least {least} and at most {MOST_COUNT}"

@@ -116,7 +116,7 @@ def generate(family: str, preset: str = "small", seed: int = 0, **settings: obje
 
 
 def from_trace(
-    family: str, table: Any, *, jobs: int | None = None, seed: int = 0, **settings: object
+    family: str, table: object, *, jobs: int | None = None, seed: int = 0, **settings: object
 ) -> Instance:
     """Make an instance from a cluster trace.
 
@@ -189,7 +189,7 @@ def _check_kinds(values: Mapping[str, object], function: Callable[..., Instance]
                 raise InputError(where, value, error.errors()[0]["msg"].lower()) from None
 
 
-def _numbers(value: Any) -> Iterator[float]:
+def _numbers(value: object) -> Iterator[float]:
     """Every number in a setting."""
     if isinstance(value, int | float):
         yield value
@@ -213,7 +213,7 @@ def _setting_names(
     return names - taken
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A value as JSON has it: numpy's numbers and arrays are Python's, text is read."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()

@@ -24,7 +24,7 @@ class Settings(Record):
         family: str,
         presets: Mapping[str, Mapping[str, Any]],
         preset: str,
-        settings: Mapping[str, Any],
+        settings: Mapping[str, object],
     ) -> Self:
         """A preset's settings, some of them replaced.
 
@@ -69,7 +69,7 @@ def envelope(
     settings: Settings,
     size: str,
     slot_seconds: float,
-    origin: Mapping[str, Any],
+    origin: Mapping[str, object],
 ) -> dict[str, Any]:
     """The fields of an instance file that all families share, with their provenance.
 

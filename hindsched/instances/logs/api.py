@@ -40,7 +40,7 @@ def read_log(
     *,
     columns: Mapping[str, str] | None = None,
     gpus: int | None = None,
-    servers: Any = None,
+    servers: object = None,
     time_zone: str | None = None,
     time_unit: str = "s",
     time_step: str | None = None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,7 +26,7 @@ def read_frame(
     *,
     columns: Mapping[str, str] | None = None,
     gpus: int | None = None,
-    servers: Any = None,
+    servers: object = None,
     time_zone: str | None = None,
     time_unit: str = "s",
     time_step: str | None = None,

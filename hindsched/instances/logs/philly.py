@@ -113,7 +113,7 @@ def _places(reading: Reading, number: int, attempt: Mapping[str, Any]) -> list[t
     return found or [(0, "")]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "" if value is None or str(value) in NONE_WORDS else str(value)
 
 

@@ -55,7 +55,7 @@ def mend(data: Draft) -> Draft:
     return data
 
 
-def _fit(items: list[Any], length: int, more: Any) -> list[Any]:
+def _fit(items: list[Any], length: int, more: object) -> list[Any]:
     """A list cut or filled up to a length."""
     return [items[index] if index < len(items) else more for index in range(length)]
 

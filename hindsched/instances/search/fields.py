@@ -159,7 +159,7 @@ def _words(path: str) -> tuple[str, ...]:
     return tuple(path.replace("[]", ".[]").split("."))
 
 
-def _keys(holder: Any, word: str) -> list[Any]:
+def _keys(holder: object, word: str) -> list[Any]:
     if word == "[]":
         return list(range(len(holder))) if isinstance(holder, list) else []
     if word == "*":

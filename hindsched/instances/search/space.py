@@ -138,7 +138,7 @@ class SearchSpace:
             space = space._with_range(name, _json_of(given))
         return space
 
-    def _with_range(self, name: str, given: Any) -> SearchSpace:
+    def _with_range(self, name: str, given: object) -> SearchSpace:
         if name == JOBS:
             return replace(self, jobs=_counts(name, given))
         if name in self.lists:
@@ -154,7 +154,7 @@ class SearchSpace:
         )
 
 
-def copied(data: Any) -> Any:
+def copied(data: object) -> Any:
     """A copy of JSON data that shares nothing with it."""
     if isinstance(data, dict):
         return {key: copied(value) for key, value in data.items()}
@@ -179,7 +179,7 @@ def search_spaces(family: str) -> dict[str, SearchSpace]:
     return found
 
 
-def _json_of(given: Any) -> Any:
+def _json_of(given: object) -> Any:
     if not isinstance(given, str):
         return list(given) if isinstance(given, tuple) else given
     try:
@@ -196,14 +196,14 @@ def _ends(name: str, given: Any) -> list[Any]:
     return ends
 
 
-def _counts(name: str, given: Any) -> tuple[int, int]:
+def _counts(name: str, given: object) -> tuple[int, int]:
     low, high = _ends(name, given)
     if type(low) is not int or type(high) is not int or not 1 <= low <= high <= MOST_COUNT:
         raise InputError(f"set.{name}", given, "must be a count of at least 1 or [low, high]")
     return low, high
 
 
-def _ranged(item: Field, given: Any) -> Field:
+def _ranged(item: Field, given: object) -> Field:
     where = f"set.{item.name}"
     if item.choices:
         chosen = given if isinstance(given, list) else [given]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pandas as pd
 
@@ -73,5 +73,5 @@ def keep_origin(
     return type(instance).parse(data)
 
 
-def _is_known(value: Any) -> bool:
+def _is_known(value: object) -> bool:
     return value != "" and value == value  # NaN is no value

@@ -158,11 +158,11 @@ def _seconds(value: object, not_before: float | None = None) -> float | None:
     return second if second >= not_before else first
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _present(value: Any) -> Any:
+def _present(value: object) -> Any:
     return None if value in MISSING else value
 
 

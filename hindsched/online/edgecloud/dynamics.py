@@ -134,7 +134,7 @@ class Truth(RowTruth[EdgecloudJob]):
             raise Refused("(2a)", where, f"worker of type {self.instance.worker_list[place][2]}")
         return place
 
-    def _chunk(self, j: int, job: EdgecloudJob, chunk: Any, place: int) -> None:
+    def _chunk(self, j: int, job: EdgecloudJob, chunk: object, place: int) -> None:
         """A chunk exists and has one home."""
         if type(chunk) is not int or not 1 <= chunk <= job.chunks:
             raise Refused("(2c)", f"job {job.name}", f"there is no chunk {chunk}")

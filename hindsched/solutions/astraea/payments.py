@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -113,7 +113,7 @@ def initial_share(instance: AstraeaInstance, tenant: int) -> float:
     return sum(means) / 2
 
 
-def read_payment(where: str, payment: Any) -> tuple[float, float] | None:
+def read_payment(where: str, payment: object) -> tuple[float, float] | None:
     """Read ``payment: {workers, ps}``: numbers from 0 on, paid in each slot of the row."""
     if payment is None:
         return None

@@ -449,7 +449,7 @@ def parse_rows(
     return parsed
 
 
-def _center(instance: MlbrokerInstance, where: str, name: Any) -> int:
+def _center(instance: MlbrokerInstance, where: str, name: object) -> int:
     index = instance.datacenter_index.get(name) if isinstance(name, str) else None
     if index is None:
         raise InputError(where, name, "must name a data centre of the instance")

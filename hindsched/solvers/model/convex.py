@@ -98,7 +98,7 @@ class ConvexModel(Held[ConvexProgram]):
         """The CVXPY problem: read it, or make one of your own from its parts."""
         return self.program.cvxpy
 
-    def set(self, *given: Any, **values: object) -> None:
+    def set(self, *given: object, **values: object) -> None:
         """Set the Parameters, as the family's program names them."""
         self.program.set(*given, **values)
 

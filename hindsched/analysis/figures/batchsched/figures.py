@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -99,8 +99,8 @@ def _sweep(
     on_row: OnRow,
     *,
     axis: str,
-    full: Iterable[Any],
-    quick: Iterable[Any],
+    full: Iterable[object],
+    quick: Iterable[object],
     architectures: tuple[str, ...],
     schemes: tuple[str, ...] = SCHEMES,
     base: JsonObject | None = None,
@@ -181,8 +181,8 @@ def _rounds(
     on_row: OnRow,
     *,
     axis: str,
-    full: Iterable[Any],
-    quick: Iterable[Any],
+    full: Iterable[object],
+    quick: Iterable[object],
     algorithms: dict[str, Callable[[], BatchschedOnline]],
     setting: bool = True,
     jobs: int | None = None,

@@ -8,7 +8,6 @@ by it (5-7), and the certified Lagrangian bound elsewhere. ``mlbroker`` is the p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import pandas as pd
 
@@ -61,7 +60,7 @@ ABLATION: dict[str, tuple[str, Setting]] = {
 
 
 def _instance(
-    scale: FigureScale, seed: int, varied: Setting, preset: str = "paper", **fixed: Any
+    scale: FigureScale, seed: int, varied: Setting, preset: str = "paper", **fixed: object
 ) -> MlbrokerInstance:
     made = scale.instance("mlbroker", preset, seed, varied, **fixed)
     assert isinstance(made, MlbrokerInstance)

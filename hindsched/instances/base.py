@@ -251,9 +251,6 @@ class PowerUtility(Utility):
         return float((self.scale / completion) ** self.exponent)
 
 
-AnyUtility = Annotated[SigmoidUtility | LinearUtility | PowerUtility, Field(discriminator="kind")]
-
-
 class Instance(Record):
     """The envelope that every family shares.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
@@ -13,6 +13,7 @@ from hindsched.json_types import JsonObject, Keywords
 if TYPE_CHECKING:
     from hindsched.instances.traces import TraceTable
 
+Made = TypeVar("Made", bound=Instance)
 QUICK_SEEDS, FULL_SEEDS = 1, 5
 FROM_A_TRACE = ("jobs", "servers", "utility", "minibatch_scale")
 """Settings of an experiment that also say something about an instance made from a trace."""
@@ -87,6 +88,26 @@ class FigureScale:
         self.axes[name] = len(whole), len(values)
         self.middles[name] = whole[len(whole) // 2]
         return values
+
+    def over(self, name: str, full: Iterable[object], quick: Iterable[object]) -> list[JsonObject]:
+        """One setting for each value of an `axis`."""
+        return [{name: value} for value in self.axis(name, full, quick)]
+
+    def each(
+        self, settings: Iterable[JsonObject], make: Callable[[int, JsonObject], Made]
+    ) -> Iterator[tuple[JsonObject, Made, int]]:
+        """Every setting with every seed: the setting, the instance made of both, the seed.
+
+        Parameters
+        ----------
+        settings : iterable of dict
+            What a row of the table says of the instance.
+        make : callable
+            Makes it of a seed and a setting.
+        """
+        for setting in settings:
+            for seed in range(self.seeds):
+                yield setting, make(seed, setting), seed
 
     def instance(
         self,

@@ -115,14 +115,6 @@ class Draws:
         """Draw from an exponential distribution."""
         return rounded(-mean * math.log(1.0 - self.unit()))
 
-    def poisson(self, mean: float) -> int:
-        """Draw from a Poisson distribution by counting exponential gaps; `mean` up to thousands."""
-        count, passed = -1, 0.0
-        while passed <= mean:
-            passed += self.exponential(1.0)
-            count += 1
-        return count
-
 
 def arrival_slots(
     draws: Draws, jobs: int, horizon: int, *, period: int = 24, burst: float = 0.5

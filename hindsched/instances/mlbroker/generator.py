@@ -112,7 +112,7 @@ MODELS: dict[str, tuple[float, int, float]] = {
     "inception-v3": (27.0, 128, 220.0),
     "resnet-152": (60.2, 128, 140.0),
 }
-IMAGES, IMAGE_GB = 1_281_167, 138.0 / 1_281_167
+IMAGE_GB = 138.0 / 1_281_167
 EPOCHS_PER_SLOT = 10
 """Epochs that a slot's data is trained for in ``section-6.4`` (ours)."""
 SYNCHRONISATIONS_PER_SLOT = 30

@@ -61,6 +61,11 @@ class ProgramBuilder(ABC):
         self.finite = {j: may_wait_in_cloud(instance, j) for j in self.jobs}
         self.binary = pyo.UnitInterval if relax else pyo.Binary
         self.whole = pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
+        self.prepare()
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Read what the formulation needs further of the instance."""
 
     def build(self) -> pyo.ConcreteModel:
         """The whole program."""

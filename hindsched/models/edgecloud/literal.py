@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models import algebra as pyo
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.edgecloud.builder import ProgramBuilder
@@ -28,7 +27,6 @@ from hindsched.models.edgecloud.side_rows import (
     jobs_with_finite_ps,
 )
 from hindsched.models.edgecloud.windows import lone_time
-from hindsched.solutions.edgecloud.past import Past
 
 
 class LiteralBuilder(ProgramBuilder):
@@ -36,15 +34,9 @@ class LiteralBuilder(ProgramBuilder):
 
     name = "edgecloud_literal"
 
-    def __init__(
-        self,
-        instance: EdgecloudInstance,
-        past: Past,
-        last: dict[int, int],
-        relax: bool,
-        edge_ps_only: bool,
-    ) -> None:
-        super().__init__(instance, past, last, relax, edge_ps_only)
+    def prepare(self) -> None:
+        """Groups of workers, and what is done of each job."""
+        instance, past = self.instance, self.past
         self.groups = list(instance.groups.items())
         self.done = {j: sum(sum(d) for d in past.done_on(j).values()) for j in self.jobs}
         self.limit = {j: instance.cloud_workers(instance.jobs[j].worker_type) for j in self.jobs}

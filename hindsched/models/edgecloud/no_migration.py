@@ -25,7 +25,6 @@ from itertools import chain
 import numpy as np
 
 from hindsched.arrays import Ints
-from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models import algebra as pyo
 from hindsched.models.algebra import Expr, Model, Row
 from hindsched.models.edgecloud.builder import ProgramBuilder
@@ -37,7 +36,6 @@ from hindsched.models.edgecloud.side_rows import (
 )
 from hindsched.models.edgecloud.windows import lone_time
 from hindsched.models.sums import Terms, distinct, sum_rows, weighted
-from hindsched.solutions.edgecloud.past import Past
 
 
 class NoMigrationBuilder(ProgramBuilder):
@@ -45,15 +43,9 @@ class NoMigrationBuilder(ProgramBuilder):
 
     name = "edgecloud_no_migration"
 
-    def __init__(
-        self,
-        instance: EdgecloudInstance,
-        past: Past,
-        last: dict[int, int],
-        relax: bool,
-        edge_ps_only: bool,
-    ) -> None:
-        super().__init__(instance, past, last, relax, edge_ps_only)
+    def prepare(self) -> None:
+        """Workers by job, and where its chunks have run."""
+        instance, past = self.instance, self.past
         self.cloud = len(instance.worker_list)
         self.server = [s for s, _, _ in instance.worker_list]
         self.history = {j: past.done_on(j) for j in self.jobs}

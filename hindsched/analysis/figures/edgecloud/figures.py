@@ -8,6 +8,7 @@ totals divided by SRTF's on the same instance, as in the paper.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ from hindsched.analysis.figures.drawing import draw_lines
 from hindsched.analysis.figures.edgecloud.claims import MARKS, TRACED
 from hindsched.analysis.figures.edgecloud.drawing import draw_utilisation
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.json_types import JsonObject
+from hindsched.json_types import Draft
 from hindsched.models.edgecloud.relaxations import build_ilp_4
 from hindsched.online.edgecloud.speed import run_with_speed
 from hindsched.online.simulator import SimulationResult, simulate
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
 OnRow = Callable[[str], None]
-Setting = JsonObject
+Setting = Draft
 
 PAPER_SCHEMES = ("srtf", "edgecloud", "edgecloud-edge-only", "tiresias-l", "batchsche")
 """The paper's five schemes; the first is what rates are measured against."""
@@ -92,48 +93,22 @@ def _made(
 
 
 def _testbed(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    counts = scale.axis("jobs", (10, 15, 20, 25, 30), (10, 20))
-    return _compare(
-        (
-            ({"jobs": jobs}, _made(scale, "testbed", seed, {"jobs": jobs}), seed)
-            for jobs in counts
-            for seed in range(scale.seeds)
-        ),
-        TESTBED_SCHEMES,
-        on_row,
-    )
+    jobs = scale.over("jobs", (10, 15, 20, 25, 30), (10, 20))
+    return _compare(scale.each(jobs, partial(_made, scale, "testbed")), TESTBED_SCHEMES, on_row)
 
 
 def _by_jobs(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    counts = scale.axis("jobs", (100, 150, 200, 250, 300), (20, 40))
+    jobs = scale.over("jobs", (100, 150, 200, 250, 300), (20, 40))
     settings = scale.pick({}, {"servers": 12, "horizon": 40, "minibatch_scale": 0.2})
-    return _compare(
-        (
-            ({"jobs": jobs}, _made(scale, "paper", seed, {"jobs": jobs}, **settings), seed)
-            for jobs in counts
-            for seed in range(scale.seeds)
-        ),
-        SCHEMES,
-        on_row,
-    )
+    made = partial(_made, scale, "paper", **settings)
+    return _compare(scale.each(jobs, made), SCHEMES, on_row)
 
 
 def _by_servers(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    counts = scale.axis("servers", (60, 80, 100, 120, 140), (8, 16))
+    servers = scale.over("servers", (60, 80, 100, 120, 140), (8, 16))
     settings = scale.pick({}, {"jobs": 30, "horizon": 40, "minibatch_scale": 0.2})
-    return _compare(
-        (
-            (
-                {"servers": servers},
-                _made(scale, "paper", seed, {"servers": servers}, **settings),
-                seed,
-            )
-            for servers in counts
-            for seed in range(scale.seeds)
-        ),
-        SCHEMES,
-        on_row,
-    )
+    made = partial(_made, scale, "paper", **settings)
+    return _compare(scale.each(servers, made), SCHEMES, on_row)
 
 
 def _utilisation(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
@@ -200,34 +175,15 @@ def _ratios(
 
 
 def _ratio_by_jobs(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    counts = scale.axis("jobs", (5, 10, 15, 20, 25), (5, 10))
-    return _ratios(
-        (
-            ({"jobs": jobs}, _made(scale, "paper", seed, {"jobs": jobs}, **_reduced(scale)), seed)
-            for jobs in counts
-            for seed in range(scale.seeds)
-        ),
-        scale,
-        on_row,
-    )
+    jobs = scale.over("jobs", (5, 10, 15, 20, 25), (5, 10))
+    made = partial(_made, scale, "paper", **_reduced(scale))
+    return _ratios(scale.each(jobs, made), scale, on_row)
 
 
 def _ratio_by_servers(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    counts = scale.axis("servers", (5, 15, 25, 35, 45), (5, 10))
-    reduced = {**_reduced(scale), "jobs": 15}
-    return _ratios(
-        (
-            (
-                {"servers": servers},
-                _made(scale, "paper", seed, {"servers": servers}, **reduced),
-                seed,
-            )
-            for servers in counts
-            for seed in range(scale.seeds)
-        ),
-        scale,
-        on_row,
-    )
+    servers = scale.over("servers", (5, 15, 25, 35, 45), (5, 10))
+    made = partial(_made, scale, "paper", **{**_reduced(scale), "jobs": 15})
+    return _ratios(scale.each(servers, made), scale, on_row)
 
 
 def _reduced(scale: FigureScale) -> Setting:

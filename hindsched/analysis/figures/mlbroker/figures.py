@@ -8,6 +8,7 @@ by it (5-7), and the certified Lagrangian bound elsewhere. ``mlbroker`` is the p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import pandas as pd
 
@@ -169,35 +170,23 @@ def _rounding_rows(
 
 
 def _figure_6(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    sizes = _size(scale)
-    return _rounding_rows(
-        (
-            (
-                {"capacity_gb": capacity, "data_gb": data},
-                _instance(scale, s, {"capacity_gb": capacity, "data_gb": data}, **sizes),
-                s,
-            )
-            for capacity in scale.axis("capacity_gb", (16, 33, 50, 66), (16, 66))
-            for data in scale.axis("data_gb", SIZES, (100, 700))
-            for s in range(scale.seeds)
-        ),
-        [("paper", "paper")],
-        on_row,
-    )
+    capacities = scale.over("capacity_gb", (16, 33, 50, 66), (16, 66))
+    amounts = scale.over("data_gb", SIZES, (100, 700))
+    settings = [{**capacity, **amount} for capacity in capacities for amount in amounts]
+    made = partial(_instance, scale, **_size(scale))
+    return _rounding_rows(scale.each(settings, made), [("paper", "paper")], on_row)
 
 
 def _figure_7(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     sizes = {key: value for key, value in _size(scale).items() if key != "datacenters"}
     methods = ("paper", "independent", "greedy", "round2", "largest-remainder")
-    return _rounding_rows(
-        (
-            ({"centers": count}, _instance(scale, s, {"datacenters": count}, **sizes), s)
-            for count in scale.axis("datacenters", (5, 10, 15, 20), (3, 5))
-            for s in range(scale.seeds)
-        ),
-        [(price, method) for price in ("paper", "chord") for method in methods],
-        on_row,
-    )
+    centers = [{"centers": count} for count in scale.axis("datacenters", (5, 10, 15, 20), (3, 5))]
+
+    def made(seed: int, setting: Setting) -> MlbrokerInstance:
+        return _instance(scale, seed, {"datacenters": setting["centers"]}, **sizes)
+
+    ways = [(price, method) for price in ("paper", "chord") for method in methods]
+    return _rounding_rows(scale.each(centers, made), ways, on_row)
 
 
 _SWEEPS: dict[FigureScale, pd.DataFrame] = {}
@@ -205,49 +194,28 @@ _SWEEPS: dict[FigureScale, pd.DataFrame] = {}
 
 def _data_sweep(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     """All algorithms against the data size: one run serves Figures 8 and 11-14."""
-    sizes = scale.axis("data_gb", SIZES, (100, 400, 700))
+    amounts = scale.over("data_gb", SIZES, (100, 400, 700))
     if scale not in _SWEEPS:
-        _SWEEPS[scale] = _compare(
-            (
-                (
-                    {"data_gb": data},
-                    _instance(scale, s, {"data_gb": data}, **_size(scale)),
-                    s,
-                )
-                for data in sizes
-                for s in range(scale.seeds)
-            ),
-            on_row,
-        )
+        made = partial(_instance, scale, **_size(scale))
+        _SWEEPS[scale] = _compare(scale.each(amounts, made), on_row)
     return _SWEEPS[scale].copy()
 
 
 def _figure_9(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     sizes = {**_size(scale), "data_gb": 700}
-    return _compare(
-        (
-            (
-                {"slots": slots},
-                _instance(scale, s, {"horizon": slots, "jobs": 3 * slots}, **sizes),
-                s,
-            )
-            for slots in scale.axis("horizon", (50, 60, 70, 80, 90, 100), (4, 8))
-            for s in range(scale.seeds)
-        ),
-        on_row,
-    )
+    values = scale.axis("horizon", (50, 60, 70, 80, 90, 100), (4, 8))
+
+    def made(seed: int, setting: Setting) -> MlbrokerInstance:
+        slots = setting["slots"]
+        return _instance(scale, seed, {"horizon": slots, "jobs": 3 * slots}, **sizes)
+
+    return _compare(scale.each([{"slots": slots} for slots in values], made), on_row)
 
 
 def _figure_10(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     sizes = {**_size(scale), "data_gb": 700}
-    return _compare(
-        (
-            ({"jobs": jobs}, _instance(scale, s, {"jobs": jobs}, **sizes), s)
-            for jobs in scale.axis("jobs", (29, 58, 87, 116, 145, 174), (6, 18))
-            for s in range(scale.seeds)
-        ),
-        on_row,
-    )
+    jobs = scale.over("jobs", (29, 58, 87, 116, 145, 174), (6, 18))
+    return _compare(scale.each(jobs, partial(_instance, scale, **sizes)), on_row)
 
 
 def _section_64(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
@@ -282,15 +250,11 @@ def _ablation(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
         "transfer x 5, nothing exchanged": {"transfer_usd": (0.05, 0.1), "exchange_gb": 0},
     }
     sizes = _size(scale)
-    return _compare(
-        (
-            ({"setting": name}, _instance(scale, s, change, **sizes), s)
-            for name, change in cases.items()
-            for s in range(scale.seeds)
-        ),
-        on_row,
-        ABLATION,
-    )
+
+    def made(seed: int, setting: Setting) -> MlbrokerInstance:
+        return _instance(scale, seed, cases[setting["setting"]], **sizes)
+
+    return _compare(scale.each([{"setting": name} for name in cases], made), on_row, ABLATION)
 
 
 DATA_LABEL = "data per job and slot (GB)"

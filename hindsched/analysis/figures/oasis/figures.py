@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -83,17 +84,9 @@ def _timeliness(result: SimulationResult) -> list[JsonObject]:
 
 
 def _figure_3(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    counts = scale.axis("jobs", (100, 200, 300, 400), (6, 12, 18))
+    jobs = scale.over("jobs", (100, 200, 300, 400), (6, 12, 18))
     settings = scale.pick({"horizon": 300}, {"horizon": 20, "servers": 6, "max_duration": 6})
-    return _run_schemes(
-        (
-            ({"jobs": jobs}, _made(scale, seed, {"jobs": jobs}, **settings), seed)
-            for jobs in counts
-            for seed in range(scale.seeds)
-        ),
-        _utility,
-        on_row,
-    )
+    return _run_schemes(scale.each(jobs, partial(_made, scale, **settings)), _utility, on_row)
 
 
 def _figure_4(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:

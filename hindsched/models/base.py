@@ -26,7 +26,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
@@ -43,6 +43,7 @@ __all__ = ["Commitments", "Duals"]
 if TYPE_CHECKING:
     from hindsched.models.convex import ConvexProgram
 
+Planned = TypeVar("Planned", bound=Solution)
 Prices = Mapping[str, Floats]
 """Prices, or what is left of capacities, by the row sets of the family's oracle with one row a
 server."""
@@ -53,7 +54,7 @@ PRINTED = "printed"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class OfflineProgram(Declared):
+class OfflineProgram(Declared, Generic[Planned]):
     """A family's offline program: the jobs' blocks, the linking rows and the objective.
 
     A family's own class adds, as typed attributes, whatever else its program is made of.
@@ -80,8 +81,8 @@ class OfflineProgram(Declared):
 
     form: str
     relaxed: bool
-    again: Callable[..., Any]
-    incumbent: Any = None
+    again: Callable[..., OfflineProgram[Planned]]
+    incumbent: Planned | None = None
 
     @property
     def title(self) -> str:
@@ -91,11 +92,11 @@ class OfflineProgram(Declared):
         return f"{name} ({self.formulation}, {self.form} form{kind})"
 
     @abstractmethod
-    def extract(self) -> Solution | None:
+    def extract(self) -> Planned | None:
         """The solution at the variables' values; None if it could not be placed on servers."""
 
     @abstractmethod
-    def load(self, solution: Any) -> None:
+    def load(self, solution: Planned) -> None:
         """Set the variables from a solution: a start for the solver."""
 
     @abstractmethod
@@ -113,13 +114,12 @@ class OfflineProgram(Declared):
             By row set, in its shape; never negative.
         """
 
-    def relax(self) -> Self:
+    def relax(self) -> OfflineProgram[Planned]:
         """The linear relaxation of the same form, as the paper's formulation has it.
 
         It is built anew, so that changes made to the Pyomo model are not in it.
         """
-        made: Self = self.again(relax=True)
-        return made
+        return self.again(relax=True)
 
     def to_dict(self) -> JsonObject:
         """What `print` shows, for JSON."""

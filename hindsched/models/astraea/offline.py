@@ -72,7 +72,7 @@ FORMS: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class AstraeaProgram(AstraeaNames, OfflineProgram):
+class AstraeaProgram(AstraeaNames, OfflineProgram[AstraeaSolution]):
     """The offline program (3), or a round's (4).
 
     Parameters

@@ -68,7 +68,7 @@ FORMS: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BatchschedProgram(BatchschedNames, OfflineProgram):
+class BatchschedProgram(BatchschedNames, OfflineProgram[BatchschedSolution]):
     """The offline program (2)/(15), or a round's (7)/(16).
 
     Parameters

@@ -39,7 +39,7 @@ BUILDERS: Mapping[str, type[ProgramBuilder]] = {STRONG: NoMigrationBuilder, PRIN
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class EdgecloudProgram(EdgecloudNames, OfflineProgram):
+class EdgecloudProgram(EdgecloudNames, OfflineProgram[EdgecloudSolution]):
     """A program of problem (2).
 
     Parameters

@@ -60,7 +60,7 @@ MOST_COLUMNS = 400_000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GangProgram(GangNames, OfflineProgram):
+class GangProgram(GangNames, OfflineProgram[GangSolution]):
     """The offline program of one formulation.
 
     Parameters

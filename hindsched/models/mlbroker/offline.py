@@ -39,7 +39,7 @@ FORMS = {"tight": ("disaggregated",), "paper": ("printed",)}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MlbrokerProgram(MlbrokerNames, OfflineProgram):
+class MlbrokerProgram(MlbrokerNames, OfflineProgram[MlbrokerSolution]):
     """The offline program (8), as printed or tight."""
 
     SYMBOLS = SYMBOLS

@@ -55,7 +55,7 @@ ON_SERVERS = {"aggregate": False}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class OasisProgram(OasisNames, OfflineProgram):
+class OasisProgram(OasisNames, OfflineProgram[OasisSolution]):
     """The offline program (1)-(13).
 
     Parameters

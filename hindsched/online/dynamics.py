@@ -52,11 +52,6 @@ WIDTHS: tuple[Gangs, ...] = ("ideal", "half", "drawn")
 """What ``best`` chooses from; the first of equals."""
 
 
-def draws_gangs(gangs: Gangs) -> bool:
-    """Whether the seed can change the gangs."""
-    return gangs in ("drawn", "best")
-
-
 def gang_width(gangs: Gangs, drawn: Callable[[], int], most: int) -> int:
     """Workers of a fixed gang, at most `most`."""
     if gangs == "best":

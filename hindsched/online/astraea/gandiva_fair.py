@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from hindsched.instances.astraea.instance import AstraeaJob
-from hindsched.online.dynamics import Gangs, Placement, draws_gangs
+from hindsched.online.dynamics import Placement
 from hindsched.online.protocol import Decision
-from hindsched.online.rivals.elastic import EventDriven
+from hindsched.online.rivals.elastic import FixedWidth
 from hindsched.online.rivals.ranked import comparable
 
 
-class GandivaFair(EventDriven):
+class GandivaFair(FixedWidth):
     """Stride scheduling of gangs in every slot.
 
     A tenant has tickets in proportion to its quota of workers, split equally over its present jobs;
@@ -32,10 +32,6 @@ class GandivaFair(EventDriven):
     """
 
     feasible_set = False
-
-    def __init__(self, gangs: Gangs = "ideal") -> None:
-        self.gangs = gangs
-        self.randomised = draws_gangs(gangs)  # type: ignore[misc]
 
     def start(self, environment: Any) -> None:
         """Begin with an empty cluster."""

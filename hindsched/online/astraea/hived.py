@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hindsched.online.dynamics import Gangs, Placement, draws_gangs
-from hindsched.online.rivals.elastic import EventDriven
+from hindsched.online.dynamics import Placement
+from hindsched.online.rivals.elastic import FixedWidth
 
 
-class Hived(EventDriven):
+class Hived(FixedWidth):
     """A tenant's jobs are guaranteed its own servers; idle servers run others' jobs meanwhile.
 
     At every arrival and completion each tenant's waiting jobs are asked in the order of arrival,
@@ -30,10 +30,6 @@ class Hived(EventDriven):
     """
 
     feasible_set = False
-
-    def __init__(self, gangs: Gangs = "ideal") -> None:
-        self.gangs = gangs
-        self.randomised = draws_gangs(gangs)  # type: ignore[misc]
 
     def start(self, environment: Any) -> None:
         """Begin with an empty cluster."""

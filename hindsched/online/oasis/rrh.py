@@ -8,12 +8,12 @@ from fractions import Fraction
 from hindsched.errors import InputError
 from hindsched.instances.oasis.instance import OasisJob
 from hindsched.json_types import JsonObject
-from hindsched.online.dynamics import Gangs, Placement, draws_gangs
+from hindsched.online.dynamics import Gangs, Placement
 from hindsched.online.protocol import Environment, Report
-from hindsched.online.rivals.elastic import EventDriven
+from hindsched.online.rivals.elastic import FixedWidth
 
 
-class Rrh(EventDriven):
+class Rrh(FixedWidth):
     """Risk-reward heuristic.
 
     A job has a fixed number of workers n and, with its remaining work, q remaining slots. Its
@@ -32,8 +32,7 @@ class Rrh(EventDriven):
     """
 
     def __init__(self, threshold: float = 0.0, gangs: Gangs = "ideal") -> None:
-        self.gangs = gangs
-        self.randomised = draws_gangs(gangs)  # type: ignore[misc]
+        super().__init__(gangs)
         if math.isnan(threshold):
             raise InputError("set.threshold", threshold, "must be a number")
         self.threshold = threshold

@@ -85,3 +85,18 @@ class EventDriven(OnlineAlgorithm):
         for name, placement in self.held.items():
             self.cluster.release(self.jobs[name], placement)
         self.held = {}
+
+
+class FixedWidth(EventDriven):
+    """A baseline whose gangs have as many workers as a setting says.
+
+    Parameters
+    ----------
+    gangs : {"drawn", "half", "ideal", "best"}
+        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
+    """
+
+    def __init__(self, gangs: Gangs = "ideal") -> None:
+        self.gangs = gangs
+        # whether the seed can change a decision
+        self.randomised = gangs in ("drawn", "best")  # type: ignore[misc]

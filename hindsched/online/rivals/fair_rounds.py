@@ -17,9 +17,9 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.instances.base import JobRecord
-from hindsched.online.dynamics import Gangs, draws_gangs
+from hindsched.online.dynamics import Gangs
 from hindsched.online.protocol import Decision, Environment, Report
-from hindsched.online.rivals.elastic import EventDriven
+from hindsched.online.rivals.elastic import FixedWidth
 
 if TYPE_CHECKING:
     from hindsched.online.rivals.fair_shares import Present
@@ -29,7 +29,7 @@ SLACK = 1e-4
 """How much of its fair share a job may lose to the solver's tolerance."""
 
 
-class FairRounds(EventDriven):
+class FairRounds(FixedWidth):
     """Shares of time by a program at arrivals and completions; gangs run in rounds of a slot.
 
     The program bounds from below what share of the rounds each job gets; what is left over goes
@@ -45,8 +45,7 @@ class FairRounds(EventDriven):
     """
 
     def __init__(self, gangs: Gangs = "ideal") -> None:
-        self.gangs = gangs
-        self.randomised = draws_gangs(gangs)  # type: ignore[misc]
+        super().__init__(gangs)
         import_module(PROGRAMS)  # before a decision is timed
 
     @abstractmethod

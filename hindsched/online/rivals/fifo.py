@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from hindsched.online.dynamics import Gangs, draws_gangs
-from hindsched.online.rivals.elastic import EventDriven
+from hindsched.online.rivals.elastic import FixedWidth
 
 
-class Fifo(EventDriven):
+class Fifo(FixedWidth):
     """First in, first out.
 
     A job has a fixed number of workers, starts when every earlier job has started and its workers
@@ -17,10 +16,6 @@ class Fifo(EventDriven):
     gangs : {"drawn", "half", "ideal", "best"}
         Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
-
-    def __init__(self, gangs: Gangs = "ideal") -> None:
-        self.gangs = gangs
-        self.randomised = draws_gangs(gangs)  # type: ignore[misc]
 
     def reallocate(self) -> None:
         """Start waiting jobs in the order of arrival until the head of the queue does not fit."""

@@ -10,9 +10,9 @@ from abc import abstractmethod
 from typing import ClassVar
 
 from hindsched.instances.base import JobRecord
-from hindsched.online.dynamics import Gangs, draws_gangs
+from hindsched.online.dynamics import Gangs
 from hindsched.online.protocol import Decision, Environment, NameCard
-from hindsched.online.rivals.elastic import EventDriven
+from hindsched.online.rivals.elastic import FixedWidth
 
 
 def comparable(total: float) -> float:
@@ -26,7 +26,7 @@ def comparable(total: float) -> float:
     return float(f"{total:.12g}")
 
 
-class Ranked(EventDriven):
+class Ranked(FixedWidth):
     """At every event the jobs are ranked and placed in turn; those that are not placed pause.
 
     Progress is kept and pausing is free. A job that stays keeps its placement if that is still
@@ -42,9 +42,8 @@ class Ranked(EventDriven):
     """
 
     def __init__(self, elastic: bool = True, gangs: Gangs = "ideal") -> None:
+        super().__init__("ideal" if elastic else gangs)
         self.elastic = elastic
-        self.gangs = "ideal" if elastic else gangs
-        self.randomised = draws_gangs(self.gangs)  # type: ignore[misc]
 
     @abstractmethod
     def key(self, name: str) -> tuple[float, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import cvxpy as cp
 import numpy as np
@@ -62,10 +62,10 @@ class ConvexModelResult(LabelledResult):
         """The objective at the point."""
         return self.result.objective
 
-    def _value_table(self, name: str) -> pd.Series[Any]:
+    def _value_table(self, name: str) -> pd.Series[float]:
         return self.declared.table(name, lambda variable: self.point.get(variable.id))
 
-    def _dual_table(self) -> Callable[[str], pd.Series[Any]]:
+    def _dual_table(self) -> Callable[[str], pd.Series[float]]:
         return lambda name: self.declared.table(name, self.result.dual)
 
     def __str__(self) -> str:

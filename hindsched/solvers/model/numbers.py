@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.models.declared import Face
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Numbers(Mapping[str, "pd.Series[Any]"]):
+class Numbers(Mapping[str, "pd.Series[float]"]):
     """One labelled pandas Series a component: ``numbers["y"]``.
 
     Parameters
@@ -32,10 +32,10 @@ class Numbers(Mapping[str, "pd.Series[Any]"]):
     FrozenList(['worker pool', 'resource', 'slot'])
     """
 
-    def __init__(self, names: list[str], table: Callable[[str], pd.Series[Any]]) -> None:
+    def __init__(self, names: list[str], table: Callable[[str], pd.Series[float]]) -> None:
         self._names, self._table = names, table
 
-    def __getitem__(self, name: str) -> pd.Series[Any]:
+    def __getitem__(self, name: str) -> pd.Series[float]:
         if name not in self._names:
             raise InputError("component", name, f"must be one of {', '.join(self._names)}")
         return self._table(name)
@@ -81,14 +81,14 @@ class LabelledResult(ABC):
         return self._numbers("constraint", self._dual_table())
 
     @abstractmethod
-    def _value_table(self, name: str) -> pd.Series[Any]:
+    def _value_table(self, name: str) -> pd.Series[float]:
         """Values of one variable."""
 
     @abstractmethod
-    def _dual_table(self) -> Callable[[str], pd.Series[Any]]:
+    def _dual_table(self) -> Callable[[str], pd.Series[float]]:
         """What makes the shadow prices of one constraint; raises if there are none."""
 
-    def _numbers(self, kind: str, table: Callable[[str], pd.Series[Any]]) -> Numbers:
+    def _numbers(self, kind: str, table: Callable[[str], pd.Series[float]]) -> Numbers:
         return Numbers([part.name for part in self.declared.components(kind)], table)
 
     def __repr__(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyomo.environ as pyo
@@ -94,16 +94,16 @@ class ModelResult(LabelledResult):
         """Reduced costs of the variables by name."""
         costs = self._of_a_relaxation(self.program.reduced_costs)
 
-        def table(name: str) -> pd.Series[Any]:
+        def table(name: str) -> pd.Series[float]:
             units = (self.declared.OBJECTIVE_UNIT, self.declared.symbol(name).unit)
             return self.declared.table(name, costs.get, " for each of ".join(filter(None, units)))
 
         return self._numbers("variable", table)
 
-    def _value_table(self, name: str) -> pd.Series[Any]:
+    def _value_table(self, name: str) -> pd.Series[float]:
         return self.declared.table(name, lambda variable: self.point.get(id(variable)))
 
-    def _dual_table(self) -> Callable[[str], pd.Series[Any]]:
+    def _dual_table(self) -> Callable[[str], pd.Series[float]]:
         prices = self._of_a_relaxation(self.program.duals)
         return lambda name: self.declared.table(name, prices.get)
 

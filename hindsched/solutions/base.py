@@ -33,7 +33,8 @@ FEASIBILITY_TOLERANCE = 1e-6
 """Slack, in units of the constraint scaled by its right side, below which nothing is violated."""
 
 Assignment = dict[str, Any]
-"""One run-length row of a job's decisions, with the keys of the family's solution file."""
+"""One run-length row of a job's decisions, with the keys of the family's solution file: which those
+are, only the family's modules know, which read and write them."""
 Assignments = Mapping[str, Sequence[Assignment]]
 """Rows by job name; a job without rows is not served."""
 

@@ -128,6 +128,29 @@ class RowTruth(ABC, Generic[Job]):
         return {}
 
 
+class TruthOfWhole(RowTruth[Job]):
+    """Of a family whose jobs earn nothing unless they finish: the others are left out."""
+
+    @abstractmethod
+    def is_finished(self, job: Job) -> bool:
+        """Whether the rows of a job that ran do all its work."""
+
+    def unfinished(self) -> list[str]:
+        """Jobs that ran without finishing."""
+        ran = (job for job in self.instance.jobs if job.name in self.rows)
+        return [job.name for job in ran if not self.is_finished(job)]
+
+    def solution(self) -> Solution:
+        """The solution of the rows of all jobs that finished."""
+        left_out = set(self.unfinished())
+        rows = {name: rows for name, rows in self.rows.items() if name not in left_out}
+        return build_solution(self.instance, rows, self.environment.formulation)
+
+    def report(self) -> Report:
+        """Name the jobs that ran in vain."""
+        return {"unfinished": self.unfinished()}
+
+
 def read_or_refuse(
     read_row: Callable[[Any, str, Assignment], Row], instance: Instance, job: str, row: Assignment
 ) -> tuple[Row, str]:
@@ -149,3 +172,9 @@ def whole_window(rows: list[Assignment], slot: int) -> tuple[list[Assignment], b
     """``promised_rows`` where a job that starts keeps its window: nothing is paused or resized."""
     starts = bool(rows) and rows[0]["from"] == slot
     return (list(rows), True) if starts else ([], False)
+
+
+def this_slot(rows: Sequence[Assignment], slot: int) -> tuple[list[Assignment], bool]:
+    """``promised_rows`` where only what runs in this slot is irrevocable: the rest stays open."""
+    now = [{**row, "from": slot, "to": slot} for row in rows if row["from"] <= slot <= row["to"]]
+    return now, False

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject
 from hindsched.online.astraea.batchsche import Batchsche
@@ -15,11 +13,7 @@ from hindsched.online.astraea.theorem import theorem
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.registry import Factory
-from hindsched.online.rivals.fair_rounds import Gavel, Themis
-from hindsched.online.rivals.optimus import Optimus
-from hindsched.online.rivals.outside import outside
-from hindsched.online.rivals.ranked import LeastAttained, ShortestRemaining
-from hindsched.online.rivals.sia import Sia
+from hindsched.online.rivals.outside import outside_rivals
 
 ALGORITHMS: dict[str, Factory] = {
     "astraea": Astraea,
@@ -29,12 +23,7 @@ ALGORITHMS: dict[str, Factory] = {
     "batchsche": Batchsche,
     "gandiva-fair": GandivaFair,
     "hived": Hived,
-    "shortest-remaining": partial(outside(ShortestRemaining), elastic=False),
-    "least-attained": partial(outside(LeastAttained), elastic=False),
-    "optimus": outside(Optimus),
-    "gavel": outside(Gavel),
-    "themis": outside(Themis),
-    "sia": outside(Sia),
+    **outside_rivals(rigid=True),
 }
 
 

@@ -16,17 +16,17 @@ from hindsched.instances.base import Instance
 from hindsched.instances.modes import in_pieces
 from hindsched.online.astraea.cluster import AstraeaCluster, build_cluster
 from hindsched.online.astraea.private import private_clusters
-from hindsched.online.protocol import Environment, Report
-from hindsched.online.truth import RowTruth, read_or_refuse, whole_window
+from hindsched.online.protocol import Environment
+from hindsched.online.truth import TruthOfWhole, read_or_refuse, whole_window
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import read_row, row_progress, row_violations
-from hindsched.solutions.base import Assignment, Solution, build_solution
+from hindsched.solutions.base import Assignment
 from hindsched.solutions.room import Room
 
 ALL = slice(None)
 
 
-class Truth(RowTruth[AstraeaJob]):
+class Truth(TruthOfWhole[AstraeaJob]):
     """Books rows on servers and refuses those that break a constraint of (3).
 
     An algorithm outside the feasible set may break (3i) and may pause, resize or move a job; its
@@ -75,23 +75,9 @@ class Truth(RowTruth[AstraeaJob]):
         earlier.append(read)
         self._left[job.name] -= read.slots * row_progress(self.instance, job, read)
 
-    def unfinished(self) -> list[str]:
-        """Jobs that ran without finishing."""
-        return [
-            job.name
-            for job in self.instance.jobs
-            if job.name in self._rows and self._left[job.name] > 0
-        ]
-
-    def solution(self) -> Solution:
-        """Rows of all jobs that finished: the others earn nothing and are left out."""
-        left_out = set(self.unfinished())
-        rows = {name: rows for name, rows in self.rows.items() if name not in left_out}
-        return build_solution(self.instance, rows, self.environment.formulation)
-
-    def report(self) -> Report:
-        """Name the jobs that ran in vain."""
-        return {"unfinished": self.unfinished()}
+    def is_finished(self, job: AstraeaJob) -> bool:
+        """Whether its minibatches are done."""
+        return self._left[job.name] <= 0
 
 
 promised_rows = whole_window

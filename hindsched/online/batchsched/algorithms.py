@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -53,12 +52,8 @@ from hindsched.online.engines.primal_dual import Engine
 from hindsched.online.protocol import Environment
 from hindsched.online.registry import Factory
 from hindsched.online.rivals.drf import Drf
-from hindsched.online.rivals.fair_rounds import Gavel, Themis
 from hindsched.online.rivals.fifo import Fifo
-from hindsched.online.rivals.optimus import Optimus
-from hindsched.online.rivals.outside import outside
-from hindsched.online.rivals.ranked import LeastAttained, ShortestRemaining
-from hindsched.online.rivals.sia import Sia
+from hindsched.online.rivals.outside import outside, outside_rivals
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import read_row, write_row
 from hindsched.solvers.pricing.batchsched.oracle import ServerOracle, schedule_of
@@ -385,12 +380,7 @@ ALGORITHMS: dict[str, Factory] = {
     "tiresias-l": TiresiasL,
     "wspt": Wspt,
     "greedy-rtl": GreedyRtl,
-    "shortest-remaining": partial(outside(ShortestRemaining), elastic=False),
-    "least-attained": partial(outside(LeastAttained), elastic=False),
-    "optimus": outside(Optimus),
-    "gavel": outside(Gavel),
-    "themis": outside(Themis),
-    "sia": outside(Sia),
+    **outside_rivals(rigid=True),
 }
 
 

@@ -18,11 +18,7 @@ from hindsched.online.edgecloud.srtf import Srtf
 from hindsched.online.edgecloud.tiresias_l import LeastAttainedService
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.registry import Factory
-from hindsched.online.rivals.fair_rounds import Gavel, Themis
-from hindsched.online.rivals.optimus import Optimus
-from hindsched.online.rivals.outside import outside
-from hindsched.online.rivals.ranked import LeastAttained, ShortestRemaining
-from hindsched.online.rivals.sia import Sia
+from hindsched.online.rivals.outside import outside_rivals
 from hindsched.online.theorem import Assumption, Theorem
 
 EPSILON = 1.0
@@ -39,12 +35,7 @@ ALGORITHMS: dict[str, Factory] = {
     "tiresias-l": LeastAttainedService,
     "batchsche": BatchSche,
     "all-cloud": AllCloud,
-    "shortest-remaining": outside(ShortestRemaining),
-    "least-attained": outside(LeastAttained),
-    "optimus": outside(Optimus),
-    "gavel": outside(Gavel),
-    "themis": outside(Themis),
-    "sia": outside(Sia),
+    **outside_rivals(rigid=False),
 }
 
 

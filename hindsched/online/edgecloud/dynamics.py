@@ -30,7 +30,7 @@ from hindsched.errors import InputError, Refused
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.edgecloud.cluster import EdgecloudCluster, build_cluster
 from hindsched.online.protocol import Decision, Environment
-from hindsched.online.truth import RowTruth
+from hindsched.online.truth import RowTruth, this_slot
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.ps import active_spans
 from hindsched.solutions.edgecloud.reading import CLOUD_KEYS, EDGE_KEYS, PS_KEYS
@@ -363,14 +363,9 @@ class Truth(RowTruth[EdgecloudJob]):
         return rows
 
 
-def promised_rows(rows: Sequence[Assignment], slot: int) -> tuple[list[Assignment], bool]:
-    """Of a planned job, what following the plan settles in `slot`: that slot's share of the rows.
-
-    A started chunk keeps its worker, and one that runs in the cloud keeps running; when to go on
-    with all others stays open.
-    """
-    now = [{**row, "from": slot, "to": slot} for row in rows if row["from"] <= slot <= row["to"]]
-    return now, False
+promised_rows = this_slot
+# A started chunk keeps its worker, and one that runs in the cloud keeps running; when to go on with
+# all others stays open.
 
 
 __all__ = ["EdgecloudCluster", "Truth", "build_cluster", "promised_rows"]

@@ -35,7 +35,7 @@ from hindsched.instances.gang.instance import (
     split_formulation,
 )
 from hindsched.online.protocol import Decision, Environment, NameCard
-from hindsched.online.truth import RowTruth, whole_window
+from hindsched.online.truth import RowTruth, this_slot, whole_window
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.gang.rows import GangRows, read_gpus, read_span
 from hindsched.solutions.gang.solution import GangSolution
@@ -296,5 +296,4 @@ def promised_rows(rows: Sequence[Assignment], slot: int) -> tuple[list[Assignmen
     """
     if len(rows) == 1:
         return whole_window(list(rows), slot)
-    now = [{**row, "from": slot, "to": slot} for row in rows if row["from"] <= slot <= row["to"]]
-    return now, False
+    return this_slot(rows, slot)

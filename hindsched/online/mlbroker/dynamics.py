@@ -16,7 +16,7 @@ from hindsched.errors import InputError, Refused
 from hindsched.instances.mlbroker.instance import MlbrokerInstance, MlbrokerJob
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.protocol import Decision, Environment, NameCard, News, OnlineAlgorithm
-from hindsched.online.truth import RowTruth
+from hindsched.online.truth import RowTruth, this_slot
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.mlbroker.solution import parse_rows, undelivered
 
@@ -75,10 +75,7 @@ class Truth(RowTruth[MlbrokerJob]):
                 raise Refused("(8a)-(8b)", f"job {job.name}, slot {t + 1}", detail)
 
 
-def promised_rows(rows: list[Assignment], slot: int) -> tuple[list[Assignment], bool]:
-    """Of a planned job only the placement of this slot is irrevocable: workers are elastic."""
-    now = [{**row, "from": slot, "to": slot} for row in rows if row["from"] <= slot <= row["to"]]
-    return now, False
+promised_rows = this_slot  # workers are elastic
 
 
 class Broker(OnlineAlgorithm):

@@ -12,16 +12,16 @@ from hindsched.instances.base import Instance
 from hindsched.instances.decimals import loosened
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.online.dynamics import Cluster, Placement
-from hindsched.online.protocol import Environment, Report, draws
-from hindsched.online.truth import RowTruth
-from hindsched.solutions.base import Assignment, Solution, build_solution
+from hindsched.online.protocol import Environment, draws
+from hindsched.online.truth import TruthOfWhole, this_slot
+from hindsched.solutions.base import Assignment
 from hindsched.solutions.room import Room
 
 MOST_FIXED_WORKERS = 30
 """Fixed gang sizes are drawn from 1..min(30, most workers)."""
 
 
-class Truth(RowTruth[OasisJob]):
+class Truth(TruthOfWhole[OasisJob]):
     """Books rows on servers and refuses those that break (3)-(7), (9), (10), (12) or (13)."""
 
     instance: OasisInstance
@@ -72,29 +72,12 @@ class Truth(RowTruth[OasisJob]):
             self._free[role].book(row["from"], row["to"], used, index)
         held[:, span] += np.array(counts)[:, None]
 
-    def unfinished(self) -> list[str]:
-        """Jobs that ran without reaching their work."""
-        return [
-            job.name
-            for job in self.instance.jobs
-            if job.name in self._held and self._held[job.name][0].sum() < self.instance.work_of(job)
-        ]
-
-    def solution(self) -> Solution:
-        """Rows of all jobs that reached their work: the others earn nothing and are left out."""
-        left_out = set(self.unfinished())
-        rows = {name: rows for name, rows in self.rows.items() if name not in left_out}
-        return build_solution(self.instance, rows, self.environment.formulation)
-
-    def report(self) -> Report:
-        """Name the jobs that ran in vain."""
-        return {"unfinished": self.unfinished()}
+    def is_finished(self, job: OasisJob) -> bool:
+        """Whether its workers reach its work."""
+        return bool(self._held[job.name][0].sum() >= self.instance.work_of(job))
 
 
-def promised_rows(rows: list[Assignment], slot: int) -> tuple[list[Assignment], bool]:
-    """Of a planned job only what runs in this slot is irrevocable: workers are elastic."""
-    now = [{**row, "from": slot, "to": slot} for row in rows if row["from"] <= slot <= row["to"]]
-    return now, False
+promised_rows = this_slot  # workers are elastic
 
 
 class OasisCluster(Cluster[OasisJob]):

@@ -35,7 +35,7 @@ TOLERANCE = 1e-9
 """Relative to the bound: how far below 0 a term may be computed before it is refused."""
 
 
-class Term(TypedDict):
+class GapTerm(TypedDict):
     """A part of the gap: whose it is, where and how large."""
 
     kind: str
@@ -88,7 +88,7 @@ class Explanation:
         """Distance of bound and objective, in units of the objective."""
         return abs(self.bound - self.objective)
 
-    def terms(self) -> list[Term]:
+    def terms(self) -> list[GapTerm]:
         """All terms above 0, largest first.
 
         Returns
@@ -97,7 +97,7 @@ class Explanation:
             Keys ``kind`` (``job``, ``row`` or ``rounding``), ``name``, ``slot``, ``term`` and
             ``share`` of the gap.
         """
-        rows: list[Term] = []
+        rows: list[GapTerm] = []
         for name, state, term in zip(self.jobs, self.job_states, self.job_terms, strict=True):
             rows.append(self._row("job", f"{name} ({state})", None, float(term)))
         for labels, term in zip(self.row_labels, self.row_terms, strict=True):
@@ -160,7 +160,7 @@ class Explanation:
             matrix[position[_place(labels)], slot - slots[0]] += term
         return tuple(names), slots, matrix
 
-    def _row(self, kind: str, name: str, slot: int | None, term: float) -> Term:
+    def _row(self, kind: str, name: str, slot: int | None, term: float) -> GapTerm:
         share = term / self.gap if self.gap else 0.0
         return {"kind": kind, "name": name, "slot": slot, "term": term, "share": share}
 
@@ -266,7 +266,7 @@ def _place(labels: Mapping[str, AxisLabel]) -> str:
     return " ".join([str(labels["rows"]), *axes[:1]])
 
 
-def _without_kind(terms: list[Term], kind: str) -> list[JsonObject]:
+def _without_kind(terms: list[GapTerm], kind: str) -> list[JsonObject]:
     return [
         {key: value for key, value in term.items() if key != "kind" and value is not None}
         for term in terms

@@ -23,14 +23,14 @@ from hindsched.analysis.cluster import (
 )
 from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
-from hindsched.solvers.bounds.distributed import Answer, Team, answer
+from hindsched.solvers.bounds.distributed import ShareAnswer, ShareTeam, answer
 from hindsched.solvers.pricing.base import BlockOracle
 
 POLL_SECONDS = 0.25
 """How often to look whether a worker has left while an answer is awaited."""
 
 
-class ClusterTeam(Team):
+class ClusterTeam(ShareTeam):
     """Workers of a Dask cluster; at first as many shares as workers.
 
     Parameters
@@ -55,7 +55,7 @@ class ClusterTeam(Team):
         self._homes = [homes[k % len(homes)] for k in range(len(shares))]
         self._held = [self._send(k) for k in range(len(shares))]
 
-    def ask(self, prices: Floats) -> Sequence[Answer]:
+    def ask(self, prices: Floats) -> Sequence[ShareAnswer]:
         """Answers of all shares; those of workers that left are asked of others."""
         asked = [self._submit(k, prices) for k in range(len(self._shares))]
         patience = FETCH_SECONDS
@@ -88,9 +88,9 @@ class ClusterTeam(Team):
             if future.status == "cancelled":  # so are all futures of a scheduler that is gone
                 raise self._watch.lost()
 
-    def _collect(self, asked: Sequence[Any], patience: float) -> list[Answer]:
+    def _collect(self, asked: Sequence[Any], patience: float) -> list[ShareAnswer]:
         """Fetch the answers; `TimeoutError` if one of them does not come."""
-        found: list[Answer] = self._client.sync(
+        found: list[ShareAnswer] = self._client.sync(
             lambda: self._client.gather(asked, asynchronous=True), callback_timeout=patience
         )
         return found
@@ -160,5 +160,5 @@ def _keep(share: BlockOracle) -> BlockOracle:
     return share
 
 
-def _answer(share: BlockOracle, prices: Floats) -> Answer:
+def _answer(share: BlockOracle, prices: Floats) -> ShareAnswer:
     return answer(share, prices)

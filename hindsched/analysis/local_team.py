@@ -16,12 +16,12 @@ from hindsched.analysis.local_pool import (
 from hindsched.analysis.trackers import start_trackers
 from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
-from hindsched.solvers.bounds.distributed import Answer, Team, answer
+from hindsched.solvers.bounds.distributed import ShareAnswer, ShareTeam, answer
 from hindsched.solvers.interrupt import without_interrupts
 from hindsched.solvers.pricing.base import BlockOracle
 
 
-class LocalTeam(Team):
+class LocalTeam(ShareTeam):
     """Processes on this machine, each with one share.
 
     Parameters
@@ -41,14 +41,14 @@ class LocalTeam(Team):
         self._shares = list(shares)
         self._pools = [_start(share) for share in shares]
 
-    def ask(self, prices: Floats) -> Sequence[Answer]:
+    def ask(self, prices: Floats) -> Sequence[ShareAnswer]:
         """Answers of all shares; the process of a share that dies is started again."""
         from joblib.externals.loky.process_executor import BrokenProcessPool
 
-        waiting: dict[int, Future[Answer] | None] = {
+        waiting: dict[int, Future[ShareAnswer] | None] = {
             share: _submit(pool, prices) for share, pool in enumerate(self._pools)
         }
-        found: dict[int, Answer] = {}
+        found: dict[int, ShareAnswer] = {}
         for share, future in waiting.items():
             for _ in range(DEATHS_IN_A_ROW):
                 try:
@@ -93,7 +93,7 @@ def _prepare(share: BlockOracle, parent: Parent) -> None:
     _share = share
 
 
-def _answer(prices: Floats) -> Answer:
+def _answer(prices: Floats) -> ShareAnswer:
     assert _share is not None
     return answer(_share, prices)
 
@@ -106,13 +106,13 @@ def _start(share: BlockOracle) -> Any:
     )
 
 
-def _submit(pool: Any, prices: Floats) -> Future[Answer] | None:
+def _submit(pool: Any, prices: Floats) -> Future[ShareAnswer] | None:
     """The future of a share's answer; None if its process is known to be dead."""
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
     try:
         with without_interrupts():  # a process that this starts inherits that
-            future: Future[Answer] = pool.submit(_answer, prices)
+            future: Future[ShareAnswer] = pool.submit(_answer, prices)
     except BrokenProcessPool:
         return None
     return future

@@ -178,7 +178,7 @@ def _window_value(ledger: ExponentialLedger, offer: Offer) -> float:
 
 
 @dataclass
-class Interval:
+class BatchInterval:
     """What a batch did, for the report.
 
     Parameters
@@ -239,7 +239,7 @@ class GeometricBatches(OnlineAlgorithm):
         self._waiting: list[JobRecord] = []
         self._horizon = self.first_horizon
         self.last_slot = 0
-        self.intervals: list[Interval] = []
+        self.intervals: list[BatchInterval] = []
         self.batch: list[JobRecord] = []
         self.round_base = 0
         self._posted: dict[tuple[int, str], float] = {}
@@ -258,7 +258,7 @@ class GeometricBatches(OnlineAlgorithm):
     def _plan(self, batch: list[JobRecord], horizon: int) -> dict[str, list[Assignment]]:
         self.batch = left = list(batch)
         base = self.alpha * horizon if self.alpha is not None else max(horizon, self.last_slot)
-        interval = Interval(horizon, len(batch), base)
+        interval = BatchInterval(horizon, len(batch), base)
         rows: dict[str, list[Assignment]] = {}
         while left and (self.alpha is None or len(interval.accepted) < self.alpha):
             self.round_base = base

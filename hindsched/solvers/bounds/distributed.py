@@ -4,7 +4,7 @@ Given prices the blocks are independent. Each worker keeps its share of them bet
 gets the prices and answers with the share's total use of the rows and with a handful of numbers
 that add up to the sum of its blocks' values *exactly*. The bound, which is an exactly rounded sum,
 is therefore bit for bit that of one process; so is the search as long as the uses add up without
-rounding, as whole numbers do. How the workers are reached is the caller's business (`Team`).
+rounding, as whole numbers do. How the workers are reached is the caller's business (`ShareTeam`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hindsched.solvers.pricing.base import BlockOracle, Response
 
 
 @dataclass(frozen=True)
-class Answer:
+class ShareAnswer:
     """What a share of the blocks answers to prices.
 
     Parameters
@@ -38,7 +38,7 @@ class Answer:
     use: Floats
 
 
-class Team(ABC):
+class ShareTeam(ABC):
     """Workers that hold shares of blocks; a share of a worker that dies goes to another.
 
     Attributes
@@ -63,11 +63,11 @@ class Team(ABC):
         """Give each share to a worker, which keeps it."""
 
     @abstractmethod
-    def ask(self, prices: Floats) -> Sequence[Answer]:
+    def ask(self, prices: Floats) -> Sequence[ShareAnswer]:
         """Answers of all shares to prices, in the order of the shares."""
 
 
-def answer(share: BlockOracle, prices: Floats) -> Answer:
+def answer(share: BlockOracle, prices: Floats) -> ShareAnswer:
     """What a worker computes: the best responses of its share, added up.
 
     Parameters
@@ -78,7 +78,7 @@ def answer(share: BlockOracle, prices: Floats) -> Answer:
         Price of each linking row.
     """
     values, use = share.block_values(prices)
-    return Answer(exact_terms(values), use)
+    return ShareAnswer(exact_terms(values), use)
 
 
 def exact_terms(values: Floats) -> Floats:
@@ -115,11 +115,11 @@ class DividedOracle(BlockOracle):
     ----------
     oracle : BlockOracle
         The whole oracle; it answers for single blocks.
-    team : Team
+    team : ShareTeam
         Who holds the shares. Blocks are dealt out in turn, so that early and late jobs are spread.
     """
 
-    def __init__(self, oracle: BlockOracle, team: Team) -> None:
+    def __init__(self, oracle: BlockOracle, team: ShareTeam) -> None:
         self.oracle, self.team = oracle, team
         self.sense = oracle.sense  # type: ignore[misc]
         self.instance, self.formulation = oracle.instance, oracle.formulation
@@ -155,11 +155,11 @@ class DividedOracle(BlockOracle):
         return self.oracle.price_terms(prices)
 
 
-_team: ContextVar[Team | None] = ContextVar("team", default=None)
+_team: ContextVar[ShareTeam | None] = ContextVar("team", default=None)
 
 
 @contextmanager
-def divided_over(team: Team) -> Iterator[None]:
+def divided_over(team: ShareTeam) -> Iterator[None]:
     """Let the price bounds that are computed inside divide their blocks over a team."""
     token = _team.set(team)
     try:

@@ -15,7 +15,7 @@ from hindsched.solvers.options import DEFAULT_GAP
 from hindsched.solvers.result import relative_gap
 
 if TYPE_CHECKING:
-    from hindsched.solvers.certificate import Certificate
+    from hindsched.solvers.certificate_file import VerifiedBound
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class Verification:
         Kind of the certificate.
     leaves : int, optional
         Leaves of a certificate of kind ``tree``.
+    claims_less : tuple of (float, float)
+        Bounds that certificates state, and what their prices prove, where that is better.
     """
 
     instance: str
@@ -49,6 +51,7 @@ class Verification:
     bound: float | None = None
     kind: str | None = None
     leaves: int | None = None
+    claims_less: tuple[tuple[float, float], ...] = ()
 
     @property
     def is_feasible(self) -> bool:
@@ -91,6 +94,9 @@ class Verification:
             "certificate": self.kind,
             "leaves": self.leaves,
             "proves_optimal": self.proves_optimal,
+            "claims_less": [
+                {"stated": stated, "proven": proven} for stated, proven in self.claims_less
+            ],
         }
 
 
@@ -113,7 +119,7 @@ def verify(
     ------
     InputError
         If a file is malformed, belongs to another instance or formulation, or states an objective
-        or a bound that it does not have.
+        that it does not have or a better bound than its prices prove.
     SolveFailed
         If a feasible solution beats a bound: one of the two must be wrong.
 
@@ -134,7 +140,7 @@ def verify(
         certificate = [] if certificate is None else [certificate]
     proofs = [_proven(instance, solution, given) for given in certificate]
     tightest = min if instance.sense == "max" else max
-    proven = tightest(proofs, key=lambda proof: proof.bound, default=None)
+    proven = tightest((p.certificate for p in proofs), key=lambda proof: proof.bound, default=None)
     found = Verification(
         instance=instance.name,
         family=instance.family,
@@ -145,6 +151,7 @@ def verify(
         bound=None if proven is None else proven.bound,
         kind=None if proven is None else proven.kind,
         leaves=None if proven is None else proven.num_leaves,
+        claims_less=tuple((proof.claimed, proof.bound) for proof in proofs if proof.claims_less),
     )
     if found.is_contradiction:
         raise SolveFailed(
@@ -154,7 +161,7 @@ def verify(
     return found
 
 
-def _proven(instance: Instance, solution: Solution, certificate: Any) -> Certificate:
+def _proven(instance: Instance, solution: Solution, certificate: Any) -> VerifiedBound:
     from hindsched.solvers.certificate import check_same_problem
     from hindsched.solvers.certificate_file import verify_certificate
 
@@ -166,4 +173,4 @@ def _proven(instance: Instance, solution: Solution, certificate: Any) -> Certifi
         certificate = certificate.to_dict()
     verified = verify_certificate(instance, certificate, where)
     check_same_problem(solution, verified.certificate)
-    return verified.certificate
+    return verified

@@ -141,9 +141,16 @@ def verify(
     else:
         summary = checked.to_dict()
         without_certificate = ("certificate", "leaves", "proves_optimal")
-        left_out = ("violations", *(without_certificate if checked.kind is None else ()))
+        left_out = (
+            "violations",
+            "claims_less",
+            *(without_certificate if checked.kind is None else ()),
+        )
         shown = {key: value for key, value in summary.items() if key not in left_out}
         out.print(facts({**shown, "instance": shown_name(instance)}))
+        for stated, proven in checked.claims_less:
+            text = f"stated {stated!r}, weaker than the bound that the prices prove: {proven!r}"
+            out.print(text, soft_wrap=True)
         if checked.proves_optimal:
             out.print("solution and certificate together prove: this solution is optimal")
         for violation in checked.violations:

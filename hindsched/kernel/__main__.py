@@ -104,8 +104,11 @@ def _bound(family: Any, instance: Any, data: Any, options: Any, path: str) -> In
     require(data["sense"] == family.SENSE, f"sense: must be {family.SENSE}")
     require(data["kind"] in ("lagrangian", "lp-dual", "tree"), "kind: is unknown")
     proven: Interval = family.bound(instance, data, _progress(options.progress))
+    stated = data["bound"]
     _say(f"bound {_text(proven)}")
-    check_stated(data["bound"], proven, family.SENSE, f"{path}: bound")
+    check_stated(stated, proven, family.SENSE, f"{path}: bound")
+    if abs(stated - proven.low) > CLOSE * max(abs(stated), abs(proven.low)):
+        _say(f"stated {_text(exactly(stated))}, weaker than the bound that the prices prove")
     return proven
 
 

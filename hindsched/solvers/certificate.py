@@ -222,15 +222,29 @@ def check_same_problem(solution: Solution, certificate: Certificate) -> None:
         raise InputError("formulation", certificate.formulation, rule)
 
 
-def agrees(oracle: BlockOracle, prices: Floats, bound: float, claimed: float) -> bool:
-    """Whether a claimed bound is that of the prices, up to how another machine adds floats.
+def check_claim(
+    oracle: BlockOracle,
+    prices: Floats,
+    bound: float,
+    claimed: float,
+    where: str = "bound",
+    proof: str = "the prices",
+) -> None:
+    """Refuse a claimed bound that is better than what is proven.
 
-    The bound was rounded outward by `RELATIVE_ROUNDING` of the size of its terms. A claim that is
-    better by up to half of that is still proven, with a margin far above any rounding.
+    A weaker one is true. One that is better by up to half of the outward rounding is still proven,
+    with a margin far above how differently another machine adds floats.
+
+    Raises
+    ------
+    InputError
+        Naming what the proof proves.
     """
     values = oracle.values(prices)
     size = float(np.abs(oracle.price_terms(prices)).sum() + np.abs(values).sum())
-    return abs(bound - claimed) <= RELATIVE_ROUNDING / 2 * size
+    excess = bound - claimed if oracle.sense == "max" else claimed - bound
+    if not excess <= RELATIVE_ROUNDING / 2 * size:
+        raise InputError(where, claimed, f"{proof} prove {bound!r}")
 
 
 def oracle_of(certificate: Certificate, instance: Instance) -> BlockOracle:

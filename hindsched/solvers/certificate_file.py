@@ -2,8 +2,8 @@
 
 Row layouts. A family may price the same capacities in several layouts (one row a server, one row
 a group of identical servers, ...); the file names its own. Older files name row sets and labels
-only: the layout is the first of the family's ``ORACLE_ROWS`` that knows all of them and reproduces
-the bound. Prices that fit two layouts are harmless: a bound recomputed in *any* layout is a bound.
+only: the layout is the first of the family's ``ORACLE_ROWS`` that knows all of them and proves the
+bound. Prices that fit two layouts are harmless: a bound recomputed in *any* layout is a bound.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from hindsched.solvers.certificate import (
     KEYS,
     KINDS,
     Certificate,
-    agrees,
     assemble,
     check_certifies,
+    check_claim,
 )
+from hindsched.solvers.options import DEFAULT_GAP
 from hindsched.solvers.pricing.base import BlockOracle, build_oracle, row_layouts
 
 
@@ -40,7 +41,7 @@ class VerifiedBound:
     certificate : Certificate
         The certificate with the recomputed bound.
     claimed : float
-        The bound that the file states; equal to the recomputed one within rounding.
+        The bound that the file states: not better than the recomputed one beyond rounding.
     """
 
     certificate: Certificate
@@ -50,6 +51,12 @@ class VerifiedBound:
     def bound(self) -> float:
         """The recomputed bound, rounded outward."""
         return self.certificate.bound
+
+    @property
+    def claims_less(self) -> bool:
+        """Whether the file states a bound that is weaker than what its prices prove."""
+        excess = abs(self.bound - self.claimed)
+        return excess > DEFAULT_GAP * max(abs(self.bound), abs(self.claimed))
 
     @property
     def layout(self) -> str:
@@ -139,8 +146,9 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
     Raises
     ------
     InputError
-        If anything in the file is not what the instance says, or the bound that it states is not
-        the bound of its prices within rounding.
+        If anything in the file is not what the instance says, or the bound that it states is
+        better than what its prices prove, beyond rounding. A weaker one is true: see
+        `VerifiedBound.claims_less`.
     """
     check_belongs(data, CERTIFICATE_FORMAT, instance, where)
     for key in KEYS:
@@ -174,7 +182,7 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
 def _verify_in_any(
     instance: Instance, formulation: str, data: Mapping[str, object], claimed: float
 ) -> Certificate:
-    """Verify an older file in the first layout that reproduces its bound.
+    """Verify an older file in the first layout that proves its bound.
 
     If none does, the complaint is that of the last layout that can read the prices.
     """
@@ -214,6 +222,5 @@ def _prove(
     if data["kind"] == "tree":
         return verify_leaves(oracle, prices, claimed)
     bound = oracle.bound(prices)
-    if not agrees(oracle, prices, bound, claimed):
-        raise InputError("bound", claimed, f"the prices prove {bound!r}")
+    check_claim(oracle, prices, bound, claimed)
     return assemble(oracle, prices, bound, data["kind"])

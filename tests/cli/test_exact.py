@@ -52,6 +52,23 @@ def test_the_kernel_answers_beside_the_fast_check(files, capsys):
     assert "exact kernel: feasible" in capsys.readouterr().out
 
 
+def test_a_weaker_statement_is_said_by_both(files, tmp_path, capsys):
+    data = json.loads(Path(files[2]).read_text())
+    weaker = tmp_path / "weaker.json"
+    weaker.write_text(json.dumps({**data, "bound": data["bound"] - 0.5}))
+    assert run(["verify", *files[:2], "--prices", str(weaker), "--exact", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    stated, proven = data["bound"] - 0.5, found["bound"]
+    assert found["claims_less"] == [{"stated": stated, "proven": proven}]
+    assert proven == pytest.approx(data["bound"])
+    said = f"stated {stated!r}, weaker than the bound that the prices prove"
+    assert said in found["exact"]["lines"]
+    assert run(["verify", *files[:2], "--prices", str(weaker)]) == 0
+    assert f"{said}: {proven!r}" in capsys.readouterr().out
+    assert run(["verify", *files[:2], "--prices", files[2], "--fast", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["claims_less"] == []
+
+
 def test_time_is_limited_unless_asked_for(files):
     assert exact_check(*files, seconds=0.01) is None
 

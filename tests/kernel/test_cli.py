@@ -113,6 +113,16 @@ def test_a_gap_is_a_gap(run):
     assert out.splitlines()[-1].startswith("gap ")
 
 
+def test_a_bound_that_is_stated_weaker_is_true_and_is_said(run):
+    instance, solution, certificate = map(read, files("astraea-j5-s40"))
+    _, honest = run(instance, solution, certificate)
+    assert "stated" not in honest
+    code, out = run(instance, solution, {**certificate, "bound": 400})
+    assert code == 0
+    assert "stated 400, weaker than the bound that the prices prove" in out
+    assert out.splitlines()[-1] == honest.splitlines()[-1]
+
+
 def test_an_infeasible_schedule_is_exit_1(run):
     instance, solution, certificate = map(read, files("batchsched-ps-j5-s200"))
     solution["jobs"][0]["assignments"][0]["workers"] = {"s1": 99}

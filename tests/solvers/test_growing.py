@@ -36,7 +36,9 @@ def test_a_leaf_of_batchsched_is_rounded_up_to_a_multiple_of_the_weights():
     assert proven.low == certificate.bound
     oracle.step = None
     older = json.loads(json.dumps(grown.certificate().to_dict()))  # its leaves are not rounded
-    assert verify_certificate(instance, older).bound == older["bound"] < certificate.bound
+    found = verify_certificate(instance, older)
+    assert found.claimed == older["bound"] < certificate.bound == found.bound
+    assert found.claims_less
     worst = min((leaf for leaf in data["prices"]), key=lambda leaf: leaf["bound"])
     worst["bound"] += 1e-6
     with pytest.raises(Refused, match="more than what is proven"):

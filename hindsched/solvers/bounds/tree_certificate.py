@@ -27,7 +27,13 @@ from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.solvers.bounds.lagrangian import Subgradient
-from hindsched.solvers.certificate import Certificate, agrees, certify, check_certifies, oracle_of
+from hindsched.solvers.certificate import (
+    Certificate,
+    certify,
+    check_certifies,
+    check_claim,
+    oracle_of,
+)
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.decisions import Axes, BranchDecision, from_file, to_file
 from hindsched.solvers.pricing.restricted import RestrictedOracle
@@ -206,21 +212,18 @@ def verify_leaves(oracle: BlockOracle, read: Sequence[ReadLeaf], claimed: float)
     Raises
     ------
     InputError
-        If the leaves do not cover the root, one does not have the bound it states, or their worst
-        is not the bound that the file states.
+        If the leaves do not cover the root, or one of them, or the file, states a better bound than
+        is proven.
     """
     check_cover([decisions for decisions, _, _ in read], "prices")
     leaves = []
     for number, (decisions, prices, stated) in enumerate(read):
         leaf = _bound_leaf(oracle, decisions, prices)
-        if oracle.step is not None and isinstance(stated, float) and stated != leaf.bound:
-            leaf = _bound_leaf(oracle, decisions, prices, rounded=False)
         _check_stated(oracle, leaf, stated, f"prices[{number}].bound")
         leaves.append(leaf)
     certificate = _assemble_tree(oracle, leaves)
     restricted = RestrictedOracle(oracle, _worst(oracle, leaves).decisions)
-    if not agrees(restricted, certificate.prices, certificate.bound, claimed):
-        raise InputError("bound", claimed, f"the leaves prove {certificate.bound!r}")
+    check_claim(restricted, certificate.prices, certificate.bound, claimed, proof="the leaves")
     return certificate
 
 
@@ -255,23 +258,14 @@ def check_cover(leaves: Sequence[tuple[BranchDecision, ...]], where: str) -> Non
         waiting += [(side, depth + 1) for side in sides]
 
 
-def _bound_leaf(
-    oracle: BlockOracle,
-    decisions: tuple[BranchDecision, ...],
-    prices: Floats,
-    *,
-    rounded: bool = True,
-) -> Leaf:
-    """Bound a leaf; what its prices prove alone where it is not `rounded` to the oracle's step."""
-    restricted = RestrictedOracle(oracle, decisions)
-    if not rounded:
-        restricted.step = None
-    bound = restricted.bound(prices)
+def _bound_leaf(oracle: BlockOracle, decisions: tuple[BranchDecision, ...], prices: Floats) -> Leaf:
+    """Bound a leaf."""
+    bound = RestrictedOracle(oracle, decisions).bound(prices)
     return Leaf(decisions, prices, bound if math.isfinite(bound) else None)
 
 
 def _check_stated(oracle: BlockOracle, leaf: Leaf, stated: Any, where: str) -> None:
-    """Refuse a leaf that does not have the bound it states, or not the emptiness."""
+    """Refuse a leaf that states a better bound than it has, or not its emptiness."""
     if leaf.bound is None or stated is None:
         if leaf.bound is not None:
             raise InputError(where, stated, f"every job has a schedule; proven is {leaf.bound!r}")
@@ -283,8 +277,7 @@ def _check_stated(oracle: BlockOracle, leaf: Leaf, stated: Any, where: str) -> N
     if isinstance(stated, bool) or not isinstance(stated, int | float):
         raise InputError(where, stated, "must be a number or null")
     restricted = RestrictedOracle(oracle, leaf.decisions)
-    if not agrees(restricted, leaf.prices, leaf.bound, float(stated)):
-        raise InputError(where, stated, f"the prices prove {leaf.bound!r}")
+    check_claim(restricted, leaf.prices, leaf.bound, float(stated), where)
 
 
 def _worst(oracle: BlockOracle, leaves: Sequence[Leaf]) -> Leaf:

@@ -170,6 +170,7 @@ def certify(oracle: BlockOracle, prices: Floats, kind: Kind = "lagrangian") -> C
         first = int(np.flatnonzero(wrong)[0])
         where = f"prices {oracle.rows.label(first)}"
         raise InputError(where, prices[first], "must be finite and not negative")
+    prices = oracle.paid(prices)
     return assemble(oracle, prices, oracle.bound(prices), kind)
 
 

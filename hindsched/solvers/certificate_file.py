@@ -221,6 +221,7 @@ def _prove(
         raise InputError("sense", data["sense"], f"must be {oracle.sense}")
     if data["kind"] == "tree":
         return verify_leaves(oracle, prices, claimed)
+    prices = oracle.paid(prices)
     bound = oracle.bound(prices)
     check_claim(oracle, prices, bound, claimed)
     return assemble(oracle, prices, bound, data["kind"])

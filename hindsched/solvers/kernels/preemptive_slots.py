@@ -15,8 +15,8 @@ from numba import njit
 
 from hindsched.arrays import Floats, Ints
 
-ROUNDING = 1e-12
-"""Share of the work that sums of rates may miss by rounding: a bound errs outward only."""
+ROUNDING = 1e-15
+"""Share of the work that each rate added may miss by rounding: a bound errs outward only."""
 
 
 @njit(cache=True)
@@ -79,7 +79,7 @@ def cheapest_slots(
     slots, resources = prices.shape
     hull = np.empty(len(rate), dtype=np.int64)
     best, end, threshold = limit, -1, 0.0
-    bought, paid, enough = 0.0, 0.0, work * (1.0 - ROUNDING)
+    bought, paid, added = 0.0, 0.0, 4
     dearest = [(0.0, 0.0)]
     for t in range(first, slots):
         if values[t] >= best:
@@ -95,6 +95,7 @@ def cheapest_slots(
             slope = (cost[k] - before_cost) / size
             heappush(dearest, (-slope, size))
             bought += size
+            added += 2  # it may be taken back
             paid += size * slope
             before_rate, before_cost = rate[k], cost[k]
         while bought > work:
@@ -108,7 +109,7 @@ def cheapest_slots(
             paid -= size * slope
             if size == excess:
                 bought = work
-        if bought >= enough and values[t] + paid < best:
+        if bought >= work * (1.0 - ROUNDING * added) and values[t] + paid < best:
             best, end = values[t] + paid, t
             threshold = -dearest[0][0]
     if end < 0:

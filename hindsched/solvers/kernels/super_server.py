@@ -58,7 +58,7 @@ def cheapest_on_super_server(
     duration, demand : ndarray
         The job's modes by ascending duration.
     prefix : ndarray, shape (slots + 1, resources)
-        Sums of the slots' prices.
+        Sums of the slots' prices; whatever lies behind them is free.
     """
     slots = prefix.shape[0] - 1
     resources = prefix.shape[1]
@@ -67,12 +67,13 @@ def cheapest_on_super_server(
         length = duration[k]
         if rate * (arrival + length) >= best:
             break
-        for start in range(arrival, slots - length + 2):
+        for start in range(arrival, slots + 1):
             cost = rate * (start + length)
             if cost >= best:
                 break
+            end = min(start - 1 + length, slots)
             for r in range(resources):
-                cost += demand[k, r] * (prefix[start - 1 + length, r] - prefix[start - 1, r])
+                cost += demand[k, r] * (prefix[end, r] - prefix[start - 1, r])
             if cost < best:
                 best, best_mode, best_start = cost, k, start
     return best, best_mode, best_start
@@ -98,6 +99,6 @@ def all_on_super_server(
         )
         values[j] = best
         if mode >= 0:
-            for t in range(start - 1, start - 1 + duration[low + mode]):
+            for t in range(start - 1, min(start - 1 + duration[low + mode], use.shape[0])):
                 for r in range(demand.shape[1]):
                     use[t, r] += demand[low + mode, r]

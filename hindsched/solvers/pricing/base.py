@@ -21,7 +21,7 @@ from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
 from hindsched.solutions.base import Assignment, Solution, build_solution
-from hindsched.solvers.pricing.decisions import Axes, Feature, Limits
+from hindsched.solvers.pricing.decisions import NEVER, Axes, Feature, Limits
 from hindsched.solvers.pricing.rows import Rows
 
 RELATIVE_ROUNDING = 1e-9
@@ -81,6 +81,9 @@ class BlockOracle(ABC):
         leaves of a tree round their bounds to it.
     implied : ndarray of bool, shape (rows.size,), optional
         Rows that the others and the blocks imply: linear programs leave them out, prices may not.
+    outside_ends_after : int
+        Last slot in which what the outside option stands for cannot end; it never does if it is
+        staying out.
     fixes : bool
         Whether trees cut off completions by a node's own prices before they split it. That spares
         nodes where a job has many ends, and costs leaves where it has few.
@@ -96,6 +99,7 @@ class BlockOracle(ABC):
     features: Mapping[str, Axes] = MappingProxyType({})
     step: Fraction | None = None
     implied: Bools | None = None
+    outside_ends_after: int = NEVER - 1
     fixes: bool = False
 
     @property
@@ -306,6 +310,10 @@ class BlockOracle(ABC):
                 response = Response(worst, worst, empty, np.zeros(0))
             found.append(response)
         return found
+
+    def paid(self, prices: Floats) -> Floats:
+        """Prices as they count in a certificate: 0 where no block pays for the row."""
+        return prices
 
     def price_terms(self, prices: Floats) -> Floats:
         """Terms of the bound that belong to the rows: ``p b`` when maximising, ``-p b`` else."""

@@ -53,22 +53,24 @@ class SlotOracle(BlockOracle):
 
     @abstractmethod
     def end_costs(self, job: JobRecord) -> Floats:
-        """Cost of ending in each slot, shape (slots,): never falls; a revenue's negative."""
+        """Cost of ending in each slot, the free ones too: never falls; a revenue's negative."""
 
     @abstractmethod
     def outside_cost(self, job: JobRecord) -> float:
         """Cost of whatever a job may do instead; infinite for nothing."""
 
-    def prepare(self, slots: int) -> None:
-        """Lay the jobs' ways end to end."""
+    def prepare(self, slots: int, free: int = 0) -> None:
+        """Lay the jobs' ways end to end; `free` slots behind the priced ones may be used too."""
         jobs = self.instance.jobs
         self.exact = True
-        self._slots = slots
+        self._slots, self._free = slots, free
         ways = [ordered(*self.slot_ways(job)) for job in jobs]
         self._ways = EndToEnd.of(ways, self.rows.size // slots)
         self._first = np.array([self.first_slot(job) for job in jobs], dtype=np.int64)
         self._work = np.array([float(job.total_minibatches) for job in jobs])
-        self._ends = np.array([self.end_costs(job) for job in jobs]).reshape(len(jobs), slots)
+        self._ends = np.array([self.end_costs(job) for job in jobs]).reshape(
+            len(jobs), slots + free
+        )
         self._instead = np.array([self.outside_cost(job) for job in jobs])
         self._sign = 1.0 if self.sense == "min" else -1.0
 
@@ -88,7 +90,7 @@ class SlotOracle(BlockOracle):
         """Cheapest slots of a job at full capacity; `residual` is not known here."""
         if residual is not None:
             raise TypeError("slots that fit need the layout servers")
-        priced = np.ascontiguousarray(prices.reshape(-1, self._slots).T)
+        priced = self._by_slot(prices)
         used = np.zeros_like(priced)
         cost, end = cheapest_slots(
             int(self._first[block]), float(self._work[block]), *self._ways.of_job(block),
@@ -97,20 +99,26 @@ class SlotOracle(BlockOracle):
         if end < 0 and np.isinf(cost):
             return None
         objective = cost if end < 0 else float(self._ends[block, end])
-        rows = np.flatnonzero(used.T)
+        used = used[: self._slots].T.ravel()
+        rows = np.flatnonzero(used)
         plan = None if end < 0 else (end,)
-        return Response(self._sign * cost, self._sign * objective, rows, used.T.ravel()[rows], plan)
+        return Response(self._sign * cost, self._sign * objective, rows, used[rows], plan)
+
+    def _by_slot(self, prices: Floats) -> Floats:
+        """Prices by slot and resource, and slots that are free."""
+        by_slot = prices.reshape(-1, self._slots).T
+        return np.ascontiguousarray(np.pad(by_slot, ((0, self._free), (0, 0))))
 
     def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
         """Values of all jobs and their total use at `prices`, in one compiled call."""
         found, ways = np.zeros(self.num_blocks), self._ways
-        priced = np.ascontiguousarray(prices.reshape(-1, self._slots).T)
+        priced = self._by_slot(prices)
         used = np.zeros_like(priced)
         all_cheapest_slots(
             ways.first, self._first, self._work, ways.number, ways.demand, self._ends, priced,
             self._instead, found, used,
         )  # fmt: skip
-        return self._sign * found, used.T.ravel()
+        return self._sign * found, used[: self._slots].T.ravel()
 
 
 def ordered(rate: Floats, demand: Floats) -> tuple[Floats, Floats]:

@@ -15,7 +15,6 @@ from hindsched.arrays import Floats
 from hindsched.solvers.pricing.base import BlockOracle, Response
 from hindsched.solvers.pricing.decisions import (
     COMPLETES,
-    NEVER,
     BranchDecision,
     Feature,
     Limits,
@@ -111,9 +110,9 @@ class RestrictedOracle(BlockOracle):
         """Whether the outside option is kept.
 
         Staying out has no completion and 0 of everything else. An outside option that stands for
-        schedules beyond the priced slots may have any features but an early completion.
+        schedules beyond the priced slots may have any features but a completion in those.
         """
-        if window_of(limits, COMPLETES)[1] < NEVER:
+        if window_of(limits, COMPLETES)[1] <= self.oracle.outside_ends_after:
             return False
         return not self.oracle.optional or all(
             low == 0 for feature, (low, _) in limits.items() if feature != COMPLETES

@@ -74,8 +74,8 @@ def oasis_schedules(oracle, block):
         yield features, utility_of(job, chosen[-1][0]), rows
 
 
-def gang_schedules(oracle, block, table, cluster, ratio, cost_of, rows_of):
-    """The same for gang jobs: every mode, start, host and spread of the workers."""
+def gang_schedules(oracle, block, table, cluster, ratio, cost_of, rows_of, slots):
+    """The same for gang jobs: every mode, start, host and spread of the workers, in `slots`."""
     capacity, worker, ps, has_ps = cluster
     servers = range(len(capacity))
     job = oracle.instance.jobs[block]
@@ -96,7 +96,7 @@ def gang_schedules(oracle, block, table, cluster, ratio, cost_of, rows_of):
                 used = np.outer(y, worker[w]) + (np.outer(z, ps[p]) if has_ps else 0)
                 if np.any(used > capacity + 1e-9):
                     continue
-                for start in range(earliest, oracle.slots - duration + 2):
+                for start in range(earliest, slots - duration + 2):
                     last = start + duration - 1
                     features = {
                         COMPLETES: last, Feature("start"): start, Feature("workers"): n,
@@ -119,13 +119,14 @@ def batchsched_schedules(oracle, block):
 
     def rows_of(used, start, last):
         for h, r in zip(*np.nonzero(used), strict=True):
-            for slot in range(start, last + 1):
+            for slot in range(start, min(last, oracle.slots) + 1):
                 yield int(np.ravel_multi_index((h, r, slot - 1), shape)), used[h, r]
 
     table = batchsched_modes.modes(instance, job)
     yield from gang_schedules(
-        oracle, block, table, cluster, ratio, lambda last: job.weight * (last + 1), rows_of
-    )
+        oracle, block, table, cluster, ratio, lambda last: job.weight * (last + 1), rows_of,
+        oracle.slots + oracle._tail,
+    )  # fmt: skip
 
 
 def astraea_schedules(oracle, block):
@@ -149,8 +150,9 @@ def astraea_schedules(oracle, block):
     table = astraea_modes.modes(instance, job)
     cluster = (capacity, kinds[:num_w], kinds[num_w:], True)
     yield from gang_schedules(
-        oracle, block, table, cluster, ratio, lambda last: instance.revenue(job, last), rows_of
-    )
+        oracle, block, table, cluster, ratio, lambda last: instance.revenue(job, last), rows_of,
+        oracle.slots,
+    )  # fmt: skip
 
 
 FAMILIES = {

@@ -32,7 +32,7 @@ def _insert_sorted(values: Any, size: int, value: float) -> None:
 @njit(cache=True)
 def cheapest_by_completion(
     first: Any, count: Any, price: Any, extra: Any, work: int, chunks: int, cloud: Any,
-    owner: Any, room: Any, best: float, earliest: int,
+    windows: Any, owner: Any, room: Any, best: float, earliest: int,
 ) -> Any:  # fmt: skip
     """Best completion when every chunk stays on one worker.
 
@@ -49,6 +49,8 @@ def cheapest_by_completion(
     cloud : ndarray, shape (K, L)
         Price of the first, second, ... chunk in the cloud that has ended by that slot, inf where
         none can; all further ones cost what the last row says.
+    windows : ndarray of int, shape (L,)
+        Most chunks in the cloud that can have ended by that slot.
     owner : ndarray of int, shape (G,)
         Server of each group.
     room : ndarray, shape (S, L)
@@ -77,7 +79,8 @@ def cheapest_by_completion(
             if c >= first[g] and price[g, c] < np.inf:
                 _insert_sorted(ranked[g], size[g], price[g, c])
                 size[g] += 1
-        most = 0.0 if cloud[-1, c] == np.inf else float(chunks)  # that can have ended by c
+        sky = min(chunks, windows[c])
+        most = 0.0 if cloud[-1, c] == np.inf else float(sky)  # that can have ended by c
         for g in range(groups):
             most += size[g] // work * count[g]
         if c < earliest or most < chunks - cloud.shape[0] + 1:
@@ -89,7 +92,7 @@ def cheapest_by_completion(
         left, cost, sent = chunks, c + 1.0, 0
         copy_to(space, room[:, c])
         while left > 0 and cost < best:
-            which, cheapest = -1, cloud[sent, c]
+            which, cheapest = -1, cloud[sent, c] if sky > 0 else np.inf
             for g in range(groups):
                 begin, end = layer[g] * work, (layer[g] + 1) * work
                 if end <= size[g] and (space.size == 0 or space[owner[g]] >= 1):
@@ -99,7 +102,8 @@ def cheapest_by_completion(
             if cheapest == np.inf:
                 cost = np.inf
             elif which == -1:
-                taken = 1 if sent + 1 < cloud.shape[0] else left
+                taken = 1 if sent + 1 < cloud.shape[0] else min(left, sky)
+                sky -= taken
                 sent = min(sent + 1, cloud.shape[0] - 1)
                 cost += taken * cheapest
                 left -= taken

@@ -383,18 +383,22 @@ class ServerOracle(AstraeaOracle):
 def merged_modes(instance: AstraeaInstance, job: AstraeaJob) -> tuple[Ints, Floats]:
     """Durations and demands (modes, W + P) of a job on the merged server, undominated.
 
-    A distributed mode needs at least the PSs that the host with most workers needs.
+    A mode has the fewest PSs with which any host serves it; one that none serves is left out.
     """
     table = modes(instance, job)
     num_w, num_p = len(instance.worker_types), len(instance.ps_types)
+    hosted = np.zeros((num_w, num_p, 2, table.workers.max(initial=0) + 1), dtype=np.int64)
+    for w, p, q in np.ndindex(hosted.shape[:3]):
+        room, places = instance.worker_count[:, w], instance.ps_count[:, p]
+        ratio, most = float(instance.ps_ratio[w, p]), hosted.shape[3] - 1
+        count, fewest = fewest_ps(most, bool(q), room, places, ratio)
+        hosted[w, p, q, count] = fewest
+    needed = hosted[table.worker_type, table.ps_type, table.one_server, table.workers]
+    table, needed = table.take(needed > 0), needed[needed > 0]
     demand = np.zeros((len(table), num_w + num_p))
     each = np.arange(len(table))
     demand[each, table.worker_type] = table.workers
-    largest = instance.worker_count.max(axis=0)[table.worker_type]
-    elsewhere = table.workers - np.minimum(table.workers - 1, largest)
-    needed = ps_for(elsewhere, instance.ps_ratio[table.worker_type, table.ps_type])
-    for k in each:
-        demand[k, num_w + table.ps_type[k]] = 1 if table.one_server[k] else needed[k]
+    demand[each, num_w + table.ps_type] = needed
     return undominated_modes(table.duration, demand)
 
 

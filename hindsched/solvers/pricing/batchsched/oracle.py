@@ -17,8 +17,9 @@ Row layouts:
     The rows of ``cluster``; a job's slots need not touch and its placement may change, see
     `hindsched.solvers.pricing.preemptive`.
 
-Slots beyond the last priced one, T, cost nothing there; a schedule that needs one ends at T + 1 or
-later, so ``w (T + 2)`` is no dearer: it is every job's outside option.
+Slots beyond the last priced one, T, cost nothing. What begins in a priced slot may end there; of
+what begins there the shortest mode in T + 1 is the cheapest, at ``w (T + 1 + L)``: it is every
+job's outside option.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -147,7 +149,8 @@ class MergedOracle(BatchschedOracle):
         shape = (len(resources), self.slots // bucket)
         capacity = np.broadcast_to(total[:, None] * bucket, shape).copy()
         self.rows = Rows([RowSet("capacity", (("resource", resources), last_axis), capacity)])
-        self._outside = self._rate * (self.slots + 2)
+        begins = np.maximum(self._arrival, self.slots + 1)
+        self._outside = self._rate * (begins + self._shortest)
 
     def _prepare(self) -> int:
         """Lay the jobs' modes end to end; return how many slots to price."""
@@ -159,6 +162,7 @@ class MergedOracle(BatchschedOracle):
         for job, (duration, demand) in zip(instance.jobs, found, strict=True):
             volume += (duration[:, None] * demand).min(axis=0)
             latest = max(latest, job.arrival + int(duration[0]))
+        self._shortest = self._modes.number[self._modes.first[:-1]]
         self._arrival = np.array([job.arrival for job in instance.jobs], dtype=np.int64)
         self._rate = np.array([job.weight for job in instance.jobs], dtype=float)
         total = instance.server_capacity.sum(axis=0)
@@ -198,7 +202,8 @@ class MergedOracle(BatchschedOracle):
             return Response(value, value, empty, np.zeros(0))
         end = start + int(durations[mode])
         objective = float(self._rate[block]) * end
-        return Response(value, objective, *self._use(demands[mode], start, end - 1), (mode, start))
+        use = self._use(demands[mode], start, min(end - 1, self.slots))
+        return Response(value, objective, *use, (mode, start))
 
     def _use(self, demand: Floats, first: int, last: int) -> tuple[Ints, Floats]:
         rows = np.arange(first - 1, last) // self.bucket
@@ -247,7 +252,8 @@ class PreemptiveOracle(SlotOracle, MergedOracle):
     def __init__(self, instance: BatchschedInstance, formulation: str | None = None) -> None:
         MergedOracle.__init__(self, instance, formulation)
         self.layout = LAYOUT
-        self.prepare(self.slots)
+        self._tail = int(self._shortest.max(initial=0))  # free slots in which every job ends
+        self.prepare(self.slots, self._tail)
 
     def slot_ways(self, job: BatchschedJob) -> tuple[Floats, Floats]:
         """Rates and demands by types, q and workers, with the PSs of the best host."""
@@ -275,12 +281,12 @@ class PreemptiveOracle(SlotOracle, MergedOracle):
 
     def end_costs(self, job: BatchschedJob) -> Floats:
         """Weight x (last slot + 1)."""
-        found: Floats = float(job.weight) * np.arange(2.0, self.slots + 2)
+        found: Floats = float(job.weight) * np.arange(2.0, self.slots + self._tail + 2)
         return found
 
     def outside_cost(self, job: BatchschedJob) -> float:
-        """Ending after all priced slots."""
-        return float(job.weight) * (self.slots + 2)
+        """None: behind all priced slots the work is free."""
+        return math.inf
 
 
 def schedule_of(row: WindowRow, cost: float) -> Schedule:
@@ -325,6 +331,7 @@ class ServerOracle(BatchschedOracle):
     ) -> None:
         super().__init__(instance, formulation)
         self._index: dict[int, ModeIndex] = {}
+        self._shortest_of: dict[int, int] = {}
         self.slots = slots or self._enough_slots()
         names = tuple(server.name for server in instance.servers)
         axes = (
@@ -336,6 +343,7 @@ class ServerOracle(BatchschedOracle):
         capacity = np.broadcast_to(instance.server_capacity[:, :, None], shape).copy()
         self.rows = Rows([RowSet("capacity", axes, capacity)])
         self.features = self._cluster.features(names)
+        self.outside_ends_after = self.slots
         self.step = common_step(exactly(job.weight) for job in instance.jobs) or None
 
     def _enough_slots(self) -> int:
@@ -347,36 +355,70 @@ class ServerOracle(BatchschedOracle):
     def _search(self) -> ScheduleSearch:
         return ScheduleSearch(self.instance, self.slots, most_workers(self.instance.jobs))
 
+    @cached_property
+    def _wide(self) -> ScheduleSearch:
+        """A search at full capacity that sees how what begins in a priced slot ends."""
+        slots = self.slots + self._tail
+        return ScheduleSearch(self.instance, slots, most_workers(self.instance.jobs))
+
+    @cached_property
+    def _tail(self) -> int:
+        """Slots behind the priced ones in which every job ends that uses no other.
+
+        What ends later is dearer than the outside option.
+        """
+        shortest = (self._shortest(block) for block in range(self.num_blocks))
+        return max((length for length in shortest if length < NEVER), default=0)
+
+    def _shortest(self, block: int) -> int:
+        """Duration of the shortest mode that the empty servers hold."""
+        if block not in self._shortest_of:
+            table, job = self.index(block).modes, self.instance.jobs[block]
+            once = ScheduleSearch(self.instance, 1, most_workers(self.instance.jobs))
+            for length in np.unique(table.duration).tolist():
+                alike = table.take(table.duration == length)
+                at_once = replace(alike, duration=np.ones_like(alike.duration))
+                if once.cheapest(once.index(job, at_once)) is not None:
+                    break
+            else:
+                length = NEVER
+            self._shortest_of[block] = int(length)
+        return self._shortest_of[block]
+
     def index(self, block: int) -> ModeIndex:
         """Modes of a block's job."""
         if block not in self._index:
             self._index[block] = self._search.index(self.instance.jobs[block])
         return self._index[block]
 
-    def _load(self, prices: Floats, residual: Floats | None) -> None:
-        shape = (*self.instance.server_capacity.shape, self.slots)
-        free = None if residual is None else residual.reshape(shape).transpose(2, 0, 1)
-        self._search.reset(free, prices.reshape(shape).transpose(2, 0, 1))
-
     def best_response(
         self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
         """Cheapest schedule of a job; see `BlockOracle.best_response`."""
-        self._load(prices, residual)
-        return self._respond(block, with_outside=residual is None)
+        if residual is None:
+            self._wide.reset(prices=self._widened(prices))
+            return self._respond(block, self._wide, self.outside(block))
+        free = residual.reshape(*self.instance.server_capacity.shape, self.slots)
+        self._search.reset(free.transpose(2, 0, 1), self._widened(prices)[: self.slots])
+        return self._respond(block, self._search, None)
 
     def responses(self, prices: Floats) -> list[Response | None]:
         """Best responses of all blocks at full capacity."""
-        self._load(prices, None)
-        return [self._respond(block, with_outside=True) for block in range(self.num_blocks)]
+        self._wide.reset(prices=self._widened(prices))
+        blocks = range(self.num_blocks)
+        return [self._respond(block, self._wide, self.outside(block)) for block in blocks]
 
-    def _respond(self, block: int, *, with_outside: bool) -> Response | None:
+    def _widened(self, prices: Floats) -> Floats:
+        """Prices by slot, server and resource, and slots behind them that are free."""
+        by_slot = prices.reshape(*self.instance.server_capacity.shape, self.slots)
+        return np.pad(by_slot.transpose(2, 0, 1), ((0, self._tail), (0, 0), (0, 0)))
+
+    def _respond(
+        self, block: int, search: ScheduleSearch, outside: Response | None
+    ) -> Response | None:
         job = self.instance.jobs[block]
-        found = self._search.cheapest(
-            self.index(block), rate=float(job.weight), earliest=job.arrival
-        )
-        outside = self.outside(block)
-        if with_outside and (found is None or outside.value < found.cost):
+        found = search.cheapest(self.index(block), rate=float(job.weight), earliest=job.arrival)
+        if outside is not None and (found is None or outside.value < found.cost):
             return outside
         if found is None:
             return None
@@ -392,11 +434,8 @@ class ServerOracle(BatchschedOracle):
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
         """Cheapest schedule of a job within limits; the outside option is `outside`."""
         job, table = self.instance.jobs[block], self.index(block).modes
-        base = float(job.weight) * np.arange(1.0, self.slots + 2)
-        priced = prices.reshape(*self.instance.server_capacity.shape, self.slots)
-        found = self._cluster.best_within(
-            table, base, job.arrival, priced.transpose(2, 0, 1), limits
-        )
+        base = float(job.weight) * np.arange(1.0, self.slots + self._tail + 2)
+        found = self._cluster.best_within(table, base, job.arrival, self._widened(prices), limits)
         if found is None:
             return None
         cost, row = found
@@ -410,8 +449,11 @@ class ServerOracle(BatchschedOracle):
         return window_features(schedule.row())
 
     def outside(self, block: int) -> Response:
-        """Running after all priced slots, at a cost no such schedule can beat."""
-        cost = float(self.instance.jobs[block].weight) * (self.slots + 2)
+        """The shortest mode after all priced slots: no schedule that begins there is cheaper."""
+        job = self.instance.jobs[block]
+        begins = max(job.arrival, self.slots + 1)
+        length = self._shortest(block)
+        cost = float(job.weight) * (begins + length) if length < NEVER else math.inf
         return Response(cost, cost, np.zeros(0, dtype=np.int64), np.zeros(0))
 
     def place_use(self, row: WindowRow) -> tuple[Ints, Floats]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hindsched.arrays import Floats
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import loosened
 from hindsched.models.edgecloud.windows import lone_time
 from hindsched.solvers.kernels.edgecloud.cheapest_chunks import (
@@ -61,11 +61,12 @@ class JobView:
         self.priced, self.formulation, self.j = priced, formulation, block
         instance = priced.instance
         self.job = job = instance.jobs[block]
-        self.rows = priced.rows_of(job)
+        places = priced.places_of(block)
+        self.rows = [row for row, _, _ in places]
         self.work = int(instance.edge_slots[block])
         self.cloud_work = int(instance.cloud_slots[block])
-        self.first = np.array([priced.delay(block, row) for row in self.rows], dtype=np.int64)
-        self.count = priced.places.counts[self.rows]
+        self.first = np.array([delay for _, delay, _ in places], dtype=np.int64)
+        self.count = np.array([count for _, _, count in places], dtype=np.int64)
         self.limit = instance.cloud_workers(job.worker_type)
         self.ready = int(instance.cloud_upload[block])
         self.may_be_together = self.limit != 0 and instance.cloud_ps(job.ps_type) != 0
@@ -181,15 +182,27 @@ class JobView:
             if self.may_be_together:
                 costs = self._cloud_costs(self.together_price, self.cloud_work)
                 together = costs.sum(axis=0) if len(costs) == D else D * costs[0]
+                together[self.windows(self.cloud_work) < D] = np.inf
         times = np.arange(1, self.length + 1) + together
         all_in = int(np.argmin(times)) if self.length else -1
         limit = float(times[all_in]) if self.length else np.inf
         earliest = lone_time(self.priced.instance, self.j, "no-migration") - 1
         best, c = cheapest_by_completion(
             self.first, self.count, self.price, self.extra, self.work, D, mixed,
-            self.owner, self.room, limit, earliest,
+            self.windows(self.work), self.owner, self.room, limit, earliest,
         )  # fmt: skip
         return float(best), int(c), all_in, mixed
+
+    def windows(self, work: int) -> Ints:
+        """Most chunks that can have ended in the cloud by each slot: its workers one after another.
+
+        Where what is left of its workers is known (`cloud_room`), the prices say it.
+        """
+        every = np.full(self.length, self.job.chunks)
+        if self.limit is None or self.cloud_room is not None:
+            return every
+        turns = np.maximum(np.arange(1, self.length + 1) - self.ready, 0) // work
+        return np.minimum(every, turns * self.limit)
 
     def _cloud_costs(self, price: Floats, work: int) -> Floats:
         """Price of the first, second, ... chunk in the cloud by completion, shape (K, L).
@@ -243,9 +256,11 @@ class JobView:
         layer = [0] * len(self.rows)
         left, sent = self.job.chunks, 0
         space = self.room[:, c].tolist() if len(self.room) else None
+        sky = int(self.windows(self.work)[c])
         taken: list[tuple[int, int, int]] = []
         while left:
             which, cheapest = -1, float(cloud[min(sent, len(cloud) - 1)])
+            cheapest = cheapest if sent < sky else np.inf
             for i, server in enumerate(self.owner.tolist()):
                 slots = ranked[i][layer[i] * self.work : (layer[i] + 1) * self.work]
                 if len(slots) == self.work and (space is None or space[server] >= 1):
@@ -253,7 +268,7 @@ class JobView:
                     if step < cheapest or (which == -1 and step <= cheapest):
                         which, cheapest = i, step
             if which == -1:
-                number = left if sent + 1 >= len(cloud) else 1
+                number = min(left, sky - sent) if sent + 1 >= len(cloud) else 1
                 sent += number
                 left -= number
                 continue
@@ -326,7 +341,8 @@ class JobView:
         for _, t, i, number in sorted(options):
             number = min(number, left)
             if number:
-                units[rows[i], self._slot(t)] = number
+                key = rows[i], self._slot(t)
+                units[key] = units.get(key, 0) + number
                 left -= number
         last = max(t for _, t in units)
         plan = EdgecloudPlan(max(last, self._slot(c)), together, units=units)

@@ -2,7 +2,7 @@
 
 Linking rows are (2d), a worker trains one job at a time, in four layouts: ``groups`` has a row a
 (server, worker type, slot), which loses nothing because such workers are identical; ``types`` adds
-up all workers of a type and takes a job's shortest upload, a relaxation for large instances;
+up all workers of a type, a relaxation for large instances;
 ``servers`` has a row a worker, on which schedules are placed, over the slots 1..horizon, and
 ``workers`` over all slots that ``groups`` prices. A finite cloud and limited storage (7b) add rows
 of their own (storage not in ``types``).
@@ -11,7 +11,7 @@ A block is one job of problem (2) itself, not of its linear reformulation: its c
 completion time and its chunks are whole. Every schedule of a block costs at least what LP (4)+
 charges for it, so the bound at given prices is at least that of the fractional blocks; with the
 duals of LP (4)+ it is at least the value of that program. Where the cloud is finite or PSs are, the
-block ignores that they are few, which errs outward. Slots behind the last row are free.
+block ignores what others do there, which errs outward. Slots behind the last row are free.
 
 A response on what is left (``servers`` with a residual) takes all of them into account, so that it
 can be carried out: workers, storage, cloud workers and PSs. It is then the best one, except that in
@@ -52,6 +52,8 @@ from hindsched.solvers.pricing.edgecloud.restricted import (
 from hindsched.solvers.pricing.rows import slot_labels
 
 ORACLE_ROWS = ("groups", "types", "servers", "workers")
+PS_SETS = {"parameter_servers", "cloud_parameter_servers"}
+"""Rows for which no block pays, so that their prices count as 0."""
 TREE_ROWS = ("groups", "workers")
 """Layouts in which a job without migration can be restricted."""
 
@@ -106,6 +108,13 @@ class EdgecloudOracle(BlockOracle):
             raise TypeError(f"layout {self.layout} does not place schedules on servers")
         view = JobView(self.priced, self.formulation, block, prices, residual)
         return view.literal() if self.formulation == "literal" else view.no_migration()
+
+    def paid(self, prices: Floats) -> Floats:
+        """Prices without those of PSs, for which no block pays."""
+        found = prices.copy()
+        for name in PS_SETS & self.rows.slices.keys():
+            found[self.rows.slices[name]] = 0.0
+        return found
 
     def values(self, prices: Floats) -> Floats:
         """Values of all blocks; the schedules behind them are not written down."""

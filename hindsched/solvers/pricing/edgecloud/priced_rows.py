@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -140,10 +141,17 @@ class PricedRows:
         """Rows of the layout whose workers qualify."""
         return [row for row, kind in enumerate(self.places.kinds) if kind == job.worker_type]
 
-    def delay(self, j: int, row: int) -> int:
-        """Slots until a chunk is uploaded to a row; the shortest in the layout ``types``."""
-        servers = {self.instance.worker_list[w][0] for w in self.places.members[row]}
-        return min(int(self.instance.upload[j, s]) for s in servers)
+    def places_of(self, j: int) -> list[tuple[int, int, int]]:
+        """A job's rows, slots until a chunk is uploaded there, and how many workers it reaches so.
+
+        In the layout ``types`` a row stands once for every delay.
+        """
+        found = []
+        for row in self.rows_of(self.instance.jobs[j]):
+            servers = (self.instance.worker_list[w][0] for w in self.places.members[row])
+            delays = Counter(int(self.instance.upload[j, s]) for s in servers)
+            found += [(row, delay, count) for delay, count in sorted(delays.items())]
+        return found
 
     def cloud_row(self, kind: str) -> int | None:
         """Flat index of the first row of a worker type in the cloud, or None if it is unlimited."""

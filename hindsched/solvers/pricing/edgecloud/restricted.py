@@ -73,6 +73,7 @@ class RestrictedJob(JobView):
             window = cheapest_windows(self.cloud_price, self.ready, self.work)
         sky = _times(window, numbers)
         sky[:, out] = np.inf
+        sky[self.windows(self.work)[:, None] < numbers] = np.inf
         sums = [sky]
         for table in tables:
             sums.append(_add(sums[-1], table))
@@ -82,6 +83,7 @@ class RestrictedJob(JobView):
         if self.may_be_together and not out[-1] and all(table[-1, 0] == 0 for table in tables):
             window = cheapest_windows(self.cloud_price, self.ready, self.cloud_work)
             together = self.job.chunks * window
+            together[self.windows(self.cloud_work) < self.job.chunks] = np.inf
         begin, end = min(max(low, 0), self.length - 1), min(high, self.length - 1) + 1
         times = np.maximum(np.arange(begin, end), low) + 1.0
         values = times + np.minimum(mixed, together)[begin:end]

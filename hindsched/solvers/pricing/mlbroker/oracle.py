@@ -44,8 +44,11 @@ from hindsched.solvers.pricing.decisions import NEVER, Axes, Limits
 from hindsched.solvers.pricing.rows import AxisLabel, Rows, RowSet, slot_labels
 
 ORACLE_ROWS = ("servers",)
-CANCELLED = 1e-2
-"""Share of the rounding allowance for numbers that may cancel: 1e-11 of each."""
+CANCELLED = 1e-4
+"""Share of the rounding allowance for numbers that may cancel: 1e-13 of each, 500 times what adding
+and comparing floats may lose."""
+CLOSE = 1e-9
+"""Relative difference within which one of two numbers may be the larger for all that floats say."""
 NODE_LIMIT = 2_000
 """Nodes of one job's slot; beyond it the bound of the open nodes is used."""
 MOST_KNOWN = 100_000
@@ -164,7 +167,8 @@ class MlbrokerOracle(BlockOracle):
         earned, worth, _ = self._tiers(discount, limits)
         terms = worth[worth != 0]
         fees = (self._unit + self._discounted) * self.instance.threshold
-        size = np.abs(terms).sum() + CANCELLED * (earned + fees * (earned > 0)).sum()
+        fees = fees * (earned > (1 - CLOSE) * self._fee)  # others are no term
+        size = np.abs(terms).sum() + CANCELLED * (earned + fees).sum()
         return self.round_outward(
             [*terms.tolist(), *(value for value, _ in priced)],
             float(size) + math.fsum(size_ for _, size_ in priced),
@@ -281,10 +285,10 @@ class MlbrokerOracle(BlockOracle):
     def _priced(
         self, job: int, discount: Floats, deployment: Floats, limits: Limits
     ) -> tuple[float, float, Ints, Ints]:
-        """Least cost of a job at prices, the size of what was summed for it, workers and PSs.
+        """Least cost of a job at prices, the size of what may be lost there, workers and PSs.
 
-        A slot's search keeps flows to 1e-14 of the data, at a price of at most `dearest`; a
-        difference of prices is right to 1e-16 of them. Both are in the size, with some room.
+        A slot's search keeps flows to 1e-14 of the data, at a price of at most `dearest`; terms and
+        differences of prices are right to 1e-16 of them. Both are in the size, with some room.
         """
         instance, record = self.instance, self.instance.jobs[job]
         first, last = record.arrival - 1, record.departure
@@ -292,7 +296,7 @@ class MlbrokerOracle(BlockOracle):
         talk, arcs = instance.exchange[job] * self._distance, self._arcs[job]
         launch = float(self._launch[job])
         far = float(arcs[np.isfinite(arcs)].max()) + float(talk.max()) / capacity
-        terms, size = [], 0.0
+        terms, lost = [], 0.0
         workers = np.zeros((last - first, len(instance.datacenters)), dtype=np.int64)
         ps = np.zeros(last - first, dtype=np.int64)
         mu = deployment[:, job]
@@ -304,7 +308,8 @@ class MlbrokerOracle(BlockOracle):
             used, barred = must | (least > 0), ~may & (most == 0)
             taken = np.where(used, presence, np.where(barred, 0.0, np.minimum(presence, 0.0)))
             terms += taken.tolist()
-            terms += np.minimum(launch - mu[:, t], 0.0).tolist()
+            worth = launch - mu[:, t]
+            terms += np.minimum(worth, 0.0).tolist()
             more = np.where(used, 0.0, np.maximum(presence, 0.0))
             block = self.priced_block(job, t, each, ps_price, more)
             _, bound, workers[t - first], ps[t - first] = restricted_placement(
@@ -315,9 +320,10 @@ class MlbrokerOracle(BlockOracle):
             terms.append(bound)
             dearest = far + float(each.max() + more.max()) / capacity
             later = mu[:, t + 1] if t + 1 < last else np.zeros(len(mu))
-            size += bound + CANCELLED * float((mu[:, t] + later).sum() + launch)
-            size += CANCELLED * dearest * float(instance.data[job, t].sum() + capacity)
-        return math.fsum(terms), size + math.fsum(map(abs, terms)), workers, ps
+            lost += float((mu[:, t] + later).sum() + launch * (worth < CLOSE * launch).sum())
+            lost += dearest * float(instance.data[job, t].sum() + capacity)
+        value = math.fsum(terms)
+        return value, abs(value) + CANCELLED * (lost + math.fsum(map(abs, terms))), workers, ps
 
     def _cost_of(
         self, job: int, workers: Ints, ps: Ints, bought: Any, launched: Any, keeps: bool = False

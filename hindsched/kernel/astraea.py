@@ -4,26 +4,20 @@ What tenants pay each other (2) adds up to nothing in (3); that it can be divide
 who pays and gains is said. (3a), (3b) follow from (3c), (3d), as quotas are the servers' counts.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from itertools import accumulate
 from typing import Any
 
 from . import reading, windows
-from .exact import Interval, utility
-from .reading import Checked, Progress, Violation, note, require
+from .exact import Data, Interval, utility
+from .reading import Checked, Progress, levels, note, require
 
 SENSE = "max"
 SIGNED = frozenset({"slope", "intercept", "provenance"})
 FORMULATIONS = {
-    f"{obligation},{writing}": problem
+    f"{obligation},{writing}": (obligation, writing == "preemptive")
     for obligation in ("optional", "must-complete")
-    for writing, problem in (
-        ("modes", obligation), ("literal", obligation), ("preemptive", f"{obligation}, in pieces")
-    )
+    for writing in ("modes", "literal", "preemptive")
 }  # fmt: skip
 EQUATIONS = {
     "arrival": "(3l)", "horizon": "(3o)", "chunks": "(3e)", "no worker": "(3n)", "no PS": "(3g)",
@@ -32,16 +26,14 @@ EQUATIONS = {
 }  # fmt: skip
 
 
-def check(instance: dict[str, Any], solution: dict[str, Any]) -> Checked:
+def check(instance: Data, solution: Data) -> Checked:
     """Check (3c)-(3o), add up the revenues, and divide what is paid."""
-    cluster, jobs = _problem(instance, solution["formulation"])
-    found = windows.check(cluster, jobs, solution)
-    return replace(found, notes=divide(instance, cluster, solution, found.violations))
+    problem = _problem(instance, solution["formulation"])
+    found = windows.check(problem, solution)
+    return replace(found, notes=divide(instance, problem[0], solution, found.violations))
 
 
-def divide(
-    instance: Mapping[str, Any], cluster: windows.Cluster, solution: Any, broken: list[Violation]
-) -> list[tuple[str, Fraction]]:
+def divide(instance: Data, cluster: windows.Cluster, solution: Any, broken: Any) -> Any:
     """(2), (11): what each tenant pays, and gains.
 
     What a job pays in a slot is divided by what tenants leave unused of a type: their quota less
@@ -51,51 +43,48 @@ def divide(
     tenants = dict(zip(known, instance["tenants"], strict=True))
     owner = {job["name"]: job["tenant"] for job in instance["jobs"]}
     rows = [(job["name"], row) for job in solution["jobs"] for row in job.get("assignments", ())]
-    cuts = sorted({slot for _, row in rows for slot in (row["from"], row["to"] + 1)})
-    at = {slot: position for position, slot in enumerate(cuts)}
-    reading.spend(10 * len(tenants) * len(cuts) * (len(cluster.workers) + len(cluster.ps)))
+    cuts = [(row["from"], row["to"], 0) for _, row in rows]
     paid, gained = (dict.fromkeys(tenants, Fraction()) for _ in range(2))
     for key, kind, types in (("workers", "worker", cluster.workers), ("ps", "ps", cluster.ps)):
-        single = next(iter(types))
-        unused = {(u, k): [n, *[0] * len(cuts)] for u, t in tenants.items()
-                  for k, n in _typed(t[f"{kind}_quota"], single).items()}  # fmt: skip
+        single, held = next(iter(types)), {(u, k): [*cuts] for u in tenants for k in types}
+        reading.spend(20 * len(held) * len(cuts))
         for name, row in rows:
             if row.get("payment") is None:
-                change = unused[owner[name], row.get(f"{kind}_type", single)]
-                change[at[row["from"]]] -= sum(row[key].values())
-                change[at[row["to"] + 1]] += sum(row[key].values())
-        left = {label: list(accumulate(change)) for label, change in unused.items()}
+                use = row["from"], row["to"], sum(row[key].values())
+                held[owner[name], row.get(f"{kind}_type", single)].append(use)
+        heights = {label: levels(spans) for label, spans in held.items()}
         for name, row in rows:
-            here = f"job {name}, {key} of nobody"
+            here, k = f"job {name}, {key} of nobody", row.get(f"{kind}_type", single)
             if row.get("payment") is not None:
                 require(set(row["payment"]) == {"workers", "ps"}, f"job {name}: payment")
                 price = reading.number(row["payment"][key], f"job {name}: payment")
                 paid[owner[name]] += price * (row["to"] - row["from"] + 1)
-                for i in range(at[row["from"]], at[row["to"] + 1]):
-                    reading.spend(20 * len(tenants))
-                    offers = [max(0, left[u, row.get(f"{kind}_type", single)][i]) for u in tenants]
-                    note(broken, "(2)", f"{here}, slot {cuts[i]}", 0 if any(offers) else price)
-                    unit = Fraction(price * (cuts[i + 1] - cuts[i])) / (sum(offers) or 1)
-                    for u, n in zip(tenants, offers, strict=True):
-                        gained[u] += unit * n
+                quotas = [_typed(t[f"{kind}_quota"], single)[k] for t in tenants.values()]
+                reading.spend(len(cuts) + 1)
+                for of_all in zip(*(heights[u, k] for u in tenants), strict=True):
+                    first, last, _ = of_all[0]
+                    if row["from"] <= first <= row["to"]:
+                        reading.spend(20 * len(tenants))
+                        offers = [max(0, n - h) for n, (*_, h) in zip(quotas, of_all, strict=True)]
+                        note(broken, "(2)", f"{here}, slot {first}", 0 if any(offers) else price)
+                        unit = Fraction(price * (last - first + 1)) / (sum(offers) or 1)
+                        for u, n in zip(tenants, offers, strict=True):
+                            gained[u] += unit * n
     return [(f"tenant {u} {what}", sums[u]) for u in tenants
             for what, sums in (("pays", paid), ("gains", gained))]  # fmt: skip
 
 
-def bound(instance: dict[str, Any], certificate: dict[str, Any], progress: Progress) -> Interval:
+def bound(instance: Data, certificate: Data, progress: Progress) -> Interval:
     """P b + sum of max over X_j of [f_j - p A x], of max(0, .) where jobs are optional."""
-    problem = _problem(instance, certificate["formulation"])
-    return windows.bound(*problem, certificate, progress)
+    return windows.bound(_problem(instance, certificate["formulation"]), certificate, progress)
 
 
-def _typed(value: Any, single: str) -> dict[str, Any]:
+def _typed(value: Any, single: str) -> Data:
     """Values by type (Section 6); a bare number is that of the single type."""
     return value if isinstance(value, dict) else {single: value}
 
 
-def _problem(
-    instance: Mapping[str, Any], formulation: str
-) -> tuple[windows.Cluster, list[windows.Job]]:
+def _problem(instance: Data, formulation: str) -> windows.Problem:
     reading.natural(instance, SIGNED, "instance")
     b_w = _typed(instance["worker_bandwidth_mbps"], "worker")
     b_p = _typed(instance["ps_bandwidth_mbps"], "ps")
@@ -105,7 +94,7 @@ def _problem(
     ps = {p: (unit[k], b_p[p]) for k, p in enumerate(b_p, len(b_w))}
     rows = {"worker_capacity": ("type", list(b_w)), "ps_capacity": ("type", list(b_p))}
 
-    def amounts(record: Mapping[str, Any], y: str, z: str) -> tuple[Any, ...]:
+    def amounts(record: Data, y: str, z: str) -> tuple[Any, ...]:
         held, held_ps = _typed(record[y], "worker"), _typed(record[z], "ps")
         return *(held[w] for w in b_w), *(held_ps[p] for p in b_p)
 
@@ -121,7 +110,7 @@ def _problem(
     return cluster, [_job(instance, cluster, job) for job in instance["jobs"]]
 
 
-def _job(instance: Mapping[str, Any], cluster: windows.Cluster, job: Any) -> windows.Job:
+def _job(instance: Data, cluster: windows.Cluster, job: Any) -> windows.Job:
     train, update = _typed(job["minibatch_slots"], "worker"), _typed(job["update_slots"], "ps")
     require(all(train[w] > 0 for w in cluster.workers), f"job {job['name']}: must take time")
     far = Fraction(16 * job["gradient_mb"]) / instance["slot_seconds"]

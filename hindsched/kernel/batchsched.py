@@ -1,13 +1,10 @@
 """batchsched (min): weighted completion of jobs that run once, in one window; (2) and (15)."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from . import reading, windows
-from .exact import Interval, common_step, exactly
+from .exact import Data, Interval, common_step, exactly
 from .reading import Checked, Progress, names, require
 
 SENSE = "min"
@@ -20,21 +17,19 @@ EQUATIONS = {
 }  # fmt: skip
 
 
-def check(instance: dict[str, Any], solution: dict[str, Any]) -> Checked:
+def check(instance: Data, solution: Data) -> Checked:
     """Check (2a)-(2o), or (15), and add up w (t + L)."""
-    return windows.check(*_problem(instance, solution.get("formulation")), solution)
+    return windows.check(_problem(instance, solution.get("formulation")), solution)
 
 
-def bound(instance: dict[str, Any], certificate: dict[str, Any], progress: Progress) -> Interval:
+def bound(instance: Data, certificate: Data, progress: Progress) -> Interval:
     """Sum of min over X_j of [w (t + L) + p A x] - p b; objectives are whole in the weights."""
     problem = _problem(instance, certificate.get("formulation"))
     step = common_step(job["weight"] for job in instance["jobs"])
-    return windows.bound(*problem, certificate, progress, step)
+    return windows.bound(problem, certificate, progress, step)
 
 
-def _problem(
-    instance: Mapping[str, Any], formulation: Any
-) -> tuple[windows.Cluster, list[windows.Job]]:
+def _problem(instance: Data, formulation: Any) -> windows.Problem:
     reading.natural(instance, SIGNED, "instance")
     resources, bandwidth = instance["resources"], instance["bandwidth_resource"]
     has_ps = instance["architecture"] == "parameter-server"
@@ -56,7 +51,7 @@ def _problem(
     return cluster, [_job(instance, cluster, job) for job in instance["jobs"]]
 
 
-def _job(instance: Mapping[str, Any], cluster: windows.Cluster, job: Any) -> windows.Job:
+def _job(instance: Data, cluster: windows.Cluster, job: Any) -> windows.Job:
     train = dict(zip(cluster.workers, job["minibatch_slots"], strict=True))
     rings = None in cluster.ps
     update = {} if rings else dict(zip(cluster.ps, job["update_slots"], strict=True))

@@ -6,8 +6,6 @@ one chunk a slot (a row a worker, a group of a server's workers of a type, a typ
 finite cloud), and on (7b), storage.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -17,7 +15,7 @@ from math import lcm
 from typing import Any
 
 from . import reading, trees
-from .exact import Interval, ceiling, exactly
+from .exact import Data, Interval, ceiling, exactly
 from .reading import Checked, Loads, Progress, Stretch, check_loads, levels, note, require, whole
 from .trees import Limits, between
 
@@ -31,7 +29,7 @@ Value = Callable[[int, int], int | None]
 """``value(a, b)``: least price of a job's work in slots up to b, with storage paid up to slot a."""
 
 
-def units(instance: Mapping[str, Any], field: str) -> dict[str, Any]:
+def units(instance: Data, field: str) -> dict[str, Any]:
     """How many workers or PSs of each type a server or the cloud (None: no limit) has."""
     servers, cloud = instance["servers"], instance["cloud"]
     reading.natural(instance, frozenset({"provenance"}), "instance")
@@ -40,14 +38,14 @@ def units(instance: Mapping[str, Any], field: str) -> dict[str, Any]:
     return {**found, cloud["name"]: defaultdict(lambda: None, cloud.get(field) or {})}
 
 
-def chunk_slots(instance: Mapping[str, Any], job: Mapping[str, Any]) -> tuple[int, int]:
+def chunk_slots(instance: Data, job: Data) -> tuple[int, int]:
     """(1) in whole slots, at least 1: E B / n_j of a chunk for zeta_j = 0 and for zeta_j = 1."""
     steps, alone = job["epochs"] * job["minibatches"], job["minibatch_slots"] + job["update_slots"]
     talk = Fraction(16 * job["gradient_mb"]) / (job["bandwidth_mbps"] * instance["slot_seconds"])
     return max(1, ceiling(steps * (alone + talk))), max(1, ceiling(steps * alone))
 
 
-def check(instance: Mapping[str, Any], solution: Mapping[str, Any]) -> Checked:
+def check(instance: Data, solution: Data) -> Checked:
     """(2), and (7) where storage is limited: broken constraints, and the total completion time."""
     literal, cloud = solution["formulation"] == "literal", instance["cloud"]["name"]
     workers, ps = units(instance, "workers"), units(instance, "ps")
@@ -240,7 +238,7 @@ def least(
         spans = [(a, (a + b) // 2, which), ((a + b) // 2 + 1, b, which)]
 
 
-def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Progress) -> Interval:
+def bound(instance: Data, certificate: Data, tell: Progress) -> Interval:
     """Sum over jobs of min [time + price of what it uses], less price x capacity, exactly.
 
     A block is one job of (2) with whole chunks; that cloud workers, PSs and storage are few is
@@ -271,7 +269,7 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
         else:
             features["worker_slots"] = [*known, ("slot", range(1, reading.LIMITS["cells"]))]
 
-    def leaf(given: Any, limits: Mapping[str, Limits]) -> Interval | None:
+    def price(given: Any) -> tuple[Interval, Any]:
         prices = {name: rows for name, rows in given.items() if name not in UNUSED}
         end = max(
             (whole(row["to"], 1, "to") for rows in prices.values() for row in rows), default=0
@@ -292,15 +290,13 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
              spans["worker_capacity", f"{s}/{n}"] + spans["group_capacity", f"{s}/{k}"]
              + spans["type_capacity", k]) for s, n, k in workers
         ]  # fmt: skip
-        for done, (job, gb) in enumerate(zip(jobs, sizes, strict=True)):
-            tell(done, len(jobs), "jobs")
+
+        def respond(position: int, own: Limits) -> Interval | None:
+            job, gb = jobs[position], sizes[position]
             arrival, kind = whole(job["arrival"], 1, "arrival"), job["worker_type"]
             chunks = whole(job["chunks"], 1, "chunks")
             edge, alone = chunk_slots(instance, job)
             ready = {at: arrival + whole(n, 0, "upload") for at, n in job["upload_slots"].items()}
-            own = limits.get(job["name"], {})
-            if any(low > high for low, high in own.values()):
-                return None
             decided: dict[str, dict[int, int]] = defaultdict(dict)  # by worker and slot, 1: works
             for (of, *labels), (low, high) in own.items():
                 if of == "worker_slots" and (low or high == 0):
@@ -341,13 +337,12 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
             begin = max(arrival, own.get(("completion",), (0, 0))[0])
             latest = between(own, ("completion",), max(stop, begin))[1]
             best = least(values, arrival, begin, latest, scale, size)
-            if best is None:
-                return None
-            total += Fraction(best, scale)
-        return exactly(total)
+            return None if best is None else exactly(Fraction(best, scale))
+
+        return exactly(total), respond
 
     names = [job["name"] for job in jobs]
-    return trees.prove(certificate, leaf, features, names, tell, step=1)
+    return trees.prove(certificate, price, features, names, tell, step=1)
 
 
 def taken(

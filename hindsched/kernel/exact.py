@@ -7,8 +7,6 @@ rounded down and on an upper end up, so their truth needs no error analysis; the
 2^-100 max(1, value), follows from the counts beside them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -19,6 +17,8 @@ from typing import Any
 BITS = 192
 ONE = 1 << BITS
 TERMS = 64
+Data = Mapping[str, Any]
+"""What an object in a file holds."""
 WIDEST = 1 << 14
 """Exponents beyond this in size: e^-x is 0 to 2^-192, e^x is refused."""
 
@@ -30,13 +30,13 @@ class Interval:
     low: Fraction
     high: Fraction
 
-    def __add__(self, other: Interval) -> Interval:
+    def __add__(self, other: "Interval") -> "Interval":
         return Interval(self.low + other.low, self.high + other.high)
 
-    def __neg__(self) -> Interval:
+    def __neg__(self) -> "Interval":
         return Interval(-self.high, -self.low)
 
-    def times(self, factor: Fraction | int) -> Interval:
+    def times(self, factor: Fraction | int) -> "Interval":
         """Multiply by an exact number of either sign."""
         ends = self.low * factor, self.high * factor
         return Interval(Fraction(min(ends)), Fraction(max(ends)))
@@ -135,7 +135,7 @@ def power(base: Fraction, exponent: Fraction) -> Interval:
     return Interval(exp(inner.low).low, exp(inner.high).high)
 
 
-def utility(record: Mapping[str, Any], x: Fraction | int) -> Interval:
+def utility(record: Data, x: Fraction | int) -> Interval:
     """f(x) of an instance's utility record, which never rises with x."""
     kind = record["kind"]
     if kind == "sigmoid" and record["priority"] >= 0 and record["decay"] >= 0:

@@ -6,8 +6,6 @@ spans of slots, rows of one pool, which servers only restrict, or of every serve
 is free, without end. No price helps a makespan: its bound follows from the instance.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -17,7 +15,7 @@ from typing import Any
 
 from . import reading, trees
 from .cheapest import Cheapest
-from .exact import Interval, ceiling, common_step, exactly
+from .exact import Data, Interval, ceiling, common_step, exactly
 from .reading import Checked, Loads, Progress, Violation, check_loads, note, require, whole
 from .trees import NEVER, Limits, between
 
@@ -33,7 +31,7 @@ FAR, ENDLESS = 10**12, 10**24
 class Job:
     """A job in slots: submitted at s, due by `due` (None: never), p slots on g GPUs."""
 
-    def __init__(self, data: Mapping[str, Any], seconds: Any, room: int) -> None:
+    def __init__(self, data: Data, seconds: Any, room: int) -> None:
         self.name, here = data["name"], f"job {data['name']}"
         times = [Fraction(data[key]) / seconds for key in ("submit", "duration")]
         require(all(t.denominator == 1 for t in times), f"{here}: times must be whole slots")
@@ -46,7 +44,7 @@ class Job:
         require(self.g <= room, f"{here}: asks for more than {room} GPUs")
 
 
-def problem(instance: Mapping[str, Any]) -> tuple[dict[str, int], int, list[Job]]:
+def problem(instance: Data) -> tuple[dict[str, int], int, list[Job]]:
     """GPUs by server (none: one pool), GPUs in all, and the jobs."""
     reading.natural(instance, frozenset({"provenance"}), "instance")
     listed = instance.get("servers") or ()
@@ -60,7 +58,7 @@ def problem(instance: Mapping[str, Any]) -> tuple[dict[str, int], int, list[Job]
     return sizes, room, [Job(job, instance["slot_seconds"], room) for job in instance["jobs"]]
 
 
-def check(instance: Mapping[str, Any], solution: Mapping[str, Any]) -> Checked:
+def check(instance: Data, solution: Data) -> Checked:
     """(1)-(7), and the objective. What holds its GPUs for longer than it must is not refused."""
     sizes, room, jobs = problem(instance)
     kind, goal = FORMULATIONS[solution["formulation"]]
@@ -108,7 +106,7 @@ def check(instance: Mapping[str, Any], solution: Mapping[str, Any]) -> Checked:
     return Checked(exactly(max(ends) * seconds if goal == "makespan" else costs), broken)
 
 
-def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Progress) -> Interval:
+def bound(instance: Data, certificate: Data, tell: Progress) -> Interval:
     """Sum of best responses - GPUs x integral of the prices; for a makespan, see there.
 
     Layout ``placements`` prices each server's GPUs, for consolidated jobs in one piece, which pay
@@ -133,17 +131,17 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
     features = {"completion": (), **({"server_gpus": [("server", sizes)]} if apart else {})}
     places = sizes if apart else {"": room}
 
-    def leaf(prices: Any, limits: Mapping[str, Limits]) -> Interval | None:
+    def price(prices: Any) -> tuple[Interval, Any]:
         tables = price_steps(prices, places, seconds)
         scale = lcm(below, *(job.w.denominator for job in jobs))
         scale = lcm(scale, *(x.denominator for _, levels in tables for x in levels))
         paid = [Steps(cuts, [int(price * scale) for price in levels]) for cuts, levels in tables]
         cuts = sorted({cut for part in paid for cut in part.cuts})
-        found = -sum(n * part.sums[-1] for n, part in zip(places.values(), paid, strict=True))
-        for number, job in enumerate(jobs):
-            tell(number, len(jobs), "job")
+        worth = sum(n * part.sums[-1] for n, part in zip(places.values(), paid, strict=True))
+
+        def respond(position: int, own: Limits) -> Interval | None:
+            job = jobs[position]
             reading.spend(10 * len(places))
-            own = limits.get(job.name, {})
             first, last = own.get(("completion",), (0, NEVER))
             start = max(job.s, first - job.p)
             units, most = (job.p * job.g, job.most) if kind == "elastic" else (job.p, 1)
@@ -164,12 +162,11 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
                 levels = paid[0].levels
                 assert best is not None
                 best = pausing(cuts, levels, job.s, units, most, gang, slope, last, best)
-            if best is None:
-                return None
-            found += best
-        return exactly(Fraction(found, scale))
+            return None if best is None else exactly(Fraction(best, scale))
 
-    return trees.prove(certificate, leaf, features, [job.name for job in jobs], tell, step)
+        return exactly(Fraction(-worth, scale)), respond
+
+    return trees.prove(certificate, price, features, [job.name for job in jobs], tell, step)
 
 
 class Steps:

@@ -6,17 +6,15 @@ buys units at the lower price only where the fee e is paid; H = n max(N, 1) + m 
 rents in a centre, since a worker beyond N costs and never helps), and mu on ``deployment``, (8h).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from math import lcm
 from typing import Any
 
 from . import reading, trees
-from .exact import Interval, ceiling, exactly
+from .exact import Data, Interval, ceiling, exactly
 from .reading import Checked, Progress, Violation, note, require, whole
 from .trees import Limits, between
 
@@ -32,7 +30,7 @@ Matrix = Sequence[Sequence[Any]]
 class Market:
     """An instance by position: (a, b, e) of (R, K), d (R, R) in C1 and C4, times their weights."""
 
-    def __init__(self, instance: Mapping[str, Any]) -> None:
+    def __init__(self, instance: Data) -> None:
         reading.natural(instance, frozenset({"provenance"}), "instance")
         w = [instance.get("cost_weights", {}).get(cost, 1) for cost in COSTS]
         self.centers = reading.names(instance["datacenters"], "datacenters")
@@ -48,7 +46,7 @@ class Market:
         require([*map(len, d)] == [len(d)] * len(self.R), "transfer_usd_per_gb: shape")
         self.send, self.talk = ([[weight * x for x in row] for row in d] for weight in w[::3])
 
-    def job(self, record: Mapping[str, Any]) -> tuple[Any, ...]:
+    def job(self, record: Data) -> tuple[Any, ...]:
         """P, B, c, n and m (K,), arcs (None where pinned data would leave), (t, D, N) by slot."""
         P, data = record["capacity_gb"], record["data_gb"]
         pinned = record.get("pinned_datacenters", ())
@@ -105,7 +103,7 @@ def transport(supply: Sequence[Any], room: Sequence[Any], price: Matrix) -> tupl
     return sum(x * price[i][j] for i, to in enumerate(flow) for j, x in to.items()), left, flow
 
 
-def check(instance: Mapping[str, Any], solution: Mapping[str, Any]) -> Checked:
+def check(instance: Data, solution: Data) -> Checked:
     """Weighted C1 (1), C2 (3), C3 (5) and C4 (6); data without a worker, slots without a PS."""
     market, paper = Market(instance), solution["formulation"] == "paper"
     listed = reading.jobs_of(solution, reading.names(instance["jobs"], "jobs"))
@@ -212,7 +210,7 @@ def placement(
     return None
 
 
-def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Progress) -> Interval:
+def bound(instance: Data, certificate: Data, tell: Progress) -> Interval:
     """Sum over jobs and slots of the least placement at prices, plus sum of min(0, e - lambda H).
 
     A unit costs min(a, b + lambda). A job's presence in a centre costs mu(t) - mu(t+1): where that
@@ -236,18 +234,27 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
         require(tight, "kind: only tight has trees")
         require(BROKER not in names, f"kind: no trees where a job is called {BROKER}")
 
-    def leaf(prices: Any, limits: Mapping[str, Limits]) -> Interval | None:
+    def price(prices: Any) -> tuple[Interval, Any]:
         rows = min(len(prices.get("discount", ())), len(jobs) * len(R) * len(K))
         reading.within("cells", horizon * max(rows, len(R)), "prices.discount")
         sets = {"deployment": axes, "discount": [*kinds, axes[1]]}
         mu, shares = reading.price_rows(prices, sets, horizon).values()
         none = [0] * (horizon + 1)
         earned: dict[trees.Feature, Any] = defaultdict(int)
-        total = Fraction()
-        for done, record in enumerate(jobs):
-            tell(done, len(jobs), "jobs")
+
+        def respond(position: int, own: Limits) -> Interval | None:
+            total = Fraction()
+            if position == len(jobs):  # the broker
+                for tier in {*earned, *(feature for feature in own if feature[0] == "tier")}:
+                    low, high = between(own, tier, 1)
+                    if low > high:
+                        return None
+                    r, k = market.centers.index(tier[1]), market.kinds.index(tier[2])
+                    worth = market.tiers[r][k][2] - earned[tier]
+                    total += worth if low else min(0, worth) if high else 0
+                return exactly(total)
+            record = jobs[position]
             name, (P, B, c, n, m, arcs, life) = record["name"], market.job(record)
-            own = limits.get(name, {})
             moved = [mu.get((center, name), none) for center in market.centers]
             paid = [
                 [shares.get((x, kind, name), none) for kind in market.kinds] for x in market.centers
@@ -290,14 +297,8 @@ def bound(instance: Mapping[str, Any], certificate: Mapping[str, Any], tell: Pro
                 if found is None:
                     return None
                 total += Fraction(found, int(P * unit) * scale)
-        fees = limits.get(BROKER, {})
-        for tier in {*earned, *(feature for feature in fees if feature[0] == "tier")}:
-            low, high = between(fees, tier, 1)
-            if low > high:
-                return None
-            r, k = market.centers.index(tier[1]), market.kinds.index(tier[2])
-            worth = market.tiers[r][k][2] - earned[tier]
-            total += worth if low else min(0, worth) if high else 0
-        return exactly(total)
+            return exactly(total)
 
-    return trees.prove(certificate, leaf, features, [*names, BROKER], tell)
+        return exactly(0), respond
+
+    return trees.prove(certificate, price, features, [*names, BROKER], tell)

@@ -6,10 +6,7 @@ job's units on a group may be priced too (layout ``patterns``): what jobs pay fo
 earns back with n_g times the dearest integer packing of one server, y <= sum of its patterns.
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Mapping
 from fractions import Fraction
 from math import lcm
 from operator import add, itemgetter
@@ -17,7 +14,7 @@ from typing import Any
 
 from . import reading, trees
 from .cheapest import cheapest_units
-from .exact import Interval, ceiling, exactly, total, utility
+from .exact import Data, Interval, ceiling, exactly, total, utility
 from .reading import Checked, Loads, Progress, Violation, check_loads, note, require
 from .trees import NEVER, Limits, between
 
@@ -27,7 +24,7 @@ FORMULATIONS = {"standard": "standard"}
 SIDES = ("worker", "ps")
 EQUATIONS = {"worker": "(4)", "ps": "(5)"}
 FINEST = 10**31
-Amounts = Mapping[str, Any]
+Amounts = Data
 Series = dict[tuple[Any, ...], list[Any]]
 """Prices by labels, then by slot."""
 
@@ -35,7 +32,7 @@ Series = dict[tuple[Any, ...], list[Any]]
 class Job:
     """What (2)-(7) say of a job alone."""
 
-    def __init__(self, data: Mapping[str, Any], instance: Mapping[str, Any]) -> None:
+    def __init__(self, data: Data, instance: Data) -> None:
         self.name, here = data["name"], f"job {data['name']}"
         self.arrival, self.most, epochs, minibatches = (
             reading.whole(data[key], 1, f"{here}.{key}")
@@ -68,7 +65,7 @@ class Job:
         return int(min([self.most, *room]))
 
 
-def _jobs(instance: Mapping[str, Any]) -> dict[str, Job]:
+def _jobs(instance: Data) -> dict[str, Job]:
     """Jobs by name; refuses an instance without a meaning."""
     reading.natural(instance, SIGNED, "instance")
     width = sum(len(reading.names(instance[f"{side}_servers"], side)) for side in SIDES)
@@ -81,7 +78,7 @@ def _jobs(instance: Mapping[str, Any]) -> dict[str, Job]:
     return {name: Job(job, instance) for name, job in zip(known, instance["jobs"], strict=True)}
 
 
-def check(instance: dict[str, Any], solution: dict[str, Any]) -> Checked:
+def check(instance: Data, solution: Data) -> Checked:
     """Check (2)-(7) and (9)-(13) and add up (1)."""
     broken, values, jobs = list[Violation](), list[Interval](), _jobs(instance)
     servers = {s: {h["name"]: h["capacity"] for h in instance[f"{s}_servers"]} for s in SIDES}
@@ -123,22 +120,22 @@ def check(instance: dict[str, Any], solution: dict[str, Any]) -> Checked:
     return Checked(total(values), broken)
 
 
-def bound(instance: dict[str, Any], certificate: dict[str, Any], progress: Progress) -> Interval:
+def bound(instance: Data, certificate: Data, progress: Progress) -> Interval:
     """P b + sum of max(0, best response): of prices, or of the leaves of a tree."""
     found = trees.layout(certificate, ("groups", "servers", "patterns"))
-    rows = _Rows(instance, found == "servers", progress)
+    rows = _Rows(instance, found == "servers")
     slots = ("slot", range(1, instance["horizon"] + 1))
     on_worker, on_ps = ((rows.axis, rows.groups[side]) for side in SIDES)
     features = {"completion": (), "slot_workers": (slots,), "workers": (on_worker, slots),
                 "ps": (on_ps, slots)}  # fmt: skip
-    return trees.prove(certificate, rows.bound, features, rows.jobs, progress)
+    return trees.prove(certificate, rows.price, features, list(rows.jobs), progress)
 
 
 class _Rows:
     """Rows of one layout: groups of identical servers by their first one's name, or servers."""
 
-    def __init__(self, instance: Mapping[str, Any], by_server: bool, progress: Progress) -> None:
-        self.instance, self.jobs, self.progress = instance, _jobs(instance), progress
+    def __init__(self, instance: Data, by_server: bool) -> None:
+        self.instance, self.jobs = instance, _jobs(instance)
         self.axis, self.horizon = "server" if by_server else "group", instance["horizon"]
         self.groups: dict[str, dict[str, tuple[int, Amounts]]] = {}
         for side in SIDES:
@@ -153,8 +150,8 @@ class _Rows:
             while job.most > w or job.needed(job.most) > min(p, job.most):
                 job.most -= 1
 
-    def bound(self, prices: Any, limits: Mapping[str, Limits]) -> Interval | None:
-        """P b + sum of best responses; None if a job's limits leave it no schedule."""
+    def price(self, prices: Any) -> tuple[Interval, Any]:
+        """P b, and the jobs' best responses."""
         kinds = {"capacity": ("resource", self.instance["resources"]), "units": ("job", self.jobs)}
         sets = {f"{side}_{of}": [(self.axis, self.groups[side]), axis]
                 for side in SIDES for of, axis in kinds.items()}  # fmt: skip
@@ -166,14 +163,10 @@ class _Rows:
                 found += number * capacity.get(resource, 0) * sum(series)
             found += self._packings(side, places[side])
         scale = reading.to_integers(s for table in tables.values() for s in table.values())
-        values = [exactly(found)]
-        for done, job in enumerate(self.jobs.values()):
-            self.progress(done, len(self.jobs), "job")
-            value = self._best_response(job, rows, places, scale, limits.get(job.name, {}))
-            if value is None:
-                return None
-            values.append(value)
-        return total(values)
+        jobs = list(self.jobs.values())
+        return exactly(found), lambda job, limits: self._best_response(
+            jobs[job], rows, places, scale, limits
+        )
 
     def _unit_prices(self, job: Job, side: str, rows: Series, places: Series, factor: int) -> Any:
         """By group: its name, how many of the job's units it holds, their price by slot."""
@@ -197,8 +190,6 @@ class _Rows:
         worker, so that limits on the completion mean it. Pruned are only ends and states that
         cannot beat the best value so far, as f never rises and costs are never negative.
         """
-        if any(low > high for low, high in limits.values()):
-            return None
         first, last = limits.get(("completion",), (0, NEVER))
         first, last = max(first, job.arrival), min(last, self.horizon)
         for feature, (low, _) in limits.items():

@@ -3,8 +3,6 @@
 Also what every schedule's check needs: what breaks a rule, and what adds up in a slot.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json
@@ -18,7 +16,7 @@ from math import lcm
 from pathlib import Path
 from typing import Any
 
-from .exact import Interval
+from .exact import Data, Interval
 
 LIMITS = {
     "bytes": 64_000_000,  # of a file, unpacked
@@ -164,7 +162,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return data
 
 
-def names(records: Iterable[Mapping[str, Any]], where: str) -> list[str]:
+def names(records: Iterable[Data], where: str) -> list[str]:
     """Names of records, which must be unique words."""
     found = [record["name"] for record in records]
     require(all(isinstance(name, str) for name in found), f"{where}: names must be words")
@@ -194,7 +192,7 @@ def natural(data: Any, signed: frozenset[Any], where: str) -> None:
         require(data >= 0, f"{where}: must not be negative")
 
 
-def span(row: Mapping[str, Any], most: int, where: str) -> tuple[int, int]:
+def span(row: Data, most: int, where: str) -> tuple[int, int]:
     """First and last slot of a row, ``from`` and ``to``, within 1..most."""
     first, last = whole(row["from"], 1, where), whole(row["to"], 1, where)
     require(first <= last <= most, f"{where}: slots must be in 1..{most} and in order")
@@ -208,7 +206,7 @@ def counts(value: Any, known: Iterable[str], where: str) -> dict[str, int]:
     return {name: n for name, n in value.items() if n}
 
 
-def jobs_of(solution: Mapping[str, Any], known: Iterable[str]) -> dict[str, dict[str, Any]]:
+def jobs_of(solution: Data, known: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Jobs of a solution file by name, in the instance's order; one without rows is idle."""
     listed = dict(zip(names(solution["jobs"], "jobs"), solution["jobs"], strict=True))
     found = {name: {"assignments": [], **listed.pop(name, {})} for name in known}
@@ -217,7 +215,7 @@ def jobs_of(solution: Mapping[str, Any], known: Iterable[str]) -> dict[str, dict
 
 
 def price_rows(
-    prices: Mapping[str, Any], sets: Mapping[str, Sequence[tuple[str, Iterable[Any]]]], last: int
+    prices: Data, sets: Mapping[str, Sequence[tuple[str, Iterable[Any]]]], last: int
 ) -> dict[str, dict[tuple[Any, ...], list[Any]]]:
     """Prices of row sets by labels, each a list by slot 0..last; absent rows are not listed.
 

@@ -5,40 +5,52 @@ or at least k + 1: together they leave nothing out. A job that stays out has com
 0 of everything else. Every solution obeys the decisions of one leaf, so the worst leaf is a bound.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain
 from typing import Any
 
-from .exact import Interval, ceiling
+from .exact import Data, Interval, ceiling, total
 from .reading import Progress, check_stated, require, within
 
 NEVER = 2**31 - 1
 ALL = (0, NEVER)
 Feature = tuple[Any, ...]
 """Name of a whole number of a schedule, then its labels: ("workers", "server-1", slot 3)."""
+Decision = tuple[str, Feature, int, int]
+"""Job, feature, least, most."""
 Limits = Mapping[Feature, tuple[int, int]]
 """Least and most of each feature that is limited."""
-LeafBound = Callable[[Any, Mapping[str, Limits]], Interval | None]
-"""``bound(prices, limits by job)``: None where a job has no schedule left."""
+Features = Mapping[str, Sequence[tuple[str, Any]]]
+"""Axes of the labels of each feature."""
+Price = Callable[[Any], tuple[Interval, Callable[[int, Limits], Interval | None]]]
+"""``price(prices)``: what rows are worth, and ``respond(position, limits)``: a job's best response
+at these prices, in the jobs' order; None where it has no schedule within limits."""
 
 
 def prove(
-    data: Mapping[str, Any], bound: LeafBound, features: Mapping[str, Sequence[tuple[str, Any]]],
-    jobs: Iterable[str], progress: Progress, step: Fraction | int = 0,
-) -> Interval:  # fmt: skip
+    data: Data, price: Price, features: Features, jobs: Sequence[str], tell: Progress, step: Any = 0
+) -> Interval:
     """Bound of a certificate: of its prices, or the worst of its leaves, which must cover all.
 
     A leaf of a minimum whose objectives are whole multiples of `step` is rounded up to one.
     """
-    if data["kind"] != "tree":
-        found = bound(data["prices"], {})
-        require(found is not None, "a job has no schedule at all: the problem is infeasible")
-        assert found is not None
-        return found
-    known, leaves, bounds = set(jobs), _leaves(data), list[Interval]()
+
+    def bound(prices: Any, decided: Mapping[str, Limits]) -> Interval | None:
+        """What rows are worth and the sum of best responses, if every job has one."""
+        if any(low > high for limits in decided.values() for low, high in limits.values()):
+            return None
+        worth, respond = price(prices)
+        parts = [worth]
+        for position, job in enumerate(jobs):
+            tell(position, len(jobs), "job")
+            part = respond(position, decided.get(job, {}))
+            if part is None:
+                return None
+            parts.append(part)
+        return total(parts)
+
+    tree, known, leaves, bounds = data["kind"] == "tree", set(jobs), _leaves(data), list[Interval]()
     within("leaves", len(leaves), "prices")
     decided = [
         [_decision(row, features, known, f"prices[{i}].decisions") for row in leaf["decisions"]]
@@ -46,7 +58,7 @@ def prove(
     ]
     _check_cover(decided)
     for i, (leaf, decisions) in enumerate(zip(leaves, decided, strict=True)):
-        progress(i, len(leaves), "leaf")
+        tell(i, len(leaves), "leaf")
         require(set(leaf) == {"decisions", "bound", "prices"}, f"prices[{i}]: unknown keys")
         limits: dict[str, dict[Feature, tuple[int, int]]] = {}
         for job, feature, low, high in decisions:
@@ -54,21 +66,20 @@ def prove(
             limits[job][feature] = max(low, before[0]), min(high, before[1])
         found = bound(leaf["prices"], limits)
         if found is not None:
-            if step:
+            if step and tree:
                 ends = (Fraction(ceiling(end / step) * step) for end in (found.low, found.high))
                 found = Interval(*ends)
             require(leaf["bound"] is not None, f"prices[{i}].bound: every job has a schedule")
-            check_stated(leaf["bound"], found, data["sense"], f"prices[{i}].bound")
+            if tree:  # else the file's caller does
+                check_stated(leaf["bound"], found, data["sense"], f"prices[{i}].bound")
             bounds.append(found)
-    require(bounds, "no leaf has a schedule for every job")
-    pick = max if data["sense"] == "max" else min
+    require(bounds, "no leaf has a schedule for every job: the problem is infeasible")
+    pick = max if data.get("sense") == "max" else min
     return Interval(pick(b.low for b in bounds), pick(b.high for b in bounds))
 
 
-def _decision(
-    row: Any, features: Mapping[str, Sequence[tuple[str, Any]]], jobs: set[str], where: str
-) -> tuple[str, Feature, int, int]:
-    """(job, feature, least, most) of one decision."""
+def _decision(row: Any, features: Features, jobs: set[str], where: str) -> Decision:
+    """Read one decision."""
     require(row["job"] in jobs, f"{where}: unknown job")
     if set(row) == {"job", "admitted"} and isinstance(row["admitted"], bool):
         return row["job"], ("completion",), *((0, NEVER - 1) if row["admitted"] else (NEVER, NEVER))
@@ -84,7 +95,7 @@ def _decision(
     return row["job"], feature, *((0, k) if side == "at_most" else (k, NEVER))
 
 
-def _check_cover(leaves: list[list[tuple[str, Feature, int, int]]]) -> None:
+def _check_cover(leaves: list[list[Decision]]) -> None:
     """Every split has both sides, and no leaf lies inside another: linear in the decisions."""
     waiting = [(list(range(len(leaves))), 0)]
     while waiting:
@@ -104,17 +115,19 @@ def _check_cover(leaves: list[list[tuple[str, Feature, int, int]]]) -> None:
         waiting += [(side, depth + 1) for side in sides]
 
 
-def layout(data: Mapping[str, Any], known: Sequence[str]) -> str:
+def layout(data: Data, known: Sequence[str]) -> str:
     """Row layout of a certificate: an older file's is ``servers`` where a row names a server."""
-    leaves = _leaves(data) if data["kind"] == "tree" else [{"prices": data["prices"]}]
-    parts = ([*leaf["prices"].values(), leaf.get("decisions", [])] for leaf in leaves)
+    parts = ([*leaf["prices"].values(), leaf["decisions"]] for leaf in _leaves(data))
     by_server = any("server" in row for rows in chain.from_iterable(parts) for row in rows)
     found = data.get("layout", "servers" if by_server else known[0])
     require(found in known, f"layout: must be one of {', '.join(known)}")
     return str(found)
 
 
-def _leaves(data: Mapping[str, Any]) -> list[Any]:
+def _leaves(data: Data) -> list[Any]:
+    """Leaves of a tree; prices alone are one that nothing is decided in."""
+    if data["kind"] != "tree":
+        return [{"decisions": [], "bound": 0, "prices": data["prices"]}]
     require(isinstance(data["prices"], list), "prices: must be the list of leaves of a tree")
     return list(data["prices"])
 

@@ -12,40 +12,33 @@ Prices are those of servers, or of all servers merged into one: there a window h
 the fewest PSs with which any host could serve them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache
 from itertools import accumulate, pairwise, product
 from math import lcm
 from operator import itemgetter, le
-from typing import Any, NamedTuple
+from typing import Any
 
-from . import reading, slots, trees
-from .cheapest import cheapest_units
-from .exact import Interval, ceiling, exactly, total
+from . import reading, trees
+from .cheapest import Kind, cheapest_slots, cheapest_units, ways
+from .exact import Data, Interval, ceiling, exactly, total
 from .reading import Checked, Loads, Progress, Violation, check_loads, note, require
 from .trees import NEVER, Limits, between
 
 Amounts = tuple[Any, ...]
+Ends = tuple[int, int] | None
+"""An amount in integers, rounded down and up."""
 Cost = Callable[[int], tuple[int, int]]
 """Of ending in a slot: rounded down and up."""
+PIECES = "preemptive"
+"""Layout of jobs whose slots need not touch."""
 FINEST = 10**31
 """Costs are rounded outward to multiples of 1/FINEST, or finer."""
 ROW_KEYS = {"from", "to", "worker_type", "workers", "ps_type", "ps", "payment"}
-
-
-class Mode(NamedTuple):
-    """A way to run a job; `units` is the fewest PSs that a host of its needs."""
-
-    length: int
-    w: str
-    p: Any
-    q: int
-    n: int
-    units: int
+Mode = tuple[int, str, Any, int, int, int]
+"""A way to run a job: L, w, p, q, N, and the fewest PSs that a host of its needs."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +64,7 @@ class Job:
         return int(found)
 
 
-def counted(job: Mapping[str, Any], least: int) -> tuple[str, int, int, int]:
+def counted(job: Data, least: int) -> tuple[str, int, int, int]:
     """Name, first slot, most workers and mini-batches of a job; arrivals count from `least`."""
     keys, here = ("epochs", "chunks", "minibatches"), f"job {job['name']}"
     epochs, chunks, minibatches = (reading.whole(job[key], 1, f"{here}.{key}") for key in keys)
@@ -99,6 +92,7 @@ class Cluster:
     sign: int
     equations: Mapping[str, str]
     in_pieces: bool = False
+    _fewest: dict[Any, int | None] = field(default_factory=dict)
 
     def needed(self, w: str, p: Any, elsewhere: int) -> int:
         """(2i), (3i): PSs of a host for so many workers elsewhere, at least one."""
@@ -125,9 +119,9 @@ class Cluster:
                     if length < least:
                         least, units = length, self._least_ps(w, p, q, n)
                         if units is not None and all(o[at] > length for o in better):
-                            yield Mode(length, w, p, q, n, units)
+                            yield length, w, p, q, n, units
 
-    def slot_ways(self, job: Job) -> Iterator[slots.Kind]:
+    def slot_ways(self, job: Job) -> Iterator[Kind]:
         """What a job may do in a slot: by w, p and q the pairs (N, fewest PSs), and the times."""
         for (w, q, every), p in product(self.crews(job), self.ps):
             units = [(n, self._least_ps(w, p, q, n)) for n in every]
@@ -155,11 +149,6 @@ class Cluster:
                     break
         return self._fewest.setdefault(key, min(found, default=None))
 
-    @cached_property
-    def _fewest(self) -> dict[tuple[str, Any, int, int], int | None]:
-        """What `_least_ps` found."""
-        return {}
-
     def _replaces(self, other: Any, p: Any) -> bool:
         """Whether a PS type is never worse than p for the same duration."""
         (less, wide), (demand, bandwidth) = self.ps[other], self.ps[p]
@@ -173,8 +162,13 @@ def fit(capacity: Amounts, demand: Amounts) -> int:
     return int(min((c // d for c, d in zip(capacity, demand, strict=True) if d), default=NEVER))
 
 
-def check(cluster: Cluster, jobs: Sequence[Job], solution: Mapping[str, Any]) -> Checked:
+Problem = tuple[Cluster, list[Job]]
+"""What a family says of an instance."""
+
+
+def check(problem: Problem, solution: Data) -> Checked:
     """Check every rule of a window and the capacities, add up the costs."""
+    cluster, jobs = problem
     broken, costs, rule, loads = list[Violation](), [], cluster.equations, Loads(list)
     labels = [f"{name} of {label}" for name, (_, known) in cluster.rows.items() for label in known]
     given = reading.jobs_of(solution, [job.name for job in jobs])
@@ -224,47 +218,42 @@ def check(cluster: Cluster, jobs: Sequence[Job], solution: Mapping[str, Any]) ->
     return Checked(total(costs).times(cluster.sign), broken)
 
 
-def bound(
-    cluster: Cluster, jobs: Sequence[Job], certificate: Mapping[str, Any], progress: Progress,
-    step: Fraction | int = 0,
-) -> Interval:  # fmt: skip
+def bound(problem: Problem, certificate: Data, progress: Progress, step: Any = 0) -> Interval:
     """Bound that a certificate proves on the sum of costs or revenues; `step` as for `trees`."""
-    found = trees.layout(certificate, ("cluster", "buckets", "servers", slots.LAYOUT))
-    require(found != slots.LAYOUT or certificate["kind"] != "tree", "layout: has no trees")
-    require(found == slots.LAYOUT or not cluster.in_pieces, f"layout: must be {slots.LAYOUT}")
-    rows = _Rows(cluster, jobs, found, progress)
+    cluster, jobs = problem
+    found = trees.layout(certificate, ("cluster", "buckets", "servers", PIECES))
+    require(found != PIECES or certificate["kind"] != "tree", "layout: has no trees")
+    require(found == PIECES or not cluster.in_pieces, f"layout: must be {PIECES}")
     on_server = [("server", cluster.servers)]
     features = {**dict.fromkeys(("completion", "start", "workers", "worker_type", "ps_type"), ()),
                 "server_workers": on_server, "server_ps": on_server}  # fmt: skip
-    names = [job.name for job in jobs]
-    return trees.prove(certificate, rows.bound, features, names, progress, step)
+    price, names = _Rows(cluster, jobs, found).price, [job.name for job in jobs]
+    return trees.prove(certificate, price, features, names, progress, step)
 
 
 class _Rows:
     """Rows of the servers, or of all of them merged into one called ''."""
 
-    def __init__(
-        self, cluster: Cluster, jobs: Sequence[Job], layout: str, progress: Progress
-    ) -> None:
-        self.cluster, self.jobs, self.progress = cluster, jobs, progress
-        self.by_server, self.pausing = layout == "servers", layout == slots.LAYOUT
+    def __init__(self, cluster: Cluster, jobs: Sequence[Job], layout: str) -> None:
+        self.cluster, self.jobs = cluster, jobs
+        self.by_server, self.pausing = layout == "servers", layout == PIECES
         merged = tuple(map(sum, zip(*cluster.servers.values(), strict=True)))
         self.places: Mapping[str, Amounts] = cluster.servers if self.by_server else {"": merged}
-        self.labels = [(n, label) for n, (_, known) in cluster.rows.items() for label in known]
-        modes: Any = {job.name: () if self.pausing else cluster.modes(job) for job in jobs}
-        self.modes = {name: sorted(own, key=itemgetter(0)) for name, own in modes.items()}
+        modes = [() if self.pausing else cluster.modes(job) for job in jobs]
+        self.modes = [sorted(own, key=itemgetter(0)) for own in modes]
         self.kinds = {("w", w): demand for w, (demand, _) in cluster.workers.items()}
         self.kinds |= {("p", p): size for p, (size, _) in cluster.ps.items()}
 
-    def bound(self, prices: Any, limits: Mapping[str, Limits]) -> Interval | None:
-        """Sum of best responses - p b; None if a job's limits leave it no schedule."""
+    def price(self, prices: Any) -> tuple[Interval, Any]:
+        """What rows are worth, and best responses."""
         prices = {name: [_by_slot(row) for row in rows] for name, rows in prices.items()}
         last = max((row["to"] for rows in prices.values() for row in rows), default=0)
         reading.within("cells", last * len(self.places), "slots x servers")
-        server = [("server", self.places)] * self.by_server
-        sets = {name: [axis, *server] for name, axis in self.cluster.rows.items()}
+        sets = {name: [axis, ("server", self.places)][: 1 + self.by_server]
+                for name, axis in self.cluster.rows.items()}  # fmt: skip
+        labels = [(n, label) for n, (_, known) in self.cluster.rows.items() for label in known]
         tables = {  # by place and position of the resource
-            ((*place, "")[0], self.labels.index((name, label))): series
+            ((*place, "")[0], labels.index((name, label))): series
             for name, table in reading.price_rows(prices, sets, last).items()
             for (label, *place), series in table.items()
         }
@@ -280,45 +269,37 @@ class _Rows:
                 if unit and (place, r) in tables:
                     sums = [a + unit * p for a, p in zip(sums, tables[place, r], strict=True)]
             paid[*kind, place] = list(accumulate(sums))
-        respond = self._cheapest_slots if self.pausing else self._best_response
-        values = [exactly(-idle)]
-        for done, job in enumerate(self.jobs):
-            self.progress(done, len(self.jobs), "job")
-            found = respond(job, limits.get(job.name, {}), paid, last, _cost(job, scale))
-            if found is None:
-                return None
-            values.append(Interval(*(Fraction(end, scale) for end in found)))
-        return total(values).times(self.cluster.sign)
+        sign, best = self.cluster.sign, self._cheapest_slots if self.pausing else self._window
 
-    def _cheapest_slots(
-        self, job: Job, limits: Limits, paid: Any, last: int, cost: Cost
-    ) -> tuple[int, int] | None:
-        """Best response of a job whose slots need not touch; see `slots`."""
-        require(not limits, "decisions: not of this layout")
+        def respond(position: int, limits: Limits) -> Interval | None:
+            found = best(position, limits, paid, last, _cost(self.jobs[position], scale))
+            return found and Interval(*(Fraction(end, scale) for end in found)).times(sign)
+
+        return exactly(-idle).times(sign), respond
+
+    def _cheapest_slots(self, at: int, limits: Limits, paid: Any, last: int, cost: Cost) -> Ends:
+        """Best response of a job whose slots need not touch; see `cheapest`."""
+        job = self.jobs[at]
         unit = {kind: [b - a for a, b in pairwise(paid[*kind, ""])] for kind in self.kinds}
         best = None if self.cluster.must_complete else 0
-        own = slots.ways(self.cluster.slot_ways(job))
-        return slots.cheapest(job.first, self.cluster.last, job.minibatches, own, unit, cost, best)
+        own = ways(self.cluster.slot_ways(job))
+        return cheapest_slots(job.first, self.cluster.last, job.minibatches, own, unit, cost, best)
 
-    def _best_response(
-        self, job: Job, limits: Limits, paid: Any, last: int, cost: Cost
-    ) -> tuple[int, int] | None:
+    def _window(self, at: int, limits: Limits, paid: Any, last: int, cost: Cost) -> Ends:
         """Exact best response, (12) and (9): cheapest mode, start and placement, in integers.
 
         Slots after the last priced one are free, so no window that starts after the first of them
         is cheaper. A start is pruned when its cost alone is no less than the best so far.
         """
-        if any(low > high for low, high in limits.values()):
-            return None
-        cluster, most = self.cluster, 0
+        cluster, job, most = self.cluster, self.jobs[at], 0
         first_end, last_end = limits.get(("completion",), (0, NEVER))
         first_start, last_start = limits.get(("start",), (0, NEVER))
         last_end = min(last_end, cluster.last or last_end)
         outside = not cluster.must_complete and trees.keeps_outside(limits)
         best: int | None = 0 if outside else None
-        for mode in self.modes[job.name]:
-            length, w, p, *_ = mode
-            own = {"workers": mode.n, "worker_type": list(cluster.workers).index(w),
+        for mode in self.modes[at]:
+            length, w, p, _, n, units = mode
+            own = {"workers": n, "worker_type": list(cluster.workers).index(w),
                    "ps_type": list(cluster.ps).index(p)}  # fmt: skip
             if any(not low <= own.get(of, low) <= high for (of, *_), (low, high) in limits.items()):
                 continue
@@ -333,20 +314,18 @@ class _Rows:
                 i, j = min(start - 1, last), min(start + length - 1, last)
                 prices = {h: (y[j] - y[i], z[j] - z[i]) for h, (y, z) in prefix.items()}
                 y_least, z_least = (min(kind) for kind in zip(*prices.values(), strict=True))
-                pay: Any = mode.n * y_least + mode.units * z_least
+                pay: Any = n * y_least + units * z_least
                 if self.by_server and (best is None or low + pay < best):
                     pay = self._placement(mode, limits, prices)
                 if pay is not None and (best is None or low + pay < best):
                     best, most = low + pay, high + pay
         return None if best is None else (best, most)
 
-    def _placement(
-        self, mode: Mode, limits: Limits, prices: Mapping[str, tuple[int, int]]
-    ) -> int | None:
+    def _placement(self, mode: Mode, limits: Limits, prices: Any) -> int | None:
         """Cheapest placement of a mode in a window: by its host, and the workers g on the host."""
-        cluster, n, found = self.cluster, mode.n, []
+        cluster, (_, w, p, q, n, _), found = self.cluster, mode, []
         reading.spend(10 * len(self.places) * (n + len(self.places)))
-        (demand, _), (size, _) = cluster.workers[mode.w], cluster.ps[mode.p]
+        (demand, _), (size, _) = cluster.workers[w], cluster.ps[p]
         never = 1 + n * max(y for y, _ in prices.values())
         places = {
             h: (prices[h][0], *between(limits, ("server_workers", h), fit(capacity, demand)))
@@ -356,9 +335,9 @@ class _Rows:
         for h, (price, low, high) in places.items():
             if any(least for other, (least, _) in forced.items() if other != h):
                 continue
-            others = cheapest_units((p for o, p in places.items() if o != h), n, never)
-            for g in range(max(low, n if mode.q else 0), min(high, n - 1 + mode.q) + 1):
-                units = cluster.needed(mode.w, mode.p, n - g)
+            others = cheapest_units((place for o, place in places.items() if o != h), n, never)
+            for g in range(max(low, n if q else 0), min(high, n - 1 + q) + 1):
+                units = cluster.needed(w, p, n - g)
                 use = (g * e + units * s for e, s in zip(demand, size, strict=True))
                 fits = forced[h][0] <= units <= forced[h][1]
                 if fits and all(map(le, use, cluster.servers[h])) and others[n - g] < never:
@@ -378,7 +357,7 @@ def _cost(job: Job, scale: int) -> Cost:
     return cost
 
 
-def _by_slot(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _by_slot(row: Data) -> Data:
     """A row of a bucket "5-8" of slots is a row of each of them at its price."""
     if "bucket" not in row:
         return row

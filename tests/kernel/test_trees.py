@@ -93,7 +93,17 @@ def decision(k, upper, of="completion", job="j", **axes):
 def prove(*leaves, found=lambda prices, limits: exactly(5), sense="max"):
     data = {"kind": "tree", "sense": sense, "prices": list(leaves)}
     features = {"completion": (), "workers": [("server", {"a", "b"})]}
-    return trees.prove(data, found, features, ["j", "k"], silent)
+
+    def price(prices):
+        decided = {}
+
+        def respond(position, limits):
+            decided["jk"[position]] = limits
+            return found(prices, decided) if position else exactly(0)
+
+        return exactly(0), respond
+
+    return trees.prove(data, price, features, ["j", "k"], silent)
 
 
 LOW, HIGH = decision(3, True), decision(4, False)
@@ -148,8 +158,19 @@ def test_an_empty_list_and_empty_leaves_are_refused():
     for leaves in ([], [leaf(LOW, bound=None), leaf(HIGH, bound=None)]):
         with pytest.raises((Refused, LookupError)):
             prove(*leaves, found=lambda prices, limits: None)
+    nothing = exactly(0), lambda *_: None
     with pytest.raises(Refused, match="infeasible"):
-        trees.prove({"kind": "lagrangian", "prices": {}}, lambda *_: None, {}, [], silent)
+        trees.prove({"kind": "lagrangian", "prices": {}}, lambda _: nothing, {}, ["j"], silent)
+
+
+def test_a_leaf_whose_decisions_contradict_each_other_has_no_schedule():
+    """Whatever the family answers: it is not asked."""
+    high, low = decision(7, False), decision(3, True)
+    other = decision(6, True), decision(4, False)
+    leaves = [leaf(high, low, bound=None), leaf(high, other[1]), leaf(other[0])]
+    assert prove(*leaves) == exactly(5)
+    with pytest.raises(Refused, match="every job has a schedule"):
+        prove(leaf(high, low, bound=None), leaf(high, other[1], bound=None), leaf(other[0]))
 
 
 def test_a_caterpillar_thousands_deep_is_linear():

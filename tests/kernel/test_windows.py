@@ -286,10 +286,10 @@ def test_a_narrower_ps_type_does_not_replace_a_wider_one():
     for server in wide["servers"]:
         server["capacity"]["cpu"] = 9
     problem, (known,) = batchsched._problem(wide, "modes")
-    assert {mode.p for mode in problem.modes(known)} == {"p", "q"}
+    assert {p for _, _, p, *_ in problem.modes(known)} == {"p", "q"}
     wide["ps_types"][1]["demand"] = {"mbps": 1, "cpu": 2}
     problem, (known,) = batchsched._problem(wide, "modes")
-    assert {mode.p for mode in problem.modes(known)} == {"p"}
+    assert {p for _, _, p, *_ in problem.modes(known)} == {"p"}
 
 
 def test_prices_far_out_are_beyond_the_limit():
@@ -319,10 +319,10 @@ def test_the_least_ps_of_any_host_count_in_the_merged_layout():
     many["servers"] = [{"name": f"s{i}", "capacity": {"gpu": 1, "mbps": 8}} for i in range(8)]
     data = {"kind": "lagrangian", "sense": "min", "prices": {"capacity": []}}
     problem, (known,) = batchsched._problem(many, "modes")
-    assert {mode.units for mode in problem.modes(known) if mode.n == 8} == {7}
+    assert {units for *_, n, units in problem.modes(known) if n == 8} == {7}
     for server in many["servers"]:
         server["capacity"]["mbps"] = 6
-    assert {mode.n for mode in batchsched._problem(many, "modes")[0].modes(known)} == {1, 2, 3, 4}
+    assert {n for *_, n, _ in batchsched._problem(many, "modes")[0].modes(known)} == {1, 2, 3, 4}
     assert batchsched.bound(many, data, silent).low == 3 * (1 + 2)
 
 
@@ -420,4 +420,4 @@ def test_worker_and_ps_types_of_one_name_are_apart():
     row = {"from": jobs[0].first, "to": jobs[0].first, "workers": {"s": 1}, "ps": {"s": 1}}
     job = replace(jobs[0], minibatches=1, time=lambda *_: 1)
     listed = [{"name": job.name, "completion": job.first, "assignments": [row]}]
-    assert windows.check(cluster, [job], {"jobs": listed}).violations == []
+    assert windows.check((cluster, [job]), {"jobs": listed}).violations == []

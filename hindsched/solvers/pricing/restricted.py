@@ -86,7 +86,12 @@ class RestrictedOracle(BlockOracle):
         return super().block_values(prices)
 
     def bound(self, prices: Floats) -> float:
-        """Bound at `prices` on the solutions that obey the decisions, rounded outward."""
+        """Bound at `prices` on the solutions that obey the decisions, rounded outward.
+
+        Infinite where no solution does, as where decisions on one feature contradict each other.
+        """
+        if any(low > high for own in self.limits.values() for low, high in own.values()):
+            return -math.inf if self.sense == "max" else math.inf
         found = self.oracle.bound_within(prices, self.limits)
         return super().bound(prices) if found is None else found
 

@@ -56,7 +56,8 @@ def prove(
         [_decision(row, features, known, f"prices[{i}].decisions") for row in leaf["decisions"]]
         for i, leaf in enumerate(leaves)
     ]
-    _check_cover(decided)
+    if tree:
+        _check_cover(decided)
     for i, (leaf, decisions) in enumerate(zip(leaves, decided, strict=True)):
         tell(i, len(leaves), "leaf")
         require(set(leaf) == {"decisions", "bound", "prices"}, f"prices[{i}]: unknown keys")

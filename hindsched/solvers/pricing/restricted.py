@@ -117,7 +117,8 @@ class RestrictedOracle(BlockOracle):
         Staying out has no completion and 0 of everything else. An outside option that stands for
         schedules beyond the priced slots may have any features but a completion in those.
         """
-        if window_of(limits, COMPLETES)[1] <= self.oracle.outside_ends_after:
+        contradict = any(low > high for low, high in limits.values())
+        if contradict or window_of(limits, COMPLETES)[1] <= self.oracle.outside_ends_after:
             return False
         return not self.oracle.optional or all(
             low == 0 for feature, (low, _) in limits.items() if feature != COMPLETES

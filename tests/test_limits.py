@@ -249,7 +249,10 @@ def test_columns_are_counted_before_they_are_built():
     blocks = build_offline(instance).blocks.values()
     rows = instance.horizon * (instance.worker_count.size + instance.ps_count.size)
     columns = sum(len(block.columns.u) for block in blocks)
-    assert program_bytes(instance) == BYTES_A_COLUMN * columns + BYTES_A_ROW * rows
+    assert (
+        program_bytes(instance, range(len(instance.jobs)))
+        == BYTES_A_COLUMN * columns + BYTES_A_ROW * rows
+    )
 
 
 def test_too_little_memory_for_the_prices_is_one_line(tmp_path, capsys):

@@ -23,7 +23,7 @@ Each family's module ``models/<family>/offline.py`` offers
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -298,18 +298,18 @@ def offline_program(
     return made
 
 
-def check_size(instance: Instance, jobs: Iterable[JobRecord] | None = None) -> None:
+def check_size(instance: Instance, jobs: Sequence[int] | None = None) -> None:
     """Refuse a program that no memory will hold, before a row of it is built.
 
-    A family whose programs have slots without end says by ``program_bytes(instance)`` in
+    A family whose programs have slots without end says by ``program_bytes(instance, jobs)`` in
     ``models/<family>/size.py`` what its default one needs at least.
 
     Parameters
     ----------
     instance : Instance
         The cluster, and its jobs.
-    jobs : iterable, optional
-        Those that it is about; all by default.
+    jobs : sequence of int, optional
+        Positions of those that it is about; all by default.
 
     Raises
     ------
@@ -317,9 +317,8 @@ def check_size(instance: Instance, jobs: Iterable[JobRecord] | None = None) -> N
         What it needs, what there is, and what helps.
     """
     if has_module("models", instance.family, "size"):
-        if jobs is not None:
-            instance = instance.with_jobs(tuple(jobs))
-        needed = family_module("models", instance.family, "size").program_bytes(instance)
+        jobs = range(len(instance.jobs)) if jobs is None else jobs
+        needed = family_module("models", instance.family, "size").program_bytes(instance, jobs)
         check_large(f"the program of {instance.name}", needed)
 
 

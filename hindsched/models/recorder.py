@@ -13,11 +13,9 @@ Only linear expressions can be recorded; anything else is a `TypeError`.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
 import pyomo.environ as pyo
 
 from hindsched.arrays import Floats, Ints
@@ -31,11 +29,9 @@ from hindsched.models.linear import (
     inequality,
     quicksum,
 )
+from hindsched.models.recorded_variables import Var, all_keys, key_parts
 
 __all__ = ["RecordedModel", "Row", "SumRows", "recording"]
-
-_WHOLE = (pyo.NonNegativeIntegers, pyo.Binary)
-_UNIT = (pyo.UnitInterval, pyo.Binary)
 
 
 class Row:
@@ -50,87 +46,6 @@ class Row:
     def name(self) -> str:
         """Name with its index."""
         return self.local_name if self.index is None else f"{self.local_name}[{self.index}]"
-
-
-def _keys(sets: tuple[Any, ...]) -> list[Any]:
-    if len(sets) == 1:
-        return list(sets[0])
-    found = itertools.product(*sets)
-    return [tuple(_flat(key)) for key in found]
-
-
-def _flat(key: tuple[Any, ...]) -> Iterator[Any]:
-    for part in key:
-        if isinstance(part, tuple):
-            yield from part
-        else:
-            yield part
-
-
-class Var:
-    """An indexed variable; without index sets it is a `Column` itself."""
-
-    def __new__(cls, *sets: Any, **settings: Any) -> Any:
-        """Make the columns at once."""
-        domain = settings.get("domain", settings.get("within", pyo.Reals))
-        integer = any(domain is one for one in _WHOLE)
-        lower: float | None = None if domain is pyo.Reals else 0.0
-        upper: float | None = 1.0 if any(domain is one for one in _UNIT) else None
-        bounds, value = settings.get("bounds"), settings.get("initialize")
-
-        def column(key: Any) -> Column:
-            if bounds is None:
-                return Column(integer, lower, upper, key, value)
-            low, high = bounds(None, *_parts(key)) if callable(bounds) else bounds
-            low = lower if low is None or (lower is not None and low <= lower) else low
-            high = upper if high is None or (upper is not None and high >= upper) else high
-            return Column(integer, low, high, key, value)
-
-        if not sets:
-            return column(None)
-        made = super().__new__(cls)
-        made.data = {key: column(key) for key in _keys(sets)}
-        return made
-
-    data: dict[Any, Column]
-    first: int
-    """Position of the first column in the model."""
-
-    def __getitem__(self, key: Any) -> Any:
-        try:
-            return self.data[key]
-        except TypeError:  # a key with a slice: all columns that have its other parts
-            parts = [(i, part) for i, part in enumerate(key) if not isinstance(part, slice)]
-            return [
-                column
-                for own, column in self.data.items()
-                if all(own[i] == part for i, part in parts)
-            ]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self.data
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.data)
-
-    def __len__(self) -> int:
-        return len(self.data)
-
-    def items(self) -> Any:
-        """Keys and columns."""
-        return self.data.items()
-
-    def values(self) -> Any:
-        """The columns."""
-        return self.data.values()
-
-    def keys(self) -> Any:
-        """The keys."""
-        return self.data.keys()
-
-
-def _parts(key: Any) -> tuple[Any, ...]:
-    return key if isinstance(key, tuple) else () if key is None else (key,)
 
 
 class Constraint:
@@ -153,7 +68,7 @@ class Constraint:
             relation = rule(block) if rule is not None else self.expr
             self._add(block.record, name, None, relation)
             return
-        for key in _keys(sets):
+        for key in all_keys(sets):
             own = rule(block, *key) if isinstance(key, tuple) else rule(block, key)
             self._add(block.record, name, key, own)
 
@@ -201,18 +116,21 @@ class SumRows:
         What is added up.
     kind : {"<=", ">=", "=="}
         How the sums stand to the sides.
-    sides : ndarray
-        The sides.
+    sides : ndarray or float
+        The sides, or that of all rows.
     doc : str
         The constraint's sentence.
     """
 
     def __init__(
-        self, index: Sequence[Any] | Ints, terms: Sequence[Any], kind: str, sides: Floats, doc: str
+        self,
+        index: Sequence[Any] | Ints,
+        terms: Sequence[Any],
+        kind: str,
+        sides: Floats | float,
+        doc: str,
     ) -> None:
-        self.index, self.terms, self.doc = index, terms, doc
-        self.lower = sides if kind != "<=" else np.full(len(sides), -np.inf)
-        self.upper = sides if kind != ">=" else np.full(len(sides), np.inf)
+        self.index, self.terms, self.kind, self.sides, self.doc = index, terms, kind, sides, doc
         self.name = ""
         self.place: slice | None = None
         """Where the rows stand in the compiled program."""
@@ -221,11 +139,6 @@ class SumRows:
         """Give the rows to the model."""
         self.name = name
         block.record.rows.append(self)
-
-    def entries(self) -> Iterator[tuple[Ints, Ints, Floats]]:
-        """Rows, columns and coefficients of each of the terms."""
-        for variable, row, element, factor in self.terms:
-            yield row, variable.first + element, factor
 
     def keys(self) -> Sequence[Any] | Ints:
         """Keys."""
@@ -290,15 +203,16 @@ class Record:
     """What all blocks of a model write to."""
 
     def __init__(self) -> None:
-        self.columns: list[Column] = []
+        self.variables: list[Var | Column] = []
+        self.num_columns = 0
         self.rows: list[Row | SumRows] = []
         self.objectives: list[Objective] = []
 
-    def add(self, name: str, columns: Iterable[Column]) -> None:
-        """Add a variable's columns."""
-        for position, column in enumerate(columns, len(self.columns)):
-            column.local_name, column.position = name, position
-        self.columns.extend(columns)
+    def add(self, name: str, variable: Var | Column) -> None:
+        """Add a variable."""
+        variable.declare(name, self.num_columns)
+        self.variables.append(variable)
+        self.num_columns += variable.num_columns
 
 
 class RecordedBlock:
@@ -313,11 +227,8 @@ class RecordedBlock:
         object.__setattr__(self, name, value)
         if isinstance(value, Constraint | SumRows | Block):
             value.build(self, name)
-        elif isinstance(value, Var):
-            value.first = len(self.record.columns)
-            self.record.add(name, value.data.values())
-        elif isinstance(value, Column) and not value.local_name:
-            self.record.add(name, [value])
+        elif isinstance(value, Var) or (isinstance(value, Column) and not value.local_name):
+            self.record.add(name, value)
         elif isinstance(value, Objective):
             self.record.objectives.append(value)
 
@@ -337,7 +248,7 @@ class RecordedBlock:
         """Decorator of a rule of expressions."""
 
         def add(rule: Any) -> None:
-            found = {key: rule(self, *_parts(key)) for key in _keys(sets)}
+            found = {key: rule(self, *key_parts(key)) for key in all_keys(sets)}
             object.__setattr__(self, rule.__name__, found)
 
         return add
@@ -354,8 +265,8 @@ class RecordedModel(RecordedBlock):
 
     @property
     def columns(self) -> list[Column]:
-        """All columns."""
-        return self.record.columns
+        """All columns, one by one."""
+        return [column for variable in self.record.variables for column in variable.values()]
 
     @property
     def rows(self) -> list[Row | SumRows]:

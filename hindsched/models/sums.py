@@ -16,7 +16,8 @@ from pyomo.core.expr.numeric_expr import LinearExpression
 
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.models import algebra as pyo
-from hindsched.models.linear import Linear
+from hindsched.models.algebra import Domain, Expr, Variable
+from hindsched.models.linear import Linear, Part
 
 Kind = Literal["<=", ">=", "=="]
 COMPARE = {"<=": operator.le, ">=": operator.ge, "==": operator.eq}
@@ -97,8 +98,10 @@ def distinct(keys: Ints) -> tuple[Ints, Ints]:
     >>> kept.tolist(), place.tolist()
     ([[0, 5], [2, 1]], [1, 0, 1])
     """
-    sizes = tuple((keys.max(axis=0, initial=0) + 1).tolist())
-    codes = np.ravel_multi_index(tuple(keys.T), sizes)
+    sizes = (keys.max(axis=0, initial=0) + 1).tolist()
+    codes = keys[:, 0]
+    for part, size in enumerate(sizes[1:], 1):
+        codes = codes * size + keys[:, part]
     order = codes.argsort(kind="stable")
     ordered = codes[order]
     new = np.ones(len(keys), dtype=bool)
@@ -106,6 +109,16 @@ def distinct(keys: Ints) -> tuple[Ints, Ints]:
     place = np.empty(len(keys), dtype=np.int64)
     place[order] = np.cumsum(new) - 1
     return keys[order[new]], place
+
+
+def ragged(sizes: Ints) -> tuple[Ints, Ints]:
+    """Number and place of every entry in groups of the given sizes, one group after the other.
+
+    >>> ragged(np.array([2, 0, 1]))
+    (array([0, 0, 2]), array([0, 1, 0]))
+    """
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    return group, np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
 def restrict(terms: Sequence[Terms], kept: Bools) -> list[Terms]:
@@ -118,9 +131,38 @@ def restrict(terms: Sequence[Terms], kept: Bools) -> list[Terms]:
     return found
 
 
-def tuples(keys: Ints) -> list[tuple[int, ...]]:
-    """Keys as Pyomo takes them."""
-    return list(map(tuple, keys.tolist()))
+def tuples(keys: Ints) -> list[Any]:
+    """Keys as Pyomo takes them: those of one part are numbers."""
+    return keys.tolist() if keys.ndim == 1 else list(map(tuple, keys.tolist()))
+
+
+def variable(
+    keys: Sequence[Any] | Ints, domain: Domain, doc: str, upper: Floats | None = None
+) -> Variable:
+    """A variable over `keys`.
+
+    Parameters
+    ----------
+    keys : sequence, or ndarray of int of shape (elements, parts)
+        Index of each element.
+    domain : set
+        Its domain.
+    doc : str
+        The variable's sentence.
+    upper : ndarray, optional
+        Upper bound of each element; the lower ones are 0 then.
+    """
+    if pyo.is_recording():
+        return pyo.Var(keys, domain=domain, bounds=None if upper is None else (0.0, upper))
+    keys = tuples(keys) if isinstance(keys, np.ndarray) else list(keys)
+    if upper is None:
+        return pyo.Var(keys, domain=domain, doc=doc)
+    most = dict(zip(keys, upper.tolist(), strict=True))
+
+    def bounds(_: Any, *key: Any) -> tuple[float, float]:
+        return 0, most[key if len(key) > 1 else key[0]]
+
+    return pyo.Var(keys, domain=domain, bounds=bounds, doc=doc)
 
 
 def sum_rows(
@@ -145,9 +187,9 @@ def sum_rows(
     doc : str
         The constraint's sentence.
     """
-    sides = side if isinstance(side, np.ndarray) else np.full(len(keys), float(side))
     if pyo.is_recording():
-        return pyo.SumRows(keys, terms, kind, sides, doc)
+        return pyo.SumRows(keys, terms, kind, side, doc)
+    sides = side if isinstance(side, np.ndarray) else np.full(len(keys), float(side))
     keys = tuples(keys) if isinstance(keys, np.ndarray) else keys
     bodies = dict(zip(keys, expressions(len(keys), terms), strict=True))
     right = dict(zip(keys, sides.tolist(), strict=True))
@@ -176,11 +218,22 @@ def expressions(count: int, terms: Sequence[Terms]) -> list[Any]:
 
 def weighted(variable: Any, factors: Floats | None = None, which: Ints | None = None) -> Any:
     """``sum of factors[i] * variable[which[i]]``; of all in order, plain without factors."""
+    if pyo.is_recording():
+        element = np.arange(len(variable)) if which is None else which
+        part = Part(variable, element, np.ones(len(element)) if factors is None else factors)
+        return Linear([], [], 0.0, (part,))
     elements = list(variable.values())
     if which is not None:
         elements = [elements[place] for place in which.tolist()]
     own = [1.0] * len(elements) if factors is None else factors.tolist()
-    return (_linear if pyo.is_recording() else _expression)(own, elements)
+    return _expression(own, elements)
+
+
+def consecutive(variable: Variable, keys: Sequence[Any], first: int) -> Expr:
+    """Sum of elements that stand one after the other, from position `first` on."""
+    if pyo.is_recording():
+        return weighted(variable, which=np.arange(first, first + len(keys)))
+    return pyo.quicksum(variable[key] for key in keys)
 
 
 def _linear(factors: list[float], elements: list[Any]) -> Any:

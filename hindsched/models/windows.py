@@ -31,7 +31,7 @@ from hindsched.instances.modes import Modes, ps_for
 from hindsched.models import algebra as pyo
 from hindsched.models.algebra import Expr, Model, Variable
 from hindsched.models.declared import Symbol
-from hindsched.models.sums import PARTS, Terms, Uses, sum_rows, weighted
+from hindsched.models.sums import PARTS, Terms, Uses, ragged, sum_rows, weighted
 from hindsched.solutions.window_placing import EmptyCluster, WindowCluster, num_ps
 from hindsched.solutions.window_row import WindowRow
 
@@ -398,16 +398,6 @@ def _during(
     key = np.empty((len(own), PARTS), dtype=np.int64)
     key[:, 0], key[:, 1], key[:, 2] = servers[own], resource[row], starts[own] + place
     return Uses(variable, key, elements[own], amounts[own, resource[row]])
-
-
-def ragged(sizes: Ints) -> tuple[Ints, Ints]:
-    """Number and place of every entry in groups of the given sizes, one group after the other.
-
-    >>> ragged(np.array([2, 0, 1]))
-    (array([0, 0, 2]), array([0, 1, 0]))
-    """
-    group = np.repeat(np.arange(len(sizes)), sizes)
-    return group, np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
 def _matching_column(

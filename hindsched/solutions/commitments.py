@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from hindsched.solutions.base import Assignments
 
@@ -22,12 +24,22 @@ class Commitments:
         Jobs whose later rows must stay.
     rejected : frozenset of str
         Jobs refused for good.
+    known : dict
+        What was read of locked jobs, by job: theirs do not change, so that whoever asks again and
+        again at later slots hands the same mapping on.
     """
 
     now: int = 1
     assignments: Assignments = field(default_factory=lambda: dict[str, list[dict[str, object]]]())
     locked: frozenset[str] = frozenset()
     rejected: frozenset[str] = frozenset()
+    known: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def read_once(self, job: str, read: Callable[[], Any]) -> Any:
+        """What `read` makes of a locked job's rows, now or earlier."""
+        if job not in self.known:
+            self.known[job] = read()
+        return self.known[job]
 
     def history(self, job: str) -> list[dict[str, object]]:
         """Rows of `job` cut to the slots before `now`."""

@@ -122,6 +122,7 @@ class RollingProgram:
         self._rows: dict[str, list[Assignment]] = {}
         self._locked: set[str] = set()
         self._rejected: set[str] = set()
+        self._known: dict[str, Any] = {}
         self._over: list[tuple[Instance, dict[str, list[Assignment]]]] = []
         self._worth = [0.0]
         worst = getattr(model_module(cluster.family), "WORST_JOB", ())
@@ -130,6 +131,7 @@ class RollingProgram:
     def move_to(self, cluster: Instance) -> None:
         """Go on with another horizon of the same cluster."""
         self.cluster = cluster.with_jobs(())
+        self._known.clear()
 
     def add(self, jobs: Iterable[Any]) -> None:
         """Add jobs that have become known."""
@@ -155,6 +157,7 @@ class RollingProgram:
         """
         for name, new in (rows or {}).items():
             self._rows.setdefault(name, []).extend(deepcopy(new))  # read again when asked
+            self._known.pop(name, None)
         self._locked.update(whole)
         self._rejected.update(rejected)
 
@@ -191,6 +194,8 @@ class RollingProgram:
     def _settle(self, names: list[str]) -> None:
         jobs = [self._jobs.pop(name) for name in names]
         rows = {name: self._rows.pop(name, []) for name in names}
+        for name in names:
+            self._known.pop(name, None)
         kept = tuple(job for job in jobs if job.name not in self._rejected)
         if kept:
             own = {job.name: rows[job.name] for job in kept}
@@ -217,6 +222,7 @@ class RollingProgram:
             assignments=self._rows,
             locked=frozenset(self._locked),
             rejected=frozenset(self._rejected),
+            known=self._known,
         )
 
     def build(self) -> OfflineProgram:
@@ -224,10 +230,11 @@ class RollingProgram:
         family = self.cluster.family
         build = {} if self.relax else on_servers(family)
         decided = self._locked | self._rejected
-        check_size(self.cluster, (job for name, job in self._jobs.items() if name not in decided))
+        instance = self.instance
+        check_size(instance, [i for i, name in enumerate(self._jobs) if name not in decided])
         with recording():
             made: OfflineProgram = model_module(family).build_offline(
-                self.instance, self.formulation, relax=self.relax,
+                instance, self.formulation, relax=self.relax,
                 commitments=self.commitments(), **build,
             )  # fmt: skip
         return made

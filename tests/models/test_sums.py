@@ -110,7 +110,7 @@ def test_some_elements_are_weighted(record):
     if record:
         with recording():
             found = declare()
-        assert [column.index for column in found.columns] == [3, 0, 3]
+        assert [column.index for column in found.written_out().columns] == [3, 0, 3]
     else:
         found = declare()
     assert pyo.value(found) == 17.0

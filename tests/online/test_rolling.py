@@ -186,6 +186,34 @@ def test_what_was_committed_does_not_change_with_the_callers_rows():
     assert over.objective == first.objective
 
 
+def test_what_a_locked_job_uses_is_read_once_until_it_has_further_rows():
+    instance = hs.generate("oasis", jobs=3, horizon=8, seed=1)
+    rolling = RollingProgram(instance, relax=True)
+    rolling.add(instance.jobs)
+    whole = RollingProgram(instance)
+    whole.add(instance.jobs)
+    plan = whole.solve().plan.assignments()
+    name, rows = next(iter(plan.items()))
+
+    def objective(given):
+        decided = Commitments(rolling.slot, {name: given}, frozenset([name]))
+        program = offline_program(instance, relax=True, commitments=decided)
+        return solve_program(program.model).objective
+
+    rolling.commit({name: rows[:1]}, whole=[name])
+    assert rolling.solve().objective == pytest.approx(objective(rows[:1]))
+    known = dict(rolling.commitments().known)
+    assert list(known) == [name]
+    rolling.solve()
+    assert rolling.commitments().known[name] is known[name]
+    again = [{**row, "workers": dict(row["workers"])} for row in rows]
+    rolling.commit({name: again})
+    assert rolling.commitments().known == {}
+    assert rolling.solve().objective == pytest.approx(objective([*rows[:1], *again]))
+    rolling.move_to(instance)
+    assert rolling.commitments().known == {}
+
+
 def rows_of(program):
     """Every row as (name, sides, {column: coefficient}), whatever the order and the orientation."""
 

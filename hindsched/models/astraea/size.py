@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.astraea.modes import modes
 from hindsched.models.astraea.cluster import UnitCluster, last_worthwhile_slot
@@ -11,11 +13,11 @@ BYTES_A_COLUMN, BYTES_A_ROW = 1_000, 40
 """A column of Pyomo and its part in the rows; of a server and slot, what is free there."""
 
 
-def program_bytes(instance: AstraeaInstance) -> float:
-    """Bytes, from below."""
+def program_bytes(instance: AstraeaInstance, jobs: Iterable[int]) -> float:
+    """Bytes of a program about some jobs, from below."""
     must = instance.check_formulation(None).startswith("must-complete")
     cluster, columns = UnitCluster.of(instance), 0
-    for job in instance.jobs:
+    for job in (instance.jobs[i] for i in jobs):
         last = instance.horizon if must else last_worthwhile_slot(instance, job)
         table = modes(instance, job)
         columns += Starts.of(cluster, table, job.arrival + 1, last).num_columns

@@ -11,7 +11,7 @@ from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models import algebra as pyo
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.edgecloud.side_rows import may_wait_in_cloud
-from hindsched.models.sums import Terms, sum_rows
+from hindsched.models.sums import Terms, consecutive, sum_rows, variable, weighted
 from hindsched.solutions.edgecloud.past import Past
 
 
@@ -79,7 +79,7 @@ class ProgramBuilder(ABC):
                 ends[run.job] = max(ends.get(run.job, 0), run.last)
         constant = sum(end - self.arrival[j] + 1 for j, end in ends.items())
         m.objective = pyo.Objective(
-            expr=pyo.quicksum(m.C.values()) + float(constant),
+            expr=weighted(m.C) + float(constant),
             doc="(2) total completion time of the jobs",
         )
         return m
@@ -112,12 +112,13 @@ class ProgramBuilder(ABC):
             if closed or j in self.past.on_edge:
                 m.zeta[j].fix(0)
         self.known_until = {j: self.known_unfinished(j) for j in self.jobs}
-        m.C = pyo.Var(
+        m.C = variable(
             [(j, t) for j in self.jobs for t in range(self.known_until[j] + 1, self.last[j] + 1)],
-            domain=self.binary,
-            doc="(2j) the job is unfinished in this slot",
+            self.binary,
+            "(2j) the job is unfinished in this slot",
         )
         self.first_c = dict[int, int]()  # position of each job's first C
+        self.num_c = dict[int, int]()
         pairs, before = list[tuple[int, int]](), list[int]()
         position = 0
         for j in self.jobs:
@@ -125,7 +126,8 @@ class ProgramBuilder(ABC):
             slots = range(self.known_until[j] + 1, self.last[j])
             pairs += [(j, t) for t in slots]
             before += range(position, position + len(slots))
-            position += max(0, self.last[j] - self.known_until[j])
+            self.num_c[j] = max(0, self.last[j] - self.known_until[j])
+            position += self.num_c[j]
         row, c = np.arange(len(pairs)), np.array(before, dtype=np.int64)
         ones = np.ones(len(pairs))
         m.eq_2j_order = sum_rows(
@@ -137,7 +139,7 @@ class ProgramBuilder(ABC):
         """Completion - arrival + 1 as an expression (2j)."""
         slots = range(self.known_until[j] + 1, self.last[j] + 1)
         constant = self.known_until[j] - self.arrival[j] + 1
-        return constant + pyo.quicksum(m.C[j, t] for t in slots)
+        return constant + consecutive(m.C, [(j, t) for t in slots], self.first_c[j])
 
     def unfinished_at(self, m: Model, j: int, slot: int, share: Expr) -> Expr:
         """Job j is unfinished in `slot` if `share` (at most 1) is 1."""
@@ -145,4 +147,5 @@ class ProgramBuilder(ABC):
             return share <= 0
         if slot <= self.known_until[j]:
             return pyo.Constraint.Skip
-        return m.C[j, slot] >= share
+        first = self.first_c[j] + slot - self.known_until[j] - 1
+        return consecutive(m.C, [(j, slot)], first) >= share

@@ -35,7 +35,7 @@ from hindsched.models.edgecloud.side_rows import (
     jobs_with_finite_ps,
 )
 from hindsched.models.edgecloud.windows import lone_time
-from hindsched.models.sums import Terms, distinct, sum_rows, weighted
+from hindsched.models.sums import Terms, distinct, ragged, sum_rows, variable
 
 
 class NoMigrationBuilder(ProgramBuilder):
@@ -80,23 +80,16 @@ class NoMigrationBuilder(ProgramBuilder):
         self.pair_of_y = np.repeat(np.arange(len(pairs)), [*map(len, self.y_slots.values())])
         self.y_job, self.y_worker = pairs[self.pair_of_y].T
         self.y_slot = np.array([*chain.from_iterable(self.y_slots.values())], dtype=np.int64)
-        m.x = pyo.Var(
-            list(self.y_slots),
-            domain=self.whole,
-            bounds=lambda _, j, w: (0, self.chunks[j]),
-            doc="(2c) chunks on an edge worker",
-        )
+        chunks = np.array(self.chunks, dtype=float)
+        m.x = variable(pairs, self.whole, "(2c) chunks on an edge worker", chunks[pairs[:, 0]])
         m.xc = pyo.Var(
             self.jobs,
             domain=self.whole,
             bounds=lambda _, j: (0, self.chunks[j]),
             doc="(2c) chunks in the cloud while the PS is elsewhere",
         )
-        m.y = pyo.Var(
-            [(*jw, t) for jw, slots in self.y_slots.items() for t in slots],
-            domain=self.binary,
-            doc="(2) the worker trains the job in this slot",
-        )
+        self.y_cells = np.stack([self.y_job, self.y_worker, self.y_slot], axis=1)
+        m.y = variable(self.y_cells, self.binary, "(2) the worker trains the job in this slot")
         for j in self.jobs:
             if not self.instance.has_cloud(self.instance.jobs[j]):
                 m.xc[j].fix(0)
@@ -167,9 +160,8 @@ class NoMigrationBuilder(ProgramBuilder):
         y = np.flatnonzero(after > 0)
         c = (self._by_job(self.first_c)[self.y_job] + after - 1)[y]
         row, ones = np.arange(len(y)), np.ones(len(y))
-        cells = np.stack([self.y_job, self.y_worker, self.y_slot], axis=1)
         m.eq_2j = sum_rows(
-            cells[y], [Terms(m.y, row, y, ones), Terms(m.C, row, c, -ones)], "<=", 0.0,
+            self.y_cells[y], [Terms(m.y, row, y, ones), Terms(m.C, row, c, -ones)], "<=", 0.0,
             "(2j) a job that runs is unfinished",
         )  # fmt: skip
 
@@ -266,33 +258,33 @@ class NoMigrationBuilder(ProgramBuilder):
 
     def _mean_busy_time(self, m: Model) -> None:
         """A job's time is at least the mean over its chunks of mean busy time + p / 2."""
-
-        def cut(m: Model, j: int) -> Expr:
-            if self.history[j]:
-                return pyo.Constraint.Skip
-            D, p, r = self.chunks[j], self.edge[j], self.arrival[j]
-            y = np.flatnonzero(self.y_job == j)
-            t = self.y_slot[y]
-            per_slot = [weighted(m.y, ((t + 0.5 - r) / p + 0.5) / D, y)]
-            if self.finite[j]:
-                for z, length in ((0, p), (1, self.all_cloud[j])):
-                    per_slot += [
-                        ((t + length - r) / D) * m.s[key]
-                        for key in m.s
-                        if key[0] == j and key[1] == z
-                        for t in (key[2],)
-                    ]
-            else:
-                wait = self.at_cloud[j] - r
-                per_slot.append((wait + p) / D * m.xc[j])
-                per_slot.append((wait + self.all_cloud[j]) * m.zeta[j])
-            return self.job_time(m, j) >= pyo.quicksum(per_slot)
-
-        m.cut_mean_busy_time = pyo.Constraint(
-            self.jobs,
-            rule=cut,
-            doc="(ours) a job takes the mean busy time of its chunks and half a chunk",
-        )
+        jobs = [j for j in self.jobs if not self.history[j]]
+        row = self._by_job({j: i + 1 for i, j in enumerate(jobs)}) - 1
+        place = self._by_job({j: i for i, j in enumerate(self.jobs)})
+        D, p, r = (np.array(values) for values in (self.chunks, self.edge, self.arrival))
+        known, size = self._by_job(self.known_until), self._by_job(self.num_c)
+        of_c, at = ragged(size[jobs])
+        y = np.flatnonzero(row[self.y_job] >= 0)
+        j = self.y_job[y]
+        busy = ((self.y_slot[y] + 0.5 - r[j]) / p[j] + 0.5) / D[j]
+        cloud = [j for j in jobs if not self.finite[j]]
+        wait = self._by_job(self.at_cloud)[cloud] - r[cloud]
+        together = wait + np.array(self.all_cloud)[cloud]
+        terms = [  # sum of C >= what runs, each by its share of the mean, less the slots known
+            Terms(m.C, of_c, self._by_job(self.first_c)[jobs][of_c] + at, np.ones(len(at))),
+            Terms(m.y, row[j], y, -busy),
+            Terms(m.xc, row[cloud], place[cloud], -(wait + p[cloud]) / D[cloud]),
+            Terms(m.zeta, row[cloud], place[cloud], -together.astype(float)),
+        ]
+        if len(m.s):
+            j, z, t = np.array(list(m.s), dtype=np.int64).T
+            length = np.where(z > 0, np.array(self.all_cloud)[j], p[j])
+            s = np.flatnonzero(row[j] >= 0)
+            terms.append(Terms(m.s, row[j][s], s, (-(t + length - r[j]) / D[j])[s]))
+        m.cut_mean_busy_time = sum_rows(
+            jobs, terms, ">=", (r - known - 1)[jobs].astype(float),
+            "(ours) a job takes the mean busy time of its chunks and half a chunk",
+        )  # fmt: skip
 
     def _runs_at(self, m: Model, j: int) -> dict[int, list[tuple[Expr, float]]]:
         """Per slot: expressions that are positive if job j runs then, and their upper bounds."""

@@ -89,6 +89,8 @@ class EdgecloudProgram(EdgecloudNames, OfflineProgram[EdgecloudSolution]):
         members = list(instance.groups.values())
         prices = np.zeros((len(instance.worker_list), instance.horizon))
         (place, t), found = row_prices(self.model.eq_2d, duals, sign=-1, parts=2)
+        if not found.any():
+            return {"worker_capacity": prices}
         inside = t <= instance.horizon
         for p, slot, price in zip(place[inside], t[inside], found[inside], strict=True):
             prices[members[p] if self.form == PRINTED else p, slot - 1] = price

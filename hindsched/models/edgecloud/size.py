@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.edgecloud.windows import lone_time
 
@@ -9,11 +11,11 @@ BYTES_A_CELL = 1_000
 """Of a job, a place and a slot: a column and a row of Pyomo."""
 
 
-def program_bytes(instance: EdgecloudInstance) -> float:
-    """Bytes, from below."""
+def program_bytes(instance: EdgecloudInstance, jobs: Iterable[int]) -> float:
+    """Bytes of a program about some jobs, from below."""
     formulation = instance.check_formulation(None)
     cells = sum(
-        lone_time(instance, j, formulation) * (1 + len(list(instance.places(job))))
-        for j, job in enumerate(instance.jobs)
+        lone_time(instance, j, formulation) * (1 + len(list(instance.places(instance.jobs[j]))))
+        for j in jobs
     )
     return float(BYTES_A_CELL * cells)

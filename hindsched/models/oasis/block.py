@@ -39,7 +39,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.models import algebra as pyo
 from hindsched.models.algebra import Domain, Expr, Model, Variable
-from hindsched.models.sums import Terms, sum_rows
+from hindsched.models.sums import Terms, ragged, sum_rows, variable
 
 Form = Literal["strong", "cumulative", "printed"]
 FORMS: tuple[Form, ...] = ("strong", "cumulative", "printed")
@@ -93,12 +93,10 @@ class JobFacts:
     @cached_property
     def ends(self) -> list[tuple[int, float]]:
         """End slots and utilities that the strong form needs: what is reachable, in merged runs."""
-        reach = np.cumsum(self.most)
+        begin = int(np.cumsum(self.most).searchsorted(self.work))  # by then it can be done
+        begin = max(begin, self.first)
         kept: list[tuple[int, float]] = []
-        for end in range(self.first, self.horizon + 1):
-            if reach[end] < self.work:
-                continue
-            utility = float(self.utilities[end])
+        for end, utility in enumerate(self.utilities[begin:].tolist(), begin):
             if kept and kept[-1][1] - utility <= MERGE_TOLERANCE * abs(kept[0][1]):
                 kept[-1] = (end, kept[-1][1])
             else:
@@ -149,7 +147,7 @@ class Domains:
 class _Slots:
     """Some slots, in order, whose rows add up over the pools."""
 
-    def __init__(self, slots: list[int], horizon: int) -> None:
+    def __init__(self, slots: Ints, horizon: int) -> None:
         self.slots = slots
         self._row = np.full(horizon + 1, -1)
         self._row[slots] = np.arange(len(slots))
@@ -162,16 +160,16 @@ class _Slots:
 
 
 @dataclass(frozen=True)
-class _Deployment:
+class Deployment:
     """Workers and PSs of a job in all pools.
 
     Parameters
     ----------
     y, z : Var
         Of the block.
-    slot_of_y, slot_of_z : ndarray of int
-        Slot of each of their elements.
-    used : list of int
+    cells_of_y, cells_of_z : ndarray of int, shape (elements, 2)
+        Pool and slot of each of their elements.
+    used : _Slots
         Slots in which a worker may run.
     horizon : int
         T.
@@ -179,21 +177,23 @@ class _Deployment:
 
     y: Variable
     z: Variable
-    slot_of_y: Ints
-    slot_of_z: Ints
-    used: list[int]
+    cells_of_y: Ints
+    cells_of_z: Ints
+    used: _Slots
     horizon: int
 
     @cached_property
     def workers(self) -> dict[int, Expr]:
         """Workers in all pools, by slot: expressions."""
         found: dict[int, list[Expr]] = {t: [] for t in range(1, self.horizon + 1)}
-        for t, one in zip(self.slot_of_y.tolist(), self.y.values(), strict=True):
+        for t, one in zip(self.cells_of_y[:, 1].tolist(), self.y.values(), strict=True):
             found[t].append(one)
         return {t: pyo.quicksum(own) for t, own in found.items()}
 
 
-def add_job(block: Model, facts: JobFacts, form: Form, domains: Domains, *, must_run: bool) -> None:
+def add_job(
+    block: Model, facts: JobFacts, form: Form, domains: Domains, *, must_run: bool
+) -> Deployment:
     """Add a job's variables and constraints to a Pyomo block.
 
     Parameters
@@ -220,68 +220,55 @@ def add_job(block: Model, facts: JobFacts, form: Form, domains: Domains, *, must
         _end_as_printed(block, facts, deployment, domains)
         if must_run:
             block.x.fix(1)
+    return deployment
 
 
-def _deploy(block: Model, facts: JobFacts, form: Form, domains: Domains) -> _Deployment:
+def _deploy(block: Model, facts: JobFacts, form: Form, domains: Domains) -> Deployment:
     """Workers and PSs with (6) and (7); the printed form leaves in what never fits."""
-    bounded = form != "printed"
-    slots = range(facts.first if bounded else 1, facts.horizon + 1)
-    worker_room, ps_room = facts.worker_room.tolist(), facts.ps_room.tolist()
-    worker_pools = _open_pools(worker_room, slots, bounded)
-    ps_pools = _open_pools(ps_room, slots, bounded)
-
-    def worker_bounds(_: Model, pool: int, t: int) -> tuple[int, int | None]:
-        return 0, worker_room[pool][t] if bounded else None
-
-    def ps_bounds(_: Model, pool: int, t: int) -> tuple[int, int | None]:
-        return 0, ps_room[pool][t] if bounded else None
-
-    worker_cells = [(pool, t) for t in slots for pool in worker_pools[t]]
-    ps_cells = [(pool, t) for t in slots for pool in ps_pools[t]]
-    block.y = pyo.Var(
-        worker_cells, domain=domains.count, bounds=worker_bounds, doc="(12) workers of a job"
-    )
-    block.z = pyo.Var(
-        ps_cells, domain=domains.count, bounds=ps_bounds, doc="(13) parameter servers of a job"
-    )
-    of_y = np.array([t for _, t in worker_cells], dtype=np.int64)
-    of_z = np.array([t for _, t in ps_cells], dtype=np.int64)
-    used = _Slots([t for t in slots if worker_pools[t]], facts.horizon)
-    hosting = _Slots([t for t in slots if ps_pools[t]], facts.horizon)
+    first = facts.first if form != "printed" else 1
+    cells_of_y, most_of_y = _cells(facts.worker_room, first, form != "printed")
+    cells_of_z, most_of_z = _cells(facts.ps_room, first, form != "printed")
+    block.y = variable(cells_of_y, domains.count, "(12) workers of a job", most_of_y)
+    block.z = variable(cells_of_z, domains.count, "(13) parameter servers of a job", most_of_z)
+    of_y, of_z = cells_of_y[:, 1], cells_of_z[:, 1]
+    used = _Slots(_each_once(of_y), facts.horizon)
+    hosting = _Slots(_each_once(of_z), facts.horizon)
     bandwidth = [used.sums(block.y, of_y, facts.ps_per_worker), used.sums(block.z, of_z, -1.0)]
     block.eq_6 = sum_rows(
         used.slots, bandwidth, "<=", 0.0, "(6) the PSs have bandwidth for all workers"
     )
     at_most = [hosting.sums(block.z, of_z, 1.0), hosting.sums(block.y, of_y, -1.0)]
     block.eq_7 = sum_rows(hosting.slots, at_most, "<=", 0.0, "(7) no more PSs than workers")
-    return _Deployment(block.y, block.z, of_y, of_z, used.slots, facts.horizon)
+    return Deployment(block.y, block.z, cells_of_y, cells_of_z, used, facts.horizon)
 
 
-def _open_pools(room: list[list[int]], slots: range, bounded: bool) -> dict[int, list[int]]:
-    """Pools by slot in which something fits; all of them in the printed form."""
-    pools = range(len(room))
-    if not bounded:
-        return {t: list(pools) for t in slots}
-    return {t: [pool for pool in pools if room[pool][t] > 0] for t in slots}
+def _cells(room: Ints, first: int, bounded: bool) -> tuple[Ints, Floats | None]:
+    """(pool, slot) from a slot on in which something fits, and how much; all if not bounded."""
+    open_cells = room[:, first:].T > 0 if bounded else np.ones_like(room[:, first:].T)
+    slot, pool = np.nonzero(open_cells)
+    slot += first
+    return np.stack([pool, slot], axis=1), room[pool, slot].astype(float) if bounded else None
+
+
+def _each_once(slots: Ints) -> Ints:
+    """Slots that are in order, each once."""
+    new = np.ones(len(slots), dtype=bool)
+    np.not_equal(slots[1:], slots[:-1], out=new[1:])
+    return slots[new]
 
 
 def _end_by_exact_work(
-    block: Model, facts: JobFacts, deployment: _Deployment, domains: Domains
+    block: Model, facts: JobFacts, deployment: Deployment, domains: Domains
 ) -> None:
     """Strong form: the workers of a slot are split over the ends by which the job may end."""
-    ends = [end for end, _ in facts.ends]
-    most = facts.most.tolist()
-    busy = [t for t in deployment.used if most[t] > 0]
-    pairs = [(end, t) for end in ends for t in busy if t <= end]
-    block.u = pyo.Var(ends, domain=domains.choice, doc="(11) the job ends by this slot")
-    block.n = pyo.Var(
-        pairs, domain=pyo.NonNegativeReals, doc="(ours) workers, if the job ends by this slot"
-    )
-
+    ends = np.array([end for end, _ in facts.ends], dtype=np.int64)
+    busy = deployment.used.slots[facts.most[deployment.used.slots] > 0]
+    end_of, place = ragged(np.searchsorted(busy, ends, side="right"))  # of every n its u
+    slot_of = busy[place]
+    pairs = np.stack([ends[end_of], slot_of], axis=1)
+    block.u = variable(ends.tolist(), domains.choice, "(11) the job ends by this slot")
+    block.n = variable(pairs, pyo.NonNegativeReals, "(ours) workers, if the job ends by this slot")
     own, each = np.arange(len(ends)), np.arange(len(pairs))  # positions of u and of n
-    slots_until = np.searchsorted(busy, ends, side="right")
-    end_of = np.repeat(own, slots_until)  # of every n its u
-    slot_of = np.array([t for _, t in pairs], dtype=np.int64)
     ones, most_then = np.ones(len(pairs)), facts.most[slot_of].astype(float)
     done = [  # sum over t <= end of n[end, t] == work u[end]
         Terms(block.n, end_of, each, ones),
@@ -295,21 +282,21 @@ def _end_by_exact_work(
     block.eq_3 = sum_rows(
         pairs, at_once, "<=", 0.0, "(3) no more workers at once than chunks, none after the end"
     )
-    used = _Slots(deployment.used, facts.horizon)
+    used = deployment.used
     split = [  # sum over pools of y[pool, t] == sum over end of n[end, t]
-        used.sums(block.y, deployment.slot_of_y, 1.0), used.sums(block.n, slot_of, -1.0)
+        used.sums(block.y, deployment.cells_of_y[:, 1], 1.0), used.sums(block.n, slot_of, -1.0)
     ]  # fmt: skip
     block.eq_8 = sum_rows(
         used.slots, split, "==", 0.0, "(8) the workers of a slot, whatever the end"
     )
 
 
-def _end_by_sums(block: Model, facts: JobFacts, deployment: _Deployment, domains: Domains) -> None:
+def _end_by_sums(block: Model, facts: JobFacts, deployment: Deployment, domains: Domains) -> None:
     """Cumulative form: the work done keeps ahead of the share of the job that has ended."""
     ends = [end for end, _ in facts.ends]
     most = facts.most.tolist()
     work = facts.work
-    slots = [t for t in deployment.used if t <= max(ends, default=0)]
+    slots = [t for t in deployment.used.slots.tolist() if t <= max(ends, default=0)]
     before = dict(zip(slots[1:], slots, strict=False))
     between = {t: [end for end in ends if before.get(t, 0) < end <= t] for t in slots}
     block.u = pyo.Var(ends, domain=domains.choice, doc="(11) the job ends in this slot")
@@ -363,7 +350,7 @@ def _admit(block: Model, facts: JobFacts, must_run: bool) -> None:
 
 
 def _end_as_printed(
-    block: Model, facts: JobFacts, deployment: _Deployment, domains: Domains
+    block: Model, facts: JobFacts, deployment: Deployment, domains: Domains
 ) -> None:
     """(2), (3), (8)-(10) as printed, (8) by one binary a completion slot."""
     first, horizon = facts.first, facts.horizon

@@ -22,18 +22,19 @@ paper               here                                                   indic
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from hindsched.arrays import Floats
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models import algebra as pyo
 from hindsched.models.algebra import Expr, Model, Variable
 from hindsched.models.base import Commitments, Duals, OfflineProgram, choose_form
 from hindsched.models.oasis.block import FORMS as WRITINGS
-from hindsched.models.oasis.block import Domains, Form, add_job
+from hindsched.models.oasis.block import Deployment, Domains, Form, add_job
 from hindsched.models.oasis.program import Parts, Pools, plan_program
 from hindsched.models.oasis.reading import load_block, placed_counts, read_counts, wanted_counts
 from hindsched.models.oasis.subproblem import build_subproblem
@@ -135,19 +136,20 @@ class OasisProgram(OasisNames, OfflineProgram[OasisSolution]):
     def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
         """Duals of (4) and (5): ``worker_capacity`` (H, R, T) and ``ps_capacity`` (K, R, T)."""
         instance = self.instance
-        prices = {}
+        prices: dict[str, Floats] = {}
         for name, rows, pools, capacity in (
             ("worker_capacity", self.model.eq_4, self.parts.worker_pools, instance.worker_capacity),
             ("ps_capacity", self.model.eq_5, self.parts.ps_pools, instance.ps_capacity),
         ):
-            array = np.zeros((*capacity.shape, instance.horizon))
+            array = prices[name] = np.zeros((*capacity.shape, instance.horizon))
             (pool, resource, slot), found = row_prices(rows, duals)
+            if not found.any():
+                continue
             scale = np.where(pools.capacity > 0, pools.capacity, 1.0)
             by_pool = np.zeros((len(pools.members), *array.shape[1:]))
             by_pool[pool, resource, slot - 1] = found / scale[pool, resource]
             for number, members in enumerate(pools.members):
                 array[members] = by_pool[number]
-            prices[name] = array
         return prices
 
 
@@ -212,15 +214,17 @@ def build_offline(
         form = "strong" if size <= (RELAXED_STRONG_SIZE if relax else STRONG_SIZE) else "cumulative"
     model = pyo.ConcreteModel(name=instance.name)
     model.job = pyo.Block(list(parts.open_jobs))
-    for index, facts in parts.open_jobs.items():
-        add_job(model.job[index], facts, form, domains, must_run=False)
+    deployed = {
+        index: add_job(model.job[index], facts, form, domains, must_run=False)
+        for index, facts in parts.open_jobs.items()
+    }
     decided = float(sum(job.utility for job in parts.jobs))
     model.eq_1 = pyo.Objective(
         expr=pyo.quicksum([model.job[i].utility for i in parts.open_jobs]) + decided,
         sense=pyo.maximize,
         doc="(1) utility of the admitted jobs",
     )
-    _add_capacity(model, instance, parts)
+    _add_capacity(model, instance, parts, deployed)
     if form == "printed":
         _add_history(model, parts)
     return OasisProgram(
@@ -229,38 +233,43 @@ def build_offline(
     )  # fmt: skip
 
 
-def _add_capacity(model: Model, instance: OasisInstance, parts: Parts) -> None:
+def _add_capacity(
+    model: Model,
+    instance: OasisInstance,
+    parts: Parts,
+    deployed: Mapping[int, Deployment],
+) -> None:
     """(4) and (5): one row a (pool, resource, slot) that some job can use."""
-    jobs = list(model.job)
-    for name, variables, pools, demand, doc in (
-        ("eq_4", [model.job[i].y for i in jobs], parts.worker_pools, instance.worker_demand,
-         "(4) workers within what their servers have"),
-        ("eq_5", [model.job[i].z for i in jobs], parts.ps_pools, instance.ps_demand,
-         "(5) PSs within what their servers have"),
+    jobs = deployed.items()
+    for name, uses, pools, doc in (
+        ("eq_4",
+         [(own.y, own.cells_of_y, instance.worker_demand[i]) for i, own in jobs],
+         parts.worker_pools, "(4) workers within what their servers have"),
+        ("eq_5",
+         [(own.z, own.cells_of_z, instance.ps_demand[i]) for i, own in jobs],
+         parts.ps_pools, "(5) PSs within what their servers have"),
     ):  # fmt: skip
-        uses = [_use(own, pools, demand[i]) for i, own in zip(jobs, variables, strict=True)]
-        keys, terms = gather(uses)
+        scale = np.where(pools.capacity > 0, pools.capacity, 1.0)
+        keys, terms = gather([_use(*own, scale) for own in uses])
         pool, resource, slot = keys.T
-        sides = _free(pools)[pool, slot, resource]
+        sides = _free(pools, scale)[pool, slot, resource]
         model.add_component(name, sum_rows(keys, terms, "<=", sides, doc))
 
 
-def _use(variable: Variable, pools: Pools, demand: Floats) -> Uses:
+def _use(variable: Variable, cells: Ints, demand: Floats, scale: Floats) -> Uses:
     """What a job uses of (pool, resource, slot), in units of one server's capacity."""
-    cells = np.array(list(variable.keys()), dtype=np.int64).reshape(-1, 2)
     used = np.flatnonzero(demand > 0)
-    element = np.repeat(np.arange(len(cells)), len(used))
-    resource = np.tile(used, len(cells))
-    pool, slot = cells[element].T
-    scale = np.where(pools.capacity > 0, pools.capacity, 1.0)[pool, resource]
-    key = np.stack([pool, resource, slot], axis=1)
-    return Uses(variable, key, element, demand[resource] / scale)
+    pool, slot = cells.T
+    key = np.empty((len(cells), len(used), 3), dtype=np.int64)
+    key[:, :, 0], key[:, :, 1], key[:, :, 2] = pool[:, None], used, slot[:, None]
+    amount = demand[used] / scale[pool][:, used]
+    element = np.arange(len(cells)).repeat(len(used))
+    return Uses(variable, key.reshape(-1, 3), element, amount.ravel())
 
 
-def _free(pools: Pools) -> Floats:
+def _free(pools: Pools, scale: Floats) -> Floats:
     """What is free of (pool, slot, resource), in units of one server's capacity."""
-    scale = np.where(pools.capacity > 0, pools.capacity, 1.0)[:, None, :]
-    free: Floats = np.maximum(0.0, pools.free / scale)
+    free: Floats = np.maximum(0.0, pools.free / scale[:, None, :])
     return free * pools.size[:, None, None]
 
 

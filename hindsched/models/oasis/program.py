@@ -7,6 +7,8 @@ leave free on them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,14 +41,15 @@ class Pools:
     @classmethod
     def of(cls, capacity: Floats, committed: Floats, grouped: bool) -> Pools:
         """Group servers; `committed` has shape (T + 1, servers, R)."""
-        keys: dict[bytes, list[int]] = {}
-        for server in range(capacity.shape[0]):
-            own = committed[:, server].tobytes() if grouped else str(server).encode()
-            keys.setdefault(capacity[server].tobytes() + own, []).append(server)
-        members = list(keys.values())
+        by_server = committed.transpose(1, 0, 2)
+        members = [[server] for server in range(len(capacity))]
+        if grouped:
+            keys: dict[bytes, list[int]] = {}
+            for server, own in enumerate(np.ascontiguousarray(by_server)):
+                keys.setdefault(capacity[server].tobytes() + own.tobytes(), []).append(server)
+            members = list(keys.values())
         first = [group[0] for group in members]
-        free = capacity[first][:, None, :] - committed[:, first].transpose(1, 0, 2)
-        return cls(members, capacity[first], free)
+        return cls(members, capacity[first], capacity[first][:, None, :] - by_server[first])
 
     @property
     def size(self) -> Ints:
@@ -105,36 +108,74 @@ class Parts:
         return {job.index: job.facts for job in self.jobs if job.facts is not None}
 
 
+class _Locked(NamedTuple):
+    """A locked job: workers (T, H) and PSs (T, K), what they use by slot, and what it earns."""
+
+    history: tuple[Ints, Ints]
+    uses: tuple[Floats, Floats]
+    utility: float
+
+    @classmethod
+    def of(cls, instance: OasisInstance, index: int, commitments: Commitments) -> _Locked:
+        job = instance.jobs[index]
+        alone = instance.with_jobs((job,))
+        rows = {job.name: commitments.assignments.get(job.name, ())}
+        found = OasisSolution.from_assignments(alone, rows)
+        history = _counts(found, job)
+        demands = alone.worker_demand[0], alone.ps_demand[0]
+        workers, ps = (
+            np.concatenate([np.zeros((1, *counts.shape[1:], 1)), counts[:, :, None]]) * demand
+            for counts, demand in zip(history, demands, strict=True)
+        )
+        return cls(history, (workers, ps), found.value(job.name))
+
+
+def _no_counts(instance: OasisInstance) -> tuple[Ints, Ints]:
+    """Workers (T, H) and PSs (T, K) of a job that has none."""
+    shapes = len(instance.worker_servers), len(instance.ps_servers)
+    y, z = (np.zeros((instance.horizon, servers), dtype=np.int64) for servers in shapes)
+    return y, z
+
+
+def _counts(fixed: OasisSolution, job: OasisJob) -> tuple[Ints, Ints]:
+    """Workers (T, H) and PSs (T, K) of a job."""
+    if job.name not in fixed.workers:
+        return _no_counts(fixed.instance)
+    return fixed.workers[job.name].copy(), fixed.ps[job.name].copy()
+
+
 def plan_program(
     instance: OasisInstance, commitments: Commitments, form: Form, aggregate: bool
 ) -> Parts:
     """Sort the jobs into decided and open ones, and the servers into pools."""
-    fixed = OasisSolution.from_assignments(instance, commitments.assignments)
-    horizon = instance.horizon
+    locked = commitments.locked & {job.name for job in instance.jobs}
+    given = commitments.assignments
+    unlocked = {name: rows for name, rows in given.items() if name not in locked}
+    fixed = OasisSolution.from_assignments(instance, unlocked) if unlocked else None
     past = commitments.now - 1
-    shapes = (len(instance.worker_servers), len(instance.ps_servers))
-    committed = [np.zeros((horizon + 1, s, len(instance.resources))) for s in shapes]
-    demands = (instance.worker_demand, instance.ps_demand)
+    tables = (instance.worker_capacity, instance.ps_capacity)
+    committed = [np.zeros((instance.horizon + 1, *table.shape)) for table in tables]
+    nothing = _no_counts(instance)
     decided: dict[int, float] = {}
     histories = []
     for index, job in enumerate(instance.jobs):
-        deployed = [fixed.workers.get(job.name), fixed.ps.get(job.name)]
-        y, z = (
-            np.zeros((horizon, s), dtype=np.int64) if counts is None else counts.copy()
-            for counts, s in zip(deployed, shapes, strict=True)
-        )
-        if job.name in commitments.locked:
-            decided[index] = fixed.value(job.name)
-            for use, counts, demand in zip(committed, (y, z), demands, strict=True):
-                use[1:] += counts[:, :, None] * demand[index]
-        else:
+        if job.name in locked:
+            own = commitments.read_once(job.name, partial(_Locked.of, instance, index, commitments))
+            for use, one in zip(committed, own.uses, strict=True):
+                use += one
+            decided[index] = own.utility
+            histories.append(own.history)
+            continue
+        y, z = nothing
+        if fixed is not None:
+            y, z = _counts(fixed, job)
             y[past:] = 0
             z[past:] = 0
-            if job.name in commitments.rejected:
-                decided[index] = 0.0
-            elif int(y.sum()) >= instance.work[index]:
-                last = int(np.flatnonzero(y.sum(axis=1))[-1]) + 1
-                decided[index] = job.utility.value(last - job.arrival)
+        if job.name in commitments.rejected:
+            decided[index] = 0.0
+        elif fixed is not None and int(y.sum()) >= instance.work_of(job):
+            last = int(np.flatnonzero(y.sum(axis=1))[-1]) + 1
+            decided[index] = job.utility.value(last - job.arrival)
         histories.append((y, z))
     grouped = aggregate and form != "printed"
     if form != "printed":  # its program begins at the first open slot

@@ -10,6 +10,7 @@ they are.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -65,9 +66,14 @@ class Scaling:
         """Coefficients of the rows and columns."""
         return csc_array(diags_array(self.rows) @ matrix @ diags_array(self.columns))
 
+    @cached_property
+    def is_one(self) -> bool:
+        """Whether rows and columns stay as they are."""
+        return bool((self.rows == 1).all() and (self.columns == 1).all())
+
     def entries(self, program: LinearProgram) -> ByColumns:
         """The program's own coefficients, scaled."""
-        if (self.rows == 1).all() and (self.columns == 1).all():
+        if self.is_one:
             return program.entries
         return ByColumns.of(self.matrix(program.matrix))
 

@@ -24,7 +24,7 @@ from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import SolveFailed
-from hindsched.models.recorded_rows import arrays_of
+from hindsched.models.recorded_rows import RecordedColumns, arrays_of
 from hindsched.models.recorder import RecordedModel
 
 ROW_TOLERANCE = 1e-6
@@ -32,6 +32,7 @@ ROW_TOLERANCE = 1e-6
 INTEGER_TOLERANCE = 1e-5
 """Distance from the nearest integer within which an integer variable is rounded to it."""
 
+NONE = np.zeros(0)
 LARGEST_SIDE = 1e300
 """A side beyond it is none."""
 
@@ -98,7 +99,7 @@ class LinearProgram:
     lower: Floats
     upper: Floats
     integer: Bools
-    columns: list[Any]
+    columns: Sequence[Any]
     rows: Sequence[Any]
     idle: list[Any]
     objective: Any
@@ -123,15 +124,16 @@ class LinearProgram:
         worst : float
             At most 1 if the point is feasible; infinite if it is not finite.
         where : str
-            The constraint or variable concerned.
+            The constraint or variable concerned; empty where all is within its tolerance.
         """
         if not np.all(np.isfinite(point)):
             return np.inf, "a value that is not finite"
         found = [(0.0, "")]
         if self.columns:
-            scale = ROW_TOLERANCE * np.maximum(1.0, np.abs(point))
-            excess = np.maximum(self.lower - point, point - self.upper) / scale
-            found.append(_worst(excess, self.columns))
+            excess = np.maximum(self.lower - point, point - self.upper)
+            if excess.max() > 0:
+                scale = ROW_TOLERANCE * np.maximum(1.0, np.abs(point))
+                found.append(_worst(excess / scale, self.columns))
             if self.is_mixed_integer:
                 off = np.abs(point - np.rint(point)) * self.integer / INTEGER_TOLERANCE
                 found.append(_worst(off, self.columns))
@@ -139,10 +141,12 @@ class LinearProgram:
             data, indices, indptr, _ = self.entries
             parts = data * point.repeat(indptr[1:] - indptr[:-1])
             use = np.bincount(indices, parts, len(self.rows))
-            rounding = 1e-9 * np.bincount(indices, np.abs(parts), len(self.rows))
-            below = (self.row_lower - use - rounding) / _row_scale(self.row_lower)
-            above = (use - self.row_upper - rounding) / _row_scale(self.row_upper)
-            found.append(_worst(np.maximum(below, above), self.rows))
+            below, above = self.row_lower - use, use - self.row_upper
+            if max(below.max(), above.max()) > 0:
+                rounding = 1e-9 * np.bincount(indices, np.abs(parts), len(self.rows))
+                below = (below - rounding) / _row_scale(self.row_lower)
+                above = (above - rounding) / _row_scale(self.row_upper)
+                found.append(_worst(np.maximum(below, above), self.rows))
         return max(found, key=lambda pair: pair[0])
 
     def rounded(self, point: Floats) -> Floats:
@@ -152,21 +156,28 @@ class LinearProgram:
             nearest = np.rint(clean)
             close = self.integer & (np.abs(clean - nearest) <= INTEGER_TOLERANCE)
             clean[close] = nearest[close]
-        slack = ROW_TOLERANCE * np.maximum(1.0, np.abs(clean))
         clipped = np.minimum(np.maximum(clean, self.lower), self.upper)
+        if np.array_equal(clipped, clean):
+            return clean
+        slack = ROW_TOLERANCE * np.maximum(1.0, np.abs(clean))
         return np.where(np.abs(clipped - clean) <= slack, clipped, clean)
 
     def load(self, point: Floats) -> None:
         """Set the model's variables; a variable that occurs nowhere gets its value nearest 0."""
-        values = point.tolist()
-        integer = self.integer.tolist()
-        for variable, value, whole in zip(self.columns, values, integer, strict=True):
-            variable.set_value(round(value) if whole else value, skip_validation=True)
+        if isinstance(self.columns, RecordedColumns):
+            self.columns.give(point)
+        else:
+            values, integer = point.tolist(), self.integer.tolist()
+            for variable, value, whole in zip(self.columns, values, integer, strict=True):
+                variable.set_value(round(value) if whole else value, skip_validation=True)
         for variable in self.idle:
             variable.set_value(_nearest_zero(variable), skip_validation=True)
 
     def clear(self) -> None:
         """Leave no value in the free variables, so that nobody reads a stale one."""
+        if isinstance(self.columns, RecordedColumns):
+            self.columns.forget()
+            return
         for variable in (*self.columns, *self.idle):
             if not variable.fixed:  # fixed since the program was compiled
                 variable.set_value(None, skip_validation=True)
@@ -229,40 +240,46 @@ def compile_recorded(model: RecordedModel) -> LinearProgram:
     """The same for a model that was recorded: its coefficients are there already."""
     objective = model.objectives[0] if model.objectives else None
     sign = -1 if objective is not None and objective.sense == pyo.maximize else 1
-    cost, offset = np.zeros(len(model.columns)), 0.0
+    record = model.record
+    cost, offset = np.zeros(record.num_columns), 0.0
     if objective is not None:
         worth = objective.expr.free()
-        np.add.at(cost, [column.position for column in worth.columns], worth.factors)
-        offset = worth.constant
+        np.add.at(cost, worth.positions(), sign * worth.coefficients())
+        offset = sign * worth.constant
     found = arrays_of(model)
     for name, low, high in found.constant:
         if low > ROW_TOLERANCE * max(1.0, abs(low)) or -high > ROW_TOLERANCE * max(1.0, -high):
             raise TriviallyInfeasibleError(name)
-    rows = found.rows
+    lower = np.concatenate([NONE, *(variable.lower for variable in record.variables)])
+    upper = np.concatenate([NONE, *(variable.upper for variable in record.variables)])
+    integer = np.array([variable.integer for variable in record.variables], dtype=bool)
+    sizes = np.array([variable.num_columns for variable in record.variables], dtype=np.int64)
+    integer = integer.repeat(sizes)
     used = cost != 0
     used[found.column] = True
-    kept = np.flatnonzero(used)
-    columns = [model.columns[i] for i in kept.tolist()]
-    new = np.cumsum(used) - 1
+    column, idle, kept = found.column, list[Any](), np.arange(len(used))
+    if not used.all():
+        kept, unused = np.flatnonzero(used), np.flatnonzero(~used)
+        idle = [column for column in RecordedColumns(model, unused) if not column.fixed]
+        column = (np.cumsum(used) - 1)[column]
+        cost, lower, upper, integer = cost[kept], lower[kept], upper[kept], integer[kept]
     program = LinearProgram(
-        cost=sign * cost[kept],
-        offset=sign * offset,
-        entries=_by_columns(found.row, new[found.column], found.factor, len(rows), len(columns)),
+        cost=cost,
+        offset=offset,
+        entries=_by_columns(found.row, column, found.factor, len(found.rows), len(kept)),
         row_lower=found.lower,
         row_upper=found.upper,
-        lower=np.array([-np.inf if c.lb is None else c.lb for c in columns], dtype=float),
-        upper=np.array([np.inf if c.ub is None else c.ub for c in columns], dtype=float),
-        integer=np.array([c.integer for c in columns], dtype=bool),
-        columns=columns,
-        rows=rows,
-        idle=[]
-        if len(columns) == len(model.columns)
-        else [c for c in model.columns if not used[c.position] and not c.fixed],
+        lower=lower,
+        upper=upper,
+        integer=integer,
+        columns=RecordedColumns(model, kept),
+        rows=found.rows,
+        idle=idle,
         objective=None,
         sign=sign,
     )
-    for column in program.idle:
-        _nearest_zero(column)
+    for variable in program.idle:
+        _nearest_zero(variable)
     return program
 
 
@@ -330,4 +347,5 @@ def _row_scale(side: Floats) -> Floats:
 
 def _worst(excess: Floats, components: Sequence[Any]) -> tuple[float, str]:
     index = int(np.argmax(excess))
-    return float(excess[index]), components[index].name
+    worst = float(excess[index])
+    return worst, components[index].name if worst > 1 else ""

@@ -52,12 +52,12 @@ class Answers:
     values : list of float
         Value of every block's best response.
     basis : Basis, optional
-        Where the node's program ended.
+        Where the node's program ended; a family's own program may keep more.
     """
 
     limits: Mapping[int, Limits]
     values: list[float]
-    basis: Basis | None = field(default=None, repr=False)
+    basis: Any = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)

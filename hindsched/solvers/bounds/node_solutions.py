@@ -26,7 +26,8 @@ MULTIPLES = (1.0, 0.6, 0.2)
 RANDOM_TRIES, NOISE = 12, 0.3
 """Further insertions in random orders, and how far prices are moved for them, relatively."""
 SHARE_OF_TIME = 0.25
-"""Part of the time since the last node that the neighbourhood search may take."""
+"""Part of the time since the last node that the neighbourhood search may take, and of all the time
+that looking for solutions may take."""
 
 
 class NodeSolutions:
@@ -54,12 +55,22 @@ class NodeSolutions:
         self.oracle, self.servers, self.search = oracle, servers, search
         self._interrupted = interrupted
         self._sign = 1.0 if oracle.sense == "max" else -1.0
-        self._last = now()
+        self._begun = self._last = now()
+        self._spent = 0.0
         self._calls = 0
         self._random = np.random.Generator(np.random.PCG64(0))
 
     def __call__(self, prices: Floats, shares: Sequence[Share]) -> Solution | None:
-        """Best solution found near a node, or None."""
+        """Best solution found near a node, or None; none is looked for where that took too long."""
+        begun = now()
+        if self._spent > SHARE_OF_TIME * (begun - self._begun):
+            return None
+        try:
+            return self._look(prices, shares)
+        finally:
+            self._spent += now() - begun
+
+    def _look(self, prices: Floats, shares: Sequence[Share]) -> Solution | None:
         on_servers = self.oracle.prices_on_servers(prices)
         inserted = self._insert(on_servers, shares)
         found = [inserted, self._improve(on_servers, inserted)]

@@ -90,13 +90,14 @@ def solve_auto(
             has_tree = bool(tree_rows(instance, formulation))
             share, most = SHARE_BESIDE if has_tree or threads > 1 else SHARE_ALONE
             result = keep(duel.run(min(most, share * duel.limit)))
+            growing = None
             if has_tree and threads == 1 and result.stopped_by not in ENDED:
                 growing = growing_from(duel, result, interrupted)
                 result = keep(_with_tree(growing, duel, interrupted))
             if result.stopped_by not in ENDED:
                 result = keep(_with_program(result, duel, options, program, threads))
-                if has_tree and threads == 1:
-                    result = _certified(result, duel, interrupted)
+                if growing is not None:
+                    result = _certified(result, duel, growing)
         relation = "at most" if small else "above"
         why = f"jobs x linking rows = {size}, {relation} {SMALL_SIZE}"
         return replace(result, details={"why": why, **result.details})
@@ -112,10 +113,10 @@ def _with_tree(growing: Growing, duel: Duel, interrupted: Event) -> Result:
     return grown if interrupted.is_set() else replace(grown, stopped_by=known.stopped_by)
 
 
-def _certified(result: Result, duel: Duel, interrupted: Event) -> Result:
-    """Certify an optimum that the program proved by another tree, while its pace will do.
+def _certified(result: Result, duel: Duel, growing: Growing) -> Result:
+    """Certify an optimum that the program proved by the tree so far, while its pace will do.
 
-    It begins anew: with the optimum known it is a small part of the tree that looked for it.
+    With the optimum known it closes most of its open nodes, and looks for no more solutions.
     """
     solution, gap = result.solution, duel.options.gap
     certificate = result.certificate
@@ -124,7 +125,6 @@ def _certified(result: Result, duel: Duel, interrupted: Event) -> Result:
     objective = solution.objective()
     if within_gap(objective, certificate.bound, gap):
         return result
-    growing = growing_from(duel, result, interrupted)
     growing.take_best(solution)
     end = now() + min(MOST_CERTIFYING, duel.seconds_left())
 

@@ -43,9 +43,9 @@ SHARE_BEFORE_TREE, MOST_BEFORE_TREE = 0.1, 2.0
 """Share of the time, and seconds at most, that prices and search get before the tree."""
 ROOT_ITERATIONS = 60
 """Subgradient iterations that adapt the prices to the layout that is branched on."""
-MOST_CERTIFYING = 10.0
+MOST_CERTIFYING = 15.0
 """Seconds in which ``auto`` tries to certify what a solver proved."""
-TRIAL, TRIAL_SECONDS, LEAST_CLOSED = 100, 4.0, 0.9
+TRIAL, TRIAL_SECONDS, LEAST_CLOSED = 400, 10.0, 0.9
 """Nodes, or seconds, after which a tree that has closed less than this share of the gap must keep
 up a pace that closes it in time."""
 SMALL_TREE = 50_000
@@ -167,18 +167,19 @@ class Pace:
     def is_slow(self, objective: float, left: float) -> bool:
         """Whether the tree is to be given up with so many seconds left.
 
-        After `TRIAL` nodes or `TRIAL_SECONDS` it is if less than `LEAST_CLOSED` of the first gap is
-        closed and what the last half of the time closed would not close the rest.
+        After `TRIAL` nodes or `TRIAL_SECONDS` it is if less than `LEAST_CLOSED` of the first gap
+        is closed and what the last half of the time closed would not close the rest.
         """
-        if len(self._known) <= TRIAL and (not self._known or self._known[-1][0] < TRIAL_SECONDS):
+        gone = self._known[-1][0] - self._known[0][0] if self._known else 0.0
+        if len(self._known) <= TRIAL and gone < TRIAL_SECONDS:
             return False
         gaps = [abs(bound - objective) for _, bound in self._known]
         if gaps[-1] <= (1 - LEAST_CLOSED) * gaps[0]:
             return False
-        gone = self._known[-1][0]
-        half = next(at for at, (seconds, _) in enumerate(self._known) if seconds >= gone / 2)
+        middle = self._known[0][0] + gone / 2
+        half = next(at for at, (seconds, _) in enumerate(self._known) if seconds >= middle)
         closed = gaps[half] - gaps[-1]
-        return gaps[-1] * (gone - self._known[half][0]) >= closed * left
+        return gaps[-1] * (self._known[-1][0] - self._known[half][0]) >= closed * left
 
 
 class Growing:
@@ -227,7 +228,11 @@ class Growing:
         self.pace = Pace()
 
     def take_best(self, solution: Solution) -> None:
-        """Take a solution that a solver proved to be the best: none is looked for any more."""
+        """Take a solution that a solver proved to be the best: none is looked for any more.
+
+        The pace counts from here on.
+        """
+        self.pace = Pace()
         self.known, self._looks = replace(self.known, solution=solution), False
         if self._tree is not None:
             self._tree.offer(solution)

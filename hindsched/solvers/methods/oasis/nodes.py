@@ -1,36 +1,83 @@
-"""The nodes of an oasis tree: where all ends are decided, a leaf says whether servers keep them.
+"""The nodes of an oasis tree: two linear programs bound them, a leaf decides what they promise.
 
-A node's linear program that agrees on every job's end promises a schedule, but mixes workers and
-places. The leaf program of these ends finds real ones, or none exists; without it a tree would
-have to branch on workers until its linear program is whole by chance.
+Most nodes need only the prices of a compact program (`compact.py`), which takes milliseconds;
+column generation over schedules proves more and takes ten times as long. A node's program that
+agrees on every job's end promises a schedule, but mixes workers and places. The leaf program of
+these ends finds real ones, or none exists; without it a tree would have to branch on workers until
+its linear program is whole by chance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from threading import Event
-from typing import cast
+from typing import Any, cast
 
+import numpy as np
+
+from hindsched.arrays import Floats
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import Solution
 from hindsched.solvers.bounds.branching import Share, Split
-from hindsched.solvers.bounds.node_program import NodeProgram
+from hindsched.solvers.bounds.columns import Basis
+from hindsched.solvers.bounds.node_program import (
+    MOST_ROUNDS,
+    SMOOTHING,
+    Answers,
+    NodeBound,
+    NodeProgram,
+)
+from hindsched.solvers.methods.oasis.compact import CompactProgram
 from hindsched.solvers.methods.oasis.conflicts import Ends, Leaves
 from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import BlockOracle
-from hindsched.solvers.pricing.decisions import COMPLETES
+from hindsched.solvers.pricing.base import BlockOracle, Response
+from hindsched.solvers.pricing.decisions import COMPLETES, NEVER, BranchDecision
+from hindsched.solvers.pricing.oasis.patterns import PatternOracle
+from hindsched.solvers.pricing.restricted import RestrictedOracle
 
-LEAF_SECONDS = 5.0
+SETTLED = 1e-4
+"""Relative distance of bound and program value at which no pattern is worth another round."""
+LEAF_SECONDS = 2.0
 """Limit of one leaf, which mostly takes a tenth of it."""
+FIRST_GAIN, WEIGHT_OF_GAIN = 0.02, 0.3
+"""What column generation over schedules is thought to gain on the compact program, relative to the
+bound, before it was tried; and the weight of each trial in what is thought from then on."""
+LEAST_GAIN = 0.01
+"""Share of a node's gap that it must gain where all ends are decided, to be tried below as well."""
+
+
+@dataclass(frozen=True)
+class _Start:
+    """Where a node's programs ended.
+
+    Parameters
+    ----------
+    compact : HighsBasis
+        Of the compact program.
+    schedules : Basis, optional
+        Of the program of schedules, where the node was split by it.
+    gains : bool
+        Whether the program of schedules says more, all ends being decided.
+    """
+
+    compact: Any = field(repr=False)
+    schedules: Basis | None = None
+    gains: bool = True
 
 
 class EndsProgram(NodeProgram):
-    """Bounds nodes by column generation, and decides the ends that they promise.
+    """Bounds nodes by the compact program, and decides the ends that they promise.
+
+    Column generation over schedules, whose bound is better and takes ten times as long, is asked
+    where what it mostly gains would close the node, and where all ends are decided.
 
     Parameters
     ----------
     oracle : BlockOracle
-        Oracle of the whole problem, with features.
+        Oracle of the whole problem, with features; in the layout ``servers`` column generation
+        bounds all nodes.
     size : float
         A bound on the optimum, by which buying off is priced.
     interrupted : Event
@@ -41,6 +88,142 @@ class EndsProgram(NodeProgram):
         super().__init__(oracle, size, interrupted)
         self._leaves = Leaves(cast(OasisInstance, oracle.instance), SolveOptions(threads=1))
         self._decided: set[tuple[tuple[int, int], ...]] = set()
+        self._compact: CompactProgram | None = None
+        self._splits: list[Split] = []
+        self._gain = FIRST_GAIN * abs(size)
+
+    def bound(
+        self,
+        decisions: Sequence[BranchDecision],
+        prices: Floats,
+        cutoff: float | None,
+        seconds: Callable[[], float | None],
+        known: Answers | None = None,
+    ) -> NodeBound:
+        """Find good prices for the solutions that obey `decisions`, as `NodeProgram.bound`."""
+        if not isinstance(self.oracle, PatternOracle):
+            return super().bound(decisions, prices, cutoff, seconds, known)
+        self._splits = []
+        start = None if known is None else cast("_Start | None", known.basis)
+        first, shares = self._bound_compactly(decisions, prices, cutoff, seconds, known, start)
+        if self._is_closed(first.bound, cutoff) or self._is_over(seconds):
+            return first
+        undecided = bool(super().candidates(shares))
+        splits = self._compact.splits() if self._compact and shares and not undecided else []
+        gap = math.inf if cutoff is None else first.bound - cutoff
+        if undecided and gap > self._gain:
+            return replace(first, shares=shares)
+        if splits and start is not None and not start.gains:
+            self._splits = splits
+            return replace(first, shares=shares, answers=_beginning(first.answers, gains=False))
+        schedules = None if start is None else start.schedules
+        answers = None if first.answers is None else replace(first.answers, basis=schedules)
+        second = super().bound(decisions, first.prices, cutoff, seconds, answers)
+        closed = self._is_closed(second.bound, cutoff)
+        gain = gap if closed else first.bound - second.bound
+        if undecided:
+            self._gain += WEIGHT_OF_GAIN * (min(gain, gap) - self._gain)
+        compact = None if first.answers is None else first.answers.basis
+        if closed or not (splits or undecided):
+            return _from(second, compact, keeps=True)
+        if undecided or second.shares is None or gain < LEAST_GAIN * gap:
+            self._splits = splits
+            return replace(_from(second, compact, keeps=False, gains=undecided), shares=shares)
+        return _from(second, compact, keeps=True)
+
+    def _bound_compactly(
+        self,
+        decisions: Sequence[BranchDecision],
+        prices: Floats,
+        cutoff: float | None,
+        seconds: Callable[[], float | None],
+        known: Answers | None,
+        start: _Start | None,
+    ) -> tuple[NodeBound, list[Share]]:
+        """Bound a node by the compact program; its ends, none where it does not settle."""
+        oracle = RestrictedOracle(self.oracle, decisions)
+        best, answers = self._evaluate(oracle, prices, known)
+        best_prices = prices
+        if self._is_closed(best, cutoff):
+            return NodeBound(best_prices, best, None, 0, answers), []
+        if self._compact is None:
+            self._compact = CompactProgram(
+                cast(PatternOracle, self.oracle), self._penalty, self._interrupted
+            )
+            self._compact.add_patterns(prices)
+        compact = self._compact
+        compact.restrict(oracle.limits)
+        if start is not None:
+            compact.begin_at(start.compact)
+        shares: list[Share] = []
+        rounds = 0
+        for _ in range(MOST_ROUNDS):
+            solved = compact.solve(seconds())
+            if solved is None:
+                break
+            rounds += 1
+            value, duals, whole = solved
+            added = 0
+            for smoothing in (SMOOTHING, 0.0):
+                tried = smoothing * best_prices + (1 - smoothing) * duals
+                bound, own = self._evaluate(oracle, tried)
+                if bound < best:
+                    best_prices, best, answers = tried, bound, own
+                added = compact.add_patterns(tried)
+                if added:
+                    break
+            if self._is_closed(best, cutoff) or self._is_over(seconds):
+                break
+            if not added or (whole and best - value <= SETTLED * abs(best)):
+                shares = self._ends() if whole else []
+                break
+        if answers is not None:
+            answers = replace(answers, basis=_Start(compact.basis()))
+        return NodeBound(best_prices, best, None, rounds, answers), shares
+
+    def _is_over(self, seconds: Callable[[], float | None]) -> bool:
+        left = seconds()
+        return self._interrupted.is_set() or (left is not None and left <= 0)
+
+    def candidates(self, shares: Sequence[Share]) -> list[Split]:
+        """Where a node's program is undecided, the best split first."""
+        return self._splits or super().candidates(shares)
+
+    def _ends(self) -> list[Share]:
+        """The ends of the compact program's jobs, as far as they run, as shares of schedules."""
+        oracle = cast(PatternOracle, self.oracle)
+        assert self._compact is not None
+        nothing = np.zeros(0, dtype=np.int64)
+        shares = []
+        for job in range(self.oracle.num_decided):
+            task = oracle.groups.block(job).task
+            for end, share in self._compact.shares(job).items():
+                worth = 0.0 if end == NEVER else float(task.utilities[end])
+                response = Response(worth, worth, nothing, np.zeros(0))
+                features = None if end == NEVER else {COMPLETES: end}
+                shares.append(Share(job, response, features, share))
+        return shares
+
+    def _evaluate(
+        self, oracle: RestrictedOracle, prices: Floats, known: Answers | None = None
+    ) -> tuple[float, Answers | None]:
+        """Bound at `prices` and the blocks' answers."""
+        values: list[float] = []
+        for block in range(oracle.num_decided):
+            if known is not None and known.limits.get(block) == oracle.limits.get(block):
+                values.append(known.values[block])
+                continue
+            response = oracle.best_response(block, prices)
+            if response is None:
+                return -self.sign * math.inf, None
+            values.append(response.value)
+        values += cast(PatternOracle, self.oracle).unit_values(prices)
+        terms = [*oracle.price_terms(prices).tolist(), *values]
+        return oracle.round_outward(terms), Answers(oracle.limits, values)
+
+    def completions(self, block: int) -> list[int]:
+        """Completions that schedules of a block may have, `NEVER` for staying out."""
+        return super().completions(block) if self._compact is None else self._compact.ends(block)
 
     def solution(
         self, shares: Sequence[Share], splits: Sequence[Split], seconds: float | None
@@ -63,6 +246,26 @@ class EndsProgram(NodeProgram):
         self._decided.add(key)
         self._leaves.decide(ends, LEAF_SECONDS if seconds is None else min(LEAF_SECONDS, seconds))
         return self._leaves.solution
+
+
+def _beginning(answers: Answers | None, *, gains: bool) -> Answers | None:
+    """Answers of a node below which column generation gains something, or nothing."""
+    if answers is None:
+        return None
+    return replace(answers, basis=replace(cast(_Start, answers.basis), gains=gains))
+
+
+def _from(second: NodeBound, compact: Any, *, keeps: bool, gains: bool = True) -> NodeBound:
+    """What column generation found, with where the compact program ended.
+
+    Its own basis is kept where the node is split by it.
+    """
+    answers = second.answers
+    if answers is None or compact is None:
+        return second
+    schedules = answers.basis if keeps else None
+    start = _Start(compact.compact, schedules, gains)
+    return replace(second, answers=replace(answers, basis=start))
 
 
 NODE_PROGRAM = EndsProgram

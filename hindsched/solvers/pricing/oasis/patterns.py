@@ -156,6 +156,7 @@ class PatternOracle(BlockOracle):
     sense: ClassVar[Literal["max", "min"]] = "max"
     fixes = True
     instance: OasisInstance
+    implied: Bools
     layout = "patterns"
 
     def __init__(self, instance: OasisInstance, formulation: str | None = None) -> None:
@@ -194,7 +195,7 @@ class PatternOracle(BlockOracle):
                               zip(side.packed, side.able, strict=True)])  # fmt: skip
             wide = np.broadcast_to(whole[:, None, None], row_set.shape)
             self.implied[self.rows.slices[row_set.name]] = wide.ravel()
-        self._unit_blocks = [
+        self.unit_blocks = [
             (side, group, slot)
             for side in range(2)
             for group in range(len(self._sides[side].patterns))
@@ -205,14 +206,14 @@ class PatternOracle(BlockOracle):
     @property
     def num_blocks(self) -> int:
         """Jobs, then groups and slots."""
-        return len(self.instance.jobs) + len(self._unit_blocks)
+        return len(self.instance.jobs) + len(self.unit_blocks)
 
     def block_name(self, block: int) -> str:
         """Name of a job, or of a group and slot."""
         jobs = len(self.instance.jobs)
         if block < jobs:
             return str(self.instance.jobs[block].name)
-        side, group, slot = self._unit_blocks[block - jobs]
+        side, group, slot = self.unit_blocks[block - jobs]
         units = self._sides[side].units
         return f"{units.name} {units.axes[0][1][group]} in slot {slot + 1}"
 
@@ -271,8 +272,42 @@ class PatternOracle(BlockOracle):
         rows: Ints = first + (np.asarray(group) * jobs + job) * horizon + slot
         return rows
 
+    def unit_values(self, prices: Floats) -> list[float]:
+        """Values of all groups and slots, in the order of their blocks."""
+        at = self._at(prices)
+        return [
+            float(self._sides[side].groups.size[group]) * float(at.dearest[side, group][1][slot])
+            for side, group, slot in self.unit_blocks
+        ]
+
+    def dearest(self, place: int, prices: Floats) -> tuple[Response, int]:
+        """Dearest patterns of a group and slot, by position, and the number of the pattern."""
+        at = self._at(prices)
+        return self._dearest(place, at), self._which(place, at)
+
+    def _which(self, place: int, at: _Prices) -> int:
+        number, group, slot = self.unit_blocks[place]
+        return int(at.dearest[number, group][0][slot])
+
+    def group_size(self, side: int, group: int, slot: int) -> int:
+        """Servers of a group."""
+        return int(self._sides[side].groups.size[group])
+
+    def unit_use(self, side: int, group: int, job: int, slot: int) -> tuple[Ints, Floats]:
+        """Flat rows that one unit of a job uses in a group and slot (from 0), and how much."""
+        own = self._sides[side]
+        row_set = self.groups.rows.sets[side]
+        used = np.flatnonzero(own.demand[job])
+        _, resources, horizon = row_set.shape
+        rows = self.rows.slices[row_set.name].start + (group * resources + used) * horizon + slot
+        amounts = own.demand[job, used]
+        if own.packed[group, job]:
+            rows = np.append(rows, self._unit_rows(own, group, job, slot))
+            amounts = np.append(amounts, 1.0)
+        return rows, amounts
+
     def _dearest(self, place: int, at: _Prices) -> Response:
-        number, group, slot = self._unit_blocks[place]
+        number, group, slot = self.unit_blocks[place]
         side = self._sides[number]
         which, worth = at.dearest[number, group]
         chosen = int(which[slot])
@@ -312,7 +347,7 @@ class PatternOracle(BlockOracle):
             np.add.at(total, whole.rows, whole.amounts)
             found.append(whole)
         jobs = np.arange(len(self.instance.jobs))
-        for side, group, slot in self._unit_blocks:
+        for side, group, slot in self.unit_blocks:
             rows = self._unit_rows(self._sides[side], group, jobs, slot)
             kept = rows[total[rows] > 0]
             found.append(Response(0.0, 0.0, kept, -total[kept], ()))

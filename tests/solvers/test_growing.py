@@ -90,7 +90,9 @@ def test_a_tree_goes_on_where_it_stopped():
         ([100.0, *[9.0] * 200], 0.01, 0.01, False),  # nearly closed
     ],
 )
-def test_a_tree_is_slow_if_its_pace_does_not_close_the_gap_in_time(gaps, each, left, slow, monkeypatch):
+def test_a_tree_is_slow_if_its_pace_does_not_close_the_gap_in_time(
+    gaps, each, left, slow, monkeypatch
+):
     monkeypatch.setattr(tree, "TRIAL", 100)
     pace = tree.Pace()
     for node, gap in enumerate(gaps):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Required, TypedDict
+from typing import TYPE_CHECKING, Required, TypedDict
 
-from hindsched.analysis.exact import Proof
-from hindsched.analysis.ratio import Sense
-from hindsched.json_types import JsonObject
-from hindsched.online.theorem import Theorem
-from hindsched.solutions.tables import JobRow
+if TYPE_CHECKING:
+    from hindsched.analysis.exact import Proof
+    from hindsched.analysis.ratio import Sense
+    from hindsched.json_types import JsonObject
+    from hindsched.online.theorem import Theorem
+    from hindsched.solutions.tables import JobRow
 
 
 class TaskData(TypedDict):

@@ -40,10 +40,10 @@ from hindsched.online.registry import algorithms, build_from
 from hindsched.online.theorem import Theorem
 from hindsched.printable import printable, said_by
 from hindsched.solutions.base import Solution
-from hindsched.solvers.pricing.rows import PriceRow
 
 if TYPE_CHECKING:
     from hindsched.online.simulator import SimulationResult
+    from hindsched.solvers.pricing.rows import PriceRow
 
 OFFLINE, ONLINE = "offline", "online"
 expendable = threading.Event()

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from hindsched.analysis.records import Record
-from hindsched.analysis.summary import interval_of
 from hindsched.cli.compiling import compile_first
 from hindsched.cli.output import (
     Json,
@@ -50,6 +48,7 @@ from hindsched.json_types import JsonObject
 if TYPE_CHECKING:
     from hindsched.analysis.comparison import Comparison
     from hindsched.analysis.integrity import Damage
+    from hindsched.analysis.records import Record
     from hindsched.analysis.store import ResultStore
     from hindsched.instances.base import Instance
 
@@ -267,6 +266,7 @@ def _show(comparison: Comparison, store: ResultStore, path: Path, *, as_json: bo
         )
         return
     from hindsched.analysis.ratio import STAR_NOTE
+    from hindsched.analysis.summary import interval_of
     from hindsched.analysis.verdict import verdicts
     from hindsched.instances.library import shown_name
 

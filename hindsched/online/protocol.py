@@ -13,13 +13,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from hindsched.instances.base import Instance, JobRecord
 from hindsched.solutions.base import Assignment
-from hindsched.solvers.pricing.rows import PriceRow
+
+if TYPE_CHECKING:
+    from hindsched.solvers.pricing.rows import PriceRow
 
 SEES_ALL, FORECASTS = " (sees all jobs)", " (forecasts)"
 """What stands behind the name of an algorithm that knows more of the future than others."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from reprlib import repr as shortened
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hindsched.errors import InputError, Refused, SolveFailed
 from hindsched.instances.base import Instance, JobRecord, family_module
@@ -30,7 +30,9 @@ from hindsched.online.registry import (
 from hindsched.online.truth import RowTruth
 from hindsched.solutions.base import Solution
 from hindsched.solvers.compiling import compile_first
-from hindsched.solvers.pricing.rows import PriceRow
+
+if TYPE_CHECKING:
+    from hindsched.solvers.pricing.rows import PriceRow
 
 STEPS_WITHOUT_PROGRESS, SHARE_WITHOUT_PROGRESS = 100_000, 0.9
 """After the last arrival an algorithm is stopped as stuck that leaves work undone so often while

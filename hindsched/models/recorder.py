@@ -20,7 +20,7 @@ import pyomo.environ as pyo
 
 from hindsched.arrays import Floats, Ints
 from hindsched.models import algebra
-from hindsched.models.algebra import recording
+from hindsched.models.algebra import Expr, recording
 from hindsched.models.linear import (
     Column,
     Linear,
@@ -125,7 +125,7 @@ class SumRows:
     def __init__(
         self,
         index: Sequence[Any] | Ints,
-        terms: Sequence[Any],
+        terms: Sequence[Expr],
         kind: str,
         sides: Floats | float,
         doc: str,
@@ -155,7 +155,7 @@ class ConstraintList(Constraint):
         """Remember where rows go."""
         self.record, self.name = block.record, name
 
-    def add(self, relation: Any) -> Row | None:
+    def add(self, relation: Expr) -> Row | None:
         """Add a row."""
         return self._add(self.record, self.name, len(self.data) + 1, relation)
 
@@ -163,7 +163,7 @@ class ConstraintList(Constraint):
 class Objective:
     """What is minimised or maximised."""
 
-    def __init__(self, expr: Any, sense: int = 1, doc: str | None = None) -> None:
+    def __init__(self, expr: Expr, sense: int = 1, doc: str | None = None) -> None:
         self.expr, self.sense, self.doc = as_linear(expr), sense, doc
 
 
@@ -223,7 +223,7 @@ class RecordedBlock:
     def __init__(self, record: Record) -> None:
         object.__setattr__(self, "record", record)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
         if isinstance(value, Constraint | SumRows | Block):
             value.build(self, name)
@@ -232,22 +232,26 @@ class RecordedBlock:
         elif isinstance(value, Objective):
             self.record.objectives.append(value)
 
-    def add_component(self, name: str, value: Any) -> None:
+    def add_component(self, name: str, value: object) -> None:
         """Assign under a name."""
         setattr(self, name, value)
 
-    def Constraint(self, *sets: Any, doc: str | None = None) -> Callable[[Any], None]:
+    def Constraint(
+        self, *sets: Any, doc: str | None = None
+    ) -> Callable[[Callable[..., Expr]], None]:
         """Decorator of a rule."""
 
-        def add(rule: Any) -> None:
+        def add(rule: Callable[..., Expr]) -> None:
             setattr(self, rule.__name__, Constraint(*sets, rule=rule, doc=doc))
 
         return add
 
-    def Expression(self, *sets: Any, doc: str | None = None) -> Callable[[Any], None]:
+    def Expression(
+        self, *sets: Any, doc: str | None = None
+    ) -> Callable[[Callable[..., Expr]], None]:
         """Decorator of a rule of expressions."""
 
-        def add(rule: Any) -> None:
+        def add(rule: Callable[..., Expr]) -> None:
             found = {key: rule(self, *key_parts(key)) for key in all_keys(sets)}
             object.__setattr__(self, rule.__name__, found)
 

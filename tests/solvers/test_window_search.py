@@ -68,7 +68,7 @@ def test_what_is_free_is_the_same_after_many_moves():
     assert (cluster.free == free).all()
     assert (cluster.room == room).all()
     assert (cluster.total == room.sum(axis=2)).all()
-    assert (cluster.largest == room.max(axis=2)).all()
+    assert (cluster.on == room.transpose(2, 0, 1)).all()
     assert free.min() >= 0
 
 
@@ -85,6 +85,34 @@ def test_tiny_instances_are_solved(changes):
         assert found.objective >= best - 1e-9
         hits += found.objective <= best + 1e-9
     assert hits >= 7
+
+
+def test_the_last_cycle_cools_down_with_the_time_that_is_left():
+    instance = hs.generate("batchsched", jobs=15, seed=3, servers=4, horizon=8)
+    oracle = build_oracle(instance, rows="servers")
+    begun = []
+    found = search_of(
+        oracle,
+        np.zeros(oracle.rows.size),
+        seconds_left=lambda: 4000.0 - sum(each.iterations for each in begun),
+    )
+    begun.append(found)
+    found.construct()
+    shares = []
+    while found.iterations < 4000:
+        found.improve(after(1))
+        shares.append(found._share_of_cycle() if found._is_last else -1.0)
+    assert shares[:99] + shares[-1:] == [-1.0] * 100
+    assert shares[99:-1] == pytest.approx(np.arange(300) / 300)
+
+
+def test_without_a_limit_no_cycle_is_the_last():
+    instance = hs.generate("batchsched", jobs=4, seed=3, servers=2, horizon=4)
+    found = search(instance, 5)
+    found.construct()
+    found.improve(after(400))
+    assert not found._is_last
+    assert found._cycle == 4000
 
 
 def test_the_same_seed_draws_the_same():

@@ -8,6 +8,7 @@ search all the time; the parent bounds, and searches as well once the bound hard
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from threading import Event
 
@@ -263,12 +264,15 @@ class Duel:
         self._keep_bound()
         servers = build_oracle(self.oracle.instance, self.oracle.formulation, rows="servers")
         prices = self.oracle.prices_on_servers(self.bounding.best.prices)
-        search = search_of(servers, prices, seed=self.options.seed)
+        begin = partial(
+            search_of, servers, prices, seed=self.options.seed, seconds_left=self.seconds_left
+        )
+        search = begin()
         search.construct(lambda: self._stop(last))
         served = None if search.objective is None else search.solution()
         given = self._incumbent
         if given is not None and better(served, given) is given and given.assignments():
-            search = search_of(servers, prices, seed=self.options.seed, start=given)
+            search = begin(start=given)
         self.search = search
 
     def _bound_until(self, deadline: float) -> None:

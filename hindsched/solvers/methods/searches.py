@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 from hindsched.arrays import Floats
 from hindsched.instances.base import family_module, has_module
 from hindsched.solutions.base import Solution
@@ -11,7 +14,12 @@ from hindsched.solvers.search import Search
 
 
 def search_of(
-    oracle: BlockOracle, prices: Floats, *, seed: int = 0, start: Solution | None = None
+    oracle: BlockOracle,
+    prices: Floats,
+    *,
+    seed: int = 0,
+    start: Solution | None = None,
+    seconds_left: Callable[[], float] = lambda: math.inf,
 ) -> Search:
     """The search of an oracle's family, with one linking row a server; see `NeighbourhoodSearch`.
 
@@ -20,5 +28,5 @@ def search_of(
     family, found = oracle.instance.family, None
     if has_module("solvers.methods", family, "search"):
         own = family_module("solvers.methods", family, "search")
-        found = own.search_of(oracle, prices, seed=seed, start=start)
+        found = own.search_of(oracle, prices, seed=seed, start=start, seconds_left=seconds_left)
     return found or NeighbourhoodSearch(oracle, prices, seed=seed, start=start)

@@ -22,6 +22,8 @@ from hindsched.solvers.kernels.draws import Words, below, unit
 
 MOST_REMOVED = 10
 """Jobs taken out at most."""
+BANDS = 0.5
+"""Share of the moves that clear a window of the pivot's length in its wait, not all of that."""
 MULTIPLES = np.array([0.0, 0.3, 0.6, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4])
 """Multiples of the prices at which jobs are put back."""
 
@@ -78,6 +80,10 @@ def choose(plan: Plan, jobs: Jobs, word: Words) -> Ints:
                 pivot = j
                 break
     low, high = float(jobs.arrival[pivot]), end[pivot]
+    if unit(word) < BANDS:
+        length = min(high - low, (1.0 + unit(word)) * jobs.shortest[pivot])
+        low += unit(word) * (high - low - length)
+        high = low + length
     far = np.empty(number)
     for j in range(number):
         overlap = min(high, end[j]) - max(low, float(plan.what[j, 1]))

@@ -17,6 +17,8 @@ from hindsched.arrays import Floats, Ints
 from hindsched.solvers.kernels.draws import Words, below, unit
 from hindsched.solvers.kernels.placement import num_ps
 
+MOST = 32000.0
+"""Workers on a server that are counted."""
 TIMES = np.array([0.3, 0.7, 1.0, 1.5])
 """What idleness before and after a job counts, beside idleness in its window."""
 
@@ -38,6 +40,8 @@ class Jobs(NamedTuple):
         Least L.
     worker, ps : ndarray, shape (types, resources)
         Demands in whole units.
+    share : ndarray, shape (worker types, resources)
+        Workers to a unit.
     ratio : ndarray, shape (worker types, PS types)
         Bandwidth of a worker over that of a PS.
     has_ps : bool
@@ -52,6 +56,7 @@ class Jobs(NamedTuple):
     shortest: Ints
     worker: Floats
     ps: Floats
+    share: Floats
     ratio: Floats
     has_ps: bool
 
@@ -61,18 +66,20 @@ class Cluster(NamedTuple):
 
     Parameters
     ----------
-    free : ndarray, shape (slots, servers, resources)
+    free : ndarray, shape (servers, resources, slots)
         Whole units, in floats, which tell quotients sooner.
     room : ndarray of int, shape (worker types, slots, servers)
         Workers that fit.
-    total, largest : ndarray of int, shape (worker types, slots)
-        Their sum and largest over the servers.
+    on : ndarray of int, shape (servers, worker types, slots)
+        The same by server.
+    total : ndarray of int, shape (worker types, slots)
+        Their sum over the servers.
     """
 
     free: Floats
-    room: NDArray[np.int32]
-    total: Ints
-    largest: Ints
+    room: NDArray[np.int16]
+    on: NDArray[np.int16]
+    total: NDArray[np.int32]
 
 
 class Plan(NamedTuple):
@@ -138,28 +145,29 @@ def renew_room(cluster: Cluster, jobs: Jobs, h: int, first: int, stop: int) -> N
 
     Half a unit more changes no quotient of whole numbers, and no rounding can then change one.
     """
-    free, room, total, largest = cluster
-    resources = free.shape[2]
-    for m in range(jobs.worker.shape[0]):
-        share = np.zeros(resources)
+    types, resources = jobs.worker.shape
+    size = stop - first
+    least = np.empty(size)
+    most = np.empty(size, np.int32)
+    for m in range(types):
+        share, free = jobs.share[m], cluster.free[h, :, first:stop]
+        for t in range(size):
+            least[t] = MOST
         for r in range(resources):
-            if jobs.worker[m, r] > 0:
-                share[r] = 1.0 / jobs.worker[m, r]
-        for t in range(first, stop):
-            least = 1e9
-            for r in range(resources):
-                if share[r] > 0.0:
-                    least = min(least, (free[t, h, r] + 0.5) * share[r])
-            most = np.int32(least)
-            before = room[m, t, h]
-            if most == before:
-                continue
-            room[m, t, h] = most
-            total[m, t] += most - before
-            if most >= largest[m, t]:
-                largest[m, t] = most
-            elif before == largest[m, t]:
-                largest[m, t] = room[m, t].max()
+            if share[r] > 0.0:
+                by = share[r]
+                row = free[r]
+                for t in range(size):
+                    least[t] = min(least[t], (row[t] + 0.5) * by)
+        known = cluster.on[h, m, first:stop]
+        total = cluster.total[m, first:stop]
+        for t in range(size):
+            most[t] = np.int32(least[t])
+            total[t] += most[t] - known[t]
+            known[t] = most[t]
+        room = cluster.room[m, first:stop]
+        for t in range(size):
+            room[t, h] = most[t]
 
 
 @njit(cache=True)
@@ -175,18 +183,22 @@ def book(sign: int, j: int, plan: Plan, cluster: Cluster, jobs: Jobs) -> None:
             if h == host:
                 used += units * jobs.ps[p, r]
             if used > 0.0:
+                free = cluster.free[h, r]
                 for t in range(start, stop):
-                    cluster.free[t, h, r] -= sign * used
+                    free[t] -= sign * used
         renew_room(cluster, jobs, h, start, stop)
 
 
 @njit(cache=True)
 def lower(left: Floats, free: Floats, first: int, stop: int) -> None:
     """Lower what is free on all servers to what is in some more slots."""
-    for t in range(first, stop):
-        for h in range(left.shape[0]):
-            for r in range(left.shape[1]):
-                left[h, r] = min(left[h, r], free[t, h, r])
+    for h in range(left.shape[0]):
+        for r in range(left.shape[1]):
+            least = left[h, r]
+            row = free[h, r]
+            for t in range(first, stop):
+                least = min(least, row[t])
+            left[h, r] = least
 
 
 @njit(cache=True)
@@ -217,7 +229,7 @@ def beside(
 
 
 @njit(cache=True)
-def has_host(k: int, m: int, total: int, room: NDArray[np.int32], left: Floats, jobs: Jobs) -> bool:
+def has_host(k: int, m: int, total: int, room: NDArray[np.int16], left: Floats, jobs: Jobs) -> bool:
     """Whether some server can hold the fewest PSs of a mode that any server needs."""
     mode, ps = jobs.modes[k], jobs.ps
     resources = left.shape[1]
@@ -239,20 +251,20 @@ def has_host(k: int, m: int, total: int, room: NDArray[np.int32], left: Floats, 
 @njit(cache=True)
 def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int, int]:
     """Cheapest mode of a job, its worker type and start; mode -1 if none fits."""
-    slots, servers, resources = cluster.free.shape
+    servers, resources, slots = cluster.free.shape
     weight, modes, shortest = jobs.weight[j], jobs.modes, jobs.shortest[j]
     multiple, step = prices.multiple[0], prices.step[0] * weight
     paid_worker, paid_ps, hosted = prices.worker, prices.ps, jobs.hosted
-    all_room, in_all, in_one = cluster.room, cluster.total, cluster.largest
+    all_room, in_all = cluster.room, cluster.total
     best, best_k, best_m, best_t = np.inf, -1, -1, -1
     limit = np.inf
-    room = np.empty(servers, np.int32)
+    room = np.empty(servers, np.int16)
     left = np.empty((servers, resources))
     for t in range(jobs.arrival[j], slots):
         if weight * (t + 1 + shortest) >= limit:
             break
         for m in range(jobs.worker.shape[0]):
-            seen, least, most = 0, np.int64(1) << 40, np.int64(1) << 40
+            seen, least = 0, np.int64(1) << 40
             filled, lowered, total, largest = 0, 0, 0, 0
             for k in range(jobs.first[j, m], jobs.first[j, m + 1]):
                 length, count = modes[k, 2], modes[k, 1]
@@ -262,12 +274,10 @@ def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int
                     break
                 while seen < length:
                     least = min(least, in_all[m, t + seen])
-                    most = min(most, in_one[m, t + seen])
                     seen += 1
                 if least == 0:
                     break
-                one = modes[k, 0] == 1
-                if (most if one else least) < count:
+                if least < count:
                     continue
                 paid = count * (paid_worker[m, stop] - paid_worker[m, t])
                 if jobs.has_ps:
@@ -291,11 +301,11 @@ def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int
                         largest = max(largest, room[h])
                 if total == 0:
                     break
-                if (largest if one else total) < count:
+                if (largest if modes[k, 0] == 1 else total) < count:
                     continue
                 if jobs.has_ps:
                     if lowered == 0:
-                        left[:] = cluster.free[t]
+                        left[:] = cluster.free[:, :, t]
                     lower(left, cluster.free, t + lowered, stop)
                     lowered = length
                     if not has_host(k, m, total, room, left, jobs):
@@ -321,8 +331,8 @@ def place(
     mode = jobs.modes[k]
     one, count, length, low, high = mode
     worth = prices.worth
-    servers, resources = cluster.free.shape[1:]
-    left = cluster.free[start].copy()
+    servers, resources = cluster.free.shape[:2]
+    left = cluster.free[:, :, start].copy()
     lower(left, cluster.free, start + 1, start + length)
     room, waste = np.empty(servers, np.int64), np.empty(servers)
     value = np.zeros(servers)
@@ -344,7 +354,7 @@ def place(
         idle = value[h] - take  # beside the workers, and before and after them
         if start > 0:
             idle += beside_time * min(cluster.room[m, start - 1, h], room[h])
-        if start + length < cluster.free.shape[0]:
+        if start + length < cluster.free.shape[2]:
             idle += beside_time * min(cluster.room[m, start + length, h], room[h])
         waste[h] = idle / take + 0.01 * room[h] + 1e-3 * unit(word)
     host, on_host, units, ps = -1, 0, 0, -1

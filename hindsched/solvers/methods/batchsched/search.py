@@ -8,6 +8,7 @@ cheapest at the prices are tried.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import cast
 
@@ -41,10 +42,13 @@ STEP = 0.2
 """Slots of delay below which a schedule is no better than an earlier one."""
 UNPRICED = 0.05
 """Worth of all of a resource beside the share of the prices that is paid for it."""
-HOT, COLD = 2e-4, 2e-6
-"""Mean worsening that is accepted, relative to the objective, at a cycle's begin and end."""
+HOT, COLD = 8e-3, 8e-5
+"""Mean worsening that is accepted at a cycle's begin and end, relative to what the objective is
+above that of all jobs alone on the cluster."""
 FIRST_CYCLE, LONGEST_CYCLE = 1000, 16_000
 """Moves in the first cycle; each further one is twice as long. At its end the best returns."""
+CYCLES_LEFT = 6.0
+"""A cycle takes all the time that is left where that is less than so many times the last one's."""
 MOVES = 10
 """Moves of one call."""
 
@@ -62,10 +66,18 @@ class WindowSearch:
         Seed of all draws.
     start : Solution, optional
         A feasible solution to begin from.
+    seconds_left : callable
+        What is left of the time for everything: the last cycle ends with it.
     """
 
     def __init__(
-        self, oracle: BlockOracle, prices: Floats, *, seed: int = 0, start: Solution | None = None
+        self,
+        oracle: BlockOracle,
+        prices: Floats,
+        *,
+        seed: int = 0,
+        start: Solution | None = None,
+        seconds_left: Callable[[], float] = lambda: math.inf,
     ) -> None:
         self.oracle, self.instance = oracle, cast(BatchschedInstance, oracle.instance)
         self.slots = oracle.rows.sets[0].shape[-1]
@@ -73,8 +85,12 @@ class WindowSearch:
         self.iterations = 0
         self.objective: float | None = None
         self._best: dict[str, BatchschedRow] = {}
+        self._seconds_left = seconds_left
         self._cycle, self._cycle_begin = FIRST_CYCLE, 0
-        self._every = jobs_of(self.instance)
+        self._cycle_seconds, self._is_last = seconds_left(), False
+        self._every = every = jobs_of(self.instance)
+        alone = every.weight * (every.arrival + every.shortest + 1)
+        self._least_possible = float(alone.sum())
         self._plan: Plan | None = None
         self._kept: Plan | None = None
         self._value = self._least = 0.0
@@ -150,8 +166,8 @@ class WindowSearch:
                 self.construct()
                 if self._plan is None or self._kept is None:
                     continue
-            done = (self.iterations - self._cycle_begin) / self._cycle
-            heat = HOT * (COLD / HOT) ** done * abs(self.objective)
+            done = self._share_of_cycle()
+            heat = HOT * (COLD / HOT) ** done * max(0.0, self.objective - self._least_possible)
             least = min(self._value, self._least)
             self._value, best = improve(
                 MOVES, heat, self._value, least, self._prices, self._plan, self._kept,
@@ -161,9 +177,7 @@ class WindowSearch:
                 self._least = best
                 self._keep(self._kept, best)
             if done >= 1:
-                self._cycle_begin = self.iterations
-                self._cycle = min(2 * self._cycle, LONGEST_CYCLE)
-                self._return_to_best()
+                self._next_cycle()
         return self.objective != before
 
     def adopt(self, solution: Solution) -> bool:
@@ -194,6 +208,21 @@ class WindowSearch:
             raise SolveFailed(f"the search broke {broken[0]}")
         return found
 
+    def _share_of_cycle(self) -> float:
+        """How much of the cycle is over: by its moves, in the last one by the time."""
+        if self._is_last:
+            return 1.0 - self._seconds_left() / self._cycle_seconds
+        return (self.iterations - self._cycle_begin) / self._cycle
+
+    def _next_cycle(self) -> None:
+        """Return to the best; the next cycle is twice as long, or takes all the time left."""
+        left = self._seconds_left()
+        last = self._cycle_seconds - left
+        self._is_last = 0.0 < left < CYCLES_LEFT * last
+        self._cycle_begin, self._cycle_seconds = self.iterations, left
+        self._cycle = min(2 * self._cycle, LONGEST_CYCLE)
+        self._return_to_best()
+
     def _word(self) -> np.ndarray:
         """State of the kernel's own draws."""
         return self.random.integers(1, 2**63, 1, dtype=np.uint64)
@@ -202,10 +231,10 @@ class WindowSearch:
         """A plan of no jobs and the empty cluster."""
         capacity = self.instance.whole_units.tables[0].astype(float)
         servers, types, number = len(capacity), len(self._every.worker), len(self._every.weight)
-        free = np.broadcast_to(capacity, (self.slots, *capacity.shape)).copy()
-        room = np.zeros((types, self.slots, servers), dtype=np.int32)
-        sums = np.zeros((2, types, self.slots), dtype=np.int64)
-        cluster = Cluster(free, room, sums[0].copy(), sums[1].copy())
+        free = np.repeat(capacity[:, :, None], self.slots, axis=2)
+        room = np.zeros((types, self.slots, servers), dtype=np.int16)
+        on = np.zeros((servers, types, self.slots), dtype=np.int16)
+        cluster = Cluster(free, room, on, np.zeros((types, self.slots), dtype=np.int32))
         for h in range(servers):
             renew_room(cluster, self._every, h, 0, self.slots)
         what = np.zeros((number, 6), dtype=np.int64)
@@ -247,14 +276,19 @@ class WindowSearch:
 
 
 def search_of(
-    oracle: BlockOracle, prices: Floats, *, seed: int = 0, start: Solution | None = None
+    oracle: BlockOracle,
+    prices: Floats,
+    *,
+    seed: int = 0,
+    start: Solution | None = None,
+    seconds_left: Callable[[], float] = lambda: math.inf,
 ) -> WindowSearch | None:
     """The search, if jobs run in one window and amounts are whole numbers of 64 bits."""
     instance = cast(BatchschedInstance, oracle.instance)
     tables = instance.whole_units.tables
     if in_pieces(oracle.formulation) or any(table.dtype != np.int64 for table in tables):
         return None
-    return WindowSearch(oracle, prices, seed=seed, start=start)
+    return WindowSearch(oracle, prices, seed=seed, start=start, seconds_left=seconds_left)
 
 
 def jobs_of(instance: BatchschedInstance) -> Jobs:
@@ -282,13 +316,14 @@ def jobs_of(instance: BatchschedInstance) -> Jobs:
     modes_of_all = np.ascontiguousarray(np.concatenate([*groups, none]))
     starts = np.array(first, dtype=np.int64).reshape(-1, len(types))
     shortest = [int(modes_of_all[row[0] : row[-1], 2].min()) for row in starts]
+    share = np.divide(1.0, worker, out=np.zeros(worker.shape), where=worker > 0)
     ratio = instance.ps_ratio if has_ps else np.zeros((len(worker), 1))
     return Jobs(
         np.array([job.arrival - 1 for job in instance.jobs], dtype=np.int64),
         np.array([job.weight for job in instance.jobs], dtype=float),
         starts, modes_of_all, np.concatenate([*hosted, none[:, :2]]),
         np.array(shortest, dtype=np.int64), worker.astype(float), ps.astype(float),
-        np.ascontiguousarray(ratio), has_ps,
+        share, np.ascontiguousarray(ratio), has_ps,
     )  # fmt: skip
 
 

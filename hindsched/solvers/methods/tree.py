@@ -43,7 +43,7 @@ SHARE_BEFORE_TREE, MOST_BEFORE_TREE = 0.1, 2.0
 """Share of the time, and seconds at most, that prices and search get before the tree."""
 ROOT_ITERATIONS = 60
 """Subgradient iterations that adapt the prices to the layout that is branched on."""
-MOST_CERTIFYING = 15.0
+MOST_CERTIFYING = 30.0
 """Seconds in which ``auto`` tries to certify what a solver proved."""
 TRIAL, TRIAL_SECONDS, LEAST_CLOSED = 400, 10.0, 0.9
 """Nodes, or seconds, after which a tree that has closed less than this share of the gap must keep

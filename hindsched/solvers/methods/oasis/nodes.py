@@ -46,6 +46,9 @@ FIRST_GAIN, WEIGHT_OF_GAIN = 0.02, 0.3
 bound, before it was tried; and the weight of each trial in what is thought from then on."""
 LEAST_GAIN = 0.01
 """Share of a node's gap that it must gain where all ends are decided, to be tried below as well."""
+NEAR = 5e-4
+"""Distance to the best schedule, relative to the bound, within which it is tried all the same: what
+is left there are mixes of schedules, which the compact program splits again and again."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,8 @@ class EndsProgram(NodeProgram):
         gap = math.inf if cutoff is None else first.bound - cutoff
         if undecided and gap > self._gain:
             return replace(first, shares=shares)
-        if splits and start is not None and not start.gains:
+        near = gap <= NEAR * abs(first.bound)
+        if splits and not near and start is not None and not start.gains:
             self._splits = splits
             return replace(first, shares=shares, answers=_beginning(first.answers, gains=False))
         schedules = None if start is None else start.schedules
@@ -126,7 +130,8 @@ class EndsProgram(NodeProgram):
         compact = None if first.answers is None else first.answers.basis
         if closed or not (splits or undecided):
             return _from(second, compact, keeps=True)
-        if undecided or second.shares is None or gain < LEAST_GAIN * gap:
+        unsettled = second.shares is None
+        if undecided or unsettled or (gain < LEAST_GAIN * gap and not near):
             self._splits = splits
             return replace(_from(second, compact, keeps=False, gains=undecided), shares=shares)
         return _from(second, compact, keeps=True)

@@ -12,6 +12,8 @@ Each family's module ``models/<family>/offline.py`` offers
     families whose default program is aggregated.
 ``WORST_JOB`` (optional)
     Formulations whose objective is that of the worst job, where others add up.
+``JOBS_SHARE_COSTS`` (optional)
+    True where what jobs cost in one slot does not add up.
 ``build_subproblem(instance, job, formulation=None)``
     A `Subproblem`: one block of the same with mutable prices and what is left of the capacities.
 ``build_dual(instance, formulation=None)`` (in ``dual.py``, optional)

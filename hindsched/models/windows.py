@@ -124,7 +124,7 @@ class Starts(NamedTuple):
         table: Modes,
         earliest: int,
         last: int,
-        latest_completion: float | None = None,
+        latest_completion: int | None = None,
     ) -> Starts:
         """Starts from `earliest` on of what ends by slot `last`.
 
@@ -136,13 +136,13 @@ class Starts(NamedTuple):
             The job's modes.
         earliest, last : int
             First slot and last slot that may be used.
-        latest_completion : float, optional
+        latest_completion : int, optional
             Bound on t + L, from an incumbent.
         """
         empty = EmptyCluster.of(cluster)
         end = last + 1
         if latest_completion is not None:
-            end = min(end, int(latest_completion + 1e-9))
+            end = min(end, latest_completion)
         ways = []
         for k, mode in enumerate(table.tuples()):
             m, p, q, count, length = mode

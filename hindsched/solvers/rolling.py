@@ -2,11 +2,11 @@
 
 The program over all known jobs is the same as the program over those that still matter, plus what
 the others have earned or cost: a job that is decided and has ended before every open slot and
-every open job's arrival is settled. Jobs that are settled together count together, because they may
-have shared a slot's price; those settled at different times never did. In a relaxation they count
-at their own cost, where a program over all may count less: mlbroker's tiers. The rules of what is
-left run on the recorder (`models.recorder`), so that a step costs what its open jobs cost, however
-many are known.
+every open job's arrival is settled. Where jobs share a slot's price (mlbroker) those that are
+settled together count together, and one that ran beside a job that stays waits for it. In a
+relaxation they count at their own cost, where a program over all may count less: mlbroker's tiers.
+The rules of what is left run on the recorder (`models.recorder`), so that a step costs what its
+open jobs cost, however many are known.
 """
 
 from __future__ import annotations
@@ -125,7 +125,9 @@ class RollingProgram:
         self._known: dict[str, Any] = {}
         self._over: list[tuple[Instance, dict[str, list[Assignment]]]] = []
         self._worth = [0.0]
-        worst = getattr(model_module(cluster.family), "WORST_JOB", ())
+        module = model_module(cluster.family)
+        self._shares: bool = getattr(module, "JOBS_SHARE_COSTS", False)
+        worst = getattr(module, "WORST_JOB", ())
         self._joined = max if self.formulation in worst else add
 
     def move_to(self, cluster: Instance) -> None:
@@ -165,9 +167,17 @@ class RollingProgram:
         """Make `slot` the first open one, and settle what no longer matters."""
         self.slot = slot
         ends = {name: self._end_of(name) for name in self._jobs}
-        still_open = [self._jobs[name] for name, end in ends.items() if end is None]
-        first = min([slot, *map(self.cluster.arrival_of, still_open)])
-        self._settle([name for name, end in ends.items() if end is not None and end < first])
+        over = {name: end for name, end in ends.items() if end is not None}
+        while True:
+            stays = [
+                name for name in ends if ends[name] is None or (self._shares and name not in over)
+            ]
+            first = min([slot, *(self.cluster.arrival_of(self._jobs[name]) for name in stays)])
+            settled = {name: end for name, end in over.items() if end < first}
+            if not self._shares or settled == over:
+                break
+            over = settled  # what shares a slot with a job that stays, stays
+        self._settle(list(settled))
 
     def _end_of(self, name: str) -> int | None:
         """Last slot of a job that is over, 0 for one that was rejected; None for an open one."""

@@ -27,6 +27,7 @@ from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes, slot_modes
+from hindsched.instances.decimals import exactly
 from hindsched.instances.modes import PREEMPTIVE, Modes
 from hindsched.limits import check_count
 from hindsched.memory import check_large
@@ -191,7 +192,7 @@ def build_offline(
     latest = _latest_completions(instance, fixed, commitments.now, ends, tables, ways)
     slots = max(
         [row.last for rows in fixed.values() for row in rows]
-        + [math.floor(latest[job.name] + 1e-9) - 1 for job in instance.jobs if job.name in latest],
+        + [latest[job.name] - 1 for job in instance.jobs if job.name in latest],
         default=1,
     )
     jobs = [j for j, job in enumerate(instance.jobs) if job.name not in fixed]
@@ -220,7 +221,7 @@ def build_offline(
             job = instance.jobs[j]
             earliest = max(job.arrival, commitments.now)
             if form == SLOTS:
-                span = (earliest, math.floor(latest[job.name] + 1e-9) - 1)
+                span = (earliest, latest[job.name] - 1)
                 blocks[j] = add_slots(
                     model.job[j],
                     instance,
@@ -264,9 +265,7 @@ def check_listed(instance: BatchschedInstance, listed: BatchschedSolution) -> No
     ends = {name: listed.completion(name) for name in tables}
     latest = _latest_completions(instance, {}, 0, ends, tables, {})
     columns = sum(
-        Starts.of(
-            instance, tables[job.name], job.arrival, math.floor(latest[job.name] + 1e-9) - 1
-        ).num_columns
+        Starts.of(instance, tables[job.name], job.arrival, latest[job.name] - 1).num_columns
         for job in instance.jobs
     )
     _check_size(instance, columns // 2, all_stay=False)
@@ -375,7 +374,7 @@ def _latest_completions(
     ends_there: Mapping[str, int | None],
     tables: Mapping[str, Modes],
     ways: Mapping[str, tuple[Modes, list[Fraction]]],
-) -> dict[str, float]:
+) -> dict[str, int]:
     """Latest completion t + L of every open job in a schedule no worse than the incumbent.
 
     `ends_there` are the last slots of the open jobs in the incumbent.
@@ -394,8 +393,9 @@ def _latest_completions(
     if ways:
         work = {job.name: job.total_minibatches for job in open_jobs}
         last = ready + sum(math.ceil(work[name] / min(way[1])) for name, way in ways.items())
-    weight = {job.name: float(job.weight) for job in instance.jobs}
-    spare = -sum(weight[name] * completion for name, completion in least.items())
+    # exact: what is left of large weights would be divided by the smallest
+    weight = {job.name: exactly(job.weight) for job in open_jobs}
+    spare = -sum((weight[name] * done for name, done in least.items()), Fraction())
     for name in least:
         completion = ends_there[name]
         if completion is None:
@@ -403,6 +403,6 @@ def _latest_completions(
         spare += weight[name] * (completion + 1)
         last = max(last, completion + 1)
     return {
-        name: min(last, completion + max(0.0, spare) / weight[name])
+        name: min(last, completion + int(max(spare, Fraction()) / weight[name]))
         for name, completion in least.items()
     }

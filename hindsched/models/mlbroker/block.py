@@ -19,15 +19,22 @@ PS. ``paper`` is (8) as printed.
 
 from __future__ import annotations
 
+import numpy as np
 import pyomo.environ as pyo
 
+from hindsched.arrays import Ints
 from hindsched.instances.mlbroker.instance import MlbrokerInstance, workers_for
 from hindsched.models.algebra import Expr, Model
 from hindsched.solutions.mlbroker.solution import arc_prices
 
 
 def add_job(
-    block: Model, instance: MlbrokerInstance, job: int, formulation: str, relax: bool = False
+    block: Model,
+    instance: MlbrokerInstance,
+    job: int,
+    formulation: str,
+    relax: bool = False,
+    placed: Ints | None = None,
 ) -> None:
     """Fill a Pyomo block with a job's own variables, constraints and costs.
 
@@ -45,6 +52,8 @@ def add_job(
         Which program.
     relax : bool
         Whether integrality is dropped. In ``paper`` the upper bounds of v and z go with it, (9k).
+    placed : ndarray, shape (T, R), optional
+        Workers that are decided: they may be more than a plan ever needs.
     """
     tight = formulation == "tight"
     record = instance.jobs[job]
@@ -59,7 +68,9 @@ def add_job(
     capacity = float(instance.capacity[job])
     data = instance.data[job].tolist()
     needed = {t: int(instance.workers_needed[job, t - 1]) for t in slots}
-    surplus = len(centers) - 1
+    if placed is None:
+        placed = np.zeros((instance.horizon, len(centers)), dtype=np.int64)
+    in_all = {t: max(needed[t] + len(centers) - 1, int(placed[t - 1].sum())) for t in slots}
 
     whole, binary = pyo.NonNegativeIntegers, pyo.Binary
     if relax:
@@ -109,7 +120,7 @@ def add_job(
         return pyo.quicksum(b.link[t, r, q] for q in centers) == b.workers[t, r]
 
     if tight:
-        most = {t: max(1, needed[t]) for t in slots}
+        most = {t: max(1, needed[t], int(placed[t - 1].max())) for t in slots}
 
         @block.Constraint(pairs, doc="(8g) workers only where the job is present")
         def eq_8g(b: Model, t: int, r: int) -> Expr:
@@ -126,7 +137,7 @@ def add_job(
         @block.Constraint(pairs, doc="(8j) all connections end at the PS")
         def eq_8j(b: Model, t: int, r: int) -> Expr:
             ending = pyo.quicksum(b.link[t, q, r] for q in centers)
-            return ending <= (needed[t] + surplus) * b.server[t, r]
+            return ending <= in_all[t] * b.server[t, r]
 
         @block.Constraint(pairs, doc="(8j) the PS has N connections at least")
         def eq_8j_needed(b: Model, t: int, r: int) -> Expr:
@@ -136,7 +147,7 @@ def add_job(
         @block.Constraint(slots, doc="(ours) workers in all, a cut")
         def workers_needed(b: Model, t: int) -> Expr:
             total = pyo.quicksum(b.workers[t, r] for r in centers)
-            return pyo.inequality(needed[t], total, needed[t] + surplus)
+            return pyo.inequality(needed[t], total, in_all[t])
     else:
 
         @block.Constraint(pairs, doc="(8g) U v >= y + s with U = N + 1")

@@ -21,7 +21,7 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
-from hindsched.arrays import Floats
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.algebra import Expr, Model
@@ -36,6 +36,9 @@ from hindsched.solutions.mlbroker.transport import ship
 __all__ = ["FORMS", "MlbrokerProgram", "build_offline", "build_subproblem"]
 
 FORMS = {"tight": ("disaggregated",), "paper": ("printed",)}
+
+JOBS_SHARE_COSTS = True
+"""A tier's fee of a slot is paid once for all jobs."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -195,9 +198,10 @@ def build_offline(
     )  # fmt: skip
     model = pyo.ConcreteModel(name=f"{instance.name} {formulation}")
     jobs = list(range(len(instance.jobs)))
+    decided = _Decided.of(instance, commitments)
 
     def rule(block: Model, job: int) -> None:
-        add_job(block, instance, job, formulation, relax)
+        add_job(block, instance, job, formulation, relax, decided.workers[job])
 
     model.job = pyo.Block(jobs, rule=rule)
     own = [(job, t, r) for job in jobs for t, r in model.job[job].present]
@@ -209,7 +213,7 @@ def build_offline(
         return block.launched[t, r] >= block.present[t, r] - earlier
 
     if formulation == "tight":
-        broker = _disaggregated_tiers(model, instance, relax)
+        broker = _disaggregated_tiers(model, instance, relax, decided.workers)
     else:
         broker = _big_m_tiers(model, instance, relax, kind, factor)
     model.eq_8 = pyo.Objective(
@@ -217,8 +221,7 @@ def build_offline(
         sense=pyo.minimize,
         doc="(8) transfer, resources, deployment and communication",
     )
-    if commitments is not None:
-        _fix(model, instance, commitments)
+    decided.fix(model)
     return MlbrokerProgram(
         instance=instance, formulation=formulation, form=FORMS[formulation][0], relaxed=relax,
         model=model, again=again,
@@ -235,12 +238,14 @@ def _tiers(instance: MlbrokerInstance) -> list[tuple[int, int, int]]:
     ]
 
 
-def _disaggregated_tiers(model: Model, instance: MlbrokerInstance, relax: bool) -> Expr:
+def _disaggregated_tiers(
+    model: Model, instance: MlbrokerInstance, relax: bool, placed: Ints
+) -> Expr:
     """Tiers with a fee, and the rows by which jobs take part in them."""
     tiers = _tiers(instance)
     domain = pyo.UnitInterval if relax else pyo.Binary
     model.tier = pyo.Var(tiers, domain=domain, doc="(ours) u, the tier's fee is paid")
-    most = largest_use(instance).tolist()
+    most = largest_use(instance, placed).tolist()
     live = {t: np.flatnonzero(instance.alive[:, t - 1]).tolist() for t, _, _ in tiers}
     rows = [(t, r, k, j) for t, r, k in tiers for j in live[t]]
 
@@ -252,9 +257,12 @@ def _disaggregated_tiers(model: Model, instance: MlbrokerInstance, relax: bool) 
     return pyo.quicksum(fee[r][k] * model.tier[t, r, k] for t, r, k in tiers)
 
 
-def largest_use(instance: MlbrokerInstance) -> Floats:
-    """H: most units of a resource that a job uses in one centre, n max(N, 1) + m, (J, T, K)."""
-    workers = np.maximum(instance.workers_needed, 1)[:, :, None]
+def largest_use(instance: MlbrokerInstance, placed: Ints) -> Floats:
+    """H: most units of a resource that a job uses in one centre, n max(N, 1) + m, (J, T, K).
+
+    N is the number `placed` there, (J, T, R), where that is larger.
+    """
+    workers = np.maximum(np.maximum(instance.workers_needed, 1), placed.max(axis=2))[:, :, None]
     most: Floats = workers * instance.worker_demand[:, None] + instance.ps_demand[:, None]
     return most
 
@@ -295,15 +303,39 @@ def _big_m_tiers(
     return pyo.quicksum(model.bill[triple] for triple in tiers)
 
 
-def _fix(model: Model, instance: MlbrokerInstance, commitments: Commitments) -> None:
-    """Fix workers and PS of what ran before ``now`` and of locked jobs."""
-    for job, record in enumerate(instance.jobs):
-        rows = commitments.assignments.get(record.name, ())
-        block = model.job[job]
-        for span, placed, center in parse_rows(instance, record, rows):
-            for t in range(span.start + 1, span.stop + 1):
-                if t >= commitments.now and record.name not in commitments.locked:
-                    continue
-                for r in range(len(instance.datacenters)):
-                    block.workers[t, r].fix(int(placed[r]))
-                    block.server[t, r].fix(int(r == center))
+@dataclass(frozen=True)
+class _Decided:
+    """What ran before ``now``, and locked jobs.
+
+    Parameters
+    ----------
+    workers : ndarray, shape (J, T, R)
+        Workers, 0 where nothing is decided.
+    server : ndarray, shape (J, T)
+        Centre of the PS, -1 where nothing is decided.
+    """
+
+    workers: Ints
+    server: Ints
+
+    @classmethod
+    def of(cls, instance: MlbrokerInstance, commitments: Commitments | None) -> _Decided:
+        """Read commitments."""
+        shape = len(instance.jobs), instance.horizon, len(instance.datacenters)
+        workers, server = np.zeros(shape, dtype=np.int64), np.full(shape[:2], -1)
+        for job, record in enumerate(instance.jobs if commitments is not None else ()):
+            assert commitments is not None
+            rows = commitments.assignments.get(record.name, ())
+            last = instance.horizon if record.name in commitments.locked else commitments.now - 1
+            for span, placed, center in parse_rows(instance, record, rows):
+                slots = slice(span.start, min(span.stop, last))
+                workers[job, slots], server[job, slots] = placed, center
+        return cls(workers, server)
+
+    def fix(self, model: Model) -> None:
+        """Fix the program's workers and PSs."""
+        for job, slot in np.argwhere(self.server >= 0).tolist():
+            block = model.job[job]
+            for r, placed in enumerate(self.workers[job, slot].tolist()):
+                block.workers[slot + 1, r].fix(placed)
+                block.server[slot + 1, r].fix(int(r == self.server[job, slot]))

@@ -160,7 +160,9 @@ def plan_program(
     histories = []
     for index, job in enumerate(instance.jobs):
         if job.name in locked:
-            own = commitments.read_once(job.name, partial(_Locked.of, instance, index, commitments))
+            read = partial(_Locked.of, instance, index, commitments)
+            of = job, instance.horizon, instance.worker_servers, instance.ps_servers
+            own = commitments.read_once(job.name, of, read)
             for use, one in zip(committed, own.uses, strict=True):
                 use += one
             decided[index] = own.utility

@@ -76,4 +76,4 @@ def _other_numbers(one: LinearProgram, other: LinearProgram) -> str | None:
 
 
 def _same_matrix(one: sp.csc_array, other: sp.csc_array) -> bool:
-    return one.shape == other.shape and abs(one - other).max() == 0
+    return one.shape == other.shape and not sp.csc_array(one - other).count_nonzero()

@@ -75,16 +75,10 @@ class CompactProgram:
         Price at which a job that must run may stay out all the same.
     interrupted : Event
         Set by Ctrl-C.
-
-    Attributes
-    ----------
-    iterations : int
-        Simplex iterations of all solves.
     """
 
     def __init__(self, oracle: PatternOracle, penalty: float, interrupted: Event) -> None:
         self.oracle, self.penalty = oracle, penalty
-        self.iterations = 0
         self._interrupted = interrupted
         self._scale = row_scale(oracle)
         self._lower: list[float] = []
@@ -110,6 +104,7 @@ class CompactProgram:
         self._zeros = np.zeros(size)
         self._room = np.array(self._columns.upper)
         self._values = np.zeros(size)
+        self._stay_cost = np.zeros(len(self._stay))
 
     def _row(self, lower: float, upper: float) -> int:
         self._lower.append(lower)
@@ -165,10 +160,7 @@ class CompactProgram:
                         for row, amount in zip(rows.tolist(), amounts.tolist(), strict=True)
                         if self._upper[row] < INFINITE
                     ]
-                    if side == 0:
-                        entries.append((spread[slot], 1.0))
-                    else:
-                        entries.append((hosted[slot], 1.0))
+                    entries.append(((spread if side == 0 else hosted)[slot], 1.0))
                     at = columns.add(0.0, float(room[group]), entries)
                     self._count[name, job, group, slot - 1] = at
 
@@ -183,8 +175,7 @@ class CompactProgram:
         lower, upper = np.array(self._lower), np.array(self._upper)
         highs.addRows(size, lower, upper, 0, starts, nothing, np.zeros(0))
         self._columns.give(highs)
-        for callback in (highs.cbSimplexInterrupt,):
-            callback.subscribe(self._on_interrupt_check)
+        highs.cbSimplexInterrupt.subscribe(self._on_interrupt_check)
         return highs
 
     def _on_interrupt_check(self, event: Any) -> None:
@@ -220,6 +211,7 @@ class CompactProgram:
                 if not low <= end <= high:
                     upper[at] = 0.0
         self._highs.changeColsBounds(self._size, self._index, lower, upper)
+        self._stay_cost = cost
         stay = np.array(self._stay, dtype=np.int32)
         self._highs.changeColsCost(stay.size, stay, cost)
 
@@ -236,13 +228,11 @@ class CompactProgram:
         highs.run()
         if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
-        solution, info = highs.getSolution(), highs.getInfo()
-        self.iterations += info.simplex_iteration_count
+        solution = highs.getSolution()
         self._values = np.array(solution.col_value)
         duals = -np.array(solution.row_dual[: self.oracle.rows.size]) / self._scale
-        paid = highs.getLp().col_cost_
-        whole = all(self._values[at] <= 1e-7 or paid[at] == 0.0 for at in self._stay)
-        return -info.objective_function_value, np.maximum(duals, 0.0), whole
+        whole = not np.any((self._values[self._stay] > 1e-7) & (self._stay_cost != 0.0))
+        return -highs.getInfo().objective_function_value, np.maximum(duals, 0.0), whole
 
     def add_patterns(self, prices: Floats) -> int:
         """Add the dearest pattern of every group and slot, where it is new; return how many are."""

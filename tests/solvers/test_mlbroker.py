@@ -88,7 +88,8 @@ def test_oracle_equals_the_subproblem(instance, data):
             assert result.status == "optimal"
             answer = result.objective
         else:  # the broker buys a tier where its shares pay the fee
-            use = largest_use(instance) * instance.alive[:, :, None]
+            nobody = np.zeros((*instance.alive.shape, len(instance.datacenters)), dtype=int)
+            use = largest_use(instance, nobody) * instance.alive[:, :, None]
             earned = np.einsum("rkjt,jtk->trk", arrays["discount"], use)
             fee = instance.weights[1] * instance.tier_fee
             answer = np.minimum(0, fee - earned).sum()

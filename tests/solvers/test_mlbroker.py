@@ -13,7 +13,7 @@ from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.mlbroker.convex import RegularisedSlot, slot_values
-from hindsched.models.mlbroker.offline import build_offline, build_subproblem, largest_use
+from hindsched.models.mlbroker.offline import build_offline, build_subproblem, most_rented
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution
 from hindsched.solutions.mlbroker.transport import ship
@@ -89,7 +89,7 @@ def test_oracle_equals_the_subproblem(instance, data):
             answer = result.objective
         else:  # the broker buys a tier where its shares pay the fee
             nobody = np.zeros((*instance.alive.shape, len(instance.datacenters)), dtype=int)
-            use = largest_use(instance, nobody) * instance.alive[:, :, None]
+            use = most_rented(instance, nobody) * instance.alive[:, :, None]
             earned = np.einsum("rkjt,jtk->trk", arrays["discount"], use)
             fee = instance.weights[1] * instance.tier_fee
             answer = np.minimum(0, fee - earned).sum()
@@ -141,7 +141,7 @@ def test_shared_bound_by_its_formula_and_its_subgradient(instance, data):
     if not slot.jobs:
         return
     launch = np.repeat(slot.deployment[:, None], 3, axis=1)
-    given = jobs_of(slot, launch), tiers_of(slot), slot.largest_use
+    given = jobs_of(slot, launch), tiers_of(slot), slot.most_rented
     shape = (len(slot.jobs), 3, 2)
 
     def drawn():
@@ -151,7 +151,7 @@ def test_shared_bound_by_its_formula_and_its_subgradient(instance, data):
     bound, gradient = shared_bound(*given, one)
     price = slot.unit - np.maximum(0.0, slot.unit - slot.discounted - one)
     relaxed, _, _ = relaxed_placements(slot, launch, price)
-    left = slot.fee - np.einsum("jrk,jk->rk", one, slot.largest_use)
+    left = slot.fee - np.einsum("jrk,jk->rk", one, slot.most_rented)
     assert bound == pytest.approx(relaxed + np.minimum(0.0, left).sum(), abs=1e-9)
     elsewhere, _ = shared_bound(*given, other)
     assert elsewhere <= bound + (gradient * (other - one)).sum() + 1e-9  # concave

@@ -245,7 +245,7 @@ def _disaggregated_tiers(
     tiers = _tiers(instance)
     domain = pyo.UnitInterval if relax else pyo.Binary
     model.tier = pyo.Var(tiers, domain=domain, doc="(ours) u, the tier's fee is paid")
-    most = largest_use(instance, placed).tolist()
+    most = most_rented(instance, placed).tolist()
     live = {t: np.flatnonzero(instance.alive[:, t - 1]).tolist() for t, _, _ in tiers}
     rows = [(t, r, k, j) for t, r, k in tiers for j in live[t]]
 
@@ -257,7 +257,7 @@ def _disaggregated_tiers(
     return pyo.quicksum(fee[r][k] * model.tier[t, r, k] for t, r, k in tiers)
 
 
-def largest_use(instance: MlbrokerInstance, placed: Ints) -> Floats:
+def most_rented(instance: MlbrokerInstance, placed: Ints) -> Floats:
     """H: most units of a resource that a job uses in one centre, n max(N, 1) + m, (J, T, K).
 
     N is the number `placed` there, (J, T, R), where that is larger.

@@ -41,8 +41,8 @@ LEAST_GAIN = 1e-6
 
 
 @dataclass(frozen=True)
-class Placement:
-    """A placement of one job in one slot.
+class PricedPlacement:
+    """A placement of one job in one slot, with what it costs and rents.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ class NodePoint:
         H within the node's decisions.
     """
 
-    chosen: dict[tuple[int, int], Placement]
-    mixed: dict[tuple[int, int], list[tuple[float, Placement]]]
+    chosen: dict[tuple[int, int], PricedPlacement]
+    mixed: dict[tuple[int, int], list[tuple[float, PricedPlacement]]]
     tiers: dict[tuple[int, int, int], float]
     most: Floats
 
@@ -108,7 +108,7 @@ class TierProgram:
             for j, job in enumerate(instance.jobs)
             for t in range(job.arrival - 1, job.departure)
         ]
-        self._pool: dict[tuple[int, int], dict[tuple[int, ...], Placement]] = {
+        self._pool: dict[tuple[int, int], dict[tuple[int, ...], PricedPlacement]] = {
             life: {} for life in self._lives
         }
         self._gain, self._fee, self._most = oracle.tier_terms()
@@ -179,7 +179,7 @@ class TierProgram:
         return sorted(found, key=lambda split: (split.rank, -split.balance))
 
     def _between(
-        self, job: int, feature: Feature, rank: int, ways: list[tuple[float, Placement]]
+        self, job: int, feature: Feature, rank: int, ways: list[tuple[float, PricedPlacement]]
     ) -> list[Split]:
         """The most even split of a job's workers or PS in a centre, if they are mixed."""
         r = feature.index[0]
@@ -264,7 +264,7 @@ class TierProgram:
             cost = placement_cost(unpriced, workers, ps)
             at = np.arange(len(nothing)) == ps
             use = workers[:, None] * instance.worker_demand[j] + at[:, None] * instance.ps_demand[j]
-            found = Placement(workers, int(ps), float(cost), use, (workers > 0) | at)
+            found = PricedPlacement(workers, int(ps), float(cost), use, (workers > 0) | at)
             self._pool[j, t][key] = found
         return added
 
@@ -277,7 +277,7 @@ class TierProgram:
         for r, k, t in self._tiers:
             low, high = window_of(broker, Feature(TIER, (r, k, t)))
             fees[r, k, t] = build.column(float(self._fee[r, k]), low, min(high, 1))
-        kept: dict[tuple[int, int], list[tuple[Placement, int]]] = {}
+        kept: dict[tuple[int, int], list[tuple[PricedPlacement, int]]] = {}
         presence: dict[tuple[int, int, int], dict[int, float]] = {}
         discount, deployment = {}, {}
         centers = range(len(instance.datacenters))

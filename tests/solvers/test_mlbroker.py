@@ -141,7 +141,7 @@ def test_shared_bound_by_its_formula_and_its_subgradient(instance, data):
     if not slot.jobs:
         return
     launch = np.repeat(slot.deployment[:, None], 3, axis=1)
-    given = jobs_of(slot, launch), tiers_of(slot), slot.most_rented
+    given = jobs_of(slot, launch), tiers_of(slot), slot.largest_use
     shape = (len(slot.jobs), 3, 2)
 
     def drawn():
@@ -151,7 +151,7 @@ def test_shared_bound_by_its_formula_and_its_subgradient(instance, data):
     bound, gradient = shared_bound(*given, one)
     price = slot.unit - np.maximum(0.0, slot.unit - slot.discounted - one)
     relaxed, _, _ = relaxed_placements(slot, launch, price)
-    left = slot.fee - np.einsum("jrk,jk->rk", one, slot.most_rented)
+    left = slot.fee - np.einsum("jrk,jk->rk", one, slot.largest_use)
     assert bound == pytest.approx(relaxed + np.minimum(0.0, left).sum(), abs=1e-9)
     elsewhere, _ = shared_bound(*given, other)
     assert elsewhere <= bound + (gradient * (other - one)).sum() + 1e-9  # concave

@@ -150,6 +150,15 @@ def test_fees_that_are_decided_first_keep_the_tree_of_mlbroker_small():
     assert tree.oracle.block_name(first.block) == "broker"
 
 
+def test_placements_are_split_where_many_small_fees_are_open_together():
+    """Fees alone take some 1,600 nodes, which is more than the kernel reads in time."""
+    (instance,) = (one for one in suite("mlbroker", "small") if "r3-t4-j4-s0" in one.name)
+    best = solve(instance, "milp").solution
+    tree = grow(build_oracle(instance), best, nodes=900)
+    assert tree.is_closed
+    assert tree.certificate().num_leaves < 400
+
+
 @pytest.mark.parametrize(
     ("family", "instances", "rows"),
     [

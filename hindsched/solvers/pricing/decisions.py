@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
@@ -30,8 +31,7 @@ Axes = tuple[tuple[str, tuple[AxisLabel, ...]], ...]
 """Axis names and labels of a feature, as in `RowSet`."""
 
 
-@dataclass(frozen=True, order=True)
-class Feature:
+class Feature(NamedTuple):
     """A whole number that every schedule of a job has.
 
     Parameters
@@ -43,7 +43,7 @@ class Feature:
     """
 
     name: str
-    index: tuple[int, ...] = ()
+    index: tuple[int, ...] = ()  # type: ignore[assignment]  # hides a method of tuples
 
 
 COMPLETES = Feature(COMPLETION)

@@ -160,19 +160,26 @@ class MlbrokerOracle(BlockOracle):
 
     def bound_within(self, prices: Floats, limits: Mapping[int, Limits]) -> float | None:
         """Bound at `prices` on the solutions within limits, rounded outward."""
+        return self.priced_within(prices, limits)[0]
+
+    def priced_within(
+        self, prices: Floats, limits: Mapping[int, Limits]
+    ) -> tuple[float, list[tuple[Ints, Ints]]]:
+        """`bound_within`, and each job's best workers (life, R) and places of its PS (life,)."""
         arrays = self.rows.unpack(prices)
         discount, deployment = arrays["discount"], arrays["deployment"]
         jobs = range(len(self.instance.jobs))
-        priced = [self._priced(j, discount, deployment, limits.get(j, {}))[:2] for j in jobs]
+        priced = [self._priced(j, discount, deployment, limits.get(j, {})) for j in jobs]
         earned, worth, _ = self._tiers(discount, limits)
         terms = worth[worth != 0]
         fees = (self._unit + self._discounted) * self.instance.threshold
         fees = fees * (earned > (1 - CLOSE) * self._fee)  # others are no term
         size = np.abs(terms).sum() + CANCELLED * (earned + fees).sum()
-        return self.round_outward(
-            [*terms.tolist(), *(value for value, _ in priced)],
-            float(size) + math.fsum(size_ for _, size_ in priced),
+        bound = self.round_outward(
+            [*terms.tolist(), *(value for value, _, _, _ in priced)],
+            float(size) + math.fsum(size_ for _, size_, _, _ in priced),
         )
+        return bound, [(workers, ps) for _, _, workers, ps in priced]
 
     def _tiers(self, discount: Floats, limits: Mapping[int, Limits]) -> tuple[Floats, Floats, Any]:
         """What tiers earn, what they cost within limits (infinite: nothing is), who pays the fee.
@@ -215,20 +222,6 @@ class MlbrokerOracle(BlockOracle):
     def tier_terms(self) -> tuple[Floats, Floats, Floats]:
         """Weighted a - b and e, shape (R, K), and H, shape (J, T, K)."""
         return self._gain, self._fee, self._most
-
-    def slot_prices(
-        self, job: int, t: int, discount: Floats, deployment: Floats
-    ) -> tuple[Floats, Floats, Floats]:
-        """Prices of a worker and of a PS, and of presence, by centre: what a slot is placed at."""
-        price = np.minimum(self._unit, self._discounted + discount[:, :, job, t])
-        mu = deployment[:, job]
-        later = mu[:, t + 1] if t + 1 < self.instance.jobs[job].departure else 0.0
-        presence = mu[:, t] - later
-        return (
-            price @ self.instance.worker_demand[job],
-            price @ self.instance.ps_demand[job],
-            presence,
-        )
 
     def within(self, job: int, t: int, limits: Limits) -> tuple[Ints, Ints, Any, Any, bool]:
         """Least and most workers by centre, where the PS may and must be, if nothing can."""
@@ -296,32 +289,38 @@ class MlbrokerOracle(BlockOracle):
         talk, arcs = instance.exchange[job] * self._distance, self._arcs[job]
         launch = float(self._launch[job])
         far = float(arcs[np.isfinite(arcs)].max()) + float(talk.max()) / capacity
-        terms, lost = [], 0.0
-        workers = np.zeros((last - first, len(instance.datacenters)), dtype=np.int64)
+        life = slice(first, last)
+        price = np.minimum(
+            self._unit[:, :, None], self._discounted[:, :, None] + discount[:, :, job, life]
+        ).transpose(2, 0, 1)  # (life, R, K)
+        each = price @ instance.worker_demand[job]
+        ps_price = price @ instance.ps_demand[job]
+        mu = deployment[:, job, life].T  # (life, R)
+        later = np.zeros(mu.shape)
+        later[:-1] = mu[1:]
+        presence = mu - later
+        workers = np.zeros(mu.shape, dtype=np.int64)
         ps = np.zeros(last - first, dtype=np.int64)
-        mu = deployment[:, job]
-        for t in range(first, last):
-            each, ps_price, presence = self.slot_prices(job, t, discount, deployment)
-            least, most, may, must, empty = self.within(job, t, limits)
-            if empty:
-                return math.inf, 0.0, workers, ps
-            used, barred = must | (least > 0), ~may & (most == 0)
-            taken = np.where(used, presence, np.where(barred, 0.0, np.minimum(presence, 0.0)))
-            terms += taken.tolist()
-            worth = launch - mu[:, t]
-            terms += np.minimum(worth, 0.0).tolist()
-            more = np.where(used, 0.0, np.maximum(presence, 0.0))
-            block = self.priced_block(job, t, each, ps_price, more)
-            _, bound, workers[t - first], ps[t - first] = restricted_placement(
+        ways = [self.within(job, t, limits) for t in range(first, last)]
+        if any(empty for *_, empty in ways):
+            return math.inf, 0.0, workers, ps
+        used = np.array([must | (least > 0) for least, _, _, must, _ in ways])
+        barred = np.array([~may & (most == 0) for _, most, may, _, _ in ways])
+        taken = np.where(used, presence, np.where(barred, 0.0, np.minimum(presence, 0.0)))
+        worth = launch - mu
+        more = np.where(used, 0.0, np.maximum(presence, 0.0))
+        terms = [*taken.ravel().tolist(), *np.minimum(worth, 0.0).ravel().tolist()]
+        for step, (least, most, may, _, _) in enumerate(ways):
+            block = self.priced_block(job, first + step, each[step], ps_price[step], more[step])
+            _, bound, workers[step], ps[step] = restricted_placement(
                 block, least, most, may, NODE_LIMIT, np.inf
             )
             if math.isinf(bound):
                 return math.inf, 0.0, workers, ps
             terms.append(bound)
-            dearest = far + float(each.max() + more.max()) / capacity
-            later = mu[:, t + 1] if t + 1 < last else np.zeros(len(mu))
-            lost += float((mu[:, t] + later).sum() + launch * (worth < CLOSE * launch).sum())
-            lost += dearest * float(instance.data[job, t].sum() + capacity)
+        dearest = far + (each.max(axis=1) + more.max(axis=1)) / capacity
+        lost = float((mu + later).sum() + launch * (worth < CLOSE * launch).sum())
+        lost += float(dearest @ (instance.data[job, life].sum(axis=1) + capacity))
         value = math.fsum(terms)
         return value, abs(value) + CANCELLED * (lost + math.fsum(map(abs, terms))), workers, ps
 

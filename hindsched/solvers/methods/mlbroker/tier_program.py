@@ -1,0 +1,251 @@
+"""The linear program of a tree's nodes, kept for the whole tree: a decision changes bounds.
+
+Columns are placements (workers and PS) of one job in one slot. Beside them stand units bought at
+the lower price w, the fees u and the launches z of (8) in its disaggregated form, and presence that
+is taken without being used, which the pricing oracle allows where nothing is decided. Placements
+that a node forbids are held at 0, H is what its decisions leave, and the simplex method goes on
+from the node before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import highspy
+import numpy as np
+
+from hindsched.arrays import Floats, Ints
+from hindsched.errors import SolveFailed
+from hindsched.solvers.pricing.decisions import Feature, window_of
+from hindsched.solvers.pricing.mlbroker.oracle import TIER, MlbrokerOracle
+
+Life = tuple[int, int]
+"""A job and one of its slots (from 0)."""
+Tier = tuple[int, int, int]
+"""Centre, resource and slot."""
+_OPTIONS = {"output_flag": False, "threads": 1, "presolve": "off"}
+_OPTIMAL = highspy.HighsModelStatus.kOptimal
+
+
+@dataclass(frozen=True)
+class PricedPlacement:
+    """A placement of one job in one slot, with what it costs and rents.
+
+    Parameters
+    ----------
+    workers : ndarray of int, shape (R,)
+        Workers by centre.
+    ps : int
+        Centre of the PS.
+    cost : float
+        Weighted cost of transfer and communication.
+    use : ndarray, shape (R, K)
+        Units rented.
+    present : ndarray of bool, shape (R,)
+        Centres that it uses.
+    """
+
+    workers: Ints
+    ps: int
+    cost: float
+    use: Floats
+    present: Any
+
+
+class TierProgram:
+    """The program over all placements known.
+
+    Parameters
+    ----------
+    oracle : MlbrokerOracle
+        Oracle of the instance.
+
+    Attributes
+    ----------
+    lives : list of Life
+        What is placed.
+    placements : dict
+        Placements and their columns, by life.
+    value : float
+        The optimum, once it is solved.
+    """
+
+    def __init__(self, oracle: MlbrokerOracle) -> None:
+        self.oracle = oracle
+        self.lives: list[Life] = [
+            (j, t)
+            for j, job in enumerate(oracle.instance.jobs)
+            for t in range(job.arrival - 1, job.departure)
+        ]
+        self.placements: dict[Life, list[tuple[PricedPlacement, int]]] = {
+            one: [] for one in self.lives
+        }
+        self.value = math.nan
+        self._gain, self._fee, most = oracle.tier_terms()
+        worth = self._gain[None] * most.sum(axis=0)[:, None] > self._fee[None]  # (T, R, K)
+        self._cost: list[float] = []
+        self._high: list[float] = []
+        self._rows: list[tuple[dict[int, float], float, float]] = []
+        self._fees: dict[Tier, int] = {
+            (int(r), int(k), int(t)): self._column(float(self._fee[r, k]), 1.0)
+            for t, r, k in np.argwhere(worth)
+        }
+        self._one: dict[Life, int] = {}
+        self._extra: dict[tuple[int, int, int], int] = {}
+        self._present: dict[tuple[int, int, int], int] = {}
+        self._deployed: dict[tuple[int, int, int], int] = {}
+        self._rented: dict[tuple[int, int, int, int], int] = {}
+        self._bought: dict[tuple[int, int, int, int], int] = {}
+        for j, t in self.lives:
+            self._begin(j, t)
+        self._shares = dict.fromkeys(self._bought, 0.0)
+        self._highs = self._passed()
+
+    def _column(self, cost: float, high: float = math.inf) -> int:
+        self._cost.append(cost)
+        self._high.append(high)
+        return len(self._cost) - 1
+
+    def _row(self, terms: dict[int, float], low: float, high: float) -> int:
+        self._rows.append((terms, low, high))
+        return len(self._rows) - 1
+
+    def _begin(self, j: int, t: int) -> None:
+        """Rows of a job's slot, without any placement."""
+        centers, kinds = self._gain.shape
+        self._one[j, t] = self._row({}, 1.0, 1.0)
+        for r in range(centers):
+            extra = self._extra[j, r, t] = self._column(0.0)
+            self._present[j, r, t] = self._row({extra: 1.0}, -math.inf, 1.0)
+            launch = self._column(float(self.oracle.launches[j]), 1.0)
+            terms = {extra: 1.0, launch: -1.0}
+            if (j, r, t - 1) in self._extra:
+                terms[self._extra[j, r, t - 1]] = -1.0
+            self._deployed[r, j, t] = self._row(terms, -math.inf, 0.0)
+            for k in range(kinds):
+                if (r, k, t) in self._fees and self._gain[r, k] > 0:
+                    bought = self._column(-float(self._gain[r, k]))
+                    self._rented[r, k, j, t] = self._row({bought: 1.0}, -math.inf, 0.0)
+                    terms = {bought: 1.0}  # and the fee, times H
+                    self._bought[r, k, j, t] = self._row(terms, -math.inf, 0.0)
+
+    def _passed(self) -> Any:
+        """HiGHS with the program so far."""
+        model = highspy.HighsLp()
+        model.num_col_, model.num_row_ = len(self._cost), len(self._rows)
+        model.col_cost_, model.col_lower_ = np.array(self._cost), np.zeros(len(self._cost))
+        model.col_upper_ = np.array(self._high)
+        model.row_lower_ = np.array([low for _, low, _ in self._rows])
+        model.row_upper_ = np.array([high for _, _, high in self._rows])
+        lengths = [len(terms) for terms, _, _ in self._rows]
+        model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        model.a_matrix_.start_ = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        model.a_matrix_.index_ = np.array([i for t, _, _ in self._rows for i in t], dtype=np.int32)
+        model.a_matrix_.value_ = np.array([x for t, _, _ in self._rows for x in t.values()])
+        highs = highspy.Highs()
+        for name, setting in _OPTIONS.items():
+            highs.setOptionValue(name, setting)
+        highs.passModel(model)
+        return highs
+
+    def add(self, life: Life, one: PricedPlacement) -> None:
+        """Add a placement of a job's slot."""
+        j, t = life
+        terms = {self._one[life]: 1.0}
+        for r in np.flatnonzero(one.present).tolist():
+            terms[self._present[j, r, t]] = 1.0
+            terms[self._deployed[r, j, t]] = 1.0
+            if (r, j, t + 1) in self._deployed:
+                terms[self._deployed[r, j, t + 1]] = -1.0
+        for r, k in np.argwhere(one.use).tolist():
+            if (r, k, j, t) in self._rented:
+                terms[self._rented[r, k, j, t]] = -float(one.use[r, k])
+        cost = one.cost + float((self.oracle.unit_prices * one.use).sum())
+        column = self._column(cost)
+        rows, values = np.array(list(terms), dtype=np.int32), np.array(list(terms.values()))
+        self._highs.addCol(cost, 0.0, math.inf, rows.size, rows, values)
+        self.placements[life].append((one, column))
+
+    def switch(self, limits: Any) -> Floats:
+        """Take a node's limits; return its H, shape (R, K, J, T)."""
+        oracle = self.oracle
+        low, high = np.zeros(len(self._high)), np.array(self._high)
+        broker = limits.get(len(oracle.instance.jobs), {})
+        for tier, column in self._fees.items():
+            paid, may_pay = window_of(broker, Feature(TIER, tier))
+            low[column], high[column] = paid, min(may_pay, 1)
+        for j, t in self.lives:
+            own = limits.get(j)
+            if not own:
+                continue
+            least, most, may, must, _ = oracle.within(j, t, own)
+            closed = must | (least > 0) | (~may & (most == 0))  # used, or barred
+            for r in np.flatnonzero(closed).tolist():
+                high[self._extra[j, r, t]] = 0.0
+            for one, column in self.placements[j, t]:
+                if not (
+                    may[one.ps] and (least <= one.workers).all() and (one.workers <= most).all()
+                ):
+                    high[column] = 0.0
+        every = np.arange(high.size, dtype=np.int32)
+        self._highs.changeColsBounds(high.size, every, low, high)
+        self._low, self._up = low, high
+        largest = oracle.most_use(limits)
+        for (r, k, j, t), row in self._bought.items():
+            share = float(largest[r, k, j, t])
+            if share != self._shares[r, k, j, t]:
+                self._shares[r, k, j, t] = share
+                self._highs.changeCoeff(row, self._fees[r, k, t], -share)
+        return largest
+
+    def solve(self, largest: Floats) -> tuple[Floats, Floats, Floats]:
+        """Solve it; return values of the columns, and discount and deployment prices."""
+        highs = self._highs
+        highs.run()
+        if highs.getModelStatus() != _OPTIMAL:  # a basis may lead it astray
+            highs.clearSolver()
+            highs.run()
+        status = highs.getModelStatus()
+        if status != _OPTIMAL:
+            raise SolveFailed(f"a node's program ended with {highs.modelStatusToString(status)}")
+        self.value = float(highs.getInfo().objective_function_value)
+        found = highs.getSolution()
+        duals = found.row_dual
+        # Where no fee can pay, and where nothing is rented, units cost the higher price.
+        lam = np.where(largest > 0, self._gain[:, :, None, None], 0.0)
+        for (r, k, j, t), row in self._bought.items():
+            if largest[r, k, j, t]:
+                lam[r, k, j, t] = min(max(0.0, -duals[row]), float(self._gain[r, k]))
+        mu = np.zeros((len(self._gain), *largest.shape[2:]))
+        for at, row in self._deployed.items():
+            mu[at] = max(0.0, -duals[row])
+        return np.array(found.col_value), lam, mu
+
+    def fees(self, values: Floats) -> dict[Tier, float]:
+        """How far each fee is paid."""
+        return {tier: float(values[column]) for tier, column in self._fees.items()}
+
+    def gains(self, tiers: Sequence[Tier]) -> list[list[float]]:
+        """What the optimum loses where a fee is not paid, and where it is; infinite if none is."""
+        highs, found = self._highs, []
+        basis = highs.getBasis()
+        for tier in tiers:
+            column = self._fees[tier]
+            own = []
+            for paid in (0.0, 1.0):
+                highs.setBasis(basis)
+                highs.changeColBounds(column, paid, paid)
+                highs.run()
+                status = highs.getModelStatus()
+                value = float(highs.getInfo().objective_function_value)
+                if status == highspy.HighsModelStatus.kInfeasible:
+                    own.append(math.inf)
+                else:
+                    own.append(value - self.value if status == _OPTIMAL else 0.0)
+            highs.changeColBounds(column, self._low[column], self._up[column])
+            found.append(own)
+        highs.setBasis(basis)
+        return found

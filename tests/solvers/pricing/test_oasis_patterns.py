@@ -1,11 +1,13 @@
 """The layout ``patterns``: what one server holds, and bounds that know it."""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from hindsched.instances.decimals import exactly
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificate import certify
@@ -13,6 +15,7 @@ from hindsched.solvers.certificate_file import verify_certificate
 from hindsched.solvers.explain import explain
 from hindsched.solvers.kernels.oasis.maximal_patterns import maximal_patterns
 from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.pricing.oasis.patterns import _pack
 from tests.brute_force import oasis as brute_force
 from tests.strategies.oasis import oasis_instances
 
@@ -50,6 +53,41 @@ def test_maximal_patterns_are_all_and_only_the_maximal_ones(capacity, demand, mo
         maximal_patterns(np.array(capacity, float), np.array(demand, float), np.array(most), few)
         == len(few) + 1
     )
+
+
+@settings(EXAMPLES, max_examples=200)
+@given(
+    capacity=st.lists(st.integers(0, 9), min_size=2, max_size=2),
+    demand=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=1, max_size=4),
+    hair=st.lists(st.sampled_from((0, 1, -1)), min_size=10, max_size=10),
+    most=st.lists(st.integers(1, 4), min_size=4, max_size=4),
+)
+def test_patterns_hold_exactly_what_a_server_does(capacity, demand, hair, most):
+    """Also where amounts lie less than rounding beside each other: 4, and 2 + 3 x 2.0 / 3."""
+    drawn = iter(hair)
+    hairs = Fraction(1, 10**15)
+    exact = [[Fraction(d, 3) // hairs * hairs + next(drawn) * hairs * (d > 0) for d in unit]
+             for unit in demand]  # fmt: skip
+    room = np.array(capacity, float)
+    demands = np.array([[float(str(float(d))) for d in unit] for unit in exact])
+    read = [[exactly(d) for d in unit] for unit in demands.tolist()]
+    most = np.array(most[: len(demand)])
+    chosen, found = _pack(room, demands, most)
+    fits = [
+        np.array(count)
+        for count in itertools.product(*(range(most[job] + 1) for job in chosen))
+        if all(
+            sum(n * read[job][r] for n, job in zip(count, chosen, strict=True)) <= capacity[r]
+            for r in range(2)
+        )
+    ]
+    maximal = {
+        tuple(one.tolist())
+        for one in fits
+        if not any(np.all(other >= one) and np.any(other > one) for other in fits)
+    }
+    assert {tuple(row) for row in found.tolist()} == maximal
+    assert len(found) == len(maximal)
 
 
 @settings(EXAMPLES, max_examples=150)

@@ -6,6 +6,7 @@ import copy
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,18 +18,22 @@ from hindsched.kernel.cheapest import cheapest_units
 from hindsched.kernel.exact import Interval, exactly
 from hindsched.kernel.reading import LIMITS, Refused, load
 from hindsched.kernel.trees import NEVER
+from hindsched.solvers.bounds.tree_certificate import certify_tree
+from hindsched.solvers.pricing.decisions import COMPLETES, BranchDecision, Feature
 from tests.kernel.agreement import (
     INSTANCES,
     KERNELS,
     LAYOUTS,
     build_oracle,
     fast_leaf,
+    kernel_bound,
     kernel_leaf,
     random_decisions,
     random_prices,
     silent,
     slack,
 )  # fmt: skip
+from tests.strategies.batchsched import instance as batchsched
 
 DATA = Path(__file__).parent / "data"
 KNOWN = Path(hindsched.__file__).parent / "instances" / "known"
@@ -234,3 +239,18 @@ def test_no_tampered_tree_proves_more(name):
                 raise
             continue
         assert sign * (proven.high - best.low) >= 0 or sign * (proven.low - best.high) >= 0
+
+
+def test_a_job_that_must_run_slowly_may_still_end_behind_the_priced_slots():
+    """Its slow mode ends after all slots that the package looks at, in a leaf that allows that."""
+    job = {"arrival": 1, "weight": 1, "epochs": 1, "chunks": 6, "minibatches": 1}
+    job |= {"minibatch_slots": [1], "gradient_mb": 0, "reduce_slots": 0}
+    one = batchsched("ring-allreduce", [(6, 6)], [(1, 1)], [], [job])
+    oracle = build_oracle(one, rows="servers")
+    workers = BranchDecision.at_most(0, Feature("workers"), 1)
+    ends = BranchDecision.at_most(0, COMPLETES, 20)
+    assert oracle.slots + 2 < 6  # one worker needs 6 slots, six workers 1
+    leaves = [(workers, ends), (workers, ends.other), (workers.other,)]
+    tree = certify_tree(oracle, [(leaf, np.zeros(oracle.rows.size)) for leaf in leaves])
+    assert [leaf.bound is None for leaf in tree.leaves] == [False] * 3
+    assert kernel_bound(one, tree.to_dict()) == exactly(2)

@@ -24,14 +24,20 @@ def main() -> None:
     _leave_at_once("before anything began; what was there is as it was")  # modules are loaded
     from hindsched.cli.app import run
     from hindsched.limits import without_alarms
-    from hindsched.solvers.interrupt import raise_terminated
+    from hindsched.solvers.interrupt import Terminated, raise_terminated
 
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     sys.unraisablehook = without_alarms(sys.unraisablehook)
     signal.signal(signal.SIGTERM, raise_terminated)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    code = run(began=began)
-    _leave_at_once("after everything was done")
+    try:
+        code = run(began=began)
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            _leave_at_once("after everything was done")
+    except KeyboardInterrupt as stopped:
+        hold_signals()
+        what, code = WORDS[signal.SIGTERM if isinstance(stopped, Terminated) else signal.SIGINT]
+        os.write(2, f"error: {what}\n".encode())
     gc.freeze()  # the interpreter's last collections would go through everything for nothing
     raise SystemExit(code)
 
@@ -46,3 +52,9 @@ def _leave_at_once(when: str) -> None:
 
     for number in WORDS:
         signal.signal(number, leave)
+
+
+def hold_signals() -> None:
+    """Let Ctrl-C and SIGTERM do nothing where one line is left to say."""
+    for number in WORDS:
+        signal.signal(number, signal.SIG_IGN)

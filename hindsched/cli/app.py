@@ -18,6 +18,7 @@ from hindsched.cli import (
     explain,
     figure,
     generate,
+    hold_signals,
     look,
     model,
     simulate,
@@ -165,5 +166,7 @@ def _discard_output() -> None:
 
 
 def _fail(message: str, code: int) -> int:
+    if process_began.get() is not None:
+        hold_signals()
     errors.print(f"error: {' '.join(message.split())}", markup=False, soft_wrap=True)
     return code

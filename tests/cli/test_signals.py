@@ -40,6 +40,37 @@ def test_while_modules_are_loaded(number, code, word):
     assert (process.returncode, errors) == (code, line)
 
 
+AGAIN = """
+import atexit, hindsched.cli, os, signal, sys
+from hindsched.cli import app
+moment = sys.argv.pop()
+def again(*_, told=app.errors.print, **more):
+    if moment == "leaving":
+        atexit.register(os.kill, os.getpid(), signal.SIGINT)
+        told(*_, **more)
+    elif moment == "telling":
+        os.kill(os.getpid(), signal.SIGINT)
+        told(*_, **more)
+    else:
+        raise KeyboardInterrupt
+app.errors.print = again
+hindsched.cli.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("moment", "code", "line"),
+    [("telling", 2, "error: missing.json: (absent): must be a readable file\n"),
+     ("leaving", 2, "error: missing.json: (absent): must be a readable file\n"),
+     ("unwinding", 130, "error: interrupted\n")],
+)  # fmt: skip
+def test_once_more_while_the_reason_is_told(moment, code, line):
+    """Somebody who presses Ctrl-C twice reads one line, and no traceback."""
+    command = [sys.executable, "-c", AGAIN, "describe", "missing.json"]
+    done = subprocess.run([*command, moment], text=True, capture_output=True, timeout=120)
+    assert (done.returncode, done.stderr) == (code, line)
+
+
 @pytest.mark.parametrize(
     ("reason", "code", "word"),
     [(KeyboardInterrupt, 130, "interrupted"), (Terminated, 143, "terminated")],

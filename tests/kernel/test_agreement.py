@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hindsched.kernel.reading import Refused
+from hindsched.kernel.reading import BUDGET, LIMITS, Refused
 from hindsched.solvers.bounds.tree_certificate import Leaf
 from hindsched.solvers.certificate import oracle_of
 from hindsched.solvers.certificate_file import verify_certificate
@@ -60,6 +60,7 @@ class Pair(Case):
     def bounded(self, file: dict[str, Any], bound: float, optimum: Optimum) -> None:
         """Compare what the two make of one file."""
         data = exact(file)
+        BUDGET["steps"] = LIMITS["steps"]  # of one file
         try:
             found = self.kernel.bound(exact(self.instance.to_dict()), data, silent)
         except Refused as refused:

@@ -82,7 +82,7 @@ class Member:
         self.number = number
         self._line = line
         self._told: float | None = None
-        self._read = False
+        self._read = True
         self._next = 0.0
 
     def tell(self, solution: Solution) -> None:
@@ -99,8 +99,8 @@ class Member:
     def heard(self) -> list[tuple[Any, Any]]:
         """What the parent has said since the last call: news and the best schedules.
 
-        Only the next call tells the parent that these were read, so that its messages never wait
-        for room in the pipe.
+        Only the next call tells the parent that these were read, and only the first that somebody
+        listens, so that its messages never wait for room in the pipe.
         """
         if self._read:
             self._line.send(None)
@@ -208,7 +208,7 @@ class Team:
         theirs.close()
         self._processes.append(process)
         self._lines.append(mine)
-        self._free.append(True)
+        self._free.append(False)
         self._last.append((0, None))
 
     def end(self) -> None:
@@ -278,7 +278,7 @@ class Team:
             return self._solution
 
     def exchange(self, news: object) -> None:
-        """Tell news, as prices, and the best schedules to the members that have read the last."""
+        """Tell news, as prices, and the best schedules to the members that listen for more."""
         now = (id(news), self.objective)
         for number, line in enumerate(self._lines):
             if self._free[number] and self._last[number] != now:

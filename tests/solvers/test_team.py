@@ -7,6 +7,7 @@ import threading
 import time
 from threading import Event
 
+import numpy as np
 import pytest
 
 import hindsched as hs
@@ -185,3 +186,23 @@ def test_what_a_searching_member_finds_reaches_the_parent():
             while team.objective is None and time.perf_counter() < until:
                 time.sleep(0.05)
             assert team.solution().objective() > first
+
+
+def test_a_parent_never_waits_for_a_member_that_does_not_listen_yet():
+    busy = multiprocessing.get_context("fork").Event()
+    prices = np.arange(1e6)  # more than a pipe holds
+
+    def listens_late(member):
+        busy.wait()
+        while not (messages := member.heard()):
+            time.sleep(0.01)
+        assert np.array_equal(messages[0][0], prices)
+        member.say(News(details={"heard": True}))
+
+    with team_of(listens_late) as team:
+        team.exchange(prices)
+        busy.set()
+        while "heard" not in team.details:
+            team.exchange(prices)
+            time.sleep(0.01)
+    assert not team.errors

@@ -31,6 +31,9 @@ from hindsched.solvers.certificate import (
 from hindsched.solvers.options import DEFAULT_GAP
 from hindsched.solvers.pricing.base import BlockOracle, build_oracle, row_layouts
 
+MOST_LEAVES = 40
+"""Leaves of a tree whose prices `read_as_prices` reads."""
+
 
 @dataclass(frozen=True)
 class VerifiedBound:
@@ -100,8 +103,8 @@ def read_certificate(path: str | Path, instance: Instance) -> Certificate:
 def read_as_prices(path: str | Path, instance: Instance, steps: int) -> Certificate:
     """Read a certificate file of `instance` as one price vector, whose bound is recomputed.
 
-    Of a tree the leaves' prices are read and none of its leaves is proven again: what is returned
-    proves its own bound, see `Certificate.as_prices`.
+    Of a tree the prices of `MOST_LEAVES` leaves are read and none of its leaves is proven again:
+    what is returned proves its own bound, see `Certificate.as_prices`.
 
     Parameters
     ----------
@@ -126,9 +129,25 @@ def read_as_prices(path: str | Path, instance: Instance, steps: int) -> Certific
             raise InputError("layout", data["layout"], "must be one of the family's")
         oracle = build_oracle(instance, formulation, rows=data["layout"])
         oracle = oracle.on_rows_of_file(data.get("prices"))
-        leaves = read_leaves(oracle, data.get("prices"))
+        leaves = read_leaves(oracle, _nearest_to_root(data.get("prices"), oracle.sense))
         return stated_tree(oracle, leaves).as_prices(instance, steps)[0]
     return verify_certificate(instance, data, str(path)).certificate
+
+
+def _nearest_to_root(rows: object, sense: str) -> object:
+    """A tree's worst leaf, which states its bound, and those with the fewest decisions.
+
+    Their prices are the best of the whole problem; what cannot be compared is left as it is.
+    """
+    if not isinstance(rows, list) or len(rows) <= MOST_LEAVES:
+        return rows
+    try:
+        stated = [row for row in rows if row["bound"] is not None]
+        worst = (max if sense == "max" else min)(stated, key=lambda row: float(row["bound"]))
+        few = sorted(rows, key=lambda row: len(row["decisions"]))[: MOST_LEAVES - 1]
+    except (KeyError, TypeError, ValueError):
+        return rows
+    return [worst, *few]
 
 
 def verify_certificate(instance: Instance, data: Any, where: str = "certificate") -> VerifiedBound:

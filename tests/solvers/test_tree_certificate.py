@@ -276,6 +276,23 @@ def test_prices_of_a_tree_are_read_without_its_leaves_being_proven(instance, tre
         read_as_prices(path, instance, 5)
 
 
+def test_of_a_large_tree_the_leaves_nearest_to_the_root_are_read(
+    instance, tree, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("hindsched.solvers.certificate_file.MOST_LEAVES", 3)
+    path = tmp_path / "tree.json"
+    write_certificate(tree, path)
+    data = json.loads(path.read_text())
+    stated = [row["bound"] for row in data["prices"] if row["bound"] is not None]
+    by_depth = sorted(data["prices"], key=lambda row: len(row["decisions"]))
+    by_depth[-1]["prices"] = {"nobody": []}  # whoever read the deepest leaf would complain
+    assert by_depth[-1]["bound"] not in (max(stated), by_depth[0]["bound"], by_depth[1]["bound"])
+    path.write_text(json.dumps(data))
+    assert read_as_prices(path, instance, 5).bound >= OPTIMUM
+    with pytest.raises(InputError, match="nobody"):
+        read_certificate(path, instance)
+
+
 def test_verification_needs_no_solver(instance, tree, tmp_path):
     write_certificate(tree, tmp_path / "c.json")
     write_solution(build_solution(instance, {}), tmp_path / "s.json")

@@ -44,7 +44,7 @@ from hindsched.solvers.work import now
 
 SMALL_SIZE = 50_000
 """Jobs x linking rows up to which the offline program is solved."""
-SHARE_ALONE, SHARE_BESIDE = (0.1, 1.0), (0.02, 0.3)
+SHARE_ALONE, SHARE_BESIDE = (0.1, 1.0), (0.02, 0.15)
 """Share of the time, and seconds at most, that prices and search get before the program, and where
 they go on beside it."""
 SHARE_OF_TREE, MOST_OF_TREE = 0.15, 4.0

@@ -344,7 +344,7 @@ class BlockOracle(ABC):
             if math.isinf(total):  # a mandatory block without a schedule: no solution exists
                 return total
             if size is None:
-                size = math.fsum(abs(term) for term in terms)
+                size = math.fsum(map(abs, terms))
         except (OverflowError, ValueError):  # too large, or infinities of both signs
             return math.inf if self.sense == "max" else -math.inf
         allowance = RELATIVE_ROUNDING * size

@@ -74,7 +74,10 @@ class RestrictedOracle(BlockOracle):
         limits = self.limits.get(block, {})
         if values is None:
             return self._keeps_outside(limits)
-        return all(low <= values.get(feature, 0) <= high for feature, (low, high) in limits.items())
+        for feature, (low, high) in limits.items():  # noqa: SIM110  # twice as fast as `all`
+            if not low <= values.get(feature, 0) <= high:
+                return False
+        return True
 
     def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
         """Values of all blocks and their total use at `prices`.

@@ -411,7 +411,9 @@ class ServerOracle(BatchschedOracle):
     def _widened(self, prices: Floats) -> Floats:
         """Prices by slot, server and resource, and slots behind them that are free."""
         by_slot = prices.reshape(*self.instance.server_capacity.shape, self.slots)
-        return np.pad(by_slot.transpose(2, 0, 1), ((0, self._tail), (0, 0), (0, 0)))
+        wide = np.zeros((self.slots + self._tail, *by_slot.shape[:2]))
+        wide[: self.slots] = by_slot.transpose(2, 0, 1)
+        return wide
 
     def _respond(
         self, block: int, search: ScheduleSearch, outside: Response | None

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from threading import Event
 
-import numpy as np
 import pytest
 
 import hindsched as hs
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.solvers.methods.oasis.compact import CompactProgram, _pieces
+from hindsched.solvers.methods.oasis.compact import CompactProgram
 from hindsched.solvers.pricing.decisions import COMPLETES, NEVER, BranchDecision, Feature
 from hindsched.solvers.pricing.oasis.patterns import PatternOracle
 from hindsched.solvers.pricing.oasis.restricted import IN_SLOT
@@ -81,17 +80,6 @@ def test_contradicting_decisions_have_no_solution() -> None:
         job, COMPLETES, oracle.groups.block(job).task.arrival - 1))  # fmt: skip
     _, _, _, whole = solved(oracle, decisions)
     assert not whole
-
-
-def test_pieces_are_the_convex_function_below() -> None:
-    needed = np.array([0, 1, 1, 1, 2, 2, 4])
-    lines = _pieces(needed)
-    below = [max(slope * n + at_none for slope, at_none in lines) for n in range(needed.size)]
-    assert all(low <= own + 1e-12 for low, own in zip(below, needed, strict=True))
-    assert below[0] == 0.0
-    assert below[-1] == pytest.approx(4.0)
-    slopes = [slope for slope, _ in lines]
-    assert slopes == sorted(slopes)
 
 
 def test_splits_are_where_one_more_ps_is_needed() -> None:

@@ -27,6 +27,7 @@ from hindsched.models.algebra import Expr, Model
 from hindsched.models.oasis.block import Domains
 from hindsched.models.oasis.offline import OasisProgram, build_offline
 from hindsched.models.oasis.program import Pools
+from hindsched.models.oasis.rounding import lines_below
 
 MOST_PATTERNS = 120
 """Patterns of a group in a slot above which its packing rows are left out."""
@@ -201,6 +202,7 @@ def build_ends_program(instance: OasisInstance, formulation: str | None = None) 
     Its integers are the binaries ``u`` of admissions and ends; workers and PSs are fractional, in
     the convex hull of what each small server can hold (``packed_y``, ``packed_z``). Its optimum is
     an upper bound, far below the relaxation's, and mostly attained: `leaf.py` decides whether.
+    That PSs are whole counts as far as a convex function can say it (``served``).
 
     Parameters
     ----------
@@ -224,8 +226,29 @@ def build_ends_program(instance: OasisInstance, formulation: str | None = None) 
     patterns = _shared_slots(instance, parts.ps_pools, instance.ps_demand, ps)
     model.runs_z, model.runs_z_limit = add_runs(patterns, integer=False)
     model.packed_z = _packed(ps, model.runs_z, patterns)
+    model.served = _served_by_whole_ps(program)
     model.conflicts = pyo.ConstraintList(doc="(ours) promises that no schedule keeps together")
     return program
+
+
+def _served_by_whole_ps(program: OasisProgram) -> pyo.Constraint:
+    """(6) as whole PSs have it; in a slot after its end a job needs none."""
+    instance, rows = program.instance, []
+    for index, facts in program.parts.open_jobs.items():
+        block, job = program.block(index), instance.jobs[index]
+        lines = lines_below(instance.ps_needed_up_to(job, int(facts.most.max())))
+        ps: dict[int, list[Expr]] = {}
+        for (_, slot), count in block.z.items():
+            ps.setdefault(slot, []).append(count)
+        done_before, ended_before = 0.0, 0.0
+        for slot in block.done:
+            workers, runs = block.done[slot] - done_before, block.admitted - ended_before
+            served = pyo.quicksum(ps.get(slot, []))
+            rows += [served >= slope * workers + at_none * runs for slope, at_none in lines]
+            done_before, ended_before = block.done[slot], block.ended[slot]
+    return pyo.Constraint(
+        range(len(rows)), rule=lambda _, n: rows[n], doc="(6) whole PSs serve whole workers"
+    )
 
 
 def _shared_slots(

@@ -23,10 +23,10 @@ from threading import Event
 
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
-from hindsched.solutions.base import Solution
+from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.interrupt import catch_interrupt, stoppable
-from hindsched.solvers.kept import keep
+from hindsched.solvers.kept import keep, telling
 from hindsched.solvers.methods.base import closer, joined, solve_milp
 from hindsched.solvers.methods.duel import ENDED, METHOD, Duel
 from hindsched.solvers.methods.tree import (
@@ -164,14 +164,20 @@ def _with_program(
         team.take(News(certificate=known.certificate))
         report = _reporter(duel, team)
         result = known
+
+        def tell(found: Result) -> None:
+            team.offer(found.solution)
+            team.exchange(duel.bounding.best.prices)
+
         try:
-            solved = program(
-                instance,
-                formulation,
-                options.with_time(duel.seconds_left()),
-                report,
-                incumbent=known.solution,
-            )
+            with telling(tell):
+                solved = program(
+                    instance,
+                    formulation,
+                    options.with_time(duel.seconds_left()),
+                    report,
+                    incumbent=known.solution,
+                )
             details |= {f"program_{key}": value for key, value in solved.details.items()}
             result = replace(joined(known, solved), method=f"{METHOD}+milp")
             team.offer(solved.solution)
@@ -210,11 +216,27 @@ def _prove(duel: Duel, known: Result, member: Member) -> None:
         with catch_interrupt() as interrupted:
             reserve = (1 - SHARE_OF_MEMBER) * duel.limit
             growing = growing_from(duel, found, interrupted, member.tell)
-            grown = growing.run(lambda: duel.seconds_left() - reserve)
+
+            def seconds_left() -> float:
+                if member.time_to_listen():
+                    _hear(member, duel, growing)
+                return duel.seconds_left() - reserve
+
+            grown = growing.run(seconds_left)
         told = {key: grown.details[key] for key in ("nodes", "leaves")}
         member.say(News(certificate=grown.certificate, details=told))
     if duel.search is not None:
         duel.search_along(member)
+
+
+def _hear(member: Member, duel: Duel, growing: Growing) -> None:
+    """Take what the program found: the tree closes more nodes by it, the search goes on from it."""
+    for _, rows in member.heard():
+        if rows is not None:
+            solution = build_solution(duel.oracle.instance, rows, duel.oracle.formulation)
+            growing.offer(solution)
+            if duel.search is not None:
+                duel.search.adopt(solution)
 
 
 def _reporter(duel: Duel, team: Team) -> Progress:

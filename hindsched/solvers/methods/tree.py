@@ -238,6 +238,11 @@ class Growing:
             self._tree.offer(solution)
             self._tree.looks = False
 
+    def offer(self, solution: Solution) -> None:
+        """Take a checked solution that somebody else found, if it is better."""
+        if self._tree is not None:
+            self._tree.offer(solution)
+
     def run(self, seconds_left: Callable[[], float]) -> Result:
         """Grow until the gap is closed, the time is over or Ctrl-C comes."""
         started = now() - self._seconds

@@ -18,14 +18,14 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from threading import Event
 from typing import Any
 
 import highspy
 import numpy as np
 
-from hindsched.arrays import Floats, Ints
+from hindsched.arrays import Floats
+from hindsched.models.oasis.rounding import lines_below
 from hindsched.solvers.bounds.branching import Split
 from hindsched.solvers.bounds.lagrangian import row_scale
 from hindsched.solvers.pricing.decisions import COMPLETES, NEVER, Feature, Limits, window_of
@@ -125,7 +125,7 @@ class CompactProgram:
         for slot in slots:
             at = columns.add(0.0, float(most), [(split[slot], 1.0), (spread[slot], -1.0)])
             self._count[IN_SLOT, job, slot - 1] = at
-        pieces = _pieces(task.needed)
+        pieces = lines_below(task.needed)
         served = {slot: [self._row(-INFINITE, 0.0) for _ in pieces] for slot in slots}
         hosted = {slot: self._row(0.0, 0.0) for slot in slots}
         for slot in slots:
@@ -303,20 +303,3 @@ class CompactProgram:
             start.valid = True
             basis = start
         self._highs.setBasis(basis)
-
-
-def _pieces(needed: Ints) -> list[tuple[float, float]]:
-    """The convex function below ``needed[n]``: slopes and values at 0 of its lines."""
-    corners: list[tuple[int, int]] = []
-    for here in enumerate(needed.tolist()):
-        while len(corners) > 1:
-            (n0, m0), (n1, m1) = corners[-2:]
-            if (m1 - m0) * (here[0] - n0) < (here[1] - m0) * (n1 - n0):
-                break
-            corners.pop()
-        corners.append(here)
-    lines = []
-    for (n0, m0), (n1, m1) in pairwise(corners):
-        slope = (m1 - m0) / (n1 - n0)
-        lines.append((slope, m0 - slope * n0))
-    return lines

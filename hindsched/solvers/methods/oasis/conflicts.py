@@ -18,7 +18,9 @@ import pyomo.environ as pyo
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.leaf import build_leaf
 from hindsched.models.oasis.offline import OasisProgram
+from hindsched.solutions.base import Solution
 from hindsched.solutions.oasis.solution import OasisSolution
+from hindsched.solvers.methods.base import better
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import ProgramResult, solve_program
 from hindsched.solvers.status import Status, StoppedBy
@@ -27,6 +29,10 @@ Ends = dict[int, int]
 """Latest end slot by the position of each admitted job."""
 SHRINK_SECONDS = 2.0
 """Limit of each leaf while a conflict is made smaller; undecided keeps the larger conflict."""
+TIMES_AS_LONG, LEAST_SECONDS = 5.0, 0.25
+"""What such a leaf may take beside the leaf that was impossible, and what it may take in any case:
+what has fewer jobs is closer to what fits, and mostly stays undecided where it takes much longer.
+"""
 MOST_UNDECIDED = 3
 """Undecided leaves after which a conflict stays as it is."""
 
@@ -46,7 +52,9 @@ class Leaves:
     count : int
         Leaves decided so far, those that made conflicts smaller included.
     solution : OasisSolution, optional
-        Schedule of the last leaf that had one.
+        Schedule of the last leaf, if it had one.
+    best : Solution, optional
+        The best schedule of any leaf.
     """
 
     def __init__(self, instance: OasisInstance, options: SolveOptions) -> None:
@@ -54,6 +62,9 @@ class Leaves:
         self.options = options
         self.count = 0
         self.solution: OasisSolution | None = None
+        self.best: Solution | None = None
+        self._kept: list[Ends] = []
+        self._impossible: list[Ends] = []
 
     def decide(self, ends: Ends, seconds: float | None) -> ProgramResult:
         """Solve one leaf: the jobs of `ends` and no others, each finished by its end."""
@@ -74,9 +85,26 @@ class Leaves:
         )
         if result.has_point:
             self.solution = leaf.extract()
+            if self.solution.is_feasible():
+                self._kept.append(ends)
+                self.best = better(self.best, self.solution)
+        elif result.status == Status.INFEASIBLE:
+            self._impossible.append(ends)
         return result
 
-    def conflicts(self, ends: Ends, last: Ends, out_of_time: Callable[[], bool]) -> list[Ends]:
+    def known(self, ends: Ends) -> bool | None:
+        """Whether promises can be kept, as far as the leaves so far say: None if they do not.
+
+        What has fewer jobs or later ends than something that was kept can be kept; what has more
+        jobs or earlier ends than something impossible is impossible.
+        """
+        if any(_is_weaker(ends, kept) for kept in self._kept):
+            return True
+        return False if any(_is_weaker(other, ends) for other in self._impossible) else None
+
+    def conflicts(
+        self, ends: Ends, last: Ends, seconds: float, out_of_time: Callable[[], bool]
+    ) -> list[Ends]:
         """Smallest conflicts within an infeasible leaf's promises, as cuts.
 
         Parameters
@@ -85,6 +113,8 @@ class Leaves:
             Promises that were proven impossible.
         last : dict
             The last end that is worth anything, by job.
+        seconds : float
+            What that took.
         out_of_time : callable
             Whether to stop with the conflicts as they are, which are valid at any time.
 
@@ -93,25 +123,34 @@ class Leaves:
         list of dict
             One or two conflicts: jobs are tried for removal shortest first, and longest first.
         """
+        limit = min(SHRINK_SECONDS, max(LEAST_SECONDS, TIMES_AS_LONG * seconds))
         shortest_first = sorted(ends, key=lambda i: self.instance.work[i])
         found: list[Ends] = []
         for order in (shortest_first, shortest_first[::-1]):
-            smaller = self._shrink(ends, last, order, out_of_time)
+            smaller = self._shrink(ends, last, order, limit, out_of_time)
             if smaller not in found:
                 found.append(smaller)
         return found
 
     def _shrink(
-        self, ends: Ends, last: Ends, order: list[int], out_of_time: Callable[[], bool]
+        self,
+        ends: Ends,
+        last: Ends,
+        order: list[int],
+        limit: float,
+        out_of_time: Callable[[], bool],
     ) -> Ends:
         """Make promises fewer, and then later, while nothing fits."""
         undecided = 0
 
         def is_impossible(weaker: Ends) -> bool:
             nonlocal undecided
+            can_be_kept = self.known(weaker)
+            if can_be_kept is not None:
+                return not can_be_kept
             if undecided >= MOST_UNDECIDED or out_of_time():
                 return False
-            status = self.decide(weaker, SHRINK_SECONDS).status
+            status = self.decide(weaker, limit).status
             undecided += status == Status.NO_SOLUTION
             return status == Status.INFEASIBLE
 
@@ -130,6 +169,11 @@ class Leaves:
                     possible = end
             ends = {**ends, job: impossible}
         return ends
+
+
+def _is_weaker(one: Ends, other: Ends) -> bool:
+    """Whether what keeps the other promises keeps these as well."""
+    return all(job in other and other[job] <= end for job, end in one.items())
 
 
 def promised_ends(program: OasisProgram) -> Ends:

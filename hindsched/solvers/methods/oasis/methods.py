@@ -26,6 +26,7 @@ from hindsched.solvers.methods.base import (
     better,
     closer,
     joined,
+    keep_solution,
     solve_milp,
 )
 from hindsched.solvers.methods.generic import generic_methods
@@ -65,6 +66,13 @@ def milp(
         seconds = left()
         return seconds is not None and seconds <= 0
 
+    def take(best: Solution) -> Solution:
+        """The best schedule, of the leaves too; kept where it is new."""
+        found = better(best, leaves.best) or best
+        if found is not best:
+            keep_solution(found, "milp")
+        return found
+
     best = incumbent or insert_by_density(instance, formulation)
     ends = build_ends_program(instance, formulation)
     leaves = Leaves(instance, options)
@@ -84,8 +92,7 @@ def milp(
             break
         promised = promised_ends(ends)
         leaf = leaves.decide(promised, _share(left(), SHARE_OF_LEAF))
-        if leaves.solution is not None and leaves.solution.is_feasible():
-            best = better(best, leaves.solution) or best
+        best = take(best)
         if leaf.status != Status.INFEASIBLE or out_of_time():
             break
         if StoppedBy.INTERRUPTED in (program.stopped_by, leaf.stopped_by):
@@ -95,9 +102,10 @@ def milp(
         def shrunk_enough(until: float = shrink_until) -> bool:
             return out_of_time() or now() > until
 
-        for conflict in leaves.conflicts(promised, last_ends(ends), shrunk_enough):
+        for conflict in leaves.conflicts(promised, last_ends(ends), leaf.seconds, shrunk_enough):
             add_cut(ends, conflict)
             cuts += 1
+        best = take(best)
     closed = within_gap(best.objective(), bound, options.gap)
     ended = closed or program.stopped_by != StoppedBy.GAP  # the program's gap is not the problem's
     result = Result(

@@ -246,7 +246,7 @@ class EndsProgram(NodeProgram):
             if share.features is not None and COMPLETES in share.features
         }
         key = tuple(sorted(ends.items()))
-        if key in self._decided:
+        if key in self._decided or self._leaves.known(ends) is not None:
             return None
         self._decided.add(key)
         self._leaves.decide(ends, LEAF_SECONDS if seconds is None else min(LEAF_SECONDS, seconds))

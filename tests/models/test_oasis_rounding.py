@@ -1,0 +1,35 @@
+"""Lines below the number of PSs that whole workers need, and the ends that they exclude."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hindsched as hs
+from hindsched.models.oasis.patterns import build_ends_program
+from hindsched.models.oasis.rounding import lines_below
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.program import solve_program
+
+
+def test_lines_are_the_convex_function_below() -> None:
+    needed = np.array([0, 1, 1, 1, 2, 2, 4])
+    lines = lines_below(needed)
+    below = [max(slope * n + at_none for slope, at_none in lines) for n in range(needed.size)]
+    assert all(low <= own + 1e-12 for low, own in zip(below, needed, strict=True))
+    assert below[0] == 0.0
+    assert below[-1] == pytest.approx(4.0)
+    slopes = [slope for slope, _ in lines]
+    assert slopes == sorted(slopes)
+
+
+def test_whole_ps_exclude_ends_that_fractions_of_them_allow() -> None:
+    instance = hs.generate("oasis", "paper", 11, jobs=4, horizon=5, servers=3, max_duration=3)
+    program = build_ends_program(instance)
+    exact = SolveOptions(gap=1e-7)
+    found = solve_program(program.model, exact)
+    best = hs.solve(instance, "milp", time_limit=60).objective
+    assert found.bound == pytest.approx(best)
+    for row in program.model.served.values():
+        row.deactivate()
+    assert solve_program(program.model, exact).bound > 1.1 * best

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from threading import Event
 
 import numpy as np
@@ -57,6 +58,35 @@ def test_two_cores_prove_the_same_optimum(optimum):
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(optimum, rel=1e-6)
     assert result.details["parts"] == 2
+
+
+def test_a_tree_begins_at_once_where_prices_have_converged(monkeypatch):
+    said = []
+
+    class Ended(Exception):
+        """The tree has told what it proves."""
+
+    class Listener:
+        def tell(self, solution):
+            pass
+
+        def time_to_listen(self):
+            return False
+
+        def say(self, news):
+            said.append(news)
+            raise Ended
+
+    duel = Duel(SMALL, SMALL.check_formulation(None), SolveOptions(time_limit=60), Event())
+    known = duel.run(0.3)
+    duel.bounding.converged = True
+    monkeypatch.setattr(Duel, "run", None)
+    grown = replace(known, details={"nodes": 1, "leaves": 1})
+    monkeypatch.setattr(auto.Growing, "run", lambda *_: grown)
+    with pytest.raises(Ended):
+        auto._prove(duel, known, Listener())
+    [news] = said
+    assert news.certificate is known.certificate
 
 
 def test_a_program_that_fails_loses_no_proof(optimum):

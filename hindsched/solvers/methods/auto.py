@@ -203,16 +203,22 @@ def _with_program(
 
 
 def _prove(duel: Duel, known: Result, member: Member) -> None:
-    """Go on with prices and search, then grow a tree: what a member does beside the program."""
+    """Go on with prices and search, then grow a tree: what a member does beside the program.
+
+    Where the prices have converged the tree begins at once: the search goes on at its nodes.
+    """
     duel.on_progress = None
-    share, most = SHARE_ALONE
-    found = duel.run(min(most, share * duel.limit))
-    if found.solution is not None:
-        member.tell(found.solution)
-    member.say(News(certificate=found.certificate, details=found.details))
-    if found.stopped_by in ENDED:
-        return
-    if tree_rows(known.instance, known.formulation):
+    found = known
+    has_tree = bool(tree_rows(known.instance, known.formulation))
+    if not (has_tree and duel.bounding.converged):
+        share, most = SHARE_ALONE
+        found = duel.run(min(most, share * duel.limit))
+        if found.solution is not None:
+            member.tell(found.solution)
+        member.say(News(certificate=found.certificate, details=found.details))
+        if found.stopped_by in ENDED:
+            return
+    if has_tree:
         with catch_interrupt() as interrupted:
             reserve = (1 - SHARE_OF_MEMBER) * duel.limit
             growing = growing_from(duel, found, interrupted, member.tell)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import hindsched as hs
+from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.patterns import build_ends_program
 from hindsched.models.oasis.rounding import lines_below
 from hindsched.solvers.options import SolveOptions
@@ -33,3 +34,13 @@ def test_whole_ps_exclude_ends_that_fractions_of_them_allow() -> None:
     for row in program.model.served.values():
         row.deactivate()
     assert solve_program(program.model, exact).bound > 1.1 * best
+
+
+@pytest.mark.parametrize(
+    ("name", "optimum"), [("h5-s1", 250.338), ("h10-s0", 287.064), ("h25-s0", 182.359)]
+)
+def test_the_ends_of_the_paper_s_small_instances_are_attained(name: str, optimum: float) -> None:
+    instance = hs.read(f"tests/data/instances/oasis-t10-i10-{name}.json")
+    assert isinstance(instance, OasisInstance)
+    found = solve_program(build_ends_program(instance).model, SolveOptions())
+    assert found.bound == pytest.approx(optimum, abs=1.5e-3)

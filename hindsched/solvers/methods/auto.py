@@ -246,11 +246,12 @@ def _hear(member: Member, duel: Duel, growing: Growing) -> None:
 
 
 def _reporter(duel: Duel, team: Team) -> Progress:
-    """Listener of the program that knows what all parts know."""
+    """Listener of the program that knows what all parts know, and tells them of the best."""
     on_progress, sense = duel.on_progress, duel.oracle.sense
 
     def report(bound: float | None, found: float | None, seconds: float, text: str) -> None:
         team.note_bound(bound)
+        team.exchange(duel.bounding.best.prices)
         if on_progress is not None:
             objectives = [value for value in (found, team.objective) if value is not None]
             pick = max if sense == "max" else min

@@ -44,10 +44,10 @@ def test_no_leaf_is_decided_twice_while_conflicts_shrink() -> None:
     leaves = Leaves(TORN, SolveOptions())
     everybody = dict.fromkeys(range(4), 5)
     assert leaves.decide(everybody, None).status is Status.INFEASIBLE
-    first = leaves.conflicts(everybody, everybody, 1.0, lambda: False)
+    first = leaves.conflicts(everybody, everybody, lambda: False)
     count = leaves.count
     assert count > 1
-    assert leaves.conflicts(everybody, everybody, 1.0, lambda: False) == first
+    assert leaves.conflicts(everybody, everybody, lambda: False) == first
     assert leaves.count == count
     for conflict in first:
         assert leaves.known(conflict) is False

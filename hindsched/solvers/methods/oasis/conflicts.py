@@ -29,10 +29,6 @@ Ends = dict[int, int]
 """Latest end slot by the position of each admitted job."""
 SHRINK_SECONDS = 2.0
 """Limit of each leaf while a conflict is made smaller; undecided keeps the larger conflict."""
-TIMES_AS_LONG, LEAST_SECONDS = 5.0, 0.25
-"""What such a leaf may take beside the leaf that was impossible, and what it may take in any case:
-what has fewer jobs is closer to what fits, and mostly stays undecided where it takes much longer.
-"""
 MOST_UNDECIDED = 3
 """Undecided leaves after which a conflict stays as it is."""
 
@@ -102,9 +98,7 @@ class Leaves:
             return True
         return False if any(_is_weaker(other, ends) for other in self._impossible) else None
 
-    def conflicts(
-        self, ends: Ends, last: Ends, seconds: float, out_of_time: Callable[[], bool]
-    ) -> list[Ends]:
+    def conflicts(self, ends: Ends, last: Ends, out_of_time: Callable[[], bool]) -> list[Ends]:
         """Smallest conflicts within an infeasible leaf's promises, as cuts.
 
         Parameters
@@ -113,8 +107,6 @@ class Leaves:
             Promises that were proven impossible.
         last : dict
             The last end that is worth anything, by job.
-        seconds : float
-            What that took.
         out_of_time : callable
             Whether to stop with the conflicts as they are, which are valid at any time.
 
@@ -123,22 +115,16 @@ class Leaves:
         list of dict
             One or two conflicts: jobs are tried for removal shortest first, and longest first.
         """
-        limit = min(SHRINK_SECONDS, max(LEAST_SECONDS, TIMES_AS_LONG * seconds))
         shortest_first = sorted(ends, key=lambda i: self.instance.work[i])
         found: list[Ends] = []
         for order in (shortest_first, shortest_first[::-1]):
-            smaller = self._shrink(ends, last, order, limit, out_of_time)
+            smaller = self._shrink(ends, last, order, out_of_time)
             if smaller not in found:
                 found.append(smaller)
         return found
 
     def _shrink(
-        self,
-        ends: Ends,
-        last: Ends,
-        order: list[int],
-        limit: float,
-        out_of_time: Callable[[], bool],
+        self, ends: Ends, last: Ends, order: list[int], out_of_time: Callable[[], bool]
     ) -> Ends:
         """Make promises fewer, and then later, while nothing fits."""
         undecided = 0
@@ -150,7 +136,7 @@ class Leaves:
                 return not can_be_kept
             if undecided >= MOST_UNDECIDED or out_of_time():
                 return False
-            status = self.decide(weaker, limit).status
+            status = self.decide(weaker, SHRINK_SECONDS).status
             undecided += status == Status.NO_SOLUTION
             return status == Status.INFEASIBLE
 

@@ -102,7 +102,7 @@ def milp(
         def shrunk_enough(until: float = shrink_until) -> bool:
             return out_of_time() or now() > until
 
-        for conflict in leaves.conflicts(promised, last_ends(ends), leaf.seconds, shrunk_enough):
+        for conflict in leaves.conflicts(promised, last_ends(ends), shrunk_enough):
             add_cut(ends, conflict)
             cuts += 1
         best = take(best)

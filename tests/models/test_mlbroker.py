@@ -13,10 +13,10 @@ from hindsched.instances.library import known_instance
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.base import Commitments
+from hindsched.models.mlbroker.big_m import big_m
 from hindsched.models.mlbroker.compiled import template
 from hindsched.models.mlbroker.convex import (
     RegularisedSlot,
-    big_m,
     slot_values,
 )
 from hindsched.models.mlbroker.offline import build_offline

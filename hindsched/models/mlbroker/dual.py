@@ -33,7 +33,7 @@ from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import Best, DualProgram
 from hindsched.models.declared import IndexValue
-from hindsched.models.mlbroker.convex import big_m
+from hindsched.models.mlbroker.big_m import big_m
 from hindsched.models.mlbroker.offline import fee_share
 from hindsched.models.mlbroker.symbols import DUAL_SYMBOLS, MlbrokerNames
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation

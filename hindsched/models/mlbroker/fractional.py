@@ -13,6 +13,7 @@ from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.convex import ConvexPart, ConvexProgram
 from hindsched.models.declared import IndexValue, Symbol
+from hindsched.models.mlbroker.big_m import big_m
 from hindsched.models.mlbroker.convex import (
     LINKING,
     JobInSlot,
@@ -20,7 +21,6 @@ from hindsched.models.mlbroker.convex import (
     RegularisedSlot,
     Switching,
     TieredBill,
-    big_m,
     slot_constraints,
     slot_values,
 )

@@ -26,8 +26,8 @@ from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import Commitments, Duals, OfflineProgram, choose_form
+from hindsched.models.mlbroker.big_m import big_m
 from hindsched.models.mlbroker.block import add_job
-from hindsched.models.mlbroker.convex import big_m
 from hindsched.models.mlbroker.subproblem import build_subproblem
 from hindsched.models.mlbroker.symbols import SYMBOLS, MlbrokerNames
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution, arc_prices, parse_rows

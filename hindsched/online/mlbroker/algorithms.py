@@ -19,7 +19,7 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.json_types import JsonObject
-from hindsched.models.mlbroker.convex import big_m
+from hindsched.models.mlbroker.big_m import big_m
 from hindsched.online.mlbroker.central import Central
 from hindsched.online.mlbroker.dynamics import Broker
 from hindsched.online.mlbroker.horizon import RecedingHorizon, ReoptimiseWithForecasts
@@ -34,7 +34,6 @@ from hindsched.online.mlbroker.rounding import (
 from hindsched.online.mlbroker.theorem import theorem
 from hindsched.online.protocol import Report
 from hindsched.online.registry import Factory
-from hindsched.solvers.methods.mlbroker.convex import solve_fractional
 from hindsched.solvers.methods.mlbroker.slot import (
     SlotPlacement,
     priced_placement,
@@ -94,6 +93,10 @@ class Mlbroker(Broker):
 
     def begin(self) -> None:
         """Forget v of the slots before, and the counters."""
+        # CVXPY takes long to load: not before a run, and outside the times of its decisions
+        from hindsched.solvers.methods.mlbroker.convex import solve_fractional
+
+        self._solve_fractional = solve_fractional
         self._v: dict[str, Floats] = {}
         self._fractional_cost = 0.0
         self._fractional_workers = self._needed = self._placed = 0.0
@@ -107,7 +110,7 @@ class Mlbroker(Broker):
         big = None
         if self.price == "paper":
             big = big_m(view, self.big_m_kind, self.big_m_factor)
-        found = solve_fractional(
+        found = self._solve_fractional(
             view, before, price=self.price, switching=self.switching, epsilon=self.epsilon,
             big=big, engine=self.engine,
         )  # fmt: skip

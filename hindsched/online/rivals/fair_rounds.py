@@ -17,7 +17,6 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.instances.base import JobRecord
-from hindsched.online.dynamics import Gangs
 from hindsched.online.protocol import Decision, Environment, Report
 from hindsched.online.rivals.elastic import FixedWidth
 
@@ -44,16 +43,13 @@ class FairRounds(FixedWidth):
         Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
-    def __init__(self, gangs: Gangs = "ideal") -> None:
-        super().__init__(gangs)
-        import_module(PROGRAMS)  # before a decision is timed
-
     @abstractmethod
     def least_shares(self, present: Present) -> Floats:
         """Share of the rounds that each job must get."""
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
+        import_module(PROGRAMS)  # before a decision is timed
         super().start(environment)
         self._arrived: dict[str, int] = {}
         self._known: tuple[str, ...] = ()

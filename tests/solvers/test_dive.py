@@ -13,14 +13,15 @@ from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.methods import auto
 from hindsched.solvers.methods.dives import Dives, dive_of
 from hindsched.solvers.methods.oasis import dive as dive_module
+from hindsched.solvers.methods.oasis import packing_inequalities
 from hindsched.solvers.methods.oasis.dive import Dive
 from hindsched.solvers.methods.oasis.fluid import (
     FluidProgram,
     Progress,
     most_columns,
-    separated,
     stretches,
 )
+from hindsched.solvers.methods.oasis.packing_inequalities import PackingInequalities, separated
 from hindsched.solvers.methods.oasis.slot_packing import Wish, pack_slot
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
@@ -50,7 +51,8 @@ def fluid_of(oracle, prices, fine=None):
     jobs = oracle.num_blocks
     progress = Progress(np.zeros(jobs, dtype=np.int64), set(range(jobs)))
     fine = oracle.instance.horizon if fine is None else fine
-    return FluidProgram(oracle, prices, 0.0, 0.0, Event(), progress, fine)
+    found = PackingInequalities(oracle, Event())
+    return FluidProgram(oracle, prices, 0.0, 0.0, Event(), progress, fine, found)
 
 
 @pytest.mark.parametrize(("name", "optimum"), OPTIMA.items())
@@ -71,7 +73,7 @@ def test_where_late_slots_are_added_up_schedules_are_feasible_and_near_it_too(
     monkeypatch.setattr(dive_module, "FINE", 4)
     limit = most_columns(oracle, 4)
     assert limit < most_columns(oracle, oracle.instance.horizon)
-    monkeypatch.setattr(dive_module, "MOST_COLUMNS", limit)
+    monkeypatch.setattr(dive_module, "MOST_WHOLE", limit)
     dive = Dive(oracle, prices, 0.0, 0, Event())
     built = []
     while not dive.is_over:
@@ -154,6 +156,127 @@ def test_a_closed_slot_is_gone_and_what_was_done_in_it_counts():
     assert fluid.solve(FOREVER)
     assert fluid.done(job) == total
     assert fluid.objective == pytest.approx(fluid.ends[job][0].utility)
+
+
+def many_ends(seed=0):
+    """A fluid program, solved, and a job of it that has several ends, at least two reachable."""
+    instance = hs.generate("oasis", "small", seed, servers=14)
+    oracle, prices = prices_of(instance)
+    fluid = fluid_of(oracle, prices)
+    assert fluid.solve(FOREVER)
+    job = max(fluid.ends, key=lambda each: len(fluid.ends[each]))
+    assert len(fluid.ends[job]) >= 3
+    return oracle, fluid, job
+
+
+def test_ends_that_a_job_meets_no_more_are_ruled_out_and_the_others_ask_for_all_that_is_left():
+    oracle, fluid, job = many_ends()
+    task = oracle.block(job).task
+    most = task.needed.size - 1
+    for slot in range(1, task.arrival + 1):
+        fluid.close(slot, {job: 1} if slot == task.arrival else {})
+        assert fluid.solve(FOREVER)
+        left = task.total - fluid.done(job)
+        for end in fluid.ends[job]:
+            if most * (end.last - slot) < left and end.last >= task.arrival:
+                assert slot < task.arrival or fluid.values[end.column] == 0.0
+    for number in range(len(fluid.ends[job])):
+        shares = sum(fluid.values[end.column] for end in fluid.ends[job][: number + 1])
+        last = fluid.ends[job][number].last
+        done = sum(
+            fluid.values[column]
+            for (other, slot), column in fluid.workers.items()
+            if other == job and task.arrival < slot <= last
+        )
+        assert done >= left * shares - 1e-6
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_an_end_is_decided_for_the_side_that_is_worth_more(number):
+    _, fluid, job = many_ends()
+    columns = [end.column for end in fluid.ends[job]]
+    worth = []
+    for ruled_out in (columns[number + 1 :], columns[: number + 1]):
+        for column in ruled_out:
+            fluid._highs.changeColBounds(column, 0.0, 0.0)
+        assert fluid.solve(FOREVER)
+        worth.append(fluid.objective)
+        for column in ruled_out:
+            fluid._highs.changeColBounds(column, 0.0, 1.0)
+    assert fluid.decide_end(job, number, FOREVER)
+    assert fluid.solve(FOREVER)
+    assert fluid.objective == pytest.approx(max(worth))
+    side = slice(number + 1) if worth[0] >= worth[1] else slice(number + 1, None)
+    assert all(fluid.values[column] == 0.0 for column in set(columns) - set(columns[side]))
+
+
+def test_no_slot_is_packed_while_an_end_is_torn_that_asks_for_more_workers_now(monkeypatch):
+    oracle, prices = prices_of(hs.named_instance("oasis-t10-i10-h10-s0"))
+    dive = Dive(oracle, prices, 0.0, 0, Event())
+    decided, decide_end = [], FluidProgram.decide_end
+
+    def decides(fluid, job, number, seconds):
+        ends = fluid.ends[job]
+        assert 0 < sum(fluid.values[end.column] for end in ends[: number + 1]) < 1
+        decided.append(job)
+        return decide_end(fluid, job, number, seconds)
+
+    def packs(*arguments):
+        assert dive._urgent_tear(dive._fluid, dive._progress.slot) is None
+        return pack_slot(*arguments)
+
+    monkeypatch.setattr(FluidProgram, "decide_end", decides)
+    monkeypatch.setattr(dive_module, "pack_slot", packs)
+    while not dive.is_over:
+        dive.step(FOREVER)
+    assert decided
+    assert dive.solution().is_feasible()
+
+
+def test_later_ends_are_open_again_where_a_promised_one_is_missed():
+    oracle, fluid, job = many_ends()
+    task = oracle.block(job).task
+    for end in fluid.ends[job][1:]:
+        fluid._highs.changeColBounds(end.column, 0.0, 0.0)
+    fluid._promised[job] = fluid.ends[job][0].last
+    fluid.require(job)
+    slot = 0
+    while job in fluid._promised:
+        slot += 1
+        fluid.close(slot, {})
+    most = task.needed.size - 1
+    first, *others = fluid.ends[job]
+    reached = [most * (end.last - slot) >= task.total for end in others]
+    assert most * (first.last - slot) < task.total
+    assert fluid._highs.getCol(first.column)[3] == 0.0
+    assert [fluid._highs.getCol(end.column)[3] for end in others] == [float(r) for r in reached]
+    assert any(reached)
+
+
+def test_weights_that_are_known_are_tried_first_and_hold_in_every_pattern(monkeypatch):
+    oracle = build_oracle(hs.named_instance("oasis-t10-i10-h5-s1"))
+    found = PackingInequalities(oracle, Event())
+    fluid = fluid_of(oracle, np.zeros(oracle.rows.size))
+    assert fluid.solve(FOREVER)
+    monkeypatch.setattr(fluid, "_inequalities", found)
+    assert fluid.add_packing_inequalities()
+    (side, group), known = next((key, each) for key, each in found._known.items() if each)
+    weights = known[0]
+    units = {job: 1.01 / (weight * len(weights)) for job, weight in weights.items()}
+    monkeypatch.setattr(packing_inequalities, "separated", None)
+    assert found.violated(side, group, units) in known
+    patterns = found._patterns_of(side, group, tuple(weights))
+    assert (patterns @ np.array([*weights.values()])).max() <= 1 + 1e-9
+
+
+def test_what_single_jobs_hold_by_turns_needs_no_inequality():
+    oracle = build_oracle(hs.named_instance("oasis-t10-i10-h5-s1"))
+    found = PackingInequalities(oracle, Event())
+    room = oracle.block(0).worker_room / oracle.worker_groups.size
+    other = oracle.block(1).worker_room / oracle.worker_groups.size
+    group = int(np.argmax(np.minimum(room, other)))
+    assert min(room[group], other[group]) > 0
+    assert found.violated(0, group, {0: room[group] / 2, 1: other[group] / 2}) is None
 
 
 def test_a_slot_is_packed_as_well_as_by_hand():

@@ -5,7 +5,9 @@ several points to the bound, for who is admitted and what shares a server is dec
 dive decides both together. Slot by slot in the order of time
 
 1. the fluid program (`fluid.py`) says which jobs to admit and how much of each to do now; a job
-   that would begin now and is admitted by a fraction is admitted or refused;
+   that would begin now and is admitted by a fraction is admitted or refused, and an end that it
+   meets by a fraction, though it would need more workers now to meet it, is promised or given up,
+   whichever the program is worth more with;
 2. an integer program (`slot_packing.py`) finds what the servers can do of it, at the worth that the
    fluid program gives a worker of each job; who must run now to end in time is told apart;
 3. what they do is fixed.
@@ -17,6 +19,7 @@ would have fitted. Several margins are tried, one dive each.
 
 from __future__ import annotations
 
+import itertools
 from threading import Event
 from typing import cast
 
@@ -31,6 +34,7 @@ from hindsched.solvers.methods.oasis.fluid import (
     Progress,
     most_columns,
 )
+from hindsched.solvers.methods.oasis.packing_inequalities import PackingInequalities
 from hindsched.solvers.methods.oasis.slot_packing import Wish, pack_slot
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.oasis.resources import OasisOracle
@@ -38,16 +42,20 @@ from hindsched.solvers.work import now
 
 MARGINS = (0.05, 0.08, 0.03, 0.06, 0.1, 0.04, 0.12, 0.07)
 """Margins in the order in which they are tried."""
-ROUNDS_OF_PACKING = 4
-"""Rounds of packing inequalities before the first slot."""
+ROUNDS_OF_PACKING = 2
+"""Rounds of packing inequalities before the first slot that a fluid program closes."""
+SLOTS_OF_ROUND = 16
+"""Slots from one further round to the next: plans change, and so does who shares a server."""
 ADMITTED = 0.6
 """Share from which on a job that would begin now is admitted."""
-MOST_COLUMNS = 40_000
-"""Columns of the fluid program above which late slots are added up in stretches; if it has more
-then, too, it is not built: it would take too long."""
-FINE = 32
+MOST_WHOLE, MOST_COLUMNS = 15_000, 40_000
+"""Columns of the fluid program above which late slots are added up in stretches, and above which it
+is not built: it would take too long."""
+FINE = 64
 """Slots that are not, from the first open one on; half of them are closed before the program is
 built anew."""
+STAKE = 2e-4
+"""Least loss, relative to the objective, for which a torn end is decided."""
 SMALL_WORTH = 1e-3
 """Least worth of a worker, relative to the job's utility over its work."""
 
@@ -83,13 +91,13 @@ class Dive:
         self._margin = MARGINS[number % len(MARGINS)]
         self._fluid: FluidProgram | None = None
         self._rounds = 0
+        self._inequalities = PackingInequalities(self.oracle, interrupted)
         jobs = range(oracle.num_blocks)
         self._progress = Progress(np.zeros(len(jobs), dtype=np.int64), set(jobs))
         self._fine = oracle.instance.horizon
-        self._fits = most_columns(self.oracle, self._fine) <= MOST_COLUMNS
-        if not self._fits:
+        if most_columns(self.oracle, self._fine) > MOST_WHOLE:
             self._fine = min(self._fine, FINE)
-            self._fits = most_columns(self.oracle, self._fine) <= MOST_COLUMNS
+        self._fits = most_columns(self.oracle, self._fine) <= MOST_COLUMNS
         self._placed: dict[int, dict[int, tuple[Ints, Ints]]] = {}
         self.failed = False
 
@@ -120,7 +128,7 @@ class Dive:
         elif self._fluid is None or self._progress.slot > self._fluid.closed_until:
             self._fluid = FluidProgram(
                 self.oracle, self._prices, self._least, self._margin, self._interrupted,
-                self._progress, self._fine,
+                self._progress, self._fine, self._inequalities,
             )  # fmt: skip
             self._rounds = 0
             self._progress.alive &= set(self._fluid.ends)
@@ -139,7 +147,10 @@ class Dive:
     def _do_slot(self, fluid: FluidProgram, seconds: float) -> None:
         slot = self._progress.slot
         fluid.open_fully(slot)
-        if not self._settle(fluid, slot, seconds):
+        settled = self._settle(fluid, slot, seconds)
+        if settled and slot % SLOTS_OF_ROUND == 0 and fluid.add_packing_inequalities():
+            settled = self._settle(fluid, slot, seconds)
+        if not settled:
             self.failed = True
             return
         alive = sorted(self._progress.alive)
@@ -162,7 +173,12 @@ class Dive:
                 if TOUCHED < share < 1 - TOUCHED:
                     torn.append((share, job))
             if not torn:
-                return True
+                tear = self._urgent_tear(fluid, slot)
+                if tear is None:
+                    return True
+                if not fluid.decide_end(*tear, seconds):
+                    return False
+                continue
             share, job = min(torn)
             if share < ADMITTED:
                 fluid.drop(job)
@@ -172,6 +188,25 @@ class Dive:
                 fluid.require(job)
                 self._progress.begun.add(job)
         return False
+
+    def _urgent_tear(self, fluid: FluidProgram, slot: int) -> tuple[int, int] | None:
+        """Of ends that are met by a share, for want of workers now, the one with most at stake."""
+        found, most_at_stake = None, STAKE * fluid.objective
+        for job in sorted(self._progress.alive):
+            column = fluid.workers.get((job, slot))
+            task = self.oracle.block(job).task
+            left = task.total - fluid.done(job)
+            if column is None or left <= 0 or fluid.admitted(job) < ADMITTED:
+                continue
+            most = task.needed.size - 1
+            met = [end for end in fluid.ends[job] if fluid.values[end.column] > TOUCHED]
+            for end, later in itertools.pairwise(met):
+                number = fluid.ends[job].index(end)
+                due = left - most * (end.last - slot)
+                stake = end.utility - later.utility
+                if due > fluid.values[column] + TOUCHED and stake > most_at_stake:
+                    found, most_at_stake = (job, number), stake
+        return found
 
     def _wish(self, fluid: FluidProgram, job: int, slot: int) -> Wish | None:
         column = fluid.workers.get((job, slot))

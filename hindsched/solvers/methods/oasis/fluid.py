@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event
 from typing import NamedTuple
@@ -25,8 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.instances.decimals import loosened
-from hindsched.solvers.kernels.oasis.maximal_patterns import maximal_patterns
+from hindsched.solvers.methods.oasis.packing_inequalities import PackingInequalities
 from hindsched.solvers.methods.oasis.sparse_program import SparseProgram
 from hindsched.solvers.pricing.decisions import COMPLETES
 from hindsched.solvers.pricing.oasis.resources import OasisOracle
@@ -36,10 +36,6 @@ SMALL = 1e-5
 """Differences in utility, relative to the bound, that the program does not see."""
 TOUCHED = 1e-6
 """Values above it are not 0."""
-MOST_PATTERNS = 3000
-"""Patterns of the jobs on one server above which no inequality is looked for."""
-VIOLATED = 1e-3
-"""How much more than its servers a point packs where an inequality is added."""
 UNIT = 200
 """Iterations of the solver that count as one unit of work."""
 TORN_AGAIN = 2.0
@@ -142,6 +138,8 @@ class FluidProgram:
         What is decided; `close` writes down what is done.
     fine : int
         Slots after which others are added up.
+    inequalities : PackingInequalities
+        Where those of the packing come from.
     """
 
     def __init__(
@@ -153,8 +151,11 @@ class FluidProgram:
         interrupted: Event,
         progress: Progress,
         fine: int,
+        inequalities: PackingInequalities,
     ) -> None:
         self.oracle, self.margin, self._interrupted = oracle, margin, interrupted
+        self._inequalities = inequalities
+        self._opened: Stretch | None = None
         self._progress = progress
         self._grid = stretches(progress.slot, oracle.instance.horizon, fine)
         single = [each.last for each in self._grid if each.size == 1]
@@ -166,6 +167,7 @@ class FluidProgram:
         self._admission: dict[int, int] = {}
         self._work: dict[int, list[int]] = {}
         self._surrender: dict[int, int] = {}
+        self._promised: dict[int, int] = {}
         self._held: dict[tuple[int, int, Stretch], list[tuple[int, int]]] = {}
         self._limits: dict[Stretch, list[tuple[int, float]]] = {}
         self._build(prices, least)
@@ -234,6 +236,10 @@ class FluidProgram:
                     continue
             yield first, last, utility
 
+    def _most(self, job: int) -> int:
+        """Workers of a job in one slot at most."""
+        return int(self.oracle.block(job).task.needed.size - 1)
+
     def _left(self, job: int) -> int:
         """Worker-slots of a job that are still to do."""
         return int(self.oracle.block(job).task.total - self._progress.done[job])
@@ -294,9 +300,8 @@ class FluidProgram:
                 (self.workers[job, stretch.first], 1.0)
                 for stretch in open_stretches if stretch.first <= end.last
             ]  # fmt: skip
-            due = [(before.column, -float(task.total)) for before in ends[: number + 1]]
-            already = -float(self._progress.done[job])
-            self._work[job].append(program.row([*done, *due], already, math.inf))
+            due = [(before.column, -float(self._left(job))) for before in ends[: number + 1]]
+            self._work[job].append(program.row([*done, *due], 0.0, math.inf))
 
     def solve(self, seconds: float) -> bool:
         """Solve; whether an optimum was found in time."""
@@ -335,7 +340,8 @@ class FluidProgram:
 
     def open_fully(self, slot: int) -> None:
         """Give a slot its whole capacity."""
-        for row, total in self._limits.get(Stretch(slot, slot), ()):
+        self._opened = Stretch(slot, slot)
+        for row, total in self._limits.get(self._opened, ()):
             self._highs.changeRowBounds(row, -math.inf, total)
 
     def close(self, slot: int, done: dict[int, int]) -> None:
@@ -347,40 +353,76 @@ class FluidProgram:
             self._highs.changeColBounds(column, 0.0, 0.0)
             if job in done:
                 self._progress.done[job] += done[job]
-                for row in self._work[job]:
-                    self._highs.changeRowBounds(row, -float(self.done(job)), math.inf)
+                self._owe(job)
             if self._left(job) > 0:
-                for end in ends:
-                    if end.last == slot:
-                        self._highs.changeColBounds(end.column, 0.0, 0.0)
+                self._rule_out_missed(job, ends, slot - (-self._left(job) // self._most(job)))
+
+    def _rule_out_missed(self, job: int, ends: list[Ends], soonest: int) -> None:
+        """Rule out ends that are met no more; those behind a promised one are open then."""
+        missed = self._promised.get(job, soonest) < soonest
+        if missed:
+            del self._promised[job]
+        for end in ends:
+            if end.last < soonest or missed:
+                self._highs.changeColBounds(end.column, 0.0, float(end.last >= soonest))
+
+    def _owe(self, job: int) -> None:
+        """Ask open slots for what is left of a job, however small the share that ends in them."""
+        left = max(0.0, float(self._left(job)))
+        for number, row in enumerate(self._work[job]):
+            for end in self.ends[job][: number + 1]:
+                self._highs.changeCoeff(row, end.column, -left)
+
+    def decide_end(self, job: int, number: int, seconds: float) -> bool:
+        """Let a job end by one of its ends or later, whichever is worth more; False without one."""
+        ends, worth = self.ends[job], list[float]()
+        sides = (ends[number + 1 :], ends[: number + 1])
+        for side in sides:
+            with self._without(side):
+                worth.append(self.objective if self.solve(seconds) else -math.inf)
+        if max(worth) == -math.inf:
+            return False
+        for end in sides[int(np.argmax(worth))]:
+            self._highs.changeColBounds(end.column, 0.0, 0.0)
+        if worth[0] >= worth[1]:
+            self._promised[job] = ends[number].last
+        return True
+
+    @contextmanager
+    def _without(self, ends: list[Ends]) -> Iterator[None]:
+        """Rule ends out for a while."""
+        columns = [end.column for end in ends]
+        before = [self._highs.getCol(column)[3] for column in columns]
+        for column in columns:
+            self._highs.changeColBounds(column, 0.0, 0.0)
+        yield
+        for column, most in zip(columns, before, strict=True):
+            self._highs.changeColBounds(column, 0.0, most)
 
     def add_packing_inequalities(self) -> int:
         """Cut off what one server of a group cannot hold; return how many rows were added."""
-        instance, oracle = self.oracle.instance, self.oracle
-        capacity = (instance.worker_capacity, instance.ps_capacity)
-        demand = (instance.worker_demand, instance.ps_demand)
-        groups = (oracle.worker_groups, oracle.ps_groups)
-        known: dict[tuple[int, int, tuple[int, ...]], Ints | None] = {}
-        added = 0
+        groups, added = (self.oracle.worker_groups, self.oracle.ps_groups), 0
         for (side, group, stretch), held in self._held.items():
-            active = [(job, column) for job, column in held if self.values[column] > TOUCHED]
-            if len(active) < 2:
-                continue
-            jobs = tuple(job for job, _ in active)
-            if (side, group, jobs) not in known:
-                server = capacity[side][groups[side].first[group]]
-                known[side, group, jobs] = _patterns(server, demand[side][list(jobs)])
-            patterns = known[side, group, jobs]
-            if patterns is None:
+            if stretch.first < self._progress.slot:
                 continue
             size = float(groups[side].size[group]) * stretch.size
-            packed = self.values[[column for _, column in active]] / size
-            weights = separated(patterns, packed, self._interrupted)
+            values = self.values[[column for _, column in held]] / size
+            units = {
+                job: float(value)
+                for (job, _), value in zip(held, values, strict=True)
+                if value > TOUCHED
+            }
+            weights = self._inequalities.violated(side, group, units)
             if weights is None:
                 continue
-            columns = np.array([column for _, column in active], dtype=np.int32)
+            columns = [(column, weights[job]) for job, column in held if job in weights]
             row = self._highs.getNumRow()
-            self._highs.addRow(-math.inf, size * (1 - self.margin), columns.size, columns, weights)
+            share = 1.0 if stretch == self._opened else 1.0 - self.margin
+            self._highs.addRow(
+                -math.inf, size * share, len(columns),
+                np.array([column for column, _ in columns], dtype=np.int32),
+                np.array([weight for _, weight in columns]),
+            )  # fmt: skip
             self._limits.setdefault(stretch, []).append((row, size))
             added += 1
         spend(1 + added // 20)
@@ -398,27 +440,3 @@ def most_columns(oracle: OasisOracle, fine: int) -> int:
         * (1 + int(np.count_nonzero(block.worker_room)) + int(np.count_nonzero(block.ps_room)))
         for block in blocks
     )
-
-
-def _patterns(capacity: Floats, demand: Floats) -> Ints | None:
-    """Maximal patterns of one server; None if there are too many."""
-    found = np.empty((MOST_PATTERNS, len(demand)), dtype=np.int64)
-    most = np.full(len(demand), 1000, dtype=np.int64)
-    number = maximal_patterns(loosened(capacity, capacity), demand.copy(), most, found)
-    return None if number > MOST_PATTERNS else found[:number].copy()
-
-
-def separated(patterns: Ints, units: Floats, interrupted: Event) -> Floats | None:
-    """Weights with at most 1 in every pattern and more in `units`; None if a mix holds them."""
-    program = SparseProgram()
-    for _ in patterns:
-        program.column(-1.0, math.inf)
-    for job in range(patterns.shape[1]):
-        terms = [(int(n), float(patterns[n, job])) for n in np.flatnonzero(patterns[:, job])]
-        program.row(terms, float(units[job]), math.inf)
-    loaded = program.load(interrupted, presolve="off")
-    if not loaded.solve(math.inf) or loaded.objective < 1 + VIOLATED:
-        return None
-    weights = np.maximum(loaded.duals(), 0.0)
-    found: Floats = weights / (patterns @ weights).max()
-    return found

@@ -22,7 +22,7 @@ AHEAD = 0.8
 """Worth of a worker beyond what is wanted, relative to one before."""
 IDLE_PS = 1e-3
 """Cost of a PS relative to the worth of a worker: none is placed in vain."""
-GAP, MOST_NODES, MOST_SECONDS = 0.005, 400, 6.0
+GAP, MOST_NODES, MOST_SECONDS = 0.005, 100, 6.0
 """Where the solver stops."""
 
 

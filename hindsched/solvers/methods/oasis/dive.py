@@ -51,9 +51,9 @@ ADMITTED = 0.6
 MOST_WHOLE, MOST_COLUMNS = 15_000, 40_000
 """Columns of the fluid program above which late slots are added up in stretches, and above which it
 is not built: it would take too long."""
-FINE = 64
-"""Slots that are not, from the first open one on; half of them are closed before the program is
-built anew."""
+FINES = (64, 32)
+"""Slots that are not, from the first open one on, of dives by turns: half of them are closed before
+the program is built anew. The more there are, the better and the longer a dive."""
 STAKE = 2e-4
 """Least loss, relative to the objective, for which a torn end is decided."""
 SMALL_WORTH = 1e-3
@@ -96,7 +96,7 @@ class Dive:
         self._progress = Progress(np.zeros(len(jobs), dtype=np.int64), set(jobs))
         self._fine = oracle.instance.horizon
         if most_columns(self.oracle, self._fine) > MOST_WHOLE:
-            self._fine = min(self._fine, FINE)
+            self._fine = min(self._fine, FINES[number % len(FINES)])
         self._fits = most_columns(self.oracle, self._fine) <= MOST_COLUMNS
         self._placed: dict[int, dict[int, tuple[Ints, Ints]]] = {}
         self.failed = False

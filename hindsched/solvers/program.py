@@ -386,8 +386,12 @@ def within_gap(objective: float | None, bound: float | None, gap: float) -> bool
     """
     if objective is None or bound is None:
         return False
-    nothing = ABSOLUTE_GAP * (min(1.0, abs(objective)) or 1.0)
-    return abs(bound - objective) <= gap * abs(bound) + nothing
+    return abs(bound - objective) <= gap * abs(bound) + next_to_nothing(objective)
+
+
+def next_to_nothing(objective: float) -> float:
+    """Distance from an objective that counts as no gap at all, by `ABSOLUTE_GAP`."""
+    return ABSOLUTE_GAP * (min(1.0, abs(objective)) or 1.0)
 
 
 def _agree(one: float, other: float) -> bool:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hindsched.instances.generators.registry import generate
 from hindsched.instances.io import read
 from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.online.simulator import simulate
 from hindsched.solvers.api import solve
 from hindsched.solvers.bounds.branch_and_bound import BranchAndBound
 from hindsched.solvers.certificate_file import verify_certificate
@@ -258,3 +259,29 @@ def test_a_tree_that_grows_slowly_is_given_up_only_where_nobody_asked_for_it(mon
     assert given_up.details["tree"] == "0 nodes, 0 leaves"
     assert given_up.proof == "solver"
     assert tree._certified(result, options).proof == "certificate"
+
+
+def test_what_is_next_to_nothing_is_relative_to_the_objective():
+    """Of two jobs worth 2.0e-8 and 2.2e-8 that do not fit together the better one runs."""
+    one = {"gpu": 1, "net": 1}
+    jobs = [
+        {"name": name, "arrival": 1, "epochs": 1, "chunks": 1, "minibatches": 1,
+         "minibatch_slots": 1, "gradient_mb": 0, "worker": one, "ps": one,
+         "utility": {"kind": "linear", "slope": 0, "intercept": worth}}
+        for name, worth in (("first", 2.0e-8), ("better", 2.2e-8))
+    ]  # fmt: skip
+    server = {"capacity": one}
+    instance = OasisInstance.parse(
+        {"name": "tiny", "horizon": 1, "slot_seconds": 1, "resources": ["gpu", "net"],
+         "bandwidth_resource": "net", "worker_servers": [{"name": "w", **server}],
+         "ps_servers": [{"name": "p", **server}], "jobs": jobs}
+    )  # fmt: skip
+    incumbent = simulate(instance, "fifo").solution
+    assert incumbent.objective() == 2.0e-8
+    oracle = build_oracle(instance, rows="servers")
+    prices = np.zeros(oracle.rows.size)
+    prices[0] = 2.1e-8
+    assert oracle.bound(prices) == pytest.approx(2.2e-8, rel=1e-6)
+    tree = BranchAndBound(oracle, prices, gap=1e-6, incumbent=incumbent)
+    tree.run(lambda: None if tree.nodes < 20 else 0.0)
+    assert (tree.is_closed, tree.objective) == (True, 2.2e-8)

@@ -32,7 +32,7 @@ from hindsched.solvers.certificate import Certificate, certify
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.decisions import BranchDecision
 from hindsched.solvers.pricing.restricted import RestrictedOracle
-from hindsched.solvers.program import ABSOLUTE_GAP
+from hindsched.solvers.program import next_to_nothing
 from hindsched.solvers.status import StoppedBy
 from hindsched.solvers.work import now, spend
 
@@ -199,7 +199,7 @@ class BranchAndBound:
         """Bound that is good enough: what the gap allows beyond the incumbent."""
         if self.objective is None:
             return None
-        allowance = 0.9 * self.gap * abs(self.objective) + 0.5 * ABSOLUTE_GAP
+        allowance = 0.9 * self.gap * abs(self.objective) + 0.5 * next_to_nothing(self.objective)
         return self.objective + self.sign * allowance
 
     def _is_closed(self, bound: float) -> bool:

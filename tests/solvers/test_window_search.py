@@ -9,8 +9,10 @@ import pytest
 
 import hindsched as hs
 from hindsched.solvers.kernels.batchsched.window_plan import book
+from hindsched.solvers.methods.batchsched import kinds as kinds_module
+from hindsched.solvers.methods.batchsched import search as module
 from hindsched.solvers.methods.batchsched.methods import find_incumbent
-from hindsched.solvers.methods.batchsched.search import WindowSearch, search_of
+from hindsched.solvers.methods.batchsched.search import MOST_KINDS, WindowSearch, search_of
 from hindsched.solvers.methods.searches import search_of as search_of_family
 from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
 from hindsched.solvers.pricing.base import build_oracle
@@ -59,12 +61,12 @@ def test_what_is_free_is_the_same_after_many_moves():
     instance = hs.generate("batchsched", jobs=12, seed=1, servers=4, horizon=8)
     found = search(instance, 1, find_incumbent(instance, "modes"))
     found.improve(after(120))
-    free, room = (array.copy() for array in found._cluster[:2])
-    plan, cluster = found._nothing()
-    for table, kept in zip(plan, found._plan, strict=True):
+    free, room = (array.copy() for array in found._real.cluster[:2])
+    plan, cluster = found._real.nothing()
+    for table, kept in zip(plan, found._real.plan, strict=True):
         table[:] = kept
     for job in range(len(instance.jobs)):
-        book(1, job, plan, cluster, found._every)
+        book(1, job, plan, cluster, found._real.every)
     assert (cluster.free == free).all()
     assert (cluster.room == room).all()
     assert (cluster.total == room.sum(axis=2)).all()
@@ -145,3 +147,65 @@ def test_jobs_in_pieces_are_searched_by_the_search_of_all_families():
     for formulation, kind in (("modes", WindowSearch), ("preemptive", NeighbourhoodSearch)):
         oracle = build_oracle(instance, formulation, rows="servers")
         assert isinstance(search_of_family(oracle, np.zeros(oracle.rows.size)), kind)
+
+
+def crowded(**changes):
+    """Servers of few kinds on which jobs wait for each other."""
+    return hs.generate(
+        "batchsched", "paper", jobs=40, seed=0, servers=48, capacity_fraction=None, **changes
+    )
+
+
+@pytest.mark.parametrize("changes", [{}, RING])
+def test_a_kind_of_servers_holds_what_its_servers_hold(changes, monkeypatch):
+    """Exactly that where a server is divided among workers of one type, else a little more."""
+    for whole in (1.0, kinds_module.WHOLE):
+        monkeypatch.setattr(kinds_module, "WHOLE", whole)
+        found = search(crowded(**changes))
+        real, kinds = found._real, found._kinds
+        _, kind = np.unique(real.capacity, axis=0, return_inverse=True)
+        servers = real.nothing()[1].room[:, 0]
+        summed = [servers[:, kind.ravel() == each].sum(axis=1) for each in range(kind.max() + 1)]
+        room = kinds.nothing()[1].room[:, 0].T
+        assert (room == summed).all() if whole == 1.0 else (room >= summed).all()
+        assert ((room > 0) == (np.array(summed) > 0)).all()
+        assert (kinds.every.loss >= 0).all()
+
+
+@pytest.mark.parametrize("changes", [{}, RING])
+def test_plans_on_kinds_of_servers_become_schedules(changes, monkeypatch):
+    instance = crowded(**changes)
+    found = search(instance)
+    found.construct()
+    assert found._is_of_kinds
+    begun = found._kinds.least
+    while found._is_of_kinds or found._tries > 0:
+        found.improve(after(1))
+    assert found.iterations == 590  # two fifths of the first cycle, and all tries to realise it
+    assert found._kinds.least < begun
+    assert found.solution().violations() == []
+    assert found._real.plan is not None
+    monkeypatch.setattr(found._kinds, "kept", found._real.nothing()[0])  # no job has a mode there
+    found._tries = 1
+    found._realise()
+    assert found._real.least == found.objective
+
+
+def test_servers_that_all_differ_are_no_kinds():
+    found = search(hs.generate("batchsched", jobs=3, seed=0, servers=1, horizon=4))
+    assert found._kinds is None
+
+
+def test_plans_on_kinds_of_servers_lead_to_better_schedules(monkeypatch):
+    instance = crowded()
+    totals = []
+    for most in (MOST_KINDS, 0.0):
+        monkeypatch.setattr(module, "MOST_KINDS", most)
+        total = 0.0
+        for seed in range(3):
+            found = search(instance, seed)
+            found.construct()
+            found.improve(after(200))
+            total += found.objective
+        totals.append(total)
+    assert totals[0] < totals[1]

@@ -21,6 +21,8 @@ MOST = 32000.0
 """Workers on a server that are counted."""
 TIMES = np.array([0.3, 0.7, 1.0, 1.5])
 """What idleness before and after a job counts, beside idleness in its window."""
+NOISE = 0.03
+"""Most that chance adds to what a worker wastes on servers of a kind."""
 
 
 class Jobs(NamedTuple):
@@ -38,10 +40,12 @@ class Jobs(NamedTuple):
         PS types of the modes, and the fewest PSs, those first that take least.
     shortest : ndarray of int, shape (jobs,)
         Least L.
-    worker, ps : ndarray, shape (types, resources)
+    worker, ps : ndarray, shape (servers, types, resources)
         Demands in whole units.
-    share : ndarray, shape (worker types, resources)
+    share : ndarray, shape (servers, worker types, resources)
         Workers to a unit.
+    loss : ndarray, shape (servers, worker types)
+        What a worker wastes on a server that stands for several; -1 where that is to be seen.
     ratio : ndarray, shape (worker types, PS types)
         Bandwidth of a worker over that of a PS.
     has_ps : bool
@@ -57,6 +61,7 @@ class Jobs(NamedTuple):
     worker: Floats
     ps: Floats
     share: Floats
+    loss: Floats
     ratio: Floats
     has_ps: bool
 
@@ -126,7 +131,7 @@ def excess_costs(jobs: Jobs, prices: Prices, slots: int) -> Floats:
     found = np.full(jobs.modes.shape[0], np.inf)
     for j in range(jobs.weight.shape[0]):
         low, high = jobs.first[j, 0], jobs.first[j, -1]
-        for m in range(jobs.worker.shape[0]):
+        for m in range(jobs.worker.shape[1]):
             for k in range(jobs.first[j, m], jobs.first[j, m + 1]):
                 count, length = jobs.modes[k, 1], jobs.modes[k, 2]
                 for t in range(jobs.arrival[j], slots - length + 1):
@@ -145,12 +150,12 @@ def renew_room(cluster: Cluster, jobs: Jobs, h: int, first: int, stop: int) -> N
 
     Half a unit more changes no quotient of whole numbers, and no rounding can then change one.
     """
-    types, resources = jobs.worker.shape
+    _, types, resources = jobs.worker.shape
     size = stop - first
     least = np.empty(size)
     most = np.empty(size, np.int32)
     for m in range(types):
-        share, free = jobs.share[m], cluster.free[h, :, first:stop]
+        share, free = jobs.share[h, m], cluster.free[h, :, first:stop]
         for t in range(size):
             least[t] = MOST
         for r in range(resources):
@@ -178,10 +183,10 @@ def book(sign: int, j: int, plan: Plan, cluster: Cluster, jobs: Jobs) -> None:
         count = plan.workers[j, h]
         if count == 0 and h != host:
             continue
-        for r in range(jobs.worker.shape[1]):
-            used = count * jobs.worker[m, r]
+        for r in range(jobs.worker.shape[2]):
+            used = count * jobs.worker[h, m, r]
             if h == host:
-                used += units * jobs.ps[p, r]
+                used += units * jobs.ps[h, p, r]
             if used > 0.0:
                 free = cluster.free[h, r]
                 for t in range(start, stop):
@@ -212,17 +217,17 @@ def fits(count: int, worker: Floats, units: int, ps: Floats, left: Floats) -> bo
 
 @njit(cache=True)
 def beside(
-    mode: Ints, m: int, p: int, most: int, elsewhere: int, left: Floats, jobs: Jobs
+    mode: Ints, m: int, p: int, h: int, most: int, elsewhere: int, left: Floats, jobs: Jobs
 ) -> tuple[int, int]:
     """Workers on a host and its PSs, the fewest; PSs 0 if it can be none."""
     count = mode[1]
     if mode[0] == 1:
-        found = most >= count and fits(count, jobs.worker[m], 1, jobs.ps[p], left)
+        found = most >= count and fits(count, jobs.worker[h, m], 1, jobs.ps[h, p], left)
         return count, 1 if found else 0
     on = min(most, count - 1)
     while on >= 0 and count - on <= elsewhere:
         units = num_ps(count - on, jobs.ratio[m, p])
-        if fits(on, jobs.worker[m], units, jobs.ps[p], left):
+        if fits(on, jobs.worker[h, m], units, jobs.ps[h, p], left):
             return on, units
         on -= 1
     return 0, 0
@@ -238,11 +243,11 @@ def has_host(k: int, m: int, total: int, room: NDArray[np.int16], left: Floats, 
         for h in range(room.shape[0]):
             has = True
             for r in range(resources):
-                if fewest * ps[p, r] > left[h, r]:
+                if fewest * ps[h, p, r] > left[h, r]:
                     has = False
                     break
             if has:
-                _, units = beside(mode, m, p, room[h], total - room[h], left[h], jobs)
+                _, units = beside(mode, m, p, h, room[h], total - room[h], left[h], jobs)
                 if 0 < units <= fewest:
                     return True
     return False
@@ -260,10 +265,19 @@ def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int
     limit = np.inf
     room = np.empty(servers, np.int16)
     left = np.empty((servers, resources))
+    types = jobs.worker.shape[1]
+    fewest, briefest = np.full(types, np.int64(1) << 40), np.full(types, slots)
+    blocked = np.full(types, -1)
+    for m in range(types):
+        for k in range(jobs.first[j, m], jobs.first[j, m + 1]):
+            fewest[m] = min(fewest[m], modes[k, 1])
+            briefest[m] = min(briefest[m], modes[k, 2])
     for t in range(jobs.arrival[j], slots):
         if weight * (t + 1 + shortest) >= limit:
             break
-        for m in range(jobs.worker.shape[0]):
+        for m in range(types):
+            if t <= blocked[m]:
+                continue
             seen, least = 0, np.int64(1) << 40
             filled, lowered, total, largest = 0, 0, 0, 0
             for k in range(jobs.first[j, m], jobs.first[j, m + 1]):
@@ -272,10 +286,12 @@ def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int
                 cost = weight * (stop + 1)
                 if stop > slots or cost >= limit:
                     break
-                while seen < length:
+                while seen < length and least >= fewest[m]:
                     least = min(least, in_all[m, t + seen])
                     seen += 1
-                if least == 0:
+                if least < fewest[m]:
+                    if seen <= briefest[m]:
+                        blocked[m] = t + seen - 1
                     break
                 if least < count:
                     continue
@@ -337,19 +353,22 @@ def place(
     room, waste = np.empty(servers, np.int64), np.empty(servers)
     value = np.zeros(servers)
     total = 0
-    whole = (jobs.worker[m] * worth).sum() + 1e-12
     beside_time = TIMES[below(word, len(TIMES))]
     for h in range(servers):
-        most = 1e9
+        worker, most = jobs.worker[h, m], 1e9
+        whole = (worker * worth).sum() + 1e-12
         for r in range(resources):
-            if jobs.worker[m, r] > 0:
-                most = min(most, (left[h, r] + 0.5) / jobs.worker[m, r])
+            if worker[r] > 0:
+                most = min(most, (left[h, r] + 0.5) / worker[r])
             value[h] += worth[r] * left[h, r] / whole
         room[h] = int(most)
         total += room[h]
         take = min(room[h], count)
         if take == 0:
             waste[h] = np.inf
+            continue
+        if jobs.loss[h, m] >= 0.0:
+            waste[h] = jobs.loss[h, m] + NOISE * unit(word)
             continue
         idle = value[h] - take  # beside the workers, and before and after them
         if start > 0:
@@ -362,9 +381,9 @@ def place(
     for pair in range(low, high):
         p, fewest = jobs.hosted[pair]
         for h in range(servers):
-            if not fits(0, jobs.worker[m], fewest, jobs.ps[p], left[h]):
+            if not fits(0, jobs.worker[h, m], fewest, jobs.ps[h, p], left[h]):
                 continue
-            on, need = beside(mode, m, p, room[h], total - room[h], left[h], jobs)
+            on, need = beside(mode, m, p, h, room[h], total - room[h], left[h], jobs)
             rest = value[h] - on + 1e6 * (need - fewest)
             if need > 0 and rest < best:
                 best, host, on_host, units, ps = rest, h, on, need, p

@@ -21,23 +21,20 @@ from hindsched.instances.batchsched.modes import fewest_ps, modes
 from hindsched.instances.modes import in_pieces
 from hindsched.solutions.base import Solution
 from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution
-from hindsched.solvers.kernels.batchsched.window_moves import improve, insert_all
 from hindsched.solvers.kernels.batchsched.window_plan import (
     Cluster,
     Jobs,
     Plan,
     Prices,
-    book,
     excess_costs,
-    renew_room,
 )
+from hindsched.solvers.methods.batchsched.kinds import by_kind
+from hindsched.solvers.methods.batchsched.level import Level
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.work import spend
 
 NEARLY = 8.0
 """Slots of delay above a job's cheapest mode at the prices up to which others are tried."""
-MULTIPLES = (1.0, 0.6, 0.3, 1.2, 0.0)
-"""Multiples of the prices of the insertions of all jobs."""
 STEP = 0.2
 """Slots of delay below which a schedule is no better than an earlier one."""
 UNPRICED = 0.05
@@ -49,8 +46,22 @@ FIRST_CYCLE, LONGEST_CYCLE = 1000, 16_000
 """Moves in the first cycle; each further one is twice as long. At its end the best returns."""
 CYCLES_LEFT = 6.0
 """A cycle takes all the time that is left where that is less than so many times the last one's."""
-MOVES = 10
-"""Moves of one call."""
+MOVES, MOVES_OF_KINDS = 10, 50
+"""Moves of one call on real servers, and on kinds of servers in as much time or less."""
+HOT_KINDS, WARM = 1.2e-2, 3e-3
+"""`HOT` on kinds of servers, and on real ones after them."""
+SHARE_OF_KINDS = 0.4
+"""Share of a cycle that moves jobs on kinds of servers."""
+LAST_ROUNDS = 4
+"""So often the last cycle cools down on kinds of servers: where that ends differs from time to time
+more than with the time taken."""
+GAINED = 0.01
+"""What moves on real servers gain after a plan on kinds of servers, which begins no worse than so
+much above the best."""
+MOST_KINDS = 0.5
+"""Kinds of servers, relative to the servers, up to which plans are made on kinds first."""
+TRIES = 20
+"""Insertions of a plan on kinds of servers into the real cluster, of which the best counts."""
 
 
 class WindowSearch:
@@ -88,16 +99,18 @@ class WindowSearch:
         self._seconds_left = seconds_left
         self._cycle, self._cycle_begin = FIRST_CYCLE, 0
         self._cycle_seconds, self._is_last = seconds_left(), False
-        self._every = every = jobs_of(self.instance)
+        every = jobs_of(self.instance)
         alone = every.weight * (every.arrival + every.shortest + 1)
         self._least_possible = float(alone.sum())
-        self._plan: Plan | None = None
-        self._kept: Plan | None = None
-        self._value = self._least = 0.0
+        self._real = Level(every, self.instance.whole_units.tables[0], self.slots)
+        self._kinds: Level | None = None
+        self._is_of_kinds, self._tries = False, 0
+        self._realised: tuple[Plan, Cluster, float] | None = None
         self.set_prices(prices)
         if start is not None:
             self.adopt(start)
             self._return_to_best()
+            self._begin_of_kinds()
 
     @property
     def is_complete(self) -> bool:
@@ -106,7 +119,7 @@ class WindowSearch:
 
     def set_prices(self, prices: Floats) -> None:
         """Follow other prices from now on: their means over the servers."""
-        instance, every = self.instance, self._every
+        instance, every = self.instance, self._real.every
         by_slot = prices.reshape(*instance.server_capacity.shape, -1).mean(axis=0)
         total = instance.server_capacity.sum(axis=0)
         paid = by_slot.sum(axis=1) * total
@@ -115,15 +128,24 @@ class WindowSearch:
         worth = np.divide(share, units, out=np.zeros(len(units)), where=units > 0)
         before = np.zeros((self.slots + 1, len(by_slot)))
         np.cumsum(by_slot.T, axis=0, out=before[1:])
-        first, use = every.first, every.worker @ worth
+        first, use = every.first, instance.whole_units.tables[1] @ worth
         volume = every.modes[:, 1] * every.modes[:, 2] * use[_types_of_modes(every)]
         least = np.minimum.reduceat(volume, first[:, 0]) if len(first) else np.zeros(0)
-        self._prices = Prices(
+        guide = Prices(
             np.ascontiguousarray((before @ instance.worker_demand.T).T),
             np.ascontiguousarray((before @ instance.ps_demand.T).T),
             worth, every.weight / np.maximum(least, 1e-12), np.ones(1), np.full(1, STEP),
         )  # fmt: skip
-        self._jobs = only(every, excess_costs(every, self._prices, self.slots) <= NEARLY)
+        cheap = excess_costs(every, guide, self.slots) <= NEARLY
+        self._real.prices, self._real.jobs = guide, only(every, cheap)
+        capacity, of_kinds = by_kind(every, self._real.capacity.astype(float), worth)
+        if len(capacity) > MOST_KINDS * len(self._real.capacity):
+            return
+        if self._kinds is None:
+            self._kinds = Level(of_kinds, capacity, self.slots)
+        self._kinds.every = of_kinds
+        self._kinds.prices = guide._replace(worth=np.ones(1))
+        self._kinds.jobs = only(of_kinds, cheap)
 
     def construct(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Insert all jobs in the order of their density, at a few multiples of the prices.
@@ -133,20 +155,11 @@ class WindowSearch:
         stop : callable
             Asked after every insertion of all jobs once there are schedules to keep.
         """
-        order = np.argsort(-self._prices.density, kind="stable")
-        for multiple in MULTIPLES:
-            spend()
-            for jobs in (self._jobs, self._every):
-                plan, cluster = self._nothing()
-                self._prices.multiple[0] = multiple
-                word = self._word()
-                done, cost = insert_all(order, np.inf, self._prices, plan, cluster, jobs, word)
-                if done == len(order):
-                    self._keep(plan, cost)
-                    break
-            if self.is_complete and stop():
-                break
+        self._real.construct(self._word, stop)
+        if self._real.plan is not None:
+            self._keep(self._real.kept, self._real.least)
         self._return_to_best()
+        self._begin_of_kinds()
 
     def improve(self, stop: Callable[[], bool]) -> bool:
         """Try neighbourhoods until `stop` says so; return whether the best became better.
@@ -162,21 +175,18 @@ class WindowSearch:
         while not stop():
             spend(MOVES)
             self.iterations += MOVES
-            if self._plan is None or self._kept is None:  # of a form that the kernel does not know
-                self.construct()
-                if self._plan is None or self._kept is None:
-                    continue
             done = self._share_of_cycle()
-            heat = HOT * (COLD / HOT) ** done * max(0.0, self.objective - self._least_possible)
-            least = min(self._value, self._least)
-            self._value, best = improve(
-                MOVES, heat, self._value, least, self._prices, self._plan, self._kept,
-                self._cluster, self._jobs, self._word(),
-            )  # fmt: skip
-            if best < least:
-                self._least = best
-                self._keep(self._kept, best)
-            if done >= 1:
+            if self._is_of_kinds and done >= SHARE_OF_KINDS:
+                self._is_of_kinds, self._tries, self._realised = False, TRIES, None
+            if self._tries > 0:
+                self._realise()
+            elif self._real.plan is None:  # the best is of a form that the kernel does not know
+                self.construct()
+            elif self._is_of_kinds:
+                self._improve_kinds(done / SHARE_OF_KINDS)
+            else:
+                self._improve_real(done)
+            if done >= 1 and self._real.plan is not None:
                 self._next_cycle()
         return self.objective != before
 
@@ -214,31 +224,68 @@ class WindowSearch:
             return 1.0 - self._seconds_left() / self._cycle_seconds
         return (self.iterations - self._cycle_begin) / self._cycle
 
+    def _heat(self, level: Level, hot: float, done: float) -> float:
+        """Mean worsening to accept."""
+        return hot * (COLD / hot) ** done * max(0.0, level.least - self._least_possible)
+
+    def _improve_real(self, done: float) -> None:
+        """Move jobs on the real servers."""
+        assert self.objective is not None
+        real = self._real
+        hot = HOT
+        if self._kinds is not None:
+            done, hot = (done - SHARE_OF_KINDS) / (1 - SHARE_OF_KINDS), WARM
+        least = real.least
+        if real.improve(MOVES, self._heat(real, hot, done), self._word()) < least:
+            self._keep(real.kept, real.least)
+
+    def _improve_kinds(self, done: float) -> None:
+        """Move jobs on kinds of servers."""
+        kinds = self._kinds
+        assert kinds is not None
+        if self._is_last:
+            done = done * LAST_ROUNDS % 1.0
+        kinds.improve(MOVES_OF_KINDS, self._heat(kinds, HOT_KINDS, done), self._word())
+
+    def _realise(self) -> None:
+        """Put the jobs on real servers, in the order and modes of their best plan on kinds."""
+        real, kinds = self._real, self._kinds
+        assert kinds is not None
+        assert self.objective is not None
+        plan, every = kinds.kept, real.every
+        chosen = np.zeros(len(every.modes), dtype=bool)
+        counts = plan.workers.sum(axis=1)
+        for j, (m, start, stop, *_) in enumerate(plan.what.tolist()):
+            own = slice(every.first[j, m], every.first[j, m + 1])
+            _, number, length = every.modes[own, :3].T
+            chosen[own] = (number == counts[j]) & (length == stop - start)
+        order = np.argsort(plan.what[:, 1] + self.random.random(len(counts)), kind="stable")
+        found = real.insert(order, only(every, chosen), 0.0, self._word())
+        if found is not None and (self._realised is None or found[2] < self._realised[2]):
+            self._realised = found
+        self._tries -= 1
+        if self._tries > 0:
+            return
+        best, self._realised = self._realised, None
+        if best is not None and best[2] < (1.0 + GAINED) * self.objective:
+            real.begin(*best)
+            self._keep(real.kept, real.least)
+        else:
+            self._return_to_best()
+
     def _next_cycle(self) -> None:
         """Return to the best; the next cycle is twice as long, or takes all the time left."""
         left = self._seconds_left()
         last = self._cycle_seconds - left
         self._is_last = 0.0 < left < CYCLES_LEFT * last
         self._cycle_begin, self._cycle_seconds = self.iterations, left
-        self._cycle = min(2 * self._cycle, LONGEST_CYCLE)
+        self._cycle, self._tries = min(2 * self._cycle, LONGEST_CYCLE), 0
         self._return_to_best()
+        self._begin_of_kinds()
 
     def _word(self) -> np.ndarray:
         """State of the kernel's own draws."""
         return self.random.integers(1, 2**63, 1, dtype=np.uint64)
-
-    def _nothing(self) -> tuple[Plan, Cluster]:
-        """A plan of no jobs and the empty cluster."""
-        capacity = self.instance.whole_units.tables[0].astype(float)
-        servers, types, number = len(capacity), len(self._every.worker), len(self._every.weight)
-        free = np.repeat(capacity[:, :, None], self.slots, axis=2)
-        room = np.zeros((types, self.slots, servers), dtype=np.int16)
-        on = np.zeros((servers, types, self.slots), dtype=np.int16)
-        cluster = Cluster(free, room, on, np.zeros((types, self.slots), dtype=np.int32))
-        for h in range(servers):
-            renew_room(cluster, self._every, h, 0, self.slots)
-        what = np.zeros((number, 6), dtype=np.int64)
-        return Plan(what, np.zeros((number, servers), dtype=np.int32)), cluster
 
     def _keep(self, plan: Plan, cost: float) -> None:
         """Take a plan as the best if it is."""
@@ -257,10 +304,11 @@ class WindowSearch:
 
     def _return_to_best(self) -> None:
         """Go on from the best schedules, where the kernel knows their form."""
-        self._plan = self._kept = None
+        real = self._real
+        real.plan = None
         if self.objective is None:
             return
-        plan, cluster = self._nothing()
+        plan = real.nothing()[0]
         for j, job in enumerate(self.instance.jobs):
             row = self._best[job.name]
             hosts = np.flatnonzero(row.ps)
@@ -269,10 +317,18 @@ class WindowSearch:
             host, units = (int(hosts[0]), int(row.ps[hosts[0]])) if len(hosts) else (-1, 0)
             plan.what[j] = row.worker_type, row.first - 1, row.last, host, row.ps_type, units
             plan.workers[j] = row.workers
-            book(1, j, plan, cluster, self._every)
-        self._plan, self._cluster = plan, cluster
-        self._kept = Plan(plan.what.copy(), plan.workers.copy())
-        self._value = self._least = self.objective
+        real.restart(plan, self.objective)
+
+    def _begin_of_kinds(self) -> None:
+        """Go on from the best plan on kinds of servers, where there are few of them."""
+        kinds = self._kinds
+        if kinds is None:
+            return
+        if kinds.plan is None:
+            kinds.construct(self._word, lambda: self._seconds_left() <= 0)
+        else:
+            kinds.restart(kinds.kept, kinds.least)
+        self._is_of_kinds = kinds.plan is not None
 
 
 def search_of(
@@ -318,12 +374,18 @@ def jobs_of(instance: BatchschedInstance) -> Jobs:
     shortest = [int(modes_of_all[row[0] : row[-1], 2].min()) for row in starts]
     share = np.divide(1.0, worker, out=np.zeros(worker.shape), where=worker > 0)
     ratio = instance.ps_ratio if has_ps else np.zeros((len(worker), 1))
+    servers = len(instance.server_capacity)
+
+    def everywhere(table: np.ndarray) -> Floats:
+        return np.repeat(table[None].astype(float), servers, axis=0)
+
     return Jobs(
         np.array([job.arrival - 1 for job in instance.jobs], dtype=np.int64),
         np.array([job.weight for job in instance.jobs], dtype=float),
         starts, modes_of_all, np.concatenate([*hosted, none[:, :2]]),
-        np.array(shortest, dtype=np.int64), worker.astype(float), ps.astype(float),
-        share, np.ascontiguousarray(ratio), has_ps,
+        np.array(shortest, dtype=np.int64), everywhere(worker), everywhere(ps),
+        everywhere(share), np.full((servers, len(worker)), -1.0), np.ascontiguousarray(ratio),
+        has_ps,
     )  # fmt: skip
 
 
@@ -336,7 +398,7 @@ def only(jobs: Jobs, chosen: np.ndarray) -> Jobs:
 def _types_of_modes(jobs: Jobs) -> Ints:
     """Worker type of every mode."""
     lengths = np.diff(jobs.first, axis=1).ravel()
-    return np.repeat(np.tile(np.arange(len(jobs.worker)), len(jobs.first)), lengths)
+    return np.repeat(np.tile(np.arange(jobs.worker.shape[1]), len(jobs.first)), lengths)
 
 
 __all__ = ["WindowSearch", "search_of"]

@@ -82,11 +82,14 @@ def test_a_tree_begins_at_once_where_prices_have_converged(monkeypatch):
     duel.bounding.converged = True
     monkeypatch.setattr(Duel, "run", None)
     grown = replace(known, details={"nodes": 1, "leaves": 1})
-    monkeypatch.setattr(auto.Growing, "run", lambda *_: grown)
+    left = []
+    monkeypatch.setattr(auto.Growing, "run", lambda _, seconds: left.append(seconds()) or grown)
+    duel.begin -= 60.0  # a program that is asked with less than nothing left refuses
     with pytest.raises(Ended):
         auto._prove(duel, known, Listener())
     [news] = said
     assert news.certificate is known.certificate
+    assert left == [0.0]
 
 
 def test_a_program_that_fails_loses_no_proof(optimum):

@@ -226,7 +226,7 @@ def _prove(duel: Duel, known: Result, member: Member) -> None:
             def seconds_left() -> float:
                 if member.time_to_listen():
                     _hear(member, duel, growing)
-                return duel.seconds_left() - reserve
+                return max(0.0, duel.seconds_left() - reserve)
 
             grown = growing.run(seconds_left)
         told = {key: grown.details[key] for key in ("nodes", "leaves")}

@@ -10,6 +10,7 @@ import pytest
 import hindsched as hs
 from hindsched.solvers.kernels.batchsched.window_plan import book
 from hindsched.solvers.methods.batchsched import kinds as kinds_module
+from hindsched.solvers.methods.batchsched import level as level_module
 from hindsched.solvers.methods.batchsched import search as module
 from hindsched.solvers.methods.batchsched.methods import find_incumbent
 from hindsched.solvers.methods.batchsched.search import MOST_KINDS, WindowSearch, search_of
@@ -55,6 +56,21 @@ def test_schedules_fit_and_are_never_worse(changes, seed):
     built.construct()
     assert built.is_complete
     assert built.solution().violations() == []
+
+
+@pytest.mark.parametrize("changes", [{}, RING])
+def test_where_no_insertion_ends_in_the_priced_slots_a_list_does(changes, monkeypatch):
+    """In 2 of 100 small clusters full of jobs there was no schedule to go on from."""
+    instance = hs.generate("batchsched", jobs=12, seed=3, servers=4, horizon=8, **changes)
+    found = search(instance, 3)
+    with monkeypatch.context() as patched:
+        patched.setattr(level_module, "insert_all", lambda *_: (0, 0.0))
+        found.construct()
+    assert found.is_complete
+    listed = found.solution()
+    assert (listed.violations(), listed.objective()) == ([], pytest.approx(found.objective))
+    assert found.improve(after(100))
+    assert found.solution().objective() < listed.objective()
 
 
 def test_what_is_free_is_the_same_after_many_moves():

@@ -31,6 +31,7 @@ from hindsched.solvers.kernels.batchsched.window_plan import (
 from hindsched.solvers.methods.batchsched.kinds import by_kind
 from hindsched.solvers.methods.batchsched.level import Level
 from hindsched.solvers.pricing.base import BlockOracle
+from hindsched.solvers.pricing.batchsched.list_schedule import list_schedule
 from hindsched.solvers.work import spend
 
 NEARLY = 8.0
@@ -150,6 +151,8 @@ class WindowSearch:
     def construct(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Insert all jobs in the order of their density, at a few multiples of the prices.
 
+        Where none of that ends within the priced slots, the list that they are made for is taken.
+
         Parameters
         ----------
         stop : callable
@@ -158,6 +161,10 @@ class WindowSearch:
         self._real.construct(self._word, stop)
         if self._real.plan is not None:
             self._keep(self._real.kept, self._real.least)
+        if not self.is_complete:  # the priced slots end where a list of all jobs has room
+            listed = list_schedule(self.instance).items()
+            rows: dict[str, Sequence[BatchschedRow]] = {name: (one.row(),) for name, one in listed}
+            self.adopt(BatchschedSolution(self.instance, rows, self.oracle.formulation))
         self._return_to_best()
         self._begin_of_kinds()
 

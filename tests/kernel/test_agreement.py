@@ -36,7 +36,10 @@ SEARCHED = 1e-11
 """What a slot of mlbroker rounds by, of all that it could pay at its dearest price: its search ends
 there, and sums of that size cancel."""
 UNKNOWN = Optimum(None)
-FOUND = (("oasis", 5_000_106),)  # packings of a server that only rounding lets in
+FOUND = (
+    ("oasis", 5_000_106),  # packings of a server that only rounding lets in
+    ("batchsched", 7_000_337),  # a worker and a PS that only rounding lets into a server
+)
 """Where the fast path once proved less than the kernel."""
 
 

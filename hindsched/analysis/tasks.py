@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from hindsched.solvers.pricing.rows import PriceRow
 
 OFFLINE, ONLINE = "offline", "online"
+SECONDS_OF_PROOF = 20.0
+"""How long the kernel may read a certificate of a comparison, whose table says who vouches."""
 expendable = threading.Event()
 """Set in a process that is a pool's worker: it may be killed, its pool makes another."""
 LONGEST_NAME = 60
@@ -260,7 +262,7 @@ def _solved(instance: Instance, method: str, options: Keywords) -> JsonObject:
     result = solve(instance, method, options=options)
     produced_by = {"method": result.method, "options": dict(result.options)}
     solution, certificate = result.solution, result.certificate
-    proof = proof_of(result)
+    proof = proof_of(result, SECONDS_OF_PROOF)
     summary = {**result.to_dict(), "proof": proof, "certified": proof == "certificate"}
     return {
         "sense": instance.sense,

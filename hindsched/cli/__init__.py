@@ -8,20 +8,14 @@ import signal
 import sys
 import time
 import warnings
-from types import FrameType
 
-INTERRUPTED, TERMINATED = 130, 143
-
-
-WORDS = {
-    signal.SIGINT: ("interrupted", INTERRUPTED), signal.SIGTERM: ("terminated", TERMINATED),
-}  # fmt: skip
+from hindsched.cli.signals import WORDS, hold_signals, leave_at_once
 
 
 def main() -> None:
     """Entry point of the ``hindsched`` command."""
     began = time.monotonic()
-    _leave_at_once("before anything began; what was there is as it was")  # modules are loaded
+    leave_at_once("before anything began; what was there is as it was")  # modules are loaded
     from hindsched.cli.app import run
     from hindsched.limits import without_alarms
     from hindsched.solvers.interrupt import Terminated, raise_terminated
@@ -33,28 +27,10 @@ def main() -> None:
     try:
         code = run(began=began)
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-            _leave_at_once("after everything was done")
+            leave_at_once("after everything was done")
     except KeyboardInterrupt as stopped:
         hold_signals()
         what, code = WORDS[signal.SIGTERM if isinstance(stopped, Terminated) else signal.SIGINT]
         os.write(2, f"error: {what}\n".encode())
     gc.freeze()  # the interpreter's last collections would go through everything for nothing
     raise SystemExit(code)
-
-
-def _leave_at_once(when: str) -> None:
-    """Let Ctrl-C and SIGTERM end the process in one line, where there is nothing to keep."""
-
-    def leave(signum: int, frame: FrameType | None) -> None:
-        what, code = WORDS[signal.Signals(signum)]
-        os.write(2, f"error: {what} {when}\n".encode())
-        os._exit(code)
-
-    for number in WORDS:
-        signal.signal(number, leave)
-
-
-def hold_signals() -> None:
-    """Let Ctrl-C and SIGTERM do nothing where one line is left to say."""
-    for number in WORDS:
-        signal.signal(number, signal.SIG_IGN)

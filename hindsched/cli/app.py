@@ -18,7 +18,6 @@ from hindsched.cli import (
     explain,
     figure,
     generate,
-    hold_signals,
     look,
     model,
     simulate,
@@ -28,6 +27,7 @@ from hindsched.cli import (
 from hindsched.cli.library import library
 from hindsched.cli.limits import limited, process_began
 from hindsched.cli.output import errors, out
+from hindsched.cli.signals import hold_signals
 from hindsched.errors import HindschedError
 from hindsched.printable import said_by
 

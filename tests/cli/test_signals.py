@@ -105,7 +105,7 @@ def test_before_and_after_the_tasks(tmp_path, capsys, monkeypatch, moment, reaso
 def test_nothing_is_collected_once_the_answer_is_there(monkeypatch):
     """Half a second of every command, and more where a large program was stopped half built."""
     monkeypatch.setattr("hindsched.cli.app.run", lambda **_: 0)
-    monkeypatch.setattr(cli, "_leave_at_once", lambda when: None)
+    monkeypatch.setattr(cli, "leave_at_once", lambda when: None)
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

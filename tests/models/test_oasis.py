@@ -237,11 +237,38 @@ def test_patterns_see_that_an_aggregated_optimum_does_not_fit():
     check_method(instance, 5, cuts=0)
 
 
-def test_promises_that_no_schedule_keeps_are_cut_off():
+def test_whole_ps_are_counted():
     """Two workers need half a PS each, and the one PS that fits serves one job."""
     worker, ps = {"gpu": 1, "mbps": 1}, {"mbps": 2}
     capacities = ([{"gpu": 2, "mbps": 2}], [{"mbps": 2}])
-    check_method(one_slot(worker, ps, capacities, (3, 2)), 3, cuts=1)
+    check_method(one_slot(worker, ps, capacities, (3, 2)), 3, cuts=0)
+
+
+def test_promises_that_no_schedule_keeps_are_cut_off():
+    """Three worker-slots a job: where two run in one slot and one in the next, a PS serves both
+    slots, of which the program counts the second by a half."""
+    job = {"arrival": 1, "epochs": 1, "chunks": 2, "minibatches": 1, "minibatch_slots": 0.6,
+           "gradient_mb": 0.25}  # fmt: skip
+    jobs = [
+        {"name": "j1", "worker": {"gpu": 1, "mbps": 1}, "ps": {"mbps": 2}, "minibatch_slots": 1,
+         "utility": {"kind": "sigmoid", "priority": 8, "decay": 1.5, "target": 1}},
+        {"name": "j2", "worker": {"mbps": 1}, "ps": {"gpu": 1, "mbps": 2},
+         "utility": {"kind": "linear", "slope": -2, "intercept": 3}},
+        {"name": "j3", "worker": {"gpu": 1, "mbps": 1}, "ps": {"gpu": 1, "mbps": 2}, "epochs": 2,
+         "gradient_mb": 0, "utility": {"kind": "linear", "slope": -4, "intercept": 7}},
+    ]  # fmt: skip
+    servers = {
+        "worker_servers": [{"gpu": 2, "mbps": 1}, {"gpu": 1, "mbps": 1}],
+        "ps_servers": [{"gpu": 2, "mbps": 1}, {"gpu": 1, "mbps": 3}],
+    }
+    instance = OasisInstance.parse({
+        "family": "oasis", "name": "promises", "horizon": 4, "slot_seconds": 8,
+        "resources": ["gpu", "mbps"], "bandwidth_resource": "mbps",
+        "jobs": [job | own for own in jobs],
+        **{side: [{"name": f"{side[0]}{i}", "capacity": c} for i, c in enumerate(own)]
+           for side, own in servers.items()},
+    })  # fmt: skip
+    check_method(instance, optimum(instance).value, cuts=1)
 
 
 @settings(max_examples=40, derandomize=True, database=None, deadline=None)

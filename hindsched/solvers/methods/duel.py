@@ -46,6 +46,8 @@ ROUNDS = 15
 LONGEST_TURN = 0.5
 """Seconds of a turn at most where others search meanwhile: news should not be old."""
 METHOD = "prices+search"
+LEAST_TO_DIVE = 1_000
+"""Jobs x slots below which inserting jobs finds as good schedules as a dive, and sooner."""
 ENDED = (StoppedBy.GAP, StoppedBy.INTERRUPTED, StoppedBy.INFEASIBLE)
 """Why prices and search stop for good."""
 SLOW_BOUND = 2e-4
@@ -142,7 +144,8 @@ class Duel:
         deadline = min(last, now() + seconds)
         if self.search is None or self._stop(deadline):
             helpers = 0
-        if dives and self.search is not None:
+        size = self.oracle.num_blocks * self.oracle.instance.horizon
+        if dives and self.search is not None and size >= LEAST_TO_DIVE:
             self._dives = Dives(self.oracle, count(helpers, helpers + 1), self._interrupted)
             self._members = helpers + 1
         instance, formulation = self.oracle.instance, self.oracle.formulation

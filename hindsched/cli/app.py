@@ -27,11 +27,11 @@ from hindsched.cli import (
 from hindsched.cli.library import library
 from hindsched.cli.limits import limited, process_began
 from hindsched.cli.output import errors, out
-from hindsched.cli.signals import hold_signals
+from hindsched.cli.signals import INTERRUPTED, hold_signals
 from hindsched.errors import HindschedError
 from hindsched.printable import said_by
 
-BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+BAD_INPUT, FAILED = 2, 1
 
 app = typer.Typer(
     name="hindsched",

@@ -42,6 +42,7 @@ from hindsched.cli.settings import (
     parse_settings,
     trace_instance,
 )
+from hindsched.cli.signals import INTERRUPTED, TERMINATED
 from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
 
@@ -57,7 +58,6 @@ DEFAULT_TIME_LIMIT = 10.0
 PROVING_TIME_LIMIT = 60.0
 """Of the suite whose optima are all to be proven, on a slow or busy machine too."""
 RESULTS = Path("results")
-INTERRUPTED, TERMINATED = 130, 143
 OPTIMA_COLUMNS = ("instance", "optimum in", "status", "proof", "gap", "seconds")
 RATIO_COLUMNS = ("algorithm", "on", "median ratio", "worst ratio", "ratio of sums", "note")
 RATIO_LEGEND = """\

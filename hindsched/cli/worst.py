@@ -12,6 +12,7 @@ import typer
 from hindsched.analysis.sweep import DEFAULT_WORKERS
 from hindsched.cli.output import Json, emit_json, errors, out, say
 from hindsched.cli.settings import Algorithm, Family, check_targets, parse_settings
+from hindsched.cli.signals import INTERRUPTED
 from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from hindsched.analysis.worst.search import Search
     from hindsched.analysis.worst.witness import Witness
 
-INTERRUPTED = 130
 WITNESS = "instance.json"
 """A file of the folder that is written."""
 

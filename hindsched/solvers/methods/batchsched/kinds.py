@@ -58,6 +58,3 @@ def _units(kinds: Floats, demand: Floats) -> Floats:
     taken = WHOLE / np.maximum(held, 1.0) + (1.0 - WHOLE) * share
     units = np.where(held > 0, np.floor(SERVER * np.minimum(taken, 1.0)), NEVER)
     return np.ascontiguousarray(units[:, :, None])
-
-
-__all__ = ["NEVER", "SERVER", "by_kind"]

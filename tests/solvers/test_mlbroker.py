@@ -25,7 +25,6 @@ from hindsched.solvers.kernels.mlbroker.fee_sharing import share_fees, shared_bo
 from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement, placement_cost
 from hindsched.solvers.kernels.mlbroker.geo_relocation import relocate
 from hindsched.solvers.kernels.mlbroker.relaxed_placement import (
-    pinned_workers,
     relaxed_best,
     relaxed_by_place,
     round_largest_remainder,
@@ -54,7 +53,7 @@ from tests.strategies.mlbroker import flicker, instances, make, two_jobs
 KERNELS = {
     kernel.py_func.__name__: kernel
     for kernel in (
-        ship, best_placement, pinned_workers, placement_cost, relaxed_best, relaxed_by_place,
+        ship, best_placement, placement_cost, relaxed_best, relaxed_by_place,
         round_largest_remainder, relocate, shared_bound, share_fees,
     )
 }  # fmt: skip

@@ -71,6 +71,29 @@ def workers_for(data: Floats, capacity: Floats | float) -> Ints:
     return ceil_exactly(data.sum(axis=-1) / capacity, exact, certain)
 
 
+def workers_for_pinned(data: Floats, capacity: Floats, stays: Bools) -> Ints:
+    """Least workers in each centre, exactly: ceil(D / P) where data stays, 0 elsewhere.
+
+    Together with `workers_for` in all they are enough: what may leave finds the room that is left.
+
+    Parameters
+    ----------
+    data : ndarray, shape (..., R)
+        D, GB.
+    capacity : ndarray, shape (...) or one that broadcasts to `data`
+        P, GB per worker.
+    stays : ndarray of bool
+        Whether data stays where it is; it broadcasts to `data`.
+    """
+    where = np.broadcast_to(stays, data.shape)
+    found = np.zeros(data.shape, dtype=np.int64)
+    if where.any():
+        found[where] = workers_for(
+            data[where][:, None], np.broadcast_to(capacity, data.shape)[where]
+        )
+    return found
+
+
 class TierPrice(Record):
     """A concave two-tier price: ``min(unit h, discounted h + (unit - discounted) threshold)``.
 
@@ -332,6 +355,13 @@ class MlbrokerInstance(Instance):
     def workers_needed(self) -> Ints:
         """N = ceil(sum_r D / P), exactly, shape (J, T)."""
         return workers_for(self.data, self.capacity[:, None])
+
+    @cached_property
+    def workers_pinned(self) -> Ints:
+        """Least workers in a centre for data that may not leave it, exactly, shape (J, T, R)."""
+        return workers_for_pinned(
+            self.data, self.capacity[:, None, None], ~self.may_leave[:, None, :]
+        )
 
     @cached_property
     def may_leave(self) -> Bools:

@@ -13,7 +13,12 @@ from functools import cached_property
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.instances.mlbroker.instance import MlbrokerInstance, MlbrokerJob, workers_for
+from hindsched.instances.mlbroker.instance import (
+    MlbrokerInstance,
+    MlbrokerJob,
+    workers_for,
+    workers_for_pinned,
+)
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,12 @@ class SlotData:
     def needed(self) -> Ints:
         """N = ceil(sum_r D / P), exactly, shape (J,)."""
         return workers_for(self.data, self.capacity)
+
+    @cached_property
+    def pinned(self) -> Ints:
+        """Least workers in a centre for data that may not leave it, exactly, shape (J, R)."""
+        stays = np.isinf(self.arc).sum(axis=2) == self.num_centers - 1
+        return workers_for_pinned(self.data, self.capacity[:, None], stays)
 
     @cached_property
     def largest_use(self) -> Floats:

@@ -23,7 +23,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from hindsched.arrays import Ints
-from hindsched.instances.mlbroker.instance import MlbrokerInstance, workers_for
+from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.models.algebra import Expr, Model
 from hindsched.solutions.mlbroker.solution import arc_prices
 
@@ -81,10 +81,8 @@ def add_job(
     links = [(t, r, q) for t, r in pairs for q in centers]
     block.workers = pyo.Var(pairs, domain=whole, doc="(8k) y, workers")
     if not relax:  # whole workers for data that may not leave: exact, where (8a) has tolerances
-        stays = workers_for(instance.data[job][:, :, None], capacity)
         for t, r in pairs:
-            if not instance.may_leave[job, r]:
-                block.workers[t, r].setlb(int(stays[t - 1, r]))
+            block.workers[t, r].setlb(int(instance.workers_pinned[job, t - 1, r]))
     block.server = pyo.Var(pairs, domain=binary, doc="(8k) s, the PS stands here")
     block.present = pyo.Var(pairs, domain=binary, doc="(8k) v, the job is deployed here")
     block.launched = pyo.Var(

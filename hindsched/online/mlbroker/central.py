@@ -7,7 +7,6 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.mlbroker.dynamics import Broker
-from hindsched.solvers.kernels.mlbroker.relaxed_placement import pinned_workers
 
 
 class Central(Broker):
@@ -22,7 +21,7 @@ class Central(Broker):
         workers = np.zeros(view.data.shape, dtype=np.int64)
         ps = np.zeros(len(view.jobs), dtype=np.int64)
         for j in range(len(view.jobs)):
-            stays = pinned_workers(view.data[j], view.capacity[j], view.arc[j])
+            stays = view.pinned[j]
             reach = np.where(np.isinf(view.arc[j]), 0.0, view.arc[j])
             best = np.inf
             for r in range(view.num_centers):

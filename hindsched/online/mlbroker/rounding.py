@@ -25,8 +25,6 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.protocol import draws
-from hindsched.solutions.mlbroker.transport import ship
-from hindsched.solvers.kernels.mlbroker.relaxed_placement import pinned_workers
 from hindsched.solvers.methods.mlbroker.slot import largest_remainder
 
 SNAP = 1e-4
@@ -175,14 +173,9 @@ def repair(view: SlotData, workers: Ints, fractional: Floats) -> tuple[Ints, int
     workers = workers.copy()
     repairs = 0
     for j in range(len(view.jobs)):
-        data, limit = view.data[j], 5e-7 * max(1.0, float(view.data[j].sum()))
-        floor = pinned_workers(data, view.capacity[j], view.arc[j])
-        short = bool((workers[j] < floor).any())
-        workers[j] = np.maximum(workers[j], floor)
-        while True:
-            room = view.capacity[j] * workers[j].astype(float)
-            if ship(data, room, view.arc[j])[1] <= limit:
-                break
+        short = bool((workers[j] < view.pinned[j]).any())
+        workers[j] = np.maximum(workers[j], view.pinned[j])
+        while workers[j].sum() < view.needed[j]:  # with the pinned ones N are enough
             short = True
             workers[j, int(np.argmax(fractional[j] - workers[j]))] += 1
         repairs += short

@@ -1,16 +1,17 @@
 """What mlbroker's kernels are given: a job at linear prices, a job, a slot's jobs, the tiers.
 
-==============  =====================================================
-paper           here
-==============  =====================================================
-``D^r, P, N``   `data` (R,), `capacity`, `needed`
-``n_k, m_k``    `worker`, `server` (K,)
-``kappa_r``     `worker_price`: sum_k price n_k (weighted USD)
-``mu_r``        `ps_price`: sum_k price m_k
-``B d^{rr'}``   `exchange` (R, R)
-``d^{rr'}``     `arc` (R, R), infinite where pinned data would leave
-``a, b, e``     `unit`, `discounted`, `fee` (R, K)
-==============  =====================================================
+===============  =====================================================
+paper            here
+===============  =====================================================
+``D^r, P, N``    `data` (R,), `capacity`, `needed`
+``ceil(D / P)``  `pinned` (R,), where data stays
+``n_k, m_k``     `worker`, `server` (K,)
+``kappa_r``      `worker_price`: sum_k price n_k (weighted USD)
+``mu_r``         `ps_price`: sum_k price m_k
+``B d^{rr'}``    `exchange` (R, R)
+``d^{rr'}``      `arc` (R, R), infinite where pinned data would leave
+``a, b, e``      `unit`, `discounted`, `fee` (R, K)
+===============  =====================================================
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ class PricedBlock(NamedTuple):
         P, GB a worker.
     needed : int
         N.
+    pinned : ndarray of int, shape (R,)
+        Least workers in each centre for data that may not leave it.
     worker_price, ps_price : ndarray, shape (R,)
         Weighted price of what a worker and the PS rent.
     exchange : ndarray, shape (R, R)
@@ -44,6 +47,7 @@ class PricedBlock(NamedTuple):
     data: Floats
     capacity: float
     needed: int
+    pinned: Ints
     worker_price: Floats
     ps_price: Floats
     exchange: Floats
@@ -63,6 +67,7 @@ class Job(NamedTuple):
     data: Floats
     capacity: float
     needed: int
+    pinned: Ints
     worker: Floats
     server: Floats
     exchange: Floats
@@ -75,8 +80,8 @@ class SlotJobs(NamedTuple):
 
     Parameters
     ----------
-    data, capacity, needed : ndarray, shapes (J, R), (J,), (J,)
-        D, P and N of each job.
+    data, capacity, needed, pinned : ndarray, shapes (J, R), (J,), (J,), (J, R)
+        D, P, N and the least workers for pinned data of each job.
     worker, server : ndarray, shape (J, K)
         n and m.
     exchange : ndarray, shape (J,)
@@ -92,6 +97,7 @@ class SlotJobs(NamedTuple):
     data: Floats
     capacity: Floats
     needed: Ints
+    pinned: Ints
     worker: Floats
     server: Floats
     exchange: Floats

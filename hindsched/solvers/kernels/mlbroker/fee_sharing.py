@@ -57,7 +57,7 @@ def shared_bound(
                 worker_price[r] += price[r, k] * worker[j, k]
                 ps_price[r] += price[r, k] * server[j, k]
         block = PricedBlock(
-            slot.data[j], slot.capacity[j], slot.needed[j], worker_price, ps_price,
+            slot.data[j], slot.capacity[j], slot.needed[j], slot.pinned[j], worker_price, ps_price,
             slot.exchange[j] * slot.distance, slot.arc[j], slot.launch[j],
         )  # fmt: skip
         cost, workers, ps = relaxed_best(block)

@@ -20,7 +20,6 @@ from hindsched.arrays import Ints
 from hindsched.solutions.mlbroker.transport import ship
 from hindsched.solvers.kernels.mlbroker.blocks import PricedBlock
 from hindsched.solvers.kernels.mlbroker.relaxed_placement import (
-    pinned_workers,
     relaxed_placement,
     round_largest_remainder,
 )
@@ -38,7 +37,7 @@ STACK = 2048
 @njit(cache=True)
 def placement_cost(block: PricedBlock, workers: Ints, ps: int) -> float:
     """Cost of integer workers at the prices; infinite if the data does not fit on them."""
-    data, capacity, _, worker_price, ps_price, exchange, arc, launch = block
+    data, capacity, _, _, worker_price, ps_price, exchange, arc, launch = block
     cost, left, _ = ship(data, capacity * workers.astype(np.float64), arc)
     if left > LEFT * data.sum():
         return np.inf
@@ -97,7 +96,7 @@ def restricted_placement(
 
     Returns the same; infinite where there is none.
     """
-    data, capacity, needed, worker_price, _, exchange, arc, launch = block
+    data, _, needed, pinned, worker_price, _, exchange, _, launch = block
     centers = data.size
     relaxed = np.empty(centers)
     cheapest: Any = np.int64(0)
@@ -119,7 +118,6 @@ def restricted_placement(
             best, best_ps = relaxed[cheapest], cheapest
             copy_to(best_workers, least)
         return best, best, best_workers, best_ps
-    pinned = pinned_workers(data, capacity, arc)
     floor = np.zeros(centers, dtype=np.int64)
     top = np.zeros(centers, dtype=np.int64)
     open_bound = np.inf
@@ -162,7 +160,7 @@ def _branch_and_bound(
 
     Loops in place of array expressions keep the time to compile low.
     """
-    data, capacity, needed, worker_price, ps_price, exchange, arc, launch = block
+    data, capacity, needed, _, worker_price, ps_price, exchange, arc, launch = block
     centers = data.size
     supply = np.zeros(centers + 1)
     total = 0.0

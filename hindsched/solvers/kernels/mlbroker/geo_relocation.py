@@ -19,7 +19,6 @@ from hindsched.arrays import Floats, Ints
 from hindsched.solutions.mlbroker.transport import ship
 from hindsched.solvers.kernels.mlbroker.blocks import Job, PricedBlock, SlotJobs, Tiers
 from hindsched.solvers.kernels.mlbroker.geo_placement import LEFT, best_placement
-from hindsched.solvers.kernels.mlbroker.relaxed_placement import pinned_workers
 
 
 @njit(cache=True)
@@ -144,8 +143,8 @@ def relocate(
                         left -= server[j, k]
                     others[r, k] = left if left > 1e-12 * used[r, k] else 0.0
             job = Job(
-                slot.data[j], slot.capacity[j], slot.needed[j], worker[j], server[j],
-                slot.exchange[j] * slot.distance, slot.arc[j], slot.launch[j],
+                slot.data[j], slot.capacity[j], slot.needed[j], slot.pinned[j], worker[j],
+                server[j], slot.exchange[j] * slot.distance, slot.arc[j], slot.launch[j],
             )  # fmt: skip
             moved, ps[j] = _improve(job, workers[j], ps[j], others, tiers, node_limit)
             if moved:
@@ -169,10 +168,9 @@ def _improve(
 
     All neighbours pass through one call of the cost, which keeps the time to compile low.
     """
-    data, capacity, needed, worker, server, exchange, arc, launch = job
+    data, capacity, needed, pinned, worker, server, exchange, arc, launch = job
     unit, discounted, fee = tiers
     centers = workers.size
-    floor = pinned_workers(data, capacity, arc)
     trial = workers.copy()
     here = best = np.inf
     best_ps = ps
@@ -183,10 +181,11 @@ def _improve(
         if number == 0:
             pass  # where it is
         elif number < total - 1:
-            to = _neighbour(number - 1, workers, ps, needed, floor, trial)
+            to = _neighbour(number - 1, workers, ps, needed, pinned, trial)
         elif node_limit > 0:
             each, serving = average_prices(needed, worker, server, others, tiers)
-            block = PricedBlock(data, capacity, needed, each, serving, exchange, arc, launch)
+            at = data, capacity, needed, pinned, each, serving, exchange, arc, launch
+            block = PricedBlock(*at)
             # chords of what joining costs: what is above `best` at them is above it here
             _, _, response, to = best_placement(block, node_limit, best)
             for r in range(centers):
@@ -212,16 +211,16 @@ def _improve(
 
 
 @njit(cache=True)
-def _neighbour(number: int, workers: Ints, ps: int, needed: int, floor: Ints, trial: Ints) -> int:
+def _neighbour(number: int, workers: Ints, ps: int, needed: int, pinned: Ints, trial: Ints) -> int:
     """Write neighbour `number` of a placement into `trial`; its PS, or -1 if there is none."""
     centers = workers.size
     if number < centers:  # everything into one centre
         rest = needed
         for i in range(centers):
-            trial[i] = floor[i]
+            trial[i] = pinned[i]
             if i != number:
-                rest -= floor[i]
-        trial[number] = max(floor[number], rest)
+                rest -= pinned[i]
+        trial[number] = max(pinned[number], rest)
         return number
     for i in range(centers):
         trial[i] = workers[i]
@@ -238,11 +237,13 @@ def _neighbour(number: int, workers: Ints, ps: int, needed: int, floor: Ints, tr
         placed = 0
         for i in range(centers):
             placed += trial[i]
-        return ps if placed >= needed and trial[r] >= floor[r] else -1
+        return ps if placed >= needed and trial[r] >= pinned[r] else -1
     q = (number - 1) // 3
     kind = (number - 1) % 3  # one worker, all workers, all with the PS
     count = 1 if kind == 0 else workers[r]
     if q == r or (kind == 1 and count == 1) or (kind == 2 and ps != r):
+        return -1
+    if workers[r] - count < pinned[r]:
         return -1
     trial[r] -= count
     trial[q] += count

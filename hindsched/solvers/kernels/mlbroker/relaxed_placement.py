@@ -13,9 +13,6 @@ from hindsched.arrays import Floats, Ints
 from hindsched.solvers.kernels.mlbroker.blocks import PricedBlock
 from hindsched.solvers.kernels.stable_order import copy_to
 
-NOISE = 1e-15
-"""Relative error of a quotient: a floor of workers must not be too high."""
-
 
 @njit(cache=True)
 def relaxed_placement(block: PricedBlock, ps: int) -> tuple[float, Floats]:
@@ -28,7 +25,7 @@ def relaxed_placement(block: PricedBlock, ps: int) -> tuple[float, Floats]:
     workers : ndarray, shape (R,)
         Fractional workers that attain it, `needed` in total.
     """
-    data, capacity, needed, _, ps_price, _, arc, launch = block
+    data, capacity, needed, _, _, ps_price, _, arc, launch = block
     centers = data.size
     workers = np.zeros(centers)
     cost = ps_price[ps] + launch[ps]
@@ -70,7 +67,7 @@ def relaxed_by_place(block: PricedBlock) -> tuple[Floats, Floats]:
 @njit(cache=True)
 def _prices_per_gb(block: PricedBlock, ps: int, per_gb: Floats) -> int:
     """Write what a GB costs in each centre with the PS in `ps`; the cheapest centre."""
-    _, capacity, needed, worker_price, _, exchange, _, launch = block
+    _, capacity, needed, _, worker_price, _, exchange, _, launch = block
     cheapest = 0
     for r in range(per_gb.size):
         each = worker_price[r] + exchange[r, ps]
@@ -89,7 +86,7 @@ def relaxed_best(block: PricedBlock) -> tuple[float, Floats, int]:
     A position is left as soon as what it costs so far and the least that the other data costs
     anywhere pass the best one; the first to be tried is the best for everything in one centre.
     """
-    data, capacity, needed, worker_price, ps_price, _, arc, launch = block
+    data, capacity, needed, _, worker_price, ps_price, _, arc, launch = block
     centers = data.size
     per_gb = np.empty(centers)
     rest = np.zeros(centers + 1)
@@ -173,17 +170,3 @@ def round_largest_remainder(fractional: Floats, needed: int, floor: Ints) -> Int
         workers[best] += 1
         remainder[best] -= 1.0
     return workers
-
-
-@njit(cache=True)
-def pinned_workers(data: Floats, capacity: float, arc: Floats) -> Ints:
-    """Least workers in each centre for data that may not leave it, shape (R,)."""
-    floor = np.zeros(data.size, dtype=np.int64)
-    for i in range(data.size):
-        stays = data[i] > 0.0
-        for r in range(data.size):
-            if r != i and arc[i, r] < np.inf:
-                stays = False
-        if stays:
-            floor[i] = int(np.ceil(data[i] / capacity * (1.0 - NOISE)))
-    return floor

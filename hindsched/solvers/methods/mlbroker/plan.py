@@ -16,7 +16,6 @@ from hindsched.arrays import Floats, Ints
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement, placement_cost
 from hindsched.solvers.kernels.mlbroker.relaxed_placement import (
-    pinned_workers,
     relaxed_by_place,
     round_largest_remainder,
 )
@@ -229,7 +228,7 @@ def _candidates(view: SlotData, job: int, price: Floats, share: float) -> list[O
         if (workers.tobytes(), ps) not in found:
             found[workers.tobytes(), ps] = (workers, ps, placement_cost(block, workers, ps))
 
-    stays = pinned_workers(data, block.capacity, block.arc)
+    stays = view.pinned[job]
     costs, fractional = relaxed_by_place(block)
     for ps in np.argsort(costs)[:NEAREST].tolist():
         add(round_largest_remainder(fractional[ps], needed, stays), ps)

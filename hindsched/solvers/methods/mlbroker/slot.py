@@ -25,7 +25,6 @@ from hindsched.solvers.kernels.mlbroker.blocks import PricedBlock, SlotJobs, Tie
 from hindsched.solvers.kernels.mlbroker.geo_placement import LEFT, best_placement
 from hindsched.solvers.kernels.mlbroker.geo_relocation import relocate
 from hindsched.solvers.kernels.mlbroker.relaxed_placement import (
-    pinned_workers,
     relaxed_best,
     round_largest_remainder,
 )
@@ -65,7 +64,7 @@ def tiers_of(slot: SlotData) -> Tiers:
 def jobs_of(slot: SlotData, launch: Floats) -> SlotJobs:
     """The slot's jobs, as the kernels want them."""
     return SlotJobs(
-        slot.data, slot.capacity, slot.needed, slot.worker, slot.server, slot.exchange,
+        slot.data, slot.capacity, slot.needed, slot.pinned, slot.worker, slot.server, slot.exchange,
         slot.distance, slot.arc, launch,
     )  # fmt: skip
 
@@ -75,8 +74,8 @@ def priced_block(
 ) -> PricedBlock:
     """One job of the slot at prices of a worker, of the PS and of a launch, each of shape (R,)."""
     return PricedBlock(
-        slot.data[job], slot.capacity[job], slot.needed[job], worker_price, ps_price,
-        slot.exchange[job] * slot.distance, slot.arc[job], launch,
+        slot.data[job], slot.capacity[job], slot.needed[job], slot.pinned[job], worker_price,
+        ps_price, slot.exchange[job] * slot.distance, slot.arc[job], launch,
     )  # fmt: skip
 
 
@@ -142,8 +141,7 @@ def largest_remainder(slot: SlotData, fractional: Floats) -> Ints:
     """Round each job's workers to N in total, the largest remainders up."""
     workers = np.zeros(fractional.shape, dtype=np.int64)
     for j in range(len(slot.jobs)):
-        floor = pinned_workers(slot.data[j], slot.capacity[j], slot.arc[j])
-        workers[j] = round_largest_remainder(fractional[j], slot.needed[j], floor)
+        workers[j] = round_largest_remainder(fractional[j], slot.needed[j], slot.pinned[j])
     return workers
 
 

@@ -271,8 +271,8 @@ class MlbrokerOracle(BlockOracle):
         instance = self.instance
         return PricedBlock(
             instance.data[job, t], float(instance.capacity[job]), instance.workers_needed[job, t],
-            worker_price, ps_price, instance.exchange[job] * self._distance, self._arcs[job],
-            launch,
+            instance.workers_pinned[job, t], worker_price, ps_price,
+            instance.exchange[job] * self._distance, self._arcs[job], launch,
         )  # fmt: skip
 
     def _priced(

@@ -96,7 +96,15 @@ class LiteralRound(TenantRound):
         if self._frozen is None:
             self._frozen = self.unused_workers.sum(axis=1)
 
-    def offer(self, job: AstraeaJob, table: Modes, values: Floats, *, shared: bool) -> Offer | None:
+    def offer(
+        self,
+        job: AstraeaJob,
+        table: Modes,
+        values: Floats,
+        *,
+        shared: bool,
+        least: float = 0.0,
+    ) -> Offer | None:
         """Algorithm 3: the first of the best among all (slot, workers), centralised on ties."""
         length = durations(self.instance, job)
         prices = self.ledger.prices()

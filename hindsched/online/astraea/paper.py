@@ -46,6 +46,8 @@ MOST_ROUNDS = 10_000
 """Rounds beyond this are a mistake: Lemma 1 asks for hundreds."""
 MOST_THETA = 1e15
 """Prices beyond this drown the cents of the revenues."""
+ROUNDING = 1e-9
+"""A payoff below 0 by this share of the highest value is below 0 in whatever order it is added."""
 
 
 class TenantRound:
@@ -71,7 +73,15 @@ class TenantRound:
         self.unused_workers = np.repeat(instance.worker_quota[None], slots, axis=0)
         self.unused_ps = np.repeat(instance.ps_quota[None], slots, axis=0)
 
-    def offer(self, job: AstraeaJob, table: Modes, values: Floats, *, shared: bool) -> Offer | None:
+    def offer(
+        self,
+        job: AstraeaJob,
+        table: Modes,
+        values: Floats,
+        *,
+        shared: bool,
+        least: float = -math.inf,
+    ) -> Offer | None:
         """Best schedule of a job in its tenant's quota or, if `shared`, in all that is left.
 
         Parameters
@@ -84,11 +94,13 @@ class TenantRound:
             Value by the last slot.
         shared : bool
             Phase 2.
+        least : float
+            Schedules of a lower payoff need not be found.
         """
         num_w = len(self.instance.worker_types)
         prices = self.ledger.prices()
         tenant = self.instance.tenant_index[job.tenant]
-        best: tuple[float, Offer] | None = None
+        best: Offer | None = None
         for w in range(num_w):
             for p in range(len(self.instance.ps_types)):
                 own = table.take((table.worker_type == w) & (table.ps_type == p))
@@ -104,12 +116,13 @@ class TenantRound:
                 ratio = float(self.instance.ps_ratio[w, p])
                 parts = (free_w, free_p, quota_w, quota_p, prices[:, w], prices[:, num_w + p])
                 free = tuple(np.ascontiguousarray(part) for part in parts)
-                found = best_offer(tuple(own.columns), values, free, ratio)
+                found = best_offer(tuple(own.columns), values, free, ratio, least)
                 payoff, cost, mode, start, host, ps = found
-                if mode < 0 or (best is not None and payoff <= best[0]):
+                if mode < 0 or (best is not None and payoff <= least):
                     continue
-                best = payoff, self._make_offer(own, mode, start, host, ps, cost, (w, p))
-        return None if best is None else best[1]
+                least = payoff
+                best = self._make_offer(own, mode, start, host, ps, cost, (w, p))
+        return best
 
     def _make_offer(
         self,
@@ -192,7 +205,15 @@ class ModelRound(TenantRound):
             self._kept[job.name] = kept
         return kept[2]
 
-    def offer(self, job: AstraeaJob, table: Modes, values: Floats, *, shared: bool) -> Offer | None:
+    def offer(
+        self,
+        job: AstraeaJob,
+        table: Modes,
+        values: Floats,
+        *,
+        shared: bool,
+        least: float = -math.inf,
+    ) -> Offer | None:
         """Best schedule within the quota, by the solver."""
         instance = self.instance
         if not np.isfinite(values).any():
@@ -333,7 +354,9 @@ class Astraea(GeometricBatches):
             refused: list[AstraeaJob] = []
             for job in left:
                 values = self.values(job, horizon, base)
-                offer = current.offer(job, self.table(job), values, shared=shared)
+                least = -ROUNDING * abs(float(values[1]))
+                table = self.table(job)
+                offer = current.offer(job, table, values, shared=shared, least=least)
                 if offer is None or not values[offer.last] - offer.cost > 0:
                     refused.append(job)
                     continue

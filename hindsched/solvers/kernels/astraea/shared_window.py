@@ -23,11 +23,12 @@ NOTHING = -1
 @njit(cache=True)
 def window_rooms(free: Ints, first: int, length: int, room: Ints) -> None:
     """Fill `room`, shape (servers,), with the least of `free` (slots, servers) in a window."""
-    for s in range(free.shape[1]):
-        least = free[first, s]
-        for t in range(first + 1, first + length):
-            least = min(least, free[t, s])
-        room[s] = least
+    servers = free.shape[1]
+    for s in range(servers):
+        room[s] = free[first, s]
+    for t in range(first + 1, first + length):  # servers inside: they lie side by side
+        for s in range(servers):
+            room[s] = min(room[s], free[t, s])
 
 
 @njit(cache=True)
@@ -85,9 +86,12 @@ class Room(NamedTuple):
 
 @njit(cache=True)
 def best_offer(
-    modes: ModeColumns, values: Floats, free: Room, ratio: float
+    modes: ModeColumns, values: Floats, free: Room, ratio: float, least: float
 ) -> tuple[float, float, int, int, int, int]:
     """Best (mode, start) of a job below its values.
+
+    A window costs a look at its sums of prices; the slots of one that is worth its price are looked
+    at once a mode for the quotas, and its servers only if these leave room.
 
     Parameters
     ----------
@@ -99,6 +103,8 @@ def best_offer(
         What is left for the job: the fields of `Room`.
     ratio : float
         Bandwidth of a worker over that of a PS, as `same_ceilings` has it.
+    least : float
+        Only a payoff that is not below it counts.
 
     Returns
     -------
@@ -113,10 +119,11 @@ def best_offer(
         prefix_workers[t + 1] = prefix_workers[t] + price_workers[t]
         prefix_ps[t + 1] = prefix_ps[t] + price_ps[t]
     workers, ps = np.empty(servers, dtype=np.int64), np.empty(servers, dtype=np.int64)
-    best, best_cost = -np.inf, 0.0
+    best, best_cost = least, 0.0
     best_mode, best_start, best_host, best_ps = NOTHING, 0, NOTHING, 0
     for k in range(length.shape[0]):
         d, n = length[k], count[k]
+        seen, refused = 0, NOTHING  # slots whose quotas were looked at, the last that lacks them
         for start in range(slots - d + 1):
             if values[start + d] < best or values[start + d] == -np.inf:
                 break
@@ -128,17 +135,20 @@ def best_offer(
             better = payoff > best or _first(k, start, best_mode, best_start, together, count)
             if not better:
                 continue
-            most_workers, most_ps = quota_workers[start], quota_ps[start]
-            for t in range(start + 1, start + d):
-                most_workers = min(most_workers, quota_workers[t])
-                most_ps = min(most_ps, quota_ps[t])
-            if most_workers < n or most_ps < 1:
+            for t in range(max(seen, start), start + d):
+                if quota_workers[t] < n or quota_ps[t] < 1:
+                    refused = t
+            seen = start + d
+            if refused >= start:
                 continue
             window_rooms(free_workers, start, d, workers)
             window_rooms(free_ps, start, d, ps)
             if together[k]:
                 host, needed = central_host(n, workers, ps), 1
             else:
+                most_ps = quota_ps[start]
+                for t in range(start + 1, start + d):
+                    most_ps = min(most_ps, quota_ps[t])
                 host, needed = spread_host(n, workers, ps, ratio, most_ps)
                 payoff = values[start + d] - cost - needed * unit
             if host < 0:

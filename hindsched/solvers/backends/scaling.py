@@ -20,7 +20,9 @@ from hindsched.arrays import Floats
 from hindsched.solvers.backends.standard_form import ByColumns, LinearProgram
 
 MODERATE = (2.0**-20, 2.0**20)
-"""Matrices whose coefficients lie between these, and objectives whose largest does, stay."""
+"""Matrices whose coefficients lie between these stay."""
+MODERATE_COSTS = (2.0**-4, 2.0**20)
+"""Objectives whose largest coefficient lies between these stay: duals are right to 1e-7."""
 LARGEST_COST = 2.0**14
 """About what an objective's largest coefficient is scaled to."""
 ROUNDS = 3
@@ -56,11 +58,11 @@ class Scaling:
                 columns[free] = _to_one(_largest(diags_array(rows) @ matrix[:, free], axis=0))
                 sizes = _largest(matrix @ diags_array(columns), axis=1)
                 rows = np.where(open_rows, _to_one(sizes), rows)
-        return cls(rows, columns, _objective_factor(columns, program.cost))
+        return cls(rows, columns, objective_factor(columns * program.cost))
 
     def objective_for(self, cost: Floats) -> float:
         """Factor of another objective of the same columns."""
-        return _objective_factor(self.columns, cost)
+        return objective_factor(self.columns * cost)
 
     def matrix(self, matrix: csc_array) -> csc_array:
         """Coefficients of the rows and columns."""
@@ -93,10 +95,12 @@ class Scaling:
         return found
 
 
-def _objective_factor(columns: Floats, cost: Floats) -> float:
-    largest = np.abs(cost * columns).max(initial=0.0, keepdims=True)
-    moderate = largest[0] == 0 or _is_moderate(largest)
-    return 1.0 if moderate else LARGEST_COST * float(_to_one(largest)[0])
+def objective_factor(cost: Floats) -> float:
+    """Power of two by which an objective is multiplied for a solver: 1 if it is moderate."""
+    largest = np.abs(cost).max(initial=0.0)
+    if largest == 0 or MODERATE_COSTS[0] <= largest <= MODERATE_COSTS[1]:
+        return 1.0
+    return LARGEST_COST * float(_to_one(largest))
 
 
 def _is_moderate(sizes: Floats) -> bool:

@@ -255,7 +255,9 @@ class BranchAndBound:
     def _bound_node(self, node: Node, seconds: Callable[[], float | None]) -> Sequence[Any] | None:
         """Find better prices for a node; return its linear program's solution, if it needs one."""
         if self._program is None:
-            self._program = self._make_program(self.oracle, self.root.bound, self._interrupted)
+            least = min(1.0, abs(self.objective or 1.0))  # a bound may be next to 0
+            size = max(abs(self.root.bound), least)
+            self._program = self._make_program(self.oracle, size, self._interrupted)
         found: NodeBound = self._program.bound(
             node.decisions, node.prices, self._cutoff, seconds, node.answers
         )

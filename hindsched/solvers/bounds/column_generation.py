@@ -29,6 +29,7 @@ from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.json_types import JsonObject
 from hindsched.solvers.answer import Progress
+from hindsched.solvers.backends.scaling import objective_factor
 from hindsched.solvers.bounds.columns import Basis, Column
 from hindsched.solvers.bounds.lagrangian import (
     BoundResult,
@@ -89,6 +90,7 @@ class Master:
         self.scale = row_scale(oracle)
         self.columns: list[Column] = []
         self._known: set[tuple[int, bytes]] = set()
+        self._largest, self._factor = 0.0, 1.0  # of costs, which HiGHS gets in moderate numbers
         self._strategy_changed = False
         self._build()
 
@@ -125,7 +127,7 @@ class Master:
             index = np.array([row for row, _ in bought], dtype=np.int32)
             values = np.array([value for _, value in bought])
             starts = np.arange(len(bought), dtype=np.int32)
-            cost = np.full(len(bought), self.penalty)
+            cost = np.full(len(bought), self.penalty * self._factor)
             self._add(cost, starts, index, values)
 
     def _options(self) -> JsonObject:
@@ -161,9 +163,21 @@ class Master:
         )
         values = np.concatenate([np.append(part / self.scale[rows], 1.0) for rows, part in used])
         cost = np.array([-self.sign * column.objective for column in fresh])
-        self._add(cost, starts, index.astype(np.int32), values)
+        self._scale_costs(float(np.abs(cost).max()))
+        self._add(cost * self._factor, starts, index.astype(np.int32), values)
         self.columns += fresh
         return len(fresh)
+
+    def _scale_costs(self, largest: float) -> None:
+        """Pass all costs anew where further ones call for another factor."""
+        self._largest = max(self._largest, largest)
+        factor = objective_factor(np.array(self._largest))
+        if factor != self._factor:
+            self._factor = factor
+            self.set_penalty(self.penalty)
+            cost = np.array([-self.sign * factor * column.objective for column in self.columns])
+            index = np.arange(cost.size, dtype=np.int32) + self._num_bought
+            self._highs.changeColsCost(index.size, index, cost)
 
     def solve(self, seconds: float | None) -> tuple[float, Floats, bool] | None:
         """Solve; return value, prices and whether nothing is bought off; None if out of time."""
@@ -195,8 +209,8 @@ class Master:
         if status != highspy.HighsModelStatus.kOptimal or not solution.dual_valid:
             text = self._highs.modelStatusToString(status)
             raise SolveFailed(f"the master program ended with {text}")
-        value = -self.sign * self._highs.getInfo().objective_function_value
-        duals = -np.array(solution.row_dual)[: self.oracle.rows.size] / self.scale
+        value = -self.sign * self._highs.getInfo().objective_function_value / self._factor
+        duals = -np.array(solution.row_dual)[: self.oracle.rows.size] / self.scale / self._factor
         prices = np.where(self.oracle.rows.free, duals, np.maximum(duals, 0.0))
         bought = np.array(solution.col_value[: self._num_bought])
         self._reduced = np.array(solution.col_dual)[self._num_bought :]
@@ -274,7 +288,8 @@ class Master:
         """Price at which mandatory blocks and equality rows are bought off from now on."""
         self.penalty = penalty
         index = np.arange(self._num_bought, dtype=np.int32)
-        self._highs.changeColsCost(index.size, index, np.full(index.size, self.penalty))
+        cost = np.full(index.size, self.penalty * self._factor)
+        self._highs.changeColsCost(index.size, index, cost)
 
 
 def column_generation_bound(

@@ -94,7 +94,7 @@ class NodeProgram:
     oracle : BlockOracle
         Oracle of the whole problem, with features.
     size : float
-        A bound on the optimum, by which buying off is priced.
+        What the objective is about, not 0: buying off is priced by it.
     interrupted : Event
         Set by Ctrl-C.
     """
@@ -103,7 +103,7 @@ class NodeProgram:
         self.oracle = oracle
         self.sign = 1.0 if oracle.sense == "max" else -1.0
         self._interrupted = interrupted
-        self._penalty = 10.0 * max(1.0, abs(size))
+        self._penalty = 10.0 * abs(size)
         self._master = Master(RestrictedOracle(oracle, ()), "primal", self._penalty, interrupted)
         self._pool: dict[Key, tuple[Column, Response, Mapping[Feature, int] | None]] = {}
 
@@ -252,7 +252,7 @@ class NodeProgram:
 
     def _is_settled(self, missing: float, best: float, cutoff: float | None) -> bool:
         """Whether a bound that misses so much of the program's value will do."""
-        if missing <= CONVERGED * (1 + abs(best)):
+        if missing <= CONVERGED * (min(1.0, abs(best)) + abs(best)):
             return True
         if cutoff is None or missing > SHARE_OF_GAP * self.sign * (best - cutoff):
             return False

@@ -125,7 +125,7 @@ class TierNodes:
             left = seconds()
             if self._interrupted.is_set() or (left is not None and left <= 0):
                 return NodeBound(best_prices, best, None, round_)
-            if not added or value - best <= CONVERGED * (1 + abs(value)):
+            if not added or value - best <= CONVERGED * (min(1.0, abs(value)) + abs(value)):
                 break
         return NodeBound(best_prices, best, [point], round_)
 
@@ -205,7 +205,7 @@ class TierNodes:
         What passes the bound that is good enough is worth no more than what reaches it.
         """
         value = self._program.value
-        least = LEAST_GAIN * (1 + abs(value))
+        least = LEAST_GAIN * (min(1.0, abs(value)) + abs(value))
         most = max(least, self._enough - value)
         worth = math.prod(min(max(gain, least), most) for gain in gains)
         broker = len(self.oracle.instance.jobs)

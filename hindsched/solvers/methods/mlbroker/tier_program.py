@@ -19,6 +19,7 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import SolveFailed
+from hindsched.solvers.backends.scaling import objective_factor
 from hindsched.solvers.pricing.decisions import Feature, window_of
 from hindsched.solvers.pricing.mlbroker.oracle import TIER, MlbrokerOracle
 
@@ -28,9 +29,6 @@ Tier = tuple[int, int, int]
 """Centre, resource and slot."""
 _OPTIONS = {"output_flag": False, "threads": 1, "presolve": "off"}
 _OPTIMAL = highspy.HighsModelStatus.kOptimal
-LARGEST = 2.0**20
-"""Costs are passed to HiGHS in units, a power of two, in which none is larger: its simplex method
-gives up on costs such as 1e19."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ class TierProgram:
             one: [] for one in self.lives
         }
         self.value = math.nan
-        self._unit = 1.0
+        self._factor = 1.0  # of costs, for HiGHS: it gives up on costs such as 1e19
         self._gain, self._fee, most = oracle.tier_terms()
         worth = self._gain[None] * most.sum(axis=0)[:, None] > self._fee[None]  # (T, R, K)
         self._cost: list[float] = []
@@ -170,7 +168,7 @@ class TierProgram:
         cost = one.cost + float((self.oracle.unit_prices * one.use).sum())
         column = self._column(cost)
         rows, values = np.array(list(terms), dtype=np.int32), np.array(list(terms.values()))
-        self._highs.addCol(cost / self._unit, 0.0, math.inf, rows.size, rows, values)
+        self._highs.addCol(cost * self._factor, 0.0, math.inf, rows.size, rows, values)
         self.placements[life].append((one, column))
 
     def switch(self, limits: Any) -> Floats:
@@ -206,13 +204,13 @@ class TierProgram:
         return largest
 
     def _scale(self) -> None:
-        """Take a unit of cost that suits the largest one."""
-        largest = max(map(abs, self._cost), default=0.0)
-        unit = 2.0 ** max(0, math.ceil(math.log2(max(1.0, largest / LARGEST))))
-        if unit != self._unit:
-            self._unit = unit
-            every = np.arange(len(self._cost), dtype=np.int32)
-            self._highs.changeColsCost(every.size, every, np.array(self._cost) / unit)
+        """Pass costs to HiGHS as suits the largest."""
+        cost = np.array(self._cost)
+        factor = objective_factor(cost)
+        if factor != self._factor:
+            self._factor = factor
+            every = np.arange(cost.size, dtype=np.int32)
+            self._highs.changeColsCost(every.size, every, cost * factor)
 
     def solve(self, largest: Floats) -> tuple[Floats, Floats, Floats]:
         """Solve it; return values of the columns, and discount and deployment prices."""
@@ -225,9 +223,9 @@ class TierProgram:
         status = highs.getModelStatus()
         if status != _OPTIMAL:
             raise SolveFailed(f"a node's program ended with {highs.modelStatusToString(status)}")
-        self.value = self._unit * float(highs.getInfo().objective_function_value)
+        self.value = float(highs.getInfo().objective_function_value) / self._factor
         found = highs.getSolution()
-        duals = self._unit * np.array(found.row_dual)
+        duals = np.array(found.row_dual) / self._factor
         # Where no fee can pay, and where nothing is rented, units cost the higher price.
         lam = np.where(largest > 0, self._gain[:, :, None, None], 0.0)
         for (r, k, j, t), row in self._bought.items():
@@ -254,7 +252,7 @@ class TierProgram:
                 highs.changeColBounds(column, paid, paid)
                 highs.run()
                 status = highs.getModelStatus()
-                value = self._unit * float(highs.getInfo().objective_function_value)
+                value = float(highs.getInfo().objective_function_value) / self._factor
                 if status == highspy.HighsModelStatus.kInfeasible:
                     own.append(math.inf)
                 else:

@@ -26,6 +26,7 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.models.oasis.rounding import lines_below
+from hindsched.solvers.backends.scaling import objective_factor
 from hindsched.solvers.bounds.branching import Split
 from hindsched.solvers.bounds.lagrangian import row_scale
 from hindsched.solvers.pricing.decisions import COMPLETES, NEVER, Feature, Limits, window_of
@@ -36,6 +37,8 @@ from hindsched.solvers.work import is_counted, spend
 INFINITE = highspy.kHighsInf
 ROUNDING = 1e-6
 """How far from whole a count counts as whole."""
+DEAREST = 1e6
+"""What staying out costs at most, times the best that a job earns."""
 Entries = list[tuple[int, float]]
 """Rows and coefficients of a column."""
 
@@ -54,13 +57,13 @@ class _Columns:
         self.entries.append(entries)
         return len(self.cost) - 1
 
-    def give(self, highs: highspy.Highs) -> None:
-        """Add them to HiGHS."""
+    def give(self, highs: highspy.Highs, factor: float) -> None:
+        """Add them to HiGHS, costs times a factor."""
         lengths = [len(entries) for entries in self.entries]
         starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int32)
         index = np.array([row for entries in self.entries for row, _ in entries], dtype=np.int32)
         value = np.array([value for entries in self.entries for _, value in entries])
-        cost, upper = np.array(self.cost), np.array(self.upper)
+        cost, upper = factor * np.array(self.cost), np.array(self.upper)
         highs.addCols(cost.size, cost, np.zeros(cost.size), upper, index.size, starts, index, value)
 
 
@@ -78,7 +81,7 @@ class CompactProgram:
     """
 
     def __init__(self, oracle: PatternOracle, penalty: float, interrupted: Event) -> None:
-        self.oracle, self.penalty = oracle, penalty
+        self.oracle = oracle
         self._interrupted = interrupted
         self._scale = row_scale(oracle)
         self._lower: list[float] = []
@@ -97,6 +100,9 @@ class CompactProgram:
             self._row(-INFINITE, float(oracle.group_size(*block))) for block in oracle.unit_blocks
         ]
         self._known: set[tuple[int, int]] = set()
+        earned = np.abs(self._columns.cost)
+        self._factor = objective_factor(earned)
+        self.penalty = min(penalty, DEAREST * float(earned.max(initial=0.0)))
         self._highs = self._build()
         size = len(self._columns.cost)
         self._size = size
@@ -174,7 +180,7 @@ class CompactProgram:
         starts = np.zeros(size, dtype=np.int32)
         lower, upper = np.array(self._lower), np.array(self._upper)
         highs.addRows(size, lower, upper, 0, starts, nothing, np.zeros(0))
-        self._columns.give(highs)
+        self._columns.give(highs, self._factor)
         highs.cbSimplexInterrupt.subscribe(self._on_interrupt_check)
         return highs
 
@@ -213,7 +219,7 @@ class CompactProgram:
         self._highs.changeColsBounds(self._size, self._index, lower, upper)
         self._stay_cost = cost
         stay = np.array(self._stay, dtype=np.int32)
-        self._highs.changeColsCost(stay.size, stay, cost)
+        self._highs.changeColsCost(stay.size, stay, self._factor * cost)
 
     def solve(self, seconds: float | None) -> tuple[float, Floats, bool] | None:
         """Solve; return value, prices and whether all that must run do; None if out of time.
@@ -230,23 +236,24 @@ class CompactProgram:
             return None
         solution = highs.getSolution()
         self._values = np.array(solution.col_value)
-        duals = -np.array(solution.row_dual[: self.oracle.rows.size]) / self._scale
+        duals = -np.array(solution.row_dual[: self.oracle.rows.size]) / (self._factor * self._scale)
         whole = not np.any((self._values[self._stay] > 1e-7) & (self._stay_cost != 0.0))
-        return -highs.getInfo().objective_function_value, np.maximum(duals, 0.0), whole
+        value = -float(highs.getInfo().objective_function_value) / self._factor
+        return value, np.maximum(duals, 0.0), whole
 
     def add_patterns(self, prices: Floats) -> int:
         """Add the dearest pattern of every group and slot, where it is new; return how many are."""
         fresh = _Columns()
         for place, kept in enumerate(self._kept):
             response, number = self.oracle.dearest(place, prices)
-            if response.value > 1e-9 and (place, number) not in self._known:
+            if response.value * self._factor > 1e-9 and (place, number) not in self._known:
                 self._known.add((place, number))
                 amounts = response.amounts / (self._upper[kept] * self._scale[response.rows])
                 rows = response.rows.tolist()
                 entries = list(zip(rows, amounts.tolist(), strict=True))
                 fresh.add(0.0, INFINITE, [*entries, (kept, 1.0)])
         if fresh.cost:
-            fresh.give(self._highs)
+            fresh.give(self._highs, self._factor)
         return len(fresh.cost)
 
     def shares(self, job: int) -> dict[int, float]:

@@ -82,7 +82,7 @@ class EndsProgram(NodeProgram):
         Oracle of the whole problem, with features; in the layout ``servers`` column generation
         bounds all nodes.
     size : float
-        A bound on the optimum, by which buying off is priced.
+        What the objective is about, not 0: buying off is priced by it.
     interrupted : Event
         Set by Ctrl-C.
     """

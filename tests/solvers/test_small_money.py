@@ -1,0 +1,60 @@
+"""Trees of objectives far below 1: solvers have absolute tolerances, nodes are scaled."""
+
+import pytest
+
+from hindsched.instances.base import Instance
+from hindsched.instances.library import named_instance
+from hindsched.instances.oasis.generator import generate
+from hindsched.solvers.api import solve
+from hindsched.solvers.backends.scaling import objective_factor
+
+FACTOR = 2.0**-27
+MONEY = {
+    "unit_usd", "discounted_usd", "transfer_usd_per_gb", "deployment_usd", "weight", "priority"
+}  # fmt: skip
+WORK = 4000
+
+
+def times(value, factor):
+    """A record with its money times a factor."""
+    if isinstance(value, dict):
+        return {
+            key: scaled(own, factor) if key in MONEY else times(own, factor)
+            for key, own in value.items()
+        }
+    return [times(own, factor) for own in value] if isinstance(value, list) else value
+
+
+def scaled(money, factor):
+    return [scaled(own, factor) for own in money] if isinstance(money, list) else money * factor
+
+
+def cheaper(instance: Instance) -> Instance:
+    return type(instance).parse(times(instance.to_dict(), FACTOR))
+
+
+@pytest.mark.parametrize(
+    "instance",
+    [
+        generate("small", 5),
+        named_instance("mlbroker/small/r3-t4-j5-s1"),
+        named_instance("batchsched/small/ps-j5-s11"),
+    ],
+    ids=lambda instance: instance.family,
+)
+def test_trees_close_whatever_the_currency(instance):
+    best = solve(instance, "tree", threads=1, work_limit=WORK)
+    small = solve(cheaper(instance), "tree", threads=1, work_limit=WORK)
+    assert best.status == small.status == "optimal"
+    assert small.objective == pytest.approx(FACTOR * best.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("largest", [0.0, 0.25, 100.0, 1e6])
+def test_moderate_costs_stay(largest):
+    assert objective_factor([largest / 2, -largest]) == 1
+
+
+@pytest.mark.parametrize("largest", [1e-300, 1e-6, 0.01, 1e7, 1e19])
+def test_other_costs_are_passed_as_some_thousands(largest):
+    factor = objective_factor([-largest])
+    assert 2**13 <= factor * largest < 2**14

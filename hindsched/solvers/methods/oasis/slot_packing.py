@@ -14,7 +14,8 @@ from threading import Event
 import numpy as np
 
 from hindsched.arrays import Ints
-from hindsched.solvers.methods.oasis.sparse_program import SparseProgram, units_that_fit
+from hindsched.instances.decimals import Whole, how_many_fit
+from hindsched.solvers.methods.oasis.sparse_program import SparseProgram
 from hindsched.solvers.pricing.oasis.resources import OasisOracle
 from hindsched.solvers.work import spend
 
@@ -88,7 +89,7 @@ def pack_slot(
         ]
         for side in (0, 1):
             demand = demands[side][wish.job]
-            room = np.minimum(units_that_fit(capacity[side], demand), wish.most)
+            room = how_many_fit(capacity[side], demand, wish.most)
             value = -IDLE_PS * wish.worth if side else 0.0
             own = placed[side][wish.job] = []
             for server in np.flatnonzero(room > 0).tolist():
@@ -116,32 +117,58 @@ def pack_slot(
     if not found:
         return {}
     values = np.rint(loaded.values()).astype(np.int64)
+    jobs = [wish.job for wish in wishes]
+    held = [_held(oracle, side, jobs, placed[side], values) for side in (0, 1)]
+    for job, workers, ps in zip(jobs, *held, strict=True):
+        _serve(oracle.block(job).task.needed, workers, ps)
     return {
-        wish.job: counts
-        for wish in wishes
-        if (counts := _counts(oracle, wish.job, placed, values))[0].any()
+        job: (workers, ps) for job, workers, ps in zip(jobs, *held, strict=True) if workers.any()
     }
 
 
-def _counts(
+def _held(
     oracle: OasisOracle,
-    job: int,
-    placed: tuple[dict[int, list[tuple[int, int]]], ...],
+    side: int,
+    jobs: list[int],
+    placed: dict[int, list[tuple[int, int]]],
     values: Ints,
-) -> tuple[Ints, Ints]:
-    """Workers and PSs by server at a point, as many PSs as the workers need."""
+) -> Ints:
+    """Units of the jobs on each server at a point, shape (J, servers), as servers hold them."""
     instance = oracle.instance
-    workers = np.zeros(len(instance.worker_servers), dtype=np.int64)
-    ps = np.zeros(len(instance.ps_servers), dtype=np.int64)
-    for side, counts in enumerate((workers, ps)):
-        for server, column in placed[side][job]:
-            counts[server] = values[column]
-    needed = oracle.block(job).task.needed
+    capacity, demand = (instance.worker_units, instance.ps_units)[side].tables
+    counts = np.zeros((len(jobs), len(capacity)), dtype=np.int64)
+    for own, job in zip(counts, jobs, strict=True):
+        for server, column in placed[job]:
+            own[server] = values[column]
+    drop_overload(counts, capacity, demand[jobs])
+    return counts
+
+
+def drop_overload(counts: Ints, capacity: Whole, demand: Whole) -> None:
+    """Take away, in place, units that only a solver's tolerance lets into a server.
+
+    Parameters
+    ----------
+    counts : ndarray of int, shape (J, servers)
+        Units of each job on each server.
+    capacity, demand : ndarray, shapes (servers, R), (J, R)
+        In whole numbers.
+    """
+    used = counts.T.astype(demand.dtype) @ demand
+    for server in np.flatnonzero((used > capacity).any(axis=1)).tolist():
+        while (over := used[server] > capacity[server]).any():
+            guilty = (counts[:, server] > 0) & (demand[:, over] > 0).any(axis=1)
+            last = int(np.flatnonzero(guilty)[-1])
+            counts[last, server] -= 1
+            used[server] -= demand[last]
+
+
+def _serve(needed: Ints, workers: Ints, ps: Ints) -> None:
+    """Leave a job, in place, as many PSs as its workers need, or as many workers as are served."""
     trim_to(ps, int(needed[workers.sum()]))
     while needed[workers.sum()] > ps.sum():
         trim_to(workers, int(workers.sum()) - 1)
     trim_to(ps, int(needed[workers.sum()]))
-    return workers, ps
 
 
 def trim_to(counts: Ints, total: int) -> None:

@@ -16,7 +16,10 @@ assert norm.cdf(0.0) == 0.5
 """
 
 
-@pytest.mark.parametrize("first", ["", "import numba"])
+BEFORE = ["", "import numba", "import hindsched.online.engines.dual_price"]
+
+
+@pytest.mark.parametrize("first", BEFORE)
 def test_solving_imports_no_statistics_but_whoever_asks_has_them(first):
     done = subprocess.run(
         [sys.executable, "-c", f"{first}\n{PROGRAM}"], capture_output=True, text=True, timeout=120

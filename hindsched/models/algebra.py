@@ -31,6 +31,8 @@ Domain: TypeAlias = Any
 ModelComponent: TypeAlias = Any
 """A variable, constraint or objective of a model, or an element of one."""
 
+paused_gc = PauseGC
+"""Inside ``with paused_gc():`` nobody looks for garbage."""
 RECORDER: JsonObject = {}
 """What replaces Pyomo's names while recording; filled by `recorder.py`."""
 _is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
@@ -41,7 +43,7 @@ def recording() -> Iterator[None]:
     """Record the formulations that are built inside."""
     token = _is_recording.set(True)
     try:
-        with PauseGC():  # nothing is garbage yet, and looking for it takes longer than the rules
+        with paused_gc():  # nothing is garbage yet, and looking for it takes longer than the rules
             yield
     finally:
         _is_recording.reset(token)

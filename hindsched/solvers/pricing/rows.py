@@ -225,13 +225,17 @@ def _rows(row_set: RowSet, values: Floats) -> list[JsonObject]:
             if values[position] != 0:
                 rows.append({**labels, "price": float(values[position])})
             continue
-        slots = row_set.axes[-1][1]
-        series = values[position]
-        breaks = np.flatnonzero(np.diff(series)) + 1
-        for part in np.split(np.arange(series.size), breaks):
-            if part.size and series[part[0]] != 0:
-                span = {"from": int(slots[part[0]]), "to": int(slots[part[-1]])}
-                rows.append({**labels, **span, "price": float(series[part[0]])})
+        series = values[position].tolist()
+        if not any(series):
+            continue
+        slots, first = row_set.axes[-1][1], 0
+        for after, price in enumerate(series, 1):
+            if after < len(series) and series[after] == price:
+                continue
+            if price != 0:
+                span = {"from": int(slots[first]), "to": int(slots[after - 1])}
+                rows.append({**labels, **span, "price": price})
+            first = after
     return rows
 
 

@@ -16,6 +16,7 @@ import heapq
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from threading import Event
 from typing import Any
@@ -28,6 +29,7 @@ from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.fixing import fixings
 from hindsched.solvers.bounds.node_program import Answers, NodeBound, NodeProgram
 from hindsched.solvers.bounds.tree_certificate import certify_tree
+from hindsched.solvers.bounds.trimming import trimmed
 from hindsched.solvers.certificate import Certificate, certify
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.decisions import BranchDecision
@@ -173,6 +175,8 @@ class BranchAndBound:
     def certificate(self) -> Certificate:
         """The tree so far, with subtrees that prove nothing more than their root cut off.
 
+        A closed tree loses the decisions that its leaves do not need, see `trimming`.
+
         Where that leaves the root alone, its prices are a certificate of kind ``lagrangian``,
         unless only a tree's rounding to what an objective can be closes the gap.
         """
@@ -187,6 +191,8 @@ class BranchAndBound:
             if not any(prices[size:].any() for _, prices in leaves):
                 oracle = self._coarse
                 leaves = [(decisions, prices[:size]) for decisions, prices in leaves]
+        if self.is_closed:
+            leaves = trimmed(leaves, partial(_reaches, target, oracle))
         if len(leaves) > 1:
             return certify_tree(oracle, leaves)
         alone = certify(oracle, leaves[0][1])
@@ -333,8 +339,15 @@ class BranchAndBound:
 
     def _prices_of_children(self, node: Node, target: float) -> Floats | None:
         """Prices of a child that reach the target at the node itself, if any do."""
-        restricted = RestrictedOracle(self.oracle, node.decisions)
         for child in node.children:
-            if not child.children and self.sign * restricted.bound(child.prices) <= target:
+            if not child.children and _reaches(target, self.oracle, node.decisions, child.prices):
                 return child.prices
         return None
+
+
+def _reaches(
+    target: float, oracle: BlockOracle, decisions: tuple[BranchDecision, ...], prices: Floats
+) -> bool:
+    """Whether prices prove at most the target, times the sign, on what obeys the decisions."""
+    sign = 1.0 if oracle.sense == "max" else -1.0
+    return sign * RestrictedOracle(oracle, decisions).bound(prices) <= target

@@ -243,7 +243,7 @@ def test_a_search_asks_for_the_memory_that_it_takes(monkeypatch):
     instance = generate("small", 4, jobs=5)
     search = ScheduleSearch(instance, 40, 1)
     state = search.state
-    taken = sum(part.nbytes for part in (state.minima, state.prefix, search.prices))
+    taken = sum(part.nbytes for part in (state.minima, state.prefix, search.prices, state.floors))
     ((what, need),) = asked
     assert what == "a search over 40 slots"
     assert taken <= need <= 1.5 * taken

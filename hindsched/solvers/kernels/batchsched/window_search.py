@@ -3,7 +3,10 @@
 The cost is ``rate x completion + price of the resources``, where the completion of a schedule that
 occupies slots t .. t + L - 1 is t + L. Ties are broken by completion, then by the mode's position.
 Every (mode, start) has a lower bound from the cheapest workers of each slot alone; modes are taken
-by their best bound, and only pairs whose bound beats the best schedule so far are placed.
+by their best bound, and only pairs whose bound beats the best schedule so far are placed. Before
+that two more bounds are asked, which know that a placement stays: that of the pieces which the
+window is cut into (`window_floors`), then that of the window itself. On a cluster in use some
+server is free in nearly every slot, but hardly one in all of them.
 
 Starts between changes are skipped. While neither end of the window crosses a slot in which a price
 or a free capacity changes, feasibility stays and the cost of every placement is linear in the
@@ -19,6 +22,7 @@ import numpy as np
 from numba import njit
 
 from hindsched.arrays import Bools, Floats, Ints
+from hindsched.solvers.kernels.batchsched.window_floors import window_floor
 from hindsched.solvers.kernels.batchsched.window_minima import level_of
 from hindsched.solvers.kernels.cheapest_workers import room_for
 from hindsched.solvers.kernels.placement import (
@@ -46,6 +50,10 @@ class State(NamedTuple):
         Sums of prices.
     changes : ndarray of bool, shape (slots + 1,)
         Whether a price or a free capacity of slot t (0-based) differs from slot t - 1.
+    floors : ndarray
+        See `window_floors`; the kinds are the worker types and `least_ps`.
+    least_ps : ndarray, shape (resources,)
+        What any PS needs at least; 0 without PSs.
     """
 
     minima: Floats
@@ -53,6 +61,8 @@ class State(NamedTuple):
     spread: Floats
     single: Floats
     changes: Bools
+    floors: Floats
+    least_ps: Floats
 
 
 class Groups(NamedTuple):
@@ -106,6 +116,28 @@ def window_price(t: int, length: int, prefix: Floats, demand: Floats, price: Flo
         for r in range(demand.shape[0]):
             total += demand[r] * (prefix[t + length, h, r] - prefix[t, h, r])
         price[h] = total
+
+
+@njit(cache=True, inline="always")
+def window_bound(
+    t: int, length: int, count: int, together: int, state: State, window: Window
+) -> float:
+    """Least price of `count` workers and a PS in a filled window; inf without room for them."""
+    prefix, least_ps = state.prefix, state.least_ps
+    cheapest, cheapest_ps = np.inf, np.inf
+    places, most = 0, 0
+    for h in range(window.cost.size):
+        places += window.room[h]
+        most = max(most, window.room[h])
+        if window.room[h] > 0:
+            cheapest = min(cheapest, window.cost[h])
+        price = 0.0
+        for r in range(least_ps.size):
+            price += least_ps[r] * (prefix[t + length, h, r] - prefix[t, h, r])
+        cheapest_ps = min(cheapest_ps, price)
+    if (most if together else places) < count:
+        return np.inf
+    return count * cheapest + cheapest_ps
 
 
 @njit(cache=True)
@@ -225,8 +257,13 @@ def cheapest_schedule(
             if bound >= best - tie and later:
                 least_of_all = min(least_of_all, bound)
                 continue
-            fill_window(t, length, state, worker[m], window)
             fixed = rate * end
+            hopeless = best + 2.0 * tie  # whatever the order in which a price is added up
+            if fixed + window_floor(state.floors, m, count, t, length) > hopeless:
+                continue
+            fill_window(t, length, state, worker[m], window)
+            if fixed + window_bound(t, length, count, q, state, window) > hopeless:
+                continue
             if q == 0:
                 copy_to(order, stable_order(cost))
             for k in range(groups[i, 4], groups[i, 5]):

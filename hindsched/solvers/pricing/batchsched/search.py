@@ -20,6 +20,7 @@ from hindsched.instances.modes import Modes
 from hindsched.memory import check_large
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import BatchschedRow, write_row
+from hindsched.solvers.kernels.batchsched.window_floors import renew_floors
 from hindsched.solvers.kernels.batchsched.window_minima import (
     build_minima,
     num_levels,
@@ -145,11 +146,16 @@ class ScheduleSearch:
         self.slots = slots
         self.capacity: Floats = instance.server_capacity
         self._kinds = kinds_of(instance)
-        tables = num_levels(slots) + TABLES_BESIDE
-        check_large(f"a search over {slots} slots", float(self.capacity.nbytes) * slots * tables)
+        levels, types = num_levels(slots), len(self._kinds.worker)
+        cells = self.capacity.size * (levels + TABLES_BESIDE) + (types + 1) * levels
+        check_large(f"a search over {slots} slots", 8.0 * slots * cells)
         counts = max(1, min(most_workers, instance.most_workers))
-        types = (len(self._kinds.worker), counts, slots)
-        self._costs = np.zeros(types), np.zeros(types)
+        self._costs = np.zeros((types, counts, slots)), np.zeros((types, counts, slots))
+        self._floors = np.zeros((types + 1, levels, slots))
+        self._least_ps = np.zeros(self.capacity.shape[1])
+        if instance.has_ps:
+            self._least_ps = self._kinds.server.min(axis=0)
+        self._units = np.vstack([self._kinds.worker, self._least_ps])
         self.reset()
 
     def reset(self, residual: Floats | None = None, prices: Floats | None = None) -> None:
@@ -167,9 +173,12 @@ class ScheduleSearch:
             np.zeros((self.slots + 1, *self.capacity.shape)),
             *self._costs,
             np.ones(self.slots + 1, dtype=np.bool_),
+            self._floors,
+            self._least_ps,
         )
         np.cumsum(self.prices, axis=0, out=self.state.prefix[1:])
-        self._renew(0, self.slots - 1)
+        self._stale: tuple[int, int] | None = None
+        self._touch(0, self.slots - 1)
 
     @property
     def residual(self) -> Floats:
@@ -212,6 +221,7 @@ class ScheduleSearch:
             None if nothing below the limit fits. Ties: earlier completion, then order of modes.
         """
         stop = self.slots if last is None else min(last, self.slots)
+        self._renew()
         found = cheapest_schedule(
             float(rate),
             NO_LIMIT if limit is None else float(limit),
@@ -276,7 +286,7 @@ class ScheduleSearch:
         for h in servers:
             self.state.minima[0, first : last + 1, h] -= sign * used[h]
             update_minima(self.state.minima, int(h), first, last)
-        self._renew(first, last)
+        self._touch(first, last)
 
     def set_prices(self, first: int, last: int, servers: Ints, prices: Floats) -> None:
         """Set unit prices on some servers in slots `first` .. `last`.
@@ -293,18 +303,28 @@ class ScheduleSearch:
         self.prices[first - 1 : last, servers] = prices
         for h in servers:
             self.state.prefix[1:, h] = np.cumsum(self.prices[:, h], axis=0)
-        self._renew(first - 1, last - 1)
+        self._touch(first - 1, last - 1)
 
-    def _renew(self, first: int, last: int) -> None:
-        if last >= first:
-            worker = self._kinds.worker
-            renew_slot_costs(*self._costs, self.residual, self.prices, worker, first, last)
+    def _touch(self, first: int, last: int) -> None:
+        """Note where prices or what is free changed; bounds are renewed when next asked for."""
         low, high = max(1, first), min(self.slots, last + 2)
         now, before = slice(low, high), slice(low - 1, high - 1)
         changed = np.any(self.residual[now] != self.residual[before], axis=(1, 2))
         self.state.changes[now] = changed | np.any(
             self.prices[now] != self.prices[before], axis=(1, 2)
         )
+        if last >= first:
+            known = self._stale or (first, last)
+            self._stale = min(first, known[0]), max(last, known[1])
+
+    def _renew(self) -> None:
+        """Renew the bounds of single slots and of pieces that touch the changed ones."""
+        if self._stale is None:
+            return
+        (first, last), state, worker = self._stale, self.state, self._kinds.worker
+        renew_slot_costs(*self._costs, self.residual, self.prices, worker, first, last)
+        renew_floors(state.floors, state.minima, state.prefix, self._units, first, last)
+        self._stale = None
 
     def assignment(self, schedule: Schedule) -> Assignment:
         """Row of the solution file for a schedule."""

@@ -54,6 +54,8 @@ class News:
         Of a feasible solution: rows by job, or what the team's `build` makes one of.
     certificate : Certificate, optional
         A bound.
+    bound : float, optional
+        A better bound by the word of a solver.
     details : mapping, optional
         Facts for the result.
     error : str, optional
@@ -63,6 +65,7 @@ class News:
     objective: float | None = None
     schedules: Any = None
     certificate: Certificate | None = None
+    bound: float | None = None
     details: Mapping[str, object] | None = None
     error: str | None = None
 
@@ -241,6 +244,8 @@ class Team:
                 if news.certificate.is_better_than(self.certificate):
                     self.certificate = news.certificate
                 self._note(news.certificate.bound)
+            if news.bound is not None:
+                self._note(news.bound)
             self.details.update(news.details or {})
             if news.error is not None:
                 self.errors.append(news.error)

@@ -34,6 +34,7 @@ from hindsched.models.oasis.patterns import (
     patterns_by_slot,
 )
 from hindsched.models.oasis.program import Pools
+from hindsched.models.oasis.rounding import lines_below
 from hindsched.solutions.oasis.solution import OasisSolution
 
 Fits = dict[int, list[int]]
@@ -135,6 +136,16 @@ def build_leaf(instance: OasisInstance, ends: Ends) -> Leaf:
     @model.Constraint(index, doc="(7) no more PSs than workers")
     def eq_7(m: Model, i: int, t: int) -> Expr:
         return m.ps[i, t] <= m.workers[i, t]
+
+    lines = {i: lines_below(instance.ps_needed_up_to(instance.jobs[i], most[i])) for i in jobs}
+
+    @model.Constraint(
+        [(*key, n) for key in served for n in range(len(lines[key[0]]))],
+        doc="(6) whole PSs serve whole workers",
+    )
+    def whole(m: Model, i: int, t: int, n: int) -> Expr:
+        slope, at_none = lines[i][n]
+        return slope * m.workers[i, t] + at_none <= m.ps[i, t]
 
     pools, patterns, fits = _groups(
         instance, jobs, model.workers, instance.worker_capacity, instance.worker_demand

@@ -6,6 +6,10 @@ closed when its prices prove that nothing in it beats the incumbent, or when its
 job without a schedule; other nodes are split where their linear program is undecided
 (`branching`).
 
+A family's node program may know from a solver that no solution obeys a node's decisions. Such a
+node is refuted: it needs prices as any other, but only for the certificate, so it is taken when no
+other is left.
+
 The search is anytime: the open nodes are leaves like the closed ones, with the prices that they
 have, and the worst leaf is a bound on the optimum whenever it stops.
 """
@@ -62,6 +66,8 @@ class Node:
         What the blocks answered at these prices.
     children : list of Node
         Empty for a leaf.
+    refuted : bool
+        Whether a solver says that no solution obeys the decisions.
     """
 
     decisions: tuple[BranchDecision, ...]
@@ -69,6 +75,7 @@ class Node:
     bound: float
     answers: Answers | None = field(default=None, repr=False)
     children: list[Node] = field(default_factory=list, repr=False)
+    refuted: bool = False
 
 
 class BranchAndBound:
@@ -126,25 +133,43 @@ class BranchAndBound:
         self._program: Any = None
         self._number = count()
         self._open: list[tuple[float, int, Node]] = []
+        self._refuted: list[tuple[float, int, Node]] = []
+        self._taken: Node | None = None
         self._unresolved: list[Node] = []
         self._push(self.root)
 
     @property
     def bound(self) -> float:
         """Bound on what is open; the objective once nothing is (not rounded outward)."""
-        waiting = [node.bound for _, _, node in self._open]
-        waiting += [node.bound for node in self._unresolved if not self._is_closed(node.bound)]
+        return self._bound_on(self._waiting())
+
+    @property
+    def solver_bound(self) -> float:
+        """The bound that holds if a solver is right about the nodes that it refutes."""
+        waiting = [node for node in self._waiting() if not node.refuted]
+        if not waiting and self._cutoff is not None:
+            return self._cutoff  # what closed nodes were closed by
+        return self._bound_on(waiting)
+
+    def _waiting(self) -> list[Node]:
+        """Nodes that are not closed, with the one that is being bounded."""
+        waiting = [node for _, _, node in (*self._open, *self._refuted)]
+        waiting += [] if self._taken is None else [self._taken]
+        return waiting + [node for node in self._unresolved if not self._is_closed(node.bound)]
+
+    def _bound_on(self, waiting: Sequence[Node]) -> float:
         if not waiting:
             return self.root.bound if self.objective is None else self.objective
-        worst = max(waiting, key=lambda bound: self.sign * bound)
-        return worst if self._cutoff is None else self.sign * max(
-            self.sign * worst, self.sign * self._cutoff
-        )  # fmt: skip
+        worst = max(self.sign * node.bound for node in waiting)
+        if self._cutoff is not None:
+            worst = max(worst, self.sign * self._cutoff)
+        return self.sign * worst
 
     @property
     def is_closed(self) -> bool:
         """Whether every leaf is closed: the incumbent is optimal within the gap."""
-        return not self._open and all(self._is_closed(node.bound) for node in self._unresolved)
+        waiting = self._open or self._refuted
+        return not waiting and all(self._is_closed(node.bound) for node in self._unresolved)
 
     def run(self, seconds: Callable[[], float | None], report: Progress | None = None) -> None:
         """Take nodes until none is open, the time is over or Ctrl-C comes.
@@ -157,7 +182,7 @@ class BranchAndBound:
             ``report(bound, objective, seconds, message)``.
         """
         begin = now()
-        while self._open:
+        while self._open or self._refuted:
             left = seconds()
             if self._interrupted.is_set() or (left is not None and left <= 0):
                 interrupted = self._interrupted.is_set()
@@ -166,10 +191,12 @@ class BranchAndBound:
             node = self._take()
             if self._is_closed(node.bound) and node is not self.root:
                 continue
+            self._taken = node
             self._bound_and_split(node, seconds)
+            self._taken = None
             if report is not None:
-                text = f"{self.nodes} nodes, {len(self._open)} open"
-                report(self.bound, self.objective, now() - begin, text)
+                text = f"{self.nodes} nodes, {len(self._open) + len(self._refuted)} open"
+                report(self.solver_bound, self.objective, now() - begin, text)
         self.stopped_by = StoppedBy.GAP if self.is_closed else StoppedBy.CONVERGED
 
     def certificate(self) -> Certificate:
@@ -215,9 +242,14 @@ class BranchAndBound:
         return cutoff is not None and self.sign * (bound - cutoff) <= 0
 
     def _push(self, node: Node) -> None:
-        heapq.heappush(self._open, (-self.sign * node.bound, -next(self._number), node))
+        if self._program is not None and not node.refuted:
+            node.refuted = self._program.refuting(node.decisions) == ()
+        waiting = self._refuted if node.refuted else self._open
+        heapq.heappush(waiting, (-self.sign * node.bound, -next(self._number), node))
 
     def _take(self) -> Node:
+        if not self._open:
+            return heapq.heappop(self._refuted)[2]
         if self.nodes % DIVE_EVERY == DIVE_EVERY - 1:
             position = max(
                 range(len(self._open)),
@@ -243,20 +275,35 @@ class BranchAndBound:
             (self._push if out_of_time else self._unresolved.append)(node)
             return
         splits = self._program.candidates(shares)
-        if self.looks:
+        if self.looks and not node.refuted:
             own = self._program.solution(shares, splits, seconds())
             self._look_for_solution(node.prices, shares, own)
         if self._is_closed(node.bound):
             return
         splits = splits or self._program.undecided(shares, node.decisions)
-        if not splits:
-            self._unresolved.append(node)
-            return
         node = self._fixed(node)
-        for decision in splits[0].sides:
-            child = Node((*node.decisions, decision), node.prices, node.bound, node.answers)
+        refuting = None if node.refuted else self._program.refuting(node.decisions, shares)
+        if refuting is not None:
+            for decision in refuting:
+                node = self._split(node, (decision.other, decision), waits=False)
+            node.refuted = True
+            self._push(node)
+        elif splits:
+            self._split(node, splits[0].sides)
+        else:
+            self._unresolved.append(node)
+
+    def _split(self, node: Node, sides: Sequence[BranchDecision], *, waits: bool = True) -> Node:
+        """Give a node its children; return the last, which waits to be taken if `waits` says so."""
+        for decision in sides:
+            child = Node(
+                (*node.decisions, decision), node.prices, node.bound, node.answers,
+                refuted=node.refuted,
+            )  # fmt: skip
             node.children.append(child)
-            self._push(child)
+            if waits or decision is not sides[-1]:
+                self._push(child)
+        return child
 
     def _bound_node(self, node: Node, seconds: Callable[[], float | None]) -> Sequence[Any] | None:
         """Find better prices for a node; return its linear program's solution, if it needs one."""
@@ -286,7 +333,10 @@ class BranchAndBound:
         ):  # fmt: skip
             prices = node.prices if math.isfinite(bound) else np.zeros(self.oracle.rows.size)
             beaten = Node((*node.decisions, decision.other), prices, bound)
-            rest = Node((*node.decisions, decision), node.prices, node.bound, node.answers)
+            rest = Node(
+                (*node.decisions, decision), node.prices, node.bound, node.answers,
+                refuted=node.refuted,
+            )  # fmt: skip
             node.children += [beaten, rest]
             node = rest
         return node

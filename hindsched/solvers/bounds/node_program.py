@@ -205,6 +205,26 @@ class NodeProgram:
         """Where an integral node could still be decided otherwise."""
         return undecided(self.oracle, shares, decisions)
 
+    def refuting(
+        self, decisions: Sequence[BranchDecision], shares: Sequence[Share] | None = None
+    ) -> tuple[BranchDecision, ...] | None:
+        """What no solution obeys besides a node's decisions, as a solver says.
+
+        Parameters
+        ----------
+        decisions : sequence of BranchDecision
+            The node's.
+        shares : sequence of Share, optional
+            Its linear program, which obeys what is returned; without it only nothing is returned.
+
+        Returns
+        -------
+        tuple of BranchDecision, or None
+            Empty where no solution obeys the node's decisions themselves; None where no solver has
+            said anything.
+        """
+        return None
+
     def solution(
         self, shares: Sequence[Share], splits: Sequence[Split], seconds: float | None
     ) -> Solution | None:

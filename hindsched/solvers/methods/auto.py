@@ -96,8 +96,8 @@ def solve_auto(
                 result = keep(_with_tree(growing, duel, interrupted))
             if result.stopped_by not in ENDED:
                 result = keep(_with_program(result, duel, options, program, threads))
-                if growing is not None:
-                    result = _certified(result, duel, growing)
+            if growing is not None:
+                result = _certified(result, duel, growing)
         relation = "at most" if small else "above"
         why = f"jobs x linking rows = {size}, {relation} {SMALL_SIZE}"
         return replace(result, details={"why": why, **result.details})
@@ -107,14 +107,14 @@ def _with_tree(growing: Growing, duel: Duel, interrupted: Event) -> Result:
     """Try to close the gap by a tree in a short time."""
     known = growing.known
     end = now() + min(MOST_OF_TREE, SHARE_OF_TREE * duel.limit, duel.seconds_left())
-    grown = growing.run(lambda: max(0.0, end - now()))
+    grown = growing.run(lambda: 0.0 if growing.is_proven else max(0.0, end - now()))
     if within_gap(grown.objective, grown.bound, duel.options.gap):
         return replace(grown, method=f"{METHOD}+tree", stopped_by=StoppedBy.GAP)
     return grown if interrupted.is_set() else replace(grown, stopped_by=known.stopped_by)
 
 
 def _certified(result: Result, duel: Duel, growing: Growing) -> Result:
-    """Certify an optimum that the program proved by the tree so far, while its pace will do.
+    """Certify an optimum that a solver proved by the tree so far, while its pace will do.
 
     With the optimum known it closes most of its open nodes, and looks for no more solutions.
     """
@@ -194,7 +194,7 @@ def _with_program(
     if team.errors:
         details["part_failed"] = "; ".join(team.errors)
     assert certificate is not None
-    bound = closer(instance.sense, result.bound, certificate.bound)
+    bound = closer(instance.sense, result.bound, team.bound)
     result = replace(result, solution=solution, bound=bound, certificate=certificate)
     details["certified_bound"] = certificate.bound
     if within_gap(result.objective, result.bound, options.gap):
@@ -223,14 +223,21 @@ def _prove(duel: Duel, known: Result, member: Member) -> None:
             reserve = (1 - SHARE_OF_MEMBER) * duel.limit
             growing = growing_from(duel, found, interrupted, member.tell)
 
+            told = False
+
             def seconds_left() -> float:
+                nonlocal told
                 if member.time_to_listen():
                     _hear(member, duel, growing)
+                if growing.is_proven and not told:
+                    told = True
+                    certificate, bound = growing.so_far()
+                    member.say(News(certificate=certificate, bound=bound))
                 return max(0.0, duel.seconds_left() - reserve)
 
             grown = growing.run(seconds_left)
-        told = {key: grown.details[key] for key in ("nodes", "leaves")}
-        member.say(News(certificate=grown.certificate, details=told))
+        details = {key: grown.details[key] for key in ("nodes", "leaves")}
+        member.say(News(certificate=grown.certificate, bound=grown.bound, details=details))
     if duel.search is not None:
         duel.search_along(member)
 

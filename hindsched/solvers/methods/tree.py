@@ -27,8 +27,9 @@ from hindsched.solvers.bounds.branch_and_bound import BranchAndBound, FindSoluti
 from hindsched.solvers.bounds.lagrangian import Subgradient, subgradient_bound
 from hindsched.solvers.bounds.node_program import NodeProgram
 from hindsched.solvers.bounds.node_solutions import NodeSolutions
+from hindsched.solvers.certificate import Certificate
 from hindsched.solvers.interrupt import catch_interrupt
-from hindsched.solvers.methods.base import Method
+from hindsched.solvers.methods.base import Method, closer
 from hindsched.solvers.methods.duel import DEFAULT_SECONDS, ENDED, Duel
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle, build_oracle
@@ -243,13 +244,24 @@ class Growing:
         if self._tree is not None:
             self._tree.offer(solution)
 
+    @property
+    def is_proven(self) -> bool:
+        """Whether the gap is closed, by the word of the solver that refutes nodes perhaps."""
+        tree = self._tree
+        return tree is not None and within_gap(tree.objective, tree.solver_bound, self.gap)
+
+    def so_far(self) -> tuple[Certificate, float | None]:
+        """What the present tree proves, and what it proves by the word of a solver."""
+        assert self._tree is not None
+        return self._tree.certificate(), self._tree.solver_bound
+
     def run(self, seconds_left: Callable[[], float]) -> Result:
-        """Grow until the gap is closed, the time is over or Ctrl-C comes."""
+        """Grow until prices close the gap, the time is over or Ctrl-C comes."""
         started = now() - self._seconds
 
         def report(bound: float | None, found: float | None, seconds: float, text: str) -> None:
-            if bound is not None:
-                self.pace.note(now() - started, bound)
+            if tree is not None:
+                self.pace.note(now() - started, tree.bound)
             if self.on_progress is not None:
                 self.on_progress(bound, found, seconds, text)
 
@@ -264,13 +276,16 @@ class Growing:
             if not certificate.is_better_than(known.certificate):
                 assert known.certificate is not None
                 certificate = known.certificate
+            bound: float | None = certificate.bound
+            if not within_gap(tree.objective, bound, self.gap):
+                bound = closer(known.instance.sense, bound, tree.solver_bound)
             nodes, leaves = self._nodes + tree.nodes, certificate.num_leaves or 0
             self.known = known = replace(
                 known,
                 status=status_of(tree.incumbent),
                 stopped_by=tree.stopped_by,
                 solution=tree.incumbent,
-                bound=certificate.bound,
+                bound=bound,
                 certificate=certificate,
                 backend="branch and bound on prices, highs",
                 details={**known.details, "nodes": nodes, "leaves": leaves},

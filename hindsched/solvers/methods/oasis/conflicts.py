@@ -51,6 +51,8 @@ class Leaves:
         Schedule of the last leaf, if it had one.
     best : Solution, optional
         The best schedule of any leaf.
+    impossible : list of dict
+        Promises that no schedule keeps.
     """
 
     def __init__(self, instance: OasisInstance, options: SolveOptions) -> None:
@@ -60,7 +62,7 @@ class Leaves:
         self.solution: OasisSolution | None = None
         self.best: Solution | None = None
         self._kept: list[Ends] = []
-        self._impossible: list[Ends] = []
+        self.impossible: list[Ends] = []
 
     def decide(self, ends: Ends, seconds: float | None) -> ProgramResult:
         """Solve one leaf: the jobs of `ends` and no others, each finished by its end."""
@@ -85,7 +87,7 @@ class Leaves:
                 self._kept.append(ends)
                 self.best = better(self.best, self.solution)
         elif result.status == Status.INFEASIBLE:
-            self._impossible.append(ends)
+            self.impossible.append(ends)
         return result
 
     def known(self, ends: Ends) -> bool | None:
@@ -94,9 +96,9 @@ class Leaves:
         What has fewer jobs or later ends than something that was kept can be kept; what has more
         jobs or earlier ends than something impossible is impossible.
         """
-        if any(_is_weaker(ends, kept) for kept in self._kept):
+        if any(is_weaker(ends, kept) for kept in self._kept):
             return True
-        return False if any(_is_weaker(other, ends) for other in self._impossible) else None
+        return False if any(is_weaker(other, ends) for other in self.impossible) else None
 
     def conflicts(self, ends: Ends, last: Ends, out_of_time: Callable[[], bool]) -> list[Ends]:
         """Smallest conflicts within an infeasible leaf's promises, as cuts.
@@ -157,7 +159,7 @@ class Leaves:
         return ends
 
 
-def _is_weaker(one: Ends, other: Ends) -> bool:
+def is_weaker(one: Ends, other: Ends) -> bool:
     """Whether what keeps the other promises keeps these as well."""
     return all(job in other and other[job] <= end for job, end in one.items())
 

@@ -4,7 +4,8 @@ Most nodes need only the prices of a compact program (`compact.py`), which takes
 column generation over schedules proves more and takes ten times as long. A node's program that
 agrees on every job's end promises a schedule, but mixes workers and places. The leaf program of
 these ends finds real ones, or none exists; without it a tree would have to branch on workers until
-its linear program is whole by chance.
+its linear program is whole by chance. What no leaf can keep is a conflict, and the node is split by
+its ends: all sides but one break the conflict, and that one the solver has refuted.
 """
 
 from __future__ import annotations
@@ -30,22 +31,35 @@ from hindsched.solvers.bounds.node_program import (
     NodeProgram,
 )
 from hindsched.solvers.methods.oasis.compact import CompactProgram
-from hindsched.solvers.methods.oasis.conflicts import Ends, Leaves
+from hindsched.solvers.methods.oasis.conflicts import Ends, Leaves, is_weaker
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import BlockOracle, Response
-from hindsched.solvers.pricing.decisions import COMPLETES, NEVER, BranchDecision
+from hindsched.solvers.pricing.decisions import (
+    COMPLETES,
+    NEVER,
+    BranchDecision,
+    limits_of,
+    window_of,
+)
 from hindsched.solvers.pricing.oasis.patterns import PatternOracle
 from hindsched.solvers.pricing.restricted import RestrictedOracle
+from hindsched.solvers.status import Status
+from hindsched.solvers.work import now
 
 SETTLED = 1e-4
 """Relative distance of bound and program value at which no pattern is worth another round."""
-LEAF_SECONDS = 2.0
-"""Limit of one leaf, which mostly takes a tenth of it."""
+LEAF_SECONDS, PATIENCE = 2.0, 4.0
+"""Limit of one leaf, which mostly takes a tenth of it, and by how much more it gets where that did
+not do and the tree still meets its promises as much later."""
 FIRST_GAIN, WEIGHT_OF_GAIN = 0.02, 0.3
 """What column generation over schedules is thought to gain on the compact program, relative to the
 bound, before it was tried; and the weight of each trial in what is thought from then on."""
 LEAST_GAIN = 0.01
 """Share of a node's gap that it must gain where all ends are decided, to be tried below as well."""
+LEARNING, LEAST_LEARNING = 4.0, 0.5
+"""Time for making a conflict small, relative to its leaf's, and seconds at least."""
+WHOLE = 1e-6
+"""How much of a job may be missing where a promise counts it."""
 NEAR = 5e-4
 """Distance to the best schedule, relative to the bound, within which it is tried all the same: what
 is left there are mixes of schedules, which the compact program splits again and again."""
@@ -90,7 +104,7 @@ class EndsProgram(NodeProgram):
     def __init__(self, oracle: BlockOracle, size: float, interrupted: Event) -> None:
         super().__init__(oracle, size, interrupted)
         self._leaves = Leaves(cast(OasisInstance, oracle.instance), SolveOptions(threads=1))
-        self._decided: set[tuple[tuple[int, int], ...]] = set()
+        self._tried: dict[tuple[tuple[int, int], ...], tuple[float, float]] = {}
         self._compact: CompactProgram | None = None
         self._splits: list[Split] = []
         self._gain = FIRST_GAIN * abs(size)
@@ -240,17 +254,59 @@ class EndsProgram(NodeProgram):
                 return found
         if self.oracle.coarser() is None or any(split.feature == COMPLETES for split in splits):
             return None
-        ends: Ends = {
-            share.block: share.features[COMPLETES]
-            for share in shares
-            if share.features is not None and COMPLETES in share.features
-        }
+        ends = _promised(shares)
         key = tuple(sorted(ends.items()))
-        if key in self._decided or self._leaves.known(ends) is not None:
+        limit, again = self._tried.get(key, (LEAF_SECONDS, -math.inf))
+        if now() < again or self._leaves.known(ends) is not None:
             return None
-        self._decided.add(key)
-        self._leaves.decide(ends, LEAF_SECONDS if seconds is None else min(LEAF_SECONDS, seconds))
-        return self._leaves.solution
+        begun = now()
+        leaf = self._leaves.decide(ends, _at_most(limit, seconds))
+        self._tried[key] = PATIENCE * limit, now() + limit
+        if leaf.status == Status.INFEASIBLE:
+            self._learn(ends, _at_most(now() - begun, seconds))
+        return self._leaves.best
+
+    def _learn(self, ends: Ends, seconds: float) -> None:
+        """Make small conflicts of ends that no schedule keeps."""
+        until = now() + max(LEAST_LEARNING, LEARNING * seconds)
+        last = {job: max(self.completions(job)[:-1]) for job in ends}
+        self._leaves.conflicts(ends, last, lambda: now() > until)
+
+    def refuting(
+        self, decisions: Sequence[BranchDecision], shares: Sequence[Share] | None = None
+    ) -> tuple[BranchDecision, ...] | None:
+        """The ends of a conflict that a node keeps and has not decided; see `NodeProgram`."""
+        limits = limits_of(decisions)
+        windows = {job: window_of(own, COMPLETES)[1] for job, own in limits.items()}
+        horizon = self.oracle.instance.horizon
+        latest = {job: min(end, horizon) for job, end in windows.items() if end < NEVER}
+        ends = latest if shares is None else _promised(shares)
+        found: tuple[BranchDecision, ...] | None = None
+        for conflict in self._leaves.impossible:
+            if not is_weaker(conflict, ends):
+                continue
+            more = tuple(
+                BranchDecision.at_most(job, COMPLETES, end)
+                for job, end in conflict.items()
+                if latest.get(job, NEVER) > end
+            )
+            if found is None or len(more) < len(found):
+                found = more
+        return found
+
+
+def _promised(shares: Sequence[Share]) -> Ends:
+    """The ends that a node's program gives to jobs as a whole."""
+    found: dict[tuple[int, int], float] = {}
+    for share in shares:
+        if share.features is not None and COMPLETES in share.features:
+            key = share.block, share.features[COMPLETES]
+            found[key] = found.get(key, 0.0) + share.share
+    return {job: end for (job, end), share in found.items() if share > 1 - WHOLE}
+
+
+def _at_most(most: float, seconds: float | None) -> float:
+    return most if seconds is None else min(most, seconds)
 
 
 def _beginning(answers: Answers | None, *, gains: bool) -> Answers | None:

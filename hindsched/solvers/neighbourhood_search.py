@@ -27,7 +27,7 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import SolveFailed
-from hindsched.solutions.base import Assignment, Solution, build_solution
+from hindsched.solutions.base import Assignment, Solution, Violation, build_solution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.options import SolveOptions
@@ -200,26 +200,49 @@ class NeighbourhoodSearch:
     def solution(self) -> Solution | None:
         """The best schedules as a checked solution of the family.
 
+        Where jobs are optional, those that only rounding let in are left out first.
+
         Raises
         ------
         SolveFailed
-            If the family's own checker finds a constraint broken: an error in its oracle.
+            If the family's own checker finds a constraint broken all the same: an error in its
+            oracle.
         """
         if self.best is None:
             return None
+        found = self._solution_of(self.best)
+        broken = found.violations()
+        if broken and self.oracle.optional:
+            found = self._without_overload(broken)
+            broken = found.violations()
+        if broken:
+            raise SolveFailed(f"the neighbourhood search broke {broken[0]}")
+        return found
+
+    def _without_overload(self, broken: Sequence[Violation]) -> Solution:
+        """Leave out the smallest jobs without which fewer constraints are broken, one by one."""
+        assert self.best is not None
+        kept = list(self.best)
+        for block in np.argsort(self._size, kind="stable").tolist():
+            if not broken or kept[block] is None:
+                continue
+            fewer = [None if other == block else own for other, own in enumerate(kept)]
+            left = self._solution_of(fewer).violations()
+            if len(left) < len(broken):
+                kept, broken = fewer, left
+        self.best, self.objective = kept, self._value_of(kept)
+        return self._solution_of(kept)
+
+    def _solution_of(self, schedules: Sequence[Response | None]) -> Solution:
         rows: dict[str, Sequence[Assignment]] = {}
-        for block, response in enumerate(self.best):
+        for block, response in enumerate(schedules):
             if response is None or response.plan is None:
                 continue
             if isinstance(response.plan, _Given):
                 rows[self.oracle.block_name(block)] = response.plan.rows
             else:
                 rows[self.oracle.block_name(block)] = self.oracle.assignments(block, response)
-        found = build_solution(self.oracle.instance, rows, self.oracle.formulation)
-        broken = found.violations()
-        if broken:
-            raise SolveFailed(f"the neighbourhood search broke {broken[0]}")
-        return found
+        return build_solution(self.oracle.instance, rows, self.oracle.formulation)
 
     def adopt(self, solution: Solution) -> bool:
         """Take a feasible solution as the best if it is; the search returns to it in its time."""

@@ -34,6 +34,8 @@ MOST_PATTERNS = 120
 SEARCH_STEPS = 5_000
 """Steps of the enumeration after which a group counts as having too many patterns."""
 
+MOST_JOBS = 500
+"""Jobs above which patterns count as too many: the enumeration calls itself once a job."""
 REMEMBERED = 4096
 """Servers with jobs whose patterns are kept."""
 
@@ -75,6 +77,8 @@ def _enumerated(
     room: tuple[float, ...], rows: tuple[tuple[float, ...], ...], most: Pattern, limit: int
 ) -> tuple[Pattern, ...] | None:
     """`maximal_patterns`, remembered: the leaves of a program ask for the same ones again."""
+    if len(rows) > MOST_JOBS:
+        return None
     capacity, demand = np.array(room), np.array(rows).reshape(len(rows), len(room))
     found: list[Pattern] = []
     chosen: list[int] = []

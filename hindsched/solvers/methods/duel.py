@@ -306,11 +306,19 @@ class Duel:
         self._report()
         if self._interrupted.is_set():
             self.stopped_by = StoppedBy.INTERRUPTED
-        elif within_gap(self.objective, self.bounding.best.bound, self.options.gap):
+        elif self._is_closed():
             self.stopped_by = StoppedBy.GAP
         else:
             return now() >= deadline
         return True
+
+    def _is_closed(self) -> bool:
+        """Whether the best solution closes the gap, and does so once it is checked."""
+        if not within_gap(self.objective, self.bounding.best.bound, self.options.gap):
+            return False
+        if self.search is not None:
+            self.search.solution()  # leaves out what only rounding let in
+        return within_gap(self.objective, self.bounding.best.bound, self.options.gap)
 
     def _report(self, *, force: bool = False) -> None:
         if self.on_progress is None:

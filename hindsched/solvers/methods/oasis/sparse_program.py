@@ -11,7 +11,7 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from hindsched.arrays import Bools, Floats
+from hindsched.arrays import Floats
 from hindsched.solvers.work import is_counted, now
 
 Terms = Iterable[tuple[int, float]]
@@ -121,12 +121,3 @@ class LoadedProgram:
     def duals(self) -> Floats:
         """Duals of the rows of the minimised program."""
         return np.array(self.highs.getSolution().row_dual)
-
-
-def units_that_fit(capacity: Floats, demand: Floats) -> Floats:
-    """How many units of a demand each server holds alone, shape (servers,)."""
-    used: Bools = demand > 0
-    if not used.any():
-        return np.full(len(capacity), np.inf)
-    found: Floats = np.floor(capacity[:, used] / demand[used] + 1e-9).min(axis=1)
-    return found

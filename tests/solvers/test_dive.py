@@ -17,11 +17,11 @@ from hindsched.solvers.methods.oasis import packing_inequalities
 from hindsched.solvers.methods.oasis.dive import Dive
 from hindsched.solvers.methods.oasis.fluid import (
     FluidProgram,
-    Progress,
     most_columns,
     stretches,
 )
 from hindsched.solvers.methods.oasis.packing_inequalities import PackingInequalities, separated
+from hindsched.solvers.methods.oasis.progress import Progress
 from hindsched.solvers.methods.oasis.slot_packing import Wish, pack_slot
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
@@ -49,7 +49,7 @@ def dived(oracle, prices, number, least=0.0):
 
 def fluid_of(oracle, prices, fine=None):
     jobs = oracle.num_blocks
-    progress = Progress(np.zeros(jobs, dtype=np.int64), set(range(jobs)))
+    progress = Progress(np.zeros(jobs, dtype=np.int64), set(range(jobs)), oracle.instance.horizon)
     fine = oracle.instance.horizon if fine is None else fine
     found = PackingInequalities(oracle, Event())
     return FluidProgram(oracle, prices, 0.0, 0.0, Event(), progress, fine, found)
@@ -238,7 +238,7 @@ def test_later_ends_are_open_again_where_a_promised_one_is_missed():
     task = oracle.block(job).task
     for end in fluid.ends[job][1:]:
         fluid._highs.changeColBounds(end.column, 0.0, 0.0)
-    fluid._promised[job] = fluid.ends[job][0].last
+    fluid._promised[job] = 0
     fluid.require(job)
     slot = 0
     while job in fluid._promised:
@@ -353,10 +353,10 @@ def test_auto_dives_at_scale_the_same_way_twice(monkeypatch):
 def test_dives_end_where_the_time_will_not_do():
     instance = hs.generate("oasis", "small", 0)
     oracle, prices = prices_of(instance)
-    dives = Dives(oracle, itertools.count(), Event())
+    dives = Dives(oracle, 0, 1, Event())
     clock = iter(np.linspace(1e-3, 0.0, 5000))
     while not dives.is_over:
-        dives.work(prices, 0.0, lambda: float(next(clock)), lambda: False)
+        dives.work(prices, 0.0, lambda: None, lambda: float(next(clock)), lambda: False)
     assert dives.is_over
     assert dive_of("astraea") is None
 
@@ -376,3 +376,25 @@ def test_an_interrupt_ends_a_dive():
     for _ in range(3):
         dive.step(FOREVER)
     assert dive.solution() is None or dive.solution().is_feasible()
+
+
+def test_what_a_dive_takes_is_judged_by_its_own_time_and_by_more_than_its_first_slot(monkeypatch):
+    oracle, prices = prices_of(hs.named_instance("oasis-t10-i10-h10-s0"))
+    dive = Dive(oracle, prices, 0.0, 0, Event())
+    time = [0.0]
+    monkeypatch.setattr(dive_module, "now", lambda: time[0])
+    monkeypatch.setattr(dive_module, "SHARE_TO_JUDGE", 0.2)
+
+    def packs(*arguments):
+        time[0] += 1.0
+        return pack_slot(*arguments)
+
+    monkeypatch.setattr(dive_module, "pack_slot", packs)
+    told = {}
+    while not dive.is_over:
+        dive.step(FOREVER)
+        time[0] += 100.0  # others have their turns
+        told[dive._progress.slot - 1] = dive.seconds_to_go()
+    assert told[1] == 0.0
+    assert told[2] > 0.0
+    assert all(seconds <= 10.0 - done for done, seconds in told.items())

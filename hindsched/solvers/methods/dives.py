@@ -2,12 +2,14 @@
 
 A family that knows a better way to a first schedule than insertion names it: ``DIVE`` of its module
 ``dive``. A dive is done in pieces, so that others take turns with it, and is given up where what is
-left of the time will not do.
+left of the time will not do. What dives make better, window by window, once there is a schedule is
+``WINDOWS`` of its module ``windows``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import count
 from threading import Event
 from typing import Protocol
 
@@ -45,6 +47,17 @@ MakeDive = Callable[[BlockOracle, Floats, float, int, Event], Dive]
 """``make(oracle, prices, objective, number, interrupted)``; the number tells dives apart."""
 
 
+class Windows(Protocol):
+    """Dives into windows of schedules."""
+
+    def next(self, prices: Floats, solution: Solution) -> Dive | None:
+        """A dive that makes a schedule better, if anything; None where none is left to try."""
+
+
+MakeWindows = Callable[[BlockOracle, float, Event], Windows]
+"""``make(oracle, begin, interrupted)``: where in the horizon to begin, from 0 to 1."""
+
+
 def dive_of(family: str) -> MakeDive | None:
     """How a family dives, if it does."""
     if not has_module("solvers.methods", family, "dive"):
@@ -53,30 +66,46 @@ def dive_of(family: str) -> MakeDive | None:
     return found
 
 
+def windows_of(family: str) -> MakeWindows | None:
+    """What makes a family's schedules better by dives, if anything does."""
+    if not has_module("solvers.methods", family, "windows"):
+        return None
+    found: MakeWindows = family_module("solvers.methods", family, "windows").WINDOWS
+    return found
+
+
 class Dives:
     """Dives one after the other, while the time left is enough for them.
+
+    The first is followed by dives into windows of the best schedule, and once these gain nothing
+    more by the next.
 
     Parameters
     ----------
     oracle : BlockOracle
         Oracle in the family's default layout.
-    numbers : iterator of int
-        Which dives.
+    number, of : int
+        Which of those who dive at the same time this is, and how many they are.
     interrupted : Event
         Set by Ctrl-C: ends a piece.
     """
 
-    def __init__(self, oracle: BlockOracle, numbers: Iterator[int], interrupted: Event) -> None:
-        self._make = dive_of(oracle.instance.family)
-        self._oracle, self._numbers, self._interrupted = oracle, numbers, interrupted
+    def __init__(self, oracle: BlockOracle, number: int, of: int, interrupted: Event) -> None:
+        family = oracle.instance.family
+        self._make = dive_of(family)
+        self._oracle, self._numbers, self._interrupted = oracle, count(number, of), interrupted
+        windows = windows_of(family)
+        self._windows = None if windows is None else windows(oracle, number / of, interrupted)
         self._dive: Dive | None = None
         self._seconds = self._longest = 0.0
+        self._of_windows = self._has_dived = False
         self.is_over = self._make is None
 
     def work(
         self,
         prices: Floats,
         objective: float,
+        best: Callable[[], Solution | None],
         seconds_left: Callable[[], float],
         stop: Callable[[], bool],
     ) -> Solution | None:
@@ -86,6 +115,8 @@ class Dives:
         ----------
         prices, objective
             Of the bound and of the best solution, where a new dive begins.
+        best : callable
+            The best solution.
         seconds_left : callable
             What is left of the time for everything.
         stop : callable
@@ -96,27 +127,48 @@ class Dives:
         SolveFailed
             If the family's own checker finds a constraint broken: an error in its dive.
         """
-        assert self._make is not None
         while not self.is_over and not stop():
             left = seconds_left()
             if self._dive is None:
-                self.is_over = self._longest > SHARE_OF_NEXT * left
-                if self.is_over:
-                    break
-                number = next(self._numbers)
-                self._dive = self._make(self._oracle, prices, objective, number, self._interrupted)
+                self._dive = self._next(prices, objective, best, left)
                 self._seconds = 0.0
-            if self._dive.seconds_to_go() > left:
+            if self._dive is None or self._dive.seconds_to_go() > left:
                 self.is_over = True
                 break
             begin = now()
             self._dive.step(SHARE_OF_PIECE * left)
             self._seconds += now() - begin
             if self._dive.is_over:
-                self._longest = max(self._longest, self._seconds)
-                found, self._dive = self._dive.solution(), None
-                self.is_over = found is None
-                if found is not None and (broken := found.violations()):
-                    raise SolveFailed(f"a dive broke {broken[0]}")
-                return found
+                return self._finish(self._dive)
         return None
+
+    def _next(
+        self,
+        prices: Floats,
+        objective: float,
+        best: Callable[[], Solution | None],
+        seconds_left: float,
+    ) -> Dive | None:
+        """The next dive; None where none would end in time."""
+        assert self._make is not None
+        known = best() if self._has_dived and self._windows is not None else None
+        if known is not None and self._windows is not None:
+            found = self._windows.next(prices, known)
+            self._of_windows = found is not None
+            if found is not None:
+                return found
+        if self._longest > SHARE_OF_NEXT * seconds_left:
+            return None
+        number = next(self._numbers)
+        return self._make(self._oracle, prices, objective, number, self._interrupted)
+
+    def _finish(self, dive: Dive) -> Solution | None:
+        """What a dive that is over has found."""
+        self._dive = None
+        if not self._of_windows:
+            self._longest, self._has_dived = max(self._longest, self._seconds), True
+        found = dive.solution()
+        self.is_over = found is None and not self._of_windows
+        if found is not None and (broken := found.violations()):
+            raise SolveFailed(f"a dive broke {broken[0]}")
+        return found

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from itertools import count
 from threading import Event
 
 import numpy as np
@@ -146,8 +145,8 @@ class Duel:
             helpers = 0
         size = self.oracle.num_blocks * self.oracle.instance.horizon
         if dives and self.search is not None and size >= LEAST_TO_DIVE:
-            self._dives = Dives(self.oracle, count(helpers, helpers + 1), self._interrupted)
             self._members = helpers + 1
+            self._dives = Dives(self.oracle, helpers, self._members, self._interrupted)
         instance, formulation = self.oracle.instance, self.oracle.formulation
         parts = [self.search_along] * helpers
         with Team(instance, formulation, self.options.gap, parts, Event()) as team:
@@ -163,12 +162,12 @@ class Duel:
         told = search.objective
         search.random = np.random.Generator(np.random.PCG64([self.options.seed, member.number]))
         if self._dives is not None:
-            numbers = count(member.number - 1, self._members)
-            dives = Dives(self.oracle, numbers, self._interrupted)
+            dives = Dives(self.oracle, member.number - 1, self._members, self._interrupted)
             while not dives.is_over:
                 if self._dive(dives, lambda: False) and (found := search.solution()):
                     told = search.objective
                     member.tell(found)
+                self._hear(member, search)
         while True:
             if search.is_complete:
                 search.improve(member.time_to_listen)
@@ -178,11 +177,15 @@ class Duel:
             if found is not None:
                 told = search.objective
                 member.tell(found)
-            for prices, rows in member.heard():
-                search.set_prices(self.oracle.prices_on_servers(prices))
-                if rows is not None:
-                    oracle = self.oracle
-                    search.adopt(build_solution(oracle.instance, rows, oracle.formulation))
+            self._hear(member, search)
+
+    def _hear(self, member: Member, search: Search) -> None:
+        """What a member takes from the parent: prices, and the best schedules."""
+        for prices, rows in member.heard():
+            search.set_prices(self.oracle.prices_on_servers(prices))
+            if rows is not None:
+                oracle = self.oracle
+                search.adopt(build_solution(oracle.instance, rows, oracle.formulation))
 
     def _take_turns(self, deadline: float, turn: float) -> None:
         """Bound and search in turns; where others search meanwhile, bound while it pays."""
@@ -296,6 +299,7 @@ class Duel:
         found = dives.work(
             self.bounding.best.prices,
             0.0 if objective is None else objective,
+            self.search.solution,
             self.seconds_left,
             stop,
         )

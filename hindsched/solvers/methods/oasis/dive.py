@@ -20,21 +20,22 @@ would have fitted. Several margins are tried, one dive each.
 from __future__ import annotations
 
 import itertools
+import math
 from threading import Event
 from typing import cast
 
 import numpy as np
 
-from hindsched.arrays import Floats, Ints
-from hindsched.solutions.base import Assignment, Solution
-from hindsched.solutions.oasis.solution import OasisSolution, run_length
+from hindsched.arrays import Floats
+from hindsched.solutions.base import Solution
+from hindsched.solvers.methods.base import better
 from hindsched.solvers.methods.oasis.fluid import (
     TOUCHED,
     FluidProgram,
-    Progress,
     most_columns,
 )
 from hindsched.solvers.methods.oasis.packing_inequalities import PackingInequalities
+from hindsched.solvers.methods.oasis.progress import Placed, Progress, Window, with_slots
 from hindsched.solvers.methods.oasis.slot_packing import Wish, pack_slot
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.oasis.resources import OasisOracle
@@ -51,9 +52,11 @@ ADMITTED = 0.6
 MOST_WHOLE, MOST_COLUMNS = 15_000, 40_000
 """Columns of the fluid program above which late slots are added up in stretches, and above which it
 is not built: it would take too long."""
-FINES = (64, 32)
+FINES = (32, 32)
 """Slots that are not, from the first open one on, of dives by turns: half of them are closed before
 the program is built anew. The more there are, the better and the longer a dive."""
+SHARE_TO_JUDGE = 0.05
+"""Share of the slots from which on they say how long the others take."""
 STAKE = 2e-4
 """Least loss, relative to the objective, for which a torn end is decided."""
 SMALL_WORTH = 1e-3
@@ -75,6 +78,10 @@ class Dive:
         Which one of several: chooses the margin.
     interrupted : Event
         Set by Ctrl-C.
+    window : Window, optional
+        What of a known schedule is decided, by default everything.
+    inequalities : PackingInequalities, optional
+        What is known of the packing.
     """
 
     def __init__(
@@ -84,34 +91,43 @@ class Dive:
         least: float,
         number: int,
         interrupted: Event,
+        window: Window | None = None,
+        inequalities: PackingInequalities | None = None,
     ) -> None:
         self.oracle, self._interrupted = cast(OasisOracle, oracle), interrupted
-        self._dived = now()
+        self._seconds = 0.0
         self._prices, self._least = prices, least
         self._margin = MARGINS[number % len(MARGINS)]
         self._fluid: FluidProgram | None = None
         self._rounds = 0
-        self._inequalities = PackingInequalities(self.oracle, interrupted)
-        jobs = range(oracle.num_blocks)
-        self._progress = Progress(np.zeros(len(jobs), dtype=np.int64), set(jobs))
-        self._fine = oracle.instance.horizon
-        if most_columns(self.oracle, self._fine) > MOST_WHOLE:
-            self._fine = min(self._fine, FINES[number % len(FINES)])
-        self._fits = most_columns(self.oracle, self._fine) <= MOST_COLUMNS
-        self._placed: dict[int, dict[int, tuple[Ints, Ints]]] = {}
+        self._inequalities = inequalities or PackingInequalities(self.oracle, interrupted)
+        self._fine, self._fits = oracle.instance.horizon, True
+        self.window, self._to_beat = window, -math.inf
+        if window is None:
+            jobs = range(oracle.num_blocks)
+            self._progress = Progress(np.zeros(len(jobs), dtype=np.int64), set(jobs), self._fine)
+            if most_columns(self.oracle, self._fine) > MOST_WHOLE:
+                self._fine = min(self._fine, FINES[number % len(FINES)])
+            self._fits = most_columns(self.oracle, self._fine) <= MOST_COLUMNS
+        else:
+            self._progress = window.progress(self.oracle)
+            self._to_beat = window.value(self.oracle, self._progress.alive)
+        self._first = self._progress.slot
+        self._placed: dict[int, Placed] = {}
         self.failed = False
 
     @property
     def is_over(self) -> bool:
         """Whether nothing is left to do."""
-        return self.failed or self._progress.slot > self.oracle.instance.horizon
+        return self.failed or self._progress.slot > self._progress.until
 
     def seconds_to_go(self) -> float:
-        """Estimate of what the rest of the dive takes, once slots are being closed; else 0."""
-        done = self._progress.slot - 1
-        if not done or self.is_over:
+        """Estimate of what the rest of the dive takes, once some slots are closed; else 0."""
+        done = self._progress.slot - self._first
+        left = self._progress.until - self._progress.slot + 1
+        if self.is_over or done < SHARE_TO_JUDGE * (done + left):
             return 0.0
-        return (now() - self._dived) * (self.oracle.instance.horizon - done) / done
+        return self._seconds * left / done
 
     def step(self, seconds: float) -> None:
         """Do one piece: build the fluid program, a round of inequalities, or one slot.
@@ -139,10 +155,10 @@ class Dive:
                 self.failed = True
             elif not self._fluid.add_packing_inequalities():
                 self._rounds = ROUNDS_OF_PACKING
-            if self._progress.slot == 1:
-                self._dived = now()
         else:
+            begin = now()
             self._do_slot(self._fluid, seconds)
+            self._seconds += now() - begin
 
     def _do_slot(self, fluid: FluidProgram, seconds: float) -> None:
         slot = self._progress.slot
@@ -150,7 +166,7 @@ class Dive:
         settled = self._settle(fluid, slot, seconds)
         if settled and slot % SLOTS_OF_ROUND == 0 and fluid.add_packing_inequalities():
             settled = self._settle(fluid, slot, seconds)
-        if not settled:
+        if not settled or fluid.objective <= self._to_beat:
             self.failed = True
             return
         alive = sorted(self._progress.alive)
@@ -202,7 +218,7 @@ class Dive:
             met = [end for end in fluid.ends[job] if fluid.values[end.column] > TOUCHED]
             for end, later in itertools.pairwise(met):
                 number = fluid.ends[job].index(end)
-                due = left - most * (end.last - slot)
+                due = left - end.later - most * (end.last - slot)
                 stake = end.utility - later.utility
                 if due > fluid.values[column] + TOUCHED and stake > most_at_stake:
                     found, most_at_stake = (job, number), stake
@@ -217,14 +233,14 @@ class Dive:
         most = task.needed.size - 1
         ends = [end for end in fluid.ends[job] if end.last >= slot]
         chosen = max(ends, key=lambda end: float(fluid.values[end.column]))
-        later = max((end.utility for end in ends if end.first > chosen.last), default=0.0)
+        later = max((end.utility for end in ends[ends.index(chosen) + 1 :]), default=0.0)
         least = SMALL_WORTH * fluid.ends[job][0].utility / task.total
         return Wish(
             job=job,
             workers=float(fluid.values[column]),
             most=min(most, left),
             worth=fluid.worth(job) + least,
-            due=left - most * (chosen.last - slot),
+            due=left - chosen.later - most * (chosen.last - slot),
             due_worth=chosen.utility - later,
         )
 
@@ -232,26 +248,9 @@ class Dive:
         """The schedules of all jobs that were finished; None before the dive is over."""
         if not self.is_over or self.failed:
             return None
-        instance = self.oracle.instance
-        rows: dict[str, list[Assignment]] = {}
-        for job in sorted(self._progress.begun):
-            if self._progress.done[job] >= self.oracle.block(job).task.total:
-                rows[instance.jobs[job].name] = self._assignments(job)
-        return OasisSolution.from_assignments(instance, rows, self.oracle.formulation)
-
-    def _assignments(self, job: int) -> list[Assignment]:
-        instance = self.oracle.instance
-        workers = np.zeros((instance.horizon, len(instance.worker_servers)), dtype=np.int64)
-        ps = np.zeros((instance.horizon, len(instance.ps_servers)), dtype=np.int64)
-        for slot, placed in self._placed.items():
-            if job in placed:
-                workers[slot - 1], ps[slot - 1] = placed[job]
-        return run_length(
-            workers,
-            ps,
-            [server.name for server in instance.worker_servers],
-            [server.name for server in instance.ps_servers],
-        )
+        known = None if self.window is None else self.window.solution
+        found = with_slots(self.oracle, known, self._placed)
+        return better(found, known)
 
 
 DIVE = Dive

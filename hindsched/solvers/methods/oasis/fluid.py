@@ -19,14 +19,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Event
 from typing import NamedTuple
 
 import numpy as np
 
-from hindsched.arrays import Floats, Ints
+from hindsched.arrays import Floats
 from hindsched.solvers.methods.oasis.packing_inequalities import PackingInequalities
+from hindsched.solvers.methods.oasis.progress import Progress
 from hindsched.solvers.methods.oasis.sparse_program import SparseProgram
 from hindsched.solvers.pricing.decisions import COMPLETES
 from hindsched.solvers.pricing.oasis.resources import OasisOracle
@@ -74,31 +75,6 @@ def stretches(first: int, last: int, fine: int) -> list[Stretch]:
     return found
 
 
-@dataclass
-class Progress:
-    """What a dive has decided: the program is built on it.
-
-    Parameters
-    ----------
-    done : ndarray of int, shape (jobs,)
-        Worker-slots of each job in closed slots.
-    alive : set of int
-        Jobs that are not refused.
-    begun : set of int
-        Jobs that are admitted.
-    slot : int
-        First slot that is open.
-    latest : dict
-        Last slot in which it may be worth to end a job, as far as that is known.
-    """
-
-    done: Ints
-    alive: set[int]
-    begun: set[int] = field(default_factory=set[int])
-    slot: int = 1
-    latest: dict[int, int] = field(default_factory=dict[int, int])
-
-
 @dataclass(frozen=True)
 class Ends:
     """Completion slots of a job with nearly the same utility.
@@ -111,12 +87,15 @@ class Ends:
         That of the first one; of a stretch that of its middle.
     column : int
         The column that says that the job ends in one of them.
+    later : int
+        Worker-slots that are done behind the last slot that is decided, if it ends there.
     """
 
     first: int
     last: int
     utility: float
     column: int
+    later: int = 0
 
 
 class FluidProgram:
@@ -157,7 +136,7 @@ class FluidProgram:
         self._inequalities = inequalities
         self._opened: Stretch | None = None
         self._progress = progress
-        self._grid = stretches(progress.slot, oracle.instance.horizon, fine)
+        self._grid = stretches(progress.slot, progress.until, fine)
         single = [each.last for each in self._grid if each.size == 1]
         whole = len(single) == len(self._grid)
         self.closed_until = single[-1 if whole else len(single) // 2]
@@ -189,6 +168,7 @@ class FluidProgram:
             classes = list(self._ends_of(job, prices, spare, SMALL * bound))
             if classes:
                 self._progress.latest[job] = classes[-1][1]
+            if classes or job in self._progress.later:
                 self._add_job(job, classes, used)
         capacity = self._capacity()
         for (side, group, resource, stretch), terms in used.items():
@@ -255,6 +235,9 @@ class FluidProgram:
         instance = self.oracle.instance
         ps_each = float(instance.ps_per_worker(instance.jobs[job]))
         ends = [Ends(*each, program.column(each[2], 1.0)) for each in classes]
+        if (later := self._progress.later.get(job)) is not None:
+            column, until = program.column(later.utility, 1.0), self._progress.until
+            ends.append(Ends(until, until, later.utility, column, later.work))
         self.ends[job] = ends
         admitted = [(end.column, 1.0) for end in ends]
         begun = job in self._progress.begun
@@ -300,7 +283,7 @@ class FluidProgram:
                 (self.workers[job, stretch.first], 1.0)
                 for stretch in open_stretches if stretch.first <= end.last
             ]  # fmt: skip
-            due = [(before.column, -float(self._left(job))) for before in ends[: number + 1]]
+            due = [(each.column, -self._owed(job, each)) for each in ends[: number + 1]]
             self._work[job].append(program.row([*done, *due], 0.0, math.inf))
 
     def solve(self, seconds: float) -> bool:
@@ -355,23 +338,28 @@ class FluidProgram:
                 self._progress.done[job] += done[job]
                 self._owe(job)
             if self._left(job) > 0:
-                self._rule_out_missed(job, ends, slot - (-self._left(job) // self._most(job)))
+                self._rule_out_missed(job, ends, slot)
 
-    def _rule_out_missed(self, job: int, ends: list[Ends], soonest: int) -> None:
+    def _rule_out_missed(self, job: int, ends: list[Ends], slot: int) -> None:
         """Rule out ends that are met no more; those behind a promised one are open then."""
-        missed = self._promised.get(job, soonest) < soonest
+        most = self._most(job)
+        met = [end.last >= slot - (-self._left(job) + end.later) // most for end in ends]
+        promised = self._promised.get(job)
+        missed = promised is not None and not met[promised]
         if missed:
             del self._promised[job]
-        for end in ends:
-            if end.last < soonest or missed:
-                self._highs.changeColBounds(end.column, 0.0, float(end.last >= soonest))
+        for end, is_met in zip(ends, met, strict=True):
+            if not is_met or missed:
+                self._highs.changeColBounds(end.column, 0.0, float(is_met))
 
     def _owe(self, job: int) -> None:
         """Ask open slots for what is left of a job, however small the share that ends in them."""
-        left = max(0.0, float(self._left(job)))
         for number, row in enumerate(self._work[job]):
             for end in self.ends[job][: number + 1]:
-                self._highs.changeCoeff(row, end.column, -left)
+                self._highs.changeCoeff(row, end.column, -self._owed(job, end))
+
+    def _owed(self, job: int, end: Ends) -> float:
+        return max(0.0, float(self._left(job) - end.later))
 
     def decide_end(self, job: int, number: int, seconds: float) -> bool:
         """Let a job end by one of its ends or later, whichever is worth more; False without one."""
@@ -385,7 +373,7 @@ class FluidProgram:
         for end in sides[int(np.argmax(worth))]:
             self._highs.changeColBounds(end.column, 0.0, 0.0)
         if worth[0] >= worth[1]:
-            self._promised[job] = ends[number].last
+            self._promised[job] = number
         return True
 
     @contextmanager

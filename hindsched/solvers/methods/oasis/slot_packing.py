@@ -23,7 +23,7 @@ AHEAD = 0.8
 """Worth of a worker beyond what is wanted, relative to one before."""
 IDLE_PS = 1e-3
 """Cost of a PS relative to the worth of a worker: none is placed in vain."""
-GAP, MOST_NODES, MOST_SECONDS = 0.005, 100, 6.0
+GAP, MOST_NODES, MOST_SECONDS = 0.005, 10, 6.0
 """Where the solver stops."""
 
 
@@ -111,7 +111,9 @@ def pack_slot(
         total = float(capacity[side][server, resource])
         if sum(program.most[column] * amount for column, amount in terms) > total:
             program.row(terms, -math.inf, total)
-    loaded = program.load(interrupted, mip_rel_gap=GAP, mip_max_nodes=MOST_NODES)
+    loaded = program.load(
+        interrupted, mip_rel_gap=GAP, mip_max_nodes=MOST_NODES, mip_allow_restart=False
+    )
     found = loaded.solve(min(seconds, MOST_SECONDS))
     spend(1 + max(0, int(loaded.highs.getInfo().mip_node_count)))
     if not found:

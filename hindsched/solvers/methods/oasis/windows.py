@@ -1,0 +1,99 @@
+"""Windows of a schedule that are dived into anew, one after the other, as long as that gains.
+
+A dive decides what comes late knowing little of what servers will waste until then, and breaks
+promises. Once it is over the slots around a broken one can be decided anew, with the rest as it
+stands: that program is small, and it knows who runs behind the window.
+
+Windows overlap and sweep over the horizon, each sweep with another margin and moved by half a step.
+Where several processes do so, each begins elsewhere; and what one gained in a window is tried in
+the better schedule that another tells of.
+"""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import cast
+
+from hindsched.arrays import Floats
+from hindsched.solutions.base import Solution
+from hindsched.solutions.oasis.solution import OasisSolution
+from hindsched.solvers.methods.oasis.dive import Dive
+from hindsched.solvers.methods.oasis.packing_inequalities import PackingInequalities
+from hindsched.solvers.methods.oasis.progress import Window, with_slots
+from hindsched.solvers.pricing.base import BlockOracle
+from hindsched.solvers.pricing.oasis.resources import OasisOracle
+
+LENGTH, STEP = 40, 20
+"""Slots of a window, and from one to the next."""
+SWEEPS = 4
+"""Sweeps without any gain after which they end."""
+
+
+class Windows:
+    """The windows of an instance, and which of them comes next.
+
+    Parameters
+    ----------
+    oracle : OasisOracle
+        In the layout of groups.
+    begin : float
+        Where in the horizon to begin, from 0 to 1.
+    interrupted : Event
+        Set by Ctrl-C.
+    """
+
+    def __init__(self, oracle: BlockOracle, begin: float, interrupted: Event) -> None:
+        self._oracle, self._interrupted = cast(OasisOracle, oracle), interrupted
+        self._inequalities = PackingInequalities(self._oracle, interrupted)
+        self._sweep, self._first = 0, 1 + STEP * int(begin * oracle.instance.horizon / STEP)
+        self._idle = 0
+        self._dive: Dive | None = None
+        self._gained: list[Window] = []
+
+    def next(self, prices: Floats, solution: Solution) -> Dive | None:
+        """A dive into the next window of a schedule; None where none is left to try.
+
+        Parameters
+        ----------
+        prices : ndarray
+            Prices of a bound.
+        solution : OasisSolution
+            The best that is known.
+        """
+        horizon = self._oracle.instance.horizon
+        if horizon <= LENGTH:
+            return None
+        best = self._joined(cast(OasisSolution, solution))
+        if self._idle >= SWEEPS * (horizon // STEP):
+            return None
+        if self._first > horizon - STEP // 2:
+            self._sweep += 1
+            self._first = 1 + self._sweep % 2 * (STEP // 2)
+        window = Window(best, self._first, min(self._first + LENGTH - 1, horizon))
+        self._first += STEP
+        self._dive = Dive(
+            self._oracle, prices, 0.0, self._sweep, self._interrupted, window, self._inequalities
+        )
+        return self._dive
+
+    def _joined(self, solution: OasisSolution) -> OasisSolution:
+        """The best schedule, with what was gained here where another process found it."""
+        best, objective = solution, solution.objective()
+        if self._dive is not None and self._dive.window is not None:
+            window, found = self._dive.window, cast(OasisSolution | None, self._dive.solution())
+            gained = found is not None and found.objective() > window.solution.objective()
+            self._idle = 0 if gained else self._idle + 1
+            if found is not None and gained:
+                self._gained.append(window._replace(solution=found))
+            if found is not None and found.objective() >= objective:
+                return found
+        for window in self._gained:
+            mixed = with_slots(self._oracle, best, window.placed())
+            if mixed.objective() > objective:
+                best, objective = mixed, mixed.objective()
+        self._gained = []
+        return best
+
+
+WINDOWS = Windows
+"""What makes schedules better that are known."""

@@ -1,0 +1,214 @@
+"""Windows of oasis' schedules: what stands outside of them stands, and no schedule gets worse."""
+
+from __future__ import annotations
+
+from threading import Event
+
+import numpy as np
+import pytest
+
+import hindsched as hs
+from hindsched.solutions.oasis.solution import OasisSolution
+from hindsched.solvers.bounds.lagrangian import subgradient_bound
+from hindsched.solvers.methods import auto, duel
+from hindsched.solvers.methods.base import better
+from hindsched.solvers.methods.dives import Dives, windows_of
+from hindsched.solvers.methods.oasis import windows as windows_module
+from hindsched.solvers.methods.oasis.dive import Dive
+from hindsched.solvers.methods.oasis.fluid import SMALL, FluidProgram
+from hindsched.solvers.methods.oasis.methods import insert_by_density
+from hindsched.solvers.methods.oasis.packing_inequalities import PackingInequalities
+from hindsched.solvers.methods.oasis.progress import Later, Window, with_slots
+from hindsched.solvers.methods.oasis.windows import Windows
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.base import build_oracle
+
+FOREVER = 1e6
+
+
+@pytest.fixture(scope="module")
+def crowded():
+    """An instance, its oracle, prices and a schedule without the job that is worth most in it."""
+    instance = hs.generate("oasis", "paper", 1, jobs=24, horizon=24, servers=6, max_duration=6)
+    oracle = build_oracle(instance)
+    prices = subgradient_bound(oracle, SolveOptions(), max_iterations=60).prices
+    known = insert_by_density(instance)
+    most = max(known.workers, key=known.value)
+    rows = {name: counts for name, counts in known.assignments().items() if name != most}
+    return instance, oracle, prices, OasisSolution.from_assignments(instance, rows)
+
+
+def dived(dive):
+    while not dive.is_over:
+        dive.step(FOREVER)
+    return dive.solution()
+
+
+def dive_into(oracle, prices, solution, first, last):
+    return Dive(oracle, prices, 0.0, 2, Event(), Window(solution, first, last))
+
+
+def gained_in(oracle, prices, solution, length=12):
+    """The first window of some length that makes a schedule better, and the better one."""
+    for first in range(1, oracle.instance.horizon - length + 2):
+        found = dived(dive_into(oracle, prices, solution, first, first + length - 1))
+        if found is not None and found.objective() > solution.objective() + 1e-6:
+            return Window(found, first, first + length - 1)
+    raise AssertionError("no window gains anything")
+
+
+def test_what_is_done_outside_of_a_window_is_known(crowded):
+    instance, oracle, _, solution = crowded
+    for first, last in ((1, 24), (1, 8), (7, 15), (20, 24)):
+        progress = Window(solution, first, last).progress(oracle)
+        assert (progress.slot, progress.until) == (first, last)
+        for number, job in enumerate(instance.jobs):
+            end = solution.completion(job.name)
+            open_then = job.arrival <= last and (end is None or end >= first)
+            assert (number in progress.alive) == open_then
+            if end is None or not open_then:
+                assert not progress.done[number]
+                continue
+            counts = solution.workers[job.name].sum(axis=1)
+            assert progress.done[number] == counts[: first - 1].sum()
+            expected = Later(counts[last:].sum(), solution.value(job.name)) if end > last else None
+            assert progress.later.get(number) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("first", "last"), [(1, 24), (1, 8), (7, 15), (10, 11), (20, 24)])
+def test_the_program_of_a_window_is_above_what_stands_in_it(crowded, first, last):
+    _, oracle, prices, solution = crowded
+    window = Window(solution, first, last)
+    progress = window.progress(oracle)
+    value = window.value(oracle, progress.alive)
+    inequalities = PackingInequalities(oracle, Event())
+    fluid = FluidProgram(oracle, prices, 0.0, 0.0, Event(), progress, 24, inequalities)
+    small = SMALL * oracle.bound(prices) * len(progress.alive)
+    assert fluid.solve(FOREVER)
+    assert fluid.objective >= value - small
+    while fluid.add_packing_inequalities():
+        assert fluid.solve(FOREVER)
+        assert fluid.objective >= value - small
+
+
+def test_what_stands_outside_of_a_window_stands_and_nothing_is_worse(crowded):
+    instance, oracle, prices, solution = crowded
+    window = gained_in(oracle, prices, solution)
+    found = window.solution
+    assert found.is_feasible()
+    outside = [slot for slot in range(24) if not window.first <= slot + 1 <= window.last]
+    later = False
+    for job in instance.jobs:
+        if job.name in found.workers and found.completion(job.name) > window.last:
+            later = True
+            for one, other in ((found.workers, solution.workers), (found.ps, solution.ps)):
+                assert (one[job.name][outside] == other[job.name][outside]).all()
+    assert later
+
+
+def test_a_dive_into_a_window_that_is_worth_no_more_is_given_up(crowded, monkeypatch):
+    _, oracle, prices, solution = crowded
+    dive = dive_into(oracle, prices, solution, 7, 15)
+    packed = []
+    monkeypatch.setattr(dive, "_to_beat", 1e9)
+    monkeypatch.setattr(dive, "_wish", packed.append)
+    assert dived(dive) is None
+    assert not packed
+
+
+def test_with_other_slots_who_ends_sooner_stops_and_who_does_not_end_is_left_out(crowded):
+    instance, oracle, _, solution = crowded
+    long = max(solution.workers, key=lambda name: np.count_nonzero(solution.workers[name].sum(1)))
+    number, slots = instance.job_index(long), np.flatnonzero(solution.workers[long].sum(axis=1))
+    first = int(slots[0]) + 1
+    without = with_slots(oracle, solution, {first: {}})
+    assert long not in without.workers
+    others = [job for job in solution.workers if not solution.workers[job][first - 1].any()]
+    assert others
+    for job in others:
+        assert (without.workers[job] == solution.workers[job]).all()
+    workers, ps = solution.workers[long], solution.ps[long]
+    most = oracle.block(number).task.total
+    many = np.zeros_like(workers[0])
+    many[0] = most
+    sooner = with_slots(oracle, solution, {first: {number: (many, ps[first - 1])}})
+    assert sooner.completion(long) == first
+    assert not sooner.workers[long][first:].any()
+    assert not sooner.ps[long][first:].any()
+    same = with_slots(oracle, solution, Window(solution, 1, instance.horizon).placed())
+    assert same.assignments() == solution.assignments()
+    nothing = with_slots(oracle, None, Window(solution, 1, instance.horizon).placed())
+    assert nothing.assignments() == solution.assignments()
+
+
+def test_what_was_gained_in_a_window_is_tried_in_the_schedule_of_another(crowded, monkeypatch):
+    _, oracle, prices, solution = crowded
+    window = gained_in(oracle, prices, solution)
+    monkeypatch.setattr(windows_module, "LENGTH", 12)
+    windows = Windows(oracle, 0.0, Event())
+    windows._dive = dive_into(oracle, prices, solution, window.first, window.last)
+    found = dived(windows._dive)
+    assert found.objective() > solution.objective()
+    assert windows.next(prices, solution).window.solution.assignments() == found.assignments()
+    windows._dive = None
+    begun = windows.next(prices, solution).window.solution
+    assert begun.assignments() == found.assignments()
+    assert windows.next(prices, solution).window.solution is solution  # tried once
+
+
+def test_windows_sweep_over_the_horizon_until_nothing_is_gained(crowded, monkeypatch):
+    _, oracle, prices, solution = crowded
+    monkeypatch.setattr(windows_module, "LENGTH", 12)
+    monkeypatch.setattr(windows_module, "STEP", 6)
+    monkeypatch.setattr(windows_module, "SWEEPS", 2)
+    windows, best, spans = Windows(oracle, 0.5, Event()), solution, []
+    while (dive := windows.next(prices, best)) is not None:
+        spans.append((dive.window.first, dive.window.last))
+        found = dived(dive)
+        if found is not None:
+            assert found.is_feasible()
+            assert found.objective() >= best.objective() - 1e-9
+            best = found
+    assert best.objective() > solution.objective()
+    assert len(spans) > 4 * 2
+    assert spans[:6] == [(13, 24), (19, 24), (4, 15), (10, 21), (16, 24), (1, 12)]
+    assert Windows(build_oracle(hs.generate("oasis", "small", 0)), 0.0, Event()).next(
+        prices, solution
+    ) is None  # fmt: skip
+
+
+def test_the_first_dive_is_followed_by_windows_and_then_by_the_next(crowded, monkeypatch):
+    _, oracle, prices, _ = crowded
+    monkeypatch.setattr(windows_module, "LENGTH", 8)
+    monkeypatch.setattr(windows_module, "STEP", 8)
+    monkeypatch.setattr(windows_module, "SWEEPS", 1)
+    dives, kinds, bests = Dives(oracle, 0, 1, Event()), [], [None]
+    while len(kinds) < 3 or kinds[-1]:
+        found = dives.work(prices, 0.0, lambda: bests[-1], lambda: FOREVER, lambda: False)
+        kinds.append(dives._of_windows)
+        if found is not None:
+            assert not kinds[-1] or found.objective() >= bests[-1].objective() - 1e-9
+            bests.append(better(bests[-1], found))
+        assert len(kinds) < 200
+    assert kinds[:2] == [False, True]
+    assert not kinds[-1]
+    assert windows_of("astraea") is None
+
+
+def test_auto_with_windows_goes_the_same_way_twice(monkeypatch):
+    monkeypatch.setattr(auto, "SMALL_SIZE", 0)
+    monkeypatch.setattr(duel, "LEAST_TO_DIVE", 0)
+    monkeypatch.setattr(windows_module, "LENGTH", 8)
+    monkeypatch.setattr(windows_module, "STEP", 4)
+    instance = hs.generate("oasis", "paper", 1, jobs=14, horizon=14, servers=8, max_duration=5)
+    tried, next_of = [], Windows.next
+
+    def counted(windows, prices, solution):
+        tried.append(solution.objective())
+        return next_of(windows, prices, solution)
+
+    monkeypatch.setattr(Windows, "next", counted)
+    one, other = (hs.solve(instance, work_limit=600) for _ in range(2))
+    assert one.solution.assignments() == other.solution.assignments()
+    assert one.solution.is_feasible()
+    assert tried

@@ -86,6 +86,7 @@ class Member:
         self._line = line
         self._told: float | None = None
         self._read = True
+        self._waiting: list[tuple[Any, Any]] = []
         self._next = 0.0
 
     def tell(self, solution: Solution) -> None:
@@ -108,11 +109,15 @@ class Member:
         if self._read:
             self._line.send(None)
             self._read = False
-        messages = []
-        while self._line.poll():
-            messages.append(self._line.recv())
-            self._read = True
+        self.take_in()
+        messages, self._waiting = self._waiting, []
         return messages
+
+    def take_in(self) -> None:
+        """Keep what has come for `heard`: the parent waits as long as nobody reads it."""
+        while self._line.poll():
+            self._waiting.append(self._line.recv())
+            self._read = True
 
     def time_to_listen(self) -> bool:
         """Whether to look for messages again."""

@@ -7,6 +7,7 @@ import threading
 import time
 from dataclasses import replace
 from threading import Event
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from hindsched.solvers import api
 from hindsched.solvers.interrupt import catch_interrupt, stoppable
 from hindsched.solvers.methods import auto
 from hindsched.solvers.methods.auto import solve_auto
+from hindsched.solvers.methods.dives import Dives
 from hindsched.solvers.methods.duel import Duel
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.status import Status, StoppedBy
@@ -239,3 +241,55 @@ def test_a_parent_never_waits_for_a_member_that_does_not_listen_yet():
             team.exchange(prices)
             time.sleep(0.01)
     assert not team.errors
+
+
+def test_a_parent_does_not_wait_for_a_member_that_only_takes_in_what_comes():
+    done = multiprocessing.get_context("fork").Event()
+    prices = np.arange(1e6)  # more than a pipe holds
+
+    def takes_in(member):
+        assert not member.heard()  # now the parent may say something
+        member.say(News(details={"listens": True}))
+        while not done.is_set():
+            member.take_in()
+            time.sleep(0.01)
+        ((heard, _),) = member.heard()
+        assert np.array_equal(heard, prices)
+        assert not member.heard()
+        member.say(News(details={"heard": True}))
+
+    with team_of(takes_in) as team:
+        while "listens" not in team.details:
+            time.sleep(0.01)
+        team.exchange(prices)  # without `take_in` it would wait for `done`
+        team.exchange(prices + 1)  # not sent: nobody has heard the first
+        done.set()
+        while "heard" not in team.details and not team.errors:
+            time.sleep(0.01)
+    assert not team.errors
+
+
+def test_a_member_takes_in_what_comes_while_it_dives(monkeypatch):
+    instance = hs.read(LARGE)
+    with catch_interrupt() as interrupted:
+        duel = Duel(
+            instance, instance.check_formulation(None), SolveOptions(threads=1), interrupted
+        )
+        duel.run(0.0)
+        duel._dives, told = Dives(duel.oracle, 0, 1, interrupted), []
+
+        def work(dives, prices, objective, best, seconds_left, stop):
+            assert not stop()
+            dives.is_over = len(told) > 2
+            return
+
+        monkeypatch.setattr(Dives, "work", work)
+        member = SimpleNamespace(
+            number=1,
+            take_in=lambda: told.append("taken in"),
+            heard=lambda: told.append("heard") or [],
+            time_to_listen=lambda: pytest.fail("searches"),
+        )
+        with pytest.raises(pytest.fail.Exception):
+            duel.search_along(member)
+        assert told[:4] == ["taken in", "heard", "taken in", "heard"]

@@ -195,6 +195,50 @@ def test_the_first_dive_is_followed_by_windows_and_then_by_the_next(crowded, mon
     assert windows_of("astraea") is None
 
 
+class Endless:
+    """A dive that always has as long to go as it is told."""
+
+    is_over = False
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def seconds_to_go(self):
+        return self.seconds
+
+    def step(self, seconds):
+        raise AssertionError("takes a step")
+
+
+def test_windows_follow_a_dive_that_would_not_end_in_time_and_no_other_dive(crowded, monkeypatch):
+    _, oracle, prices, solution = crowded
+    dives = Dives(oracle, 0, 1, Event())
+    dives._dive = Endless(2 * FOREVER)
+    begun = iter([Endless(1.0), None])
+    monkeypatch.setattr(dives._windows, "next", lambda *_: next(begun))
+    stops = iter([False])
+    dives.work(prices, 0.0, lambda: solution, lambda: FOREVER, lambda: next(stops, True))
+    assert not dives.is_over
+    assert dives._of_windows is False
+    with pytest.raises(AssertionError, match="takes a step"):
+        dives.work(prices, 0.0, lambda: solution, lambda: FOREVER, lambda: False)
+    assert dives._of_windows
+    dives._dive = None
+    assert dives.work(prices, 0.0, lambda: solution, lambda: FOREVER, lambda: False) is None
+    assert dives.is_over
+
+
+def test_a_better_schedule_from_elsewhere_begins_the_sweeps_anew(crowded, monkeypatch):
+    _, oracle, prices, solution = crowded
+    better_one = gained_in(oracle, prices, solution).solution
+    monkeypatch.setattr(windows_module, "LENGTH", 12)
+    windows = Windows(oracle, 0.0, Event())
+    assert windows.next(prices, solution) is not None
+    windows._idle = 10**6
+    assert windows.next(prices, solution) is None
+    assert windows.next(prices, better_one) is not None
+
+
 def test_auto_with_windows_goes_the_same_way_twice(monkeypatch):
     monkeypatch.setattr(auto, "SMALL_SIZE", 0)
     monkeypatch.setattr(duel, "LEAST_TO_DIVE", 0)

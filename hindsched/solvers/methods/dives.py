@@ -77,8 +77,8 @@ def windows_of(family: str) -> MakeWindows | None:
 class Dives:
     """Dives one after the other, while the time left is enough for them.
 
-    The first is followed by dives into windows of the best schedule, and once these gain nothing
-    more by the next.
+    The first, or where it would not end in time what is known, is followed by dives into windows
+    of the best schedule, and once these gain nothing more by the next.
 
     Parameters
     ----------
@@ -132,9 +132,12 @@ class Dives:
             if self._dive is None:
                 self._dive = self._next(prices, objective, best, left)
                 self._seconds = 0.0
-            if self._dive is None or self._dive.seconds_to_go() > left:
+            if self._dive is None:
                 self.is_over = True
                 break
+            if (to_go := self._dive.seconds_to_go()) > left:
+                self._give_up(to_go)
+                continue
             begin = now()
             self._dive.step(SHARE_OF_PIECE * left)
             self._seconds += now() - begin
@@ -161,6 +164,13 @@ class Dives:
             return None
         number = next(self._numbers)
         return self._make(self._oracle, prices, objective, number, self._interrupted)
+
+    def _give_up(self, to_go: float) -> None:
+        """End a dive that would not end in time; windows of what is known may."""
+        self.is_over = self._of_windows or self._windows is None
+        if not self._of_windows:
+            self._longest, self._has_dived = max(self._longest, self._seconds + to_go), True
+        self._dive = None
 
     def _finish(self, dive: Dive) -> Solution | None:
         """What a dive that is over has found."""

@@ -163,11 +163,16 @@ class Duel:
         search.random = np.random.Generator(np.random.PCG64([self.options.seed, member.number]))
         if self._dives is not None:
             dives = Dives(self.oracle, member.number - 1, self._members, self._interrupted)
+
+            def never() -> bool:
+                member.take_in()
+                return False
+
             while not dives.is_over:
-                if self._dive(dives, lambda: False) and (found := search.solution()):
+                if self._dive(dives, never) and (found := search.solution()):
                     told = search.objective
                     member.tell(found)
-                self._hear(member, search)
+                self._hear(member, search, dives=not dives.is_over)
         while True:
             if search.is_complete:
                 search.improve(member.time_to_listen)
@@ -179,10 +184,11 @@ class Duel:
                 member.tell(found)
             self._hear(member, search)
 
-    def _hear(self, member: Member, search: Search) -> None:
-        """What a member takes from the parent: prices, and the best schedules."""
+    def _hear(self, member: Member, search: Search, *, dives: bool = False) -> None:
+        """What a member takes from the parent: the best schedules, and prices unless it dives."""
         for prices, rows in member.heard():
-            search.set_prices(self.oracle.prices_on_servers(prices))
+            if not dives:
+                search.set_prices(self.oracle.prices_on_servers(prices))
             if rows is not None:
                 oracle = self.oracle
                 search.adopt(build_solution(oracle.instance, rows, oracle.formulation))

@@ -52,7 +52,7 @@ ADMITTED = 0.6
 MOST_WHOLE, MOST_COLUMNS = 15_000, 40_000
 """Columns of the fluid program above which late slots are added up in stretches, and above which it
 is not built: it would take too long."""
-FINES = (32, 32)
+FINES = (64, 32)
 """Slots that are not, from the first open one on, of dives by turns: half of them are closed before
 the program is built anew. The more there are, the better and the longer a dive."""
 SHARE_TO_JUDGE = 0.05

@@ -82,7 +82,8 @@ class Windows:
         if self._dive is not None and self._dive.window is not None:
             window, found = self._dive.window, cast(OasisSolution | None, self._dive.solution())
             gained = found is not None and found.objective() > window.solution.objective()
-            self._idle = 0 if gained else self._idle + 1
+            is_new = objective > window.solution.objective()
+            self._idle = 0 if gained or is_new else self._idle + 1
             if found is not None and gained:
                 self._gained.append(window._replace(solution=found))
             if found is not None and found.objective() >= objective:

@@ -26,6 +26,11 @@ from hindsched.solvers.pricing.base import build_oracle
 FOREVER = 1e6
 
 
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    monkeypatch.setattr(windows_module, "LEAST_WINDOWS", 1)
+
+
 @pytest.fixture(scope="module")
 def crowded():
     """An instance, its oracle, prices and a schedule without the job that is worth most in it."""
@@ -175,6 +180,15 @@ def test_windows_sweep_over_the_horizon_until_nothing_is_gained(crowded, monkeyp
     assert Windows(build_oracle(hs.generate("oasis", "small", 0)), 0.0, Event()).next(
         prices, solution
     ) is None  # fmt: skip
+
+
+def test_a_short_horizon_has_no_windows(crowded, monkeypatch):
+    _, oracle, prices, solution = crowded
+    monkeypatch.setattr(windows_module, "LENGTH", 5)
+    monkeypatch.setattr(windows_module, "LEAST_WINDOWS", 5)
+    assert Windows(oracle, 0.0, Event()).next(prices, solution) is None
+    monkeypatch.setattr(windows_module, "LEAST_WINDOWS", 4)
+    assert Windows(oracle, 0.0, Event()).next(prices, solution) is not None
 
 
 def test_the_first_dive_is_followed_by_windows_and_then_by_the_next(crowded, monkeypatch):

@@ -25,6 +25,8 @@ from hindsched.solvers.pricing.oasis.resources import OasisOracle
 
 LENGTH, STEP = 40, 20
 """Slots of a window, and from one to the next."""
+LEAST_WINDOWS = 5
+"""Lengths of a window below which a horizon has none: there several whole dives fit in the time."""
 SWEEPS = 4
 """Sweeps without any gain after which they end."""
 
@@ -61,7 +63,7 @@ class Windows:
             The best that is known.
         """
         horizon = self._oracle.instance.horizon
-        if horizon <= LENGTH:
+        if horizon < LEAST_WINDOWS * LENGTH:
             return None
         best = self._joined(cast(OasisSolution, solution))
         if self._idle >= SWEEPS * (horizon // STEP):

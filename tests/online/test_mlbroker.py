@@ -18,6 +18,7 @@ from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.mlbroker.offline import build_offline
 from hindsched.online.mlbroker.algorithms import ALGORITHMS, Mlbroker, theorem
 from hindsched.online.mlbroker.rounding import (
+    INTEGRAL,
     dependent_round,
     repair,
     round1,
@@ -46,6 +47,29 @@ def outcomes(parts, weights, last="up", trials=4000, seed=0):
     generator = np.random.default_rng(seed)
     parts, weights = np.array(parts), np.array(weights, dtype=float)
     return np.array([dependent_round(parts, weights, generator, last) for _ in range(trials)])
+
+
+def rounded_as_printed(parts, weights, generator):
+    """Algorithm 3 with the set of undecided elements made anew after every pair."""
+    p = np.array(parts, dtype=float)
+    while (undecided := np.flatnonzero((p > INTEGRAL) & (p < 1 - INTEGRAL))).size > 1:
+        i, j = undecided[generator.choice(undecided.size, size=2, replace=False)]
+        ratio = weights[j] / weights[i]
+        up, down = min(1 - p[i], ratio * p[j]), min(p[i], ratio * (1 - p[j]))
+        step = up if generator.random() < down / (up + down) else -down
+        p[i], p[j] = p[i] + step, p[j] - step / ratio
+    p[undecided] = 1.0
+    return np.rint(p).astype(np.int64)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_decided_elements_leave_the_set_and_the_draws_are_those_of_the_printed_algorithm(seed):
+    rng = np.random.default_rng(seed)
+    parts, weights = rng.choice([0, 1, 0.5, 0.25, 0.7], 30), rng.choice([1.0, 2.0, 3.5], 30)
+    one, other = np.random.default_rng(seed), np.random.default_rng(seed)
+    printed = rounded_as_printed(parts, weights, one)
+    assert dependent_round(parts, weights, other).tolist() == printed.tolist()
+    assert one.random() == other.random()
 
 
 def exact_marginals(parts, weights):

@@ -57,8 +57,8 @@ def dependent_round(
     p = np.array(parts, dtype=float)
     undecided = [i for i in range(p.size) if INTEGRAL < p[i] < 1 - INTEGRAL]
     while len(undecided) > 1:
-        first, second = generator.choice(len(undecided), size=2, replace=False)
-        i, j = undecided[int(first)], undecided[int(second)]
+        places = generator.choice(len(undecided), size=2, replace=False).tolist()
+        i, j = (undecided[place] for place in places)
         ratio = weights[j] / weights[i]
         up = min(1 - p[i], ratio * p[j])
         down = min(p[i], ratio * (1 - p[j]))
@@ -66,7 +66,9 @@ def dependent_round(
             p[i], p[j] = p[i] + up, p[j] - up / ratio
         else:
             p[i], p[j] = p[i] - down, p[j] + down / ratio
-        undecided = [k for k in undecided if INTEGRAL < p[k] < 1 - INTEGRAL]
+        for place in sorted(places, reverse=True):  # no other element has changed
+            if not INTEGRAL < p[undecided[place]] < 1 - INTEGRAL:
+                del undecided[place]
     for i in undecided:
         p[i] = 1.0 if last == "up" or generator.random() < p[i] else 0.0
     return np.rint(p).astype(np.int64)

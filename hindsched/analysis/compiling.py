@@ -1,15 +1,20 @@
 """Compiling the kernels of whole families, several at once, before a sweep or once for a machine.
 
-``python -m hindsched.analysis.compiling FAMILY [ALGORITHM...]`` compiles what solving a family and
-these of its algorithms need; a process a family is what uses all cores.
+``python -m hindsched.analysis.compiling`` reads lines ``FAMILY [ALGORITHM...]``, compiles what
+solving a family and these of its algorithms need, and answers each with a line. A few such
+processes use all cores; each takes family after family, for loading numba takes seconds.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from hindsched.analysis.tasks import Task
 from hindsched.instances.base import Instance
@@ -18,6 +23,8 @@ from hindsched.online.simulator import compile_simulation
 from hindsched.solvers.api import REPLAYS, compile_replays, compile_solve
 from hindsched.solvers.compiling import KERNELS, is_compiled
 
+INTERRUPTED = 130
+"""Exit code of a process that Ctrl-C ended."""
 Work = dict[str, list[str]]
 """Algorithms by family."""
 
@@ -64,9 +71,9 @@ def compile_work(
     workers: int,
     advance: Callable[[str], None] | None = None,
 ) -> None:
-    """Compile the kernels of families, each in a process of its own.
+    """Compile the kernels of families, several at once.
 
-    A process that fails leaves its work to the runs that need it, which then say why.
+    A process that fails leaves its family to the runs that need it, which then say why.
 
     Parameters
     ----------
@@ -81,14 +88,52 @@ def compile_work(
     def size(family: str) -> int:
         return sum(source.stat().st_size for source in (KERNELS / family).rglob("*.py"))
 
-    def compile_one(family: str) -> None:
-        command = [sys.executable, "-m", "hindsched.analysis.compiling", family, *work[family]]
-        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-        if advance is not None:
-            advance(family)
+    waiting = deque(sorted(work, key=size, reverse=True))  # the longest first
 
-    with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
-        list(pool.map(compile_one, sorted(work, key=size, reverse=True)))  # the longest first
+    def take() -> str | None:
+        try:
+            return waiting.popleft()
+        except IndexError:
+            return None
+
+    def compile_in_turn(_: int) -> None:
+        family = take()
+        while family is not None:
+            with (
+                suppress(BrokenPipeError),  # it died before it had read its line
+                subprocess.Popen(
+                    [sys.executable, "-m", "hindsched.analysis.compiling"],
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                    text=True,
+                ) as process,
+            ):  # fmt: skip
+                is_alive = True
+                while family is not None and is_alive:
+                    is_alive = _is_done(process, [family, *work[family]])
+                    if advance is not None:
+                        advance(family)
+                    family = take()
+            if process.returncode in (INTERRUPTED, -signal.SIGINT):  # here, or while it was loading
+                return
+
+    count = max(1, min(workers, len(work)))
+    with ThreadPoolExecutor(max_workers=count) as pool:
+        try:
+            list(pool.map(compile_in_turn, range(count)))
+        finally:
+            waiting.clear()
+
+
+def _is_done(process: subprocess.Popen[str], names: Sequence[str]) -> bool:
+    """Have a process compile a family; False if it died."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(" ".join(names) + "\n")
+        process.stdin.flush()
+    except OSError:
+        return False
+    return bool(process.stdout.readline())
 
 
 def main(family: str, *names: str) -> None:
@@ -101,8 +146,17 @@ def main(family: str, *names: str) -> None:
     compile_solve(family)
 
 
+def _answer_lines() -> None:
+    """Compile family after family; what solvers print is no answer."""
+    with os.fdopen(os.dup(1), "w") as answers, open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        for line in sys.stdin:
+            main(*line.split())
+            print(line, end="", file=answers, flush=True)
+
+
 if __name__ == "__main__":
     try:
-        main(*sys.argv[1:])
+        _answer_lines()
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(INTERRUPTED)

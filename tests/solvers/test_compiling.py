@@ -1,13 +1,14 @@
 """Kernels compile before any clock starts, once a machine."""
 
 import json
+import subprocess
 import time
 
 import numba
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.compiling import not_compiled, work_of
+from hindsched.analysis.compiling import compile_work, not_compiled, work_of
 from hindsched.analysis.tasks import Task
 from hindsched.cli.app import run
 from hindsched.solvers import api, compiling
@@ -173,6 +174,20 @@ def test_what_tasks_need(fresh):
     for what in ("oasis solve", "oasis fifo"):
         compile_first(what, lambda tiny: None, "oasis")
     assert not_compiled(work) == {}
+
+
+def test_one_process_takes_all_families_until_one_kills_it(monkeypatch):
+    """Loading numba takes as long as compiling a small family."""
+    monkeypatch.setenv("HINDSCHED_COMPILE", "later")  # nothing compiles, all else is as ever
+    begun, told = [], []
+    begin = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda *a, **k: begun.append(a) or begin(*a, **k))
+    compile_work({"oasis": ["fifo"], "gang": []}, workers=1, advance=told.append)
+    assert sorted(told) == ["gang", "oasis"]
+    assert len(begun) == 1
+    compile_work({"": [], "oasis": []}, workers=1, advance=told.append)  # no line is no family
+    assert told[2:] == ["", "oasis"]
+    assert len(begun) == 3
 
 
 def test_the_command_says_what_was_compiled_before(fresh, capsys, monkeypatch):

@@ -103,7 +103,7 @@ class LiteralRound(TenantRound):
         values: Floats,
         *,
         shared: bool,
-        least: float = 0.0,
+        least: float = -math.inf,
     ) -> Offer | None:
         """Algorithm 3: the first of the best among all (slot, workers), centralised on ties."""
         length = durations(self.instance, job)

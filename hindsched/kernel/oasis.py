@@ -156,15 +156,15 @@ class _Rows:
         sets = {f"{side}_{of}": [(self.axis, self.groups[side]), axis]
                 for side in SIDES for of, axis in kinds.items()}  # fmt: skip
         tables, found = reading.price_rows(prices, sets, self.horizon), Fraction()
+        scale = reading.to_integers(s for table in tables.values() for s in table.values())
         rows, places = ({side: tables[f"{side}_{of}"] for side in SIDES} for of in kinds)
         for side in SIDES:
             for (group, resource), series in rows[side].items():
                 number, capacity = self.groups[side][group]
                 found += number * capacity.get(resource, 0) * sum(series)
             found += self._packings(side, places[side])
-        scale = reading.to_integers(s for table in tables.values() for s in table.values())
         jobs = list(self.jobs.values())
-        return exactly(found), lambda job, limits: self._best_response(
+        return exactly(found / scale), lambda job, limits: self._best_response(
             jobs[job], rows, places, scale, limits
         )
 
@@ -241,9 +241,9 @@ class _Rows:
                 break
         return None if best is None else Interval(Fraction(low, scale), Fraction(best, scale))
 
-    def _packings(self, side: str, places: Series) -> Fraction | int:
+    def _packings(self, side: str, places: Series) -> int:
         """What groups earn: in every slot n_g times the dearest integer packing of one server."""
-        found: Fraction | int = 0
+        found = 0
         for group, (number, capacity) in self.groups[side].items():
             size = [capacity.get(r, 0) for r in self.instance["resources"]]
             own = []

@@ -1,16 +1,21 @@
-"""Trees of objectives far below 1: solvers have absolute tolerances, nodes are scaled."""
+"""Money in tiny and huge units: what solvers with absolute tolerances get is scaled."""
 
 import pytest
 
+import hindsched as hs
 from hindsched.instances.base import Instance
 from hindsched.instances.library import named_instance
 from hindsched.instances.oasis.generator import generate
 from hindsched.solvers.api import solve
 from hindsched.solvers.backends.scaling import objective_factor
+from hindsched.solvers.bounds.column_generation import column_generation_bound
+from hindsched.solvers.bounds.lagrangian import subgradient_bound
+from hindsched.solvers.pricing.base import build_oracle
 
 FACTOR = 2.0**-27
 MONEY = {
-    "unit_usd", "discounted_usd", "transfer_usd_per_gb", "deployment_usd", "weight", "priority"
+    "unit_usd", "discounted_usd", "transfer_usd_per_gb", "deployment_usd", "weight", "priority",
+    "slope", "intercept",
 }  # fmt: skip
 WORK = 4000
 
@@ -29,8 +34,8 @@ def scaled(money, factor):
     return [scaled(own, factor) for own in money] if isinstance(money, list) else money * factor
 
 
-def cheaper(instance: Instance) -> Instance:
-    return type(instance).parse(times(instance.to_dict(), FACTOR))
+def cheaper(instance: Instance, factor: float = FACTOR) -> Instance:
+    return type(instance).parse(times(instance.to_dict(), factor))
 
 
 @pytest.mark.parametrize(
@@ -47,6 +52,31 @@ def test_trees_close_whatever_the_currency(instance):
     small = solve(cheaper(instance), "tree", threads=1, work_limit=WORK)
     assert best.status == small.status == "optimal"
     assert small.objective == pytest.approx(FACTOR * best.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("factor", [2.0**-40, 2.0**40])
+@pytest.mark.parametrize(
+    "instance",
+    [
+        hs.generate("oasis", "small", 0),
+        hs.generate("astraea", "small", 0),
+        hs.generate("batchsched", "small", 1),
+        hs.generate("gang", "small", 0),
+        hs.generate("mlbroker", "small", 1),
+    ],
+    ids=lambda instance: instance.family,
+)
+def test_bounds_are_as_good_whatever_the_currency(instance, factor):
+    small = cheaper(instance, factor)
+    assert small != instance
+    oracle, other = build_oracle(instance), build_oracle(small)
+    for algorithm in ("primal", "dual"):
+        best = column_generation_bound(oracle, algorithm=algorithm).bound
+        found = column_generation_bound(other, algorithm=algorithm).bound
+        assert found == pytest.approx(factor * best, rel=1e-6)
+    best = subgradient_bound(oracle, max_iterations=400).bound
+    found = subgradient_bound(other, max_iterations=400).bound
+    assert found == pytest.approx(factor * best, rel=1e-9)
 
 
 @pytest.mark.parametrize("largest", [0.0, 0.25, 100.0, 1e6])

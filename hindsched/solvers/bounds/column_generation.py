@@ -59,8 +59,8 @@ PRUNE_EVERY = 10
 """Iterations between prunings."""
 WARM_ITERATIONS = 40
 """Subgradient iterations that give the first prices and columns."""
-HIGHEST_PENALTY = 1e12
-"""Price of buying off above which no schedules are expected to fit together at all."""
+HIGHEST_PENALTY = 1e10
+"""Times the first price of buying off: above it no schedules are expected to fit together."""
 CONVERGED = 1e-7
 """Relative distance of bound and master value at which no column is missing."""
 
@@ -348,7 +348,7 @@ def column_generation_bound(
     begin = now()
     with catch_interrupt() as interrupted:
         search = Subgradient(oracle, start_prices)
-        run = _Run(oracle, options, begin, target, algorithm, smoothing, interrupted)
+        run = _Run(oracle, options, begin, target, algorithm, smoothing, interrupted, search.size)
         run.take(search.best)
         if search.is_infeasible or not oracle.num_blocks:
             return run.result(StoppedBy.CONVERGED)
@@ -384,6 +384,7 @@ class _Run:
         algorithm: LpAlgorithm,
         smoothing: float,
         interrupted: Event,
+        size: float,
     ) -> None:
         self.interrupted = interrupted
         self.oracle, self.options, self.begin, self.target = oracle, options, begin, target
@@ -394,7 +395,7 @@ class _Run:
         self.trace: list[tuple[float, int, float]] = []
         self.master: Master | None = None
         self.master_value: float | None = None
-        self._whole = True
+        self._whole, self._penalty = True, 100 * size / max(1, oracle.num_blocks)
 
     def take(self, point: PricePoint) -> None:
         """Keep a point if its bound is better."""
@@ -417,8 +418,7 @@ class _Run:
         if self.is_late():
             return StoppedBy.TIME_LIMIT
         if self.master is None:
-            size = max(1.0, abs(self.best.bound)) / max(1, self.oracle.num_blocks)
-            self.master = Master(self.oracle, self.algorithm, 100 * size, self.interrupted)
+            self.master = Master(self.oracle, self.algorithm, self._penalty, self.interrupted)
             self._price(self.best.prices)
         limit = self.options.time_limit
         left = None if limit is None else limit - (now() - self.begin)
@@ -428,7 +428,7 @@ class _Run:
             interrupted = self.interrupted.is_set()
             return StoppedBy.INTERRUPTED if interrupted else StoppedBy.TIME_LIMIT
         self.master_value, duals, self._whole = solved
-        if self._whole and self._distance() <= CONVERGED * (1 + abs(self.best.bound)):
+        if self._whole and self._distance() <= CONVERGED * abs(self.best.bound):
             return StoppedBy.CONVERGED
         if self.iterations % PRUNE_EVERY == 0:
             self.master.prune()
@@ -438,7 +438,7 @@ class _Run:
         if not added:
             if self._whole:
                 return StoppedBy.CONVERGED
-            if self.master.penalty > HIGHEST_PENALTY:
+            if self.master.penalty > HIGHEST_PENALTY * self._penalty:
                 return StoppedBy.INFEASIBLE  # of the relaxation, which rounding does not prove
             self.master.raise_penalty()
         return None

@@ -39,6 +39,8 @@ PATIENCE = 6
 """Iterations without a better bound before a restart."""
 TARGET_MARGIN = 0.02
 """How far, relative to its size, the step's target lies beyond the feasible objective."""
+NOTHING = 1e-9
+"""Share of the first bound that is as good as 0."""
 
 
 LARGEST_PRICE = 1e100
@@ -138,6 +140,11 @@ class Subgradient:
         alike, and 0.
     stop : callable, optional
         Asked before each of those few prices is tried.
+
+    Attributes
+    ----------
+    size : float
+        What the objective is about: the first bound, or 1 where that is 0.
     """
 
     def __init__(
@@ -160,6 +167,7 @@ class Subgradient:
         self.best = self.point = self._evaluate(start)
         if start_prices is None:
             self._scan_uniform_prices(stop)
+        self.size = abs(self.best.bound) or 1.0
         self._direction = np.zeros(oracle.rows.size)
 
     @property
@@ -214,7 +222,7 @@ class Subgradient:
             return above_best + self._assumed
         self._assumed = None
         gap = self.sign * (self.best.bound - target) + TARGET_MARGIN * abs(target)
-        return above_best + max(gap, 1e-3 * size, 1e-12)
+        return above_best + (max(gap, 1e-3 * size) or 1e-12)
 
     def _restart(self) -> None:
         self._failures = 0
@@ -223,7 +231,7 @@ class Subgradient:
             self.converged = self.converged or self.step_scale < LAST_STEP
         else:
             self._assumed *= STEP_SHRINK
-            least = LAST_STEP / 10 * max(abs(self.best.bound), 1e-9)
+            least = LAST_STEP / 10 * max(abs(self.best.bound), NOTHING * self.size)
             self.converged = self.converged or self._assumed < least
         self.point = self.best
         self._direction = np.zeros(self.oracle.rows.size)

@@ -20,7 +20,6 @@ import heapq
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import count
 from threading import Event
 from typing import Any
@@ -32,12 +31,12 @@ from hindsched.solutions.base import Solution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.fixing import fixings
 from hindsched.solvers.bounds.node_program import Answers, NodeBound, NodeProgram
+from hindsched.solvers.bounds.remembered import RememberedBounds
 from hindsched.solvers.bounds.tree_certificate import certify_tree
 from hindsched.solvers.bounds.trimming import trimmed
 from hindsched.solvers.certificate import Certificate, certify
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.decisions import BranchDecision
-from hindsched.solvers.pricing.restricted import RestrictedOracle
 from hindsched.solvers.program import next_to_nothing
 from hindsched.solvers.status import StoppedBy
 from hindsched.solvers.work import now, spend
@@ -211,15 +210,17 @@ class BranchAndBound:
         if self._cutoff is not None:
             target = max(target, self.sign * self._cutoff)
         leaves: list[tuple[tuple[BranchDecision, ...], Floats]] = []
-        self._collect(self.root, target, leaves)
-        oracle = self.oracle
+        oracle, bound = self.oracle, RememberedBounds(self.oracle)
+        self._collect(self.root, target, bound, leaves)
         if self._coarse is not None:
             size = self._coarse.rows.size
             if not any(prices[size:].any() for _, prices in leaves):
-                oracle = self._coarse
+                oracle, bound = self._coarse, RememberedBounds(self._coarse)
                 leaves = [(decisions, prices[:size]) for decisions, prices in leaves]
         if self.is_closed:
-            leaves = trimmed(leaves, partial(_reaches, target, oracle))
+            leaves = trimmed(
+                leaves, lambda decisions, prices: self.sign * bound(decisions, prices) <= target
+            )
         if len(leaves) > 1:
             return certify_tree(oracle, leaves)
         alone = certify(oracle, leaves[0][1])
@@ -372,32 +373,28 @@ class BranchAndBound:
         return worst
 
     def _collect(
-        self, node: Node, target: float, leaves: list[tuple[tuple[BranchDecision, ...], Floats]]
+        self,
+        node: Node,
+        target: float,
+        bound: RememberedBounds,
+        leaves: list[tuple[tuple[BranchDecision, ...], Floats]],
     ) -> None:
-        """List the leaves below a node; a node that reaches the target itself is one."""
+        """List the leaves below a node.
+
+        A node is one that reaches the target itself, or at the prices of a child that is a leaf.
+        """
         waiting = [node]
         while waiting:
             here = waiting.pop()
             if not here.children or self.sign * here.bound <= target:
                 leaves.append((here.decisions, here.prices))
                 continue
-            alone = self._prices_of_children(here, target)
-            if alone is not None:
-                leaves.append((here.decisions, alone))
-                continue
-            waiting += here.children
-
-    def _prices_of_children(self, node: Node, target: float) -> Floats | None:
-        """Prices of a child that reach the target at the node itself, if any do."""
-        for child in node.children:
-            if not child.children and _reaches(target, self.oracle, node.decisions, child.prices):
-                return child.prices
-        return None
-
-
-def _reaches(
-    target: float, oracle: BlockOracle, decisions: tuple[BranchDecision, ...], prices: Floats
-) -> bool:
-    """Whether prices prove at most the target, times the sign, on what obeys the decisions."""
-    sign = 1.0 if oracle.sense == "max" else -1.0
-    return sign * RestrictedOracle(oracle, decisions).bound(prices) <= target
+            own = (child.prices for child in here.children if not child.children)
+            enough = (
+                prices for prices in own if self.sign * bound(here.decisions, prices) <= target
+            )
+            prices = next(enough, None)
+            if prices is None:
+                waiting += here.children
+            else:
+                leaves.append((here.decisions, prices))

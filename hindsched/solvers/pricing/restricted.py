@@ -49,6 +49,11 @@ class RestrictedOracle(BlockOracle):
         """Number of blocks."""
         return self.oracle.num_blocks
 
+    @property
+    def is_contradictory(self) -> bool:
+        """Whether decisions on one feature leave no number."""
+        return any(low > high for own in self.limits.values() for low, high in own.values())
+
     def block_name(self, block: int) -> str:
         """Name of a block in reports."""
         return self.oracle.block_name(block)
@@ -93,7 +98,7 @@ class RestrictedOracle(BlockOracle):
 
         Infinite where no solution does, as where decisions on one feature contradict each other.
         """
-        if any(low > high for own in self.limits.values() for low, high in own.values()):
+        if self.is_contradictory:
             return -math.inf if self.sense == "max" else math.inf
         found = self.oracle.bound_within(prices, self.limits)
         return super().bound(prices) if found is None else found

@@ -13,10 +13,12 @@ from hindsched.solvers.bounds.node_program import NodeProgram
 from hindsched.solvers.certificate_file import verify_certificate
 from hindsched.solvers.methods import auto
 from hindsched.solvers.methods.base import serve_nobody
+from hindsched.solvers.methods.oasis import nodes
 from hindsched.solvers.methods.oasis.nodes import EndsProgram
 from hindsched.solvers.methods.tree import Growing
 from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.decisions import COMPLETES, BranchDecision
+from hindsched.solvers.pricing.decisions import COMPLETES, NEVER, BranchDecision
+from hindsched.solvers.pricing.restricted import RestrictedOracle
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.team import News, Team
 from tests.solvers.test_branch_and_bound import instance_of
@@ -142,3 +144,49 @@ def test_a_conflict_is_asked_only_of_the_ends_that_are_open(plateau):
     assert plateau._program.refuting(decided) is None
     full = [*decided, BranchDecision.at_most(job, COMPLETES, end)]
     assert plateau._program.refuting(full) == ()
+
+
+def test_a_refuted_node_is_split_where_a_side_is_closed_at_once(plateau):
+    """Such a side waits for nothing: it is a leaf with its own prices, beyond the cutoff."""
+    closed = 0
+    waiting = [plateau.root]
+    while waiting:
+        node = waiting.pop()
+        waiting += node.children
+        if node.refuted and node.children and node.children[0].decisions[-1].feature != COMPLETES:
+            first = node.children[0]
+            own = RestrictedOracle(plateau.oracle, first.decisions)
+            bounds = own.bound(first.prices), first.bound
+            closed += not first.children and max(bounds) <= plateau._cutoff
+    assert closed > 5
+
+
+def test_nothing_is_closed_at_once_where_a_program_does_not_look():
+    oracle = build_oracle(hs.named_instance(PLATEAU), rows="groups")
+    program = NodeProgram(oracle, 1.0, Event())
+    prices = np.zeros(oracle.rows.size)
+    assert program.closing((), [], prices, 1.0, lambda: None) is None
+
+
+def test_a_young_tree_does_not_learn_for_long(monkeypatch):
+    """Making conflicts small takes a share of the tree's time at most."""
+    instance = hs.named_instance(PLATEAU)
+    program = EndsProgram(build_oracle(instance, rows="patterns"), 100.0, Event())
+    time = [0.0]
+    monkeypatch.setattr(nodes, "now", lambda: time[0])
+    program._begun = 0.0
+    monkeypatch.setattr(program, "completions", lambda job: [8, NEVER])
+    allowed = []
+
+    def conflicts(ends, last, out_of_time):
+        begun = time[0]
+        while not out_of_time():
+            time[0] += 0.125
+        allowed.append(time[0] - begun)
+        return []
+
+    monkeypatch.setattr(program._leaves, "conflicts", conflicts)
+    for at in (1.0, 1.5, 100.0):
+        time[0] = at
+        program._learn({0: 8}, 0.5)
+    assert allowed == [0.375, 0.125, 2.125]  # a quarter, what is left of it, four times the leaf's

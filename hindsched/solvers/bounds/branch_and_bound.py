@@ -290,9 +290,24 @@ class BranchAndBound:
             node.refuted = True
             self._push(node)
         elif splits:
-            self._split(node, splits[0].sides)
+            self._split_at(node, splits, seconds)
         else:
             self._unresolved.append(node)
+
+    def _split_at(
+        self, node: Node, splits: Sequence[Any], seconds: Callable[[], float | None]
+    ) -> None:
+        """Split a node at its best split; a refuted one where a side is closed at once."""
+        closing = None
+        if node.refuted:
+            closing = self._program.closing(
+                node.decisions, splits, node.prices, self._cutoff, seconds, node.answers
+            )
+        if closing is None:
+            self._split(node, splits[0].sides)
+        else:
+            side, found = closing
+            self._push(self._without(node, side, found.prices, found.bound))
 
     def _split(self, node: Node, sides: Sequence[BranchDecision], *, waits: bool = True) -> Node:
         """Give a node its children; return the last, which waits to be taken if `waits` says so."""
@@ -332,15 +347,20 @@ class BranchAndBound:
             self.oracle, node.decisions, node.prices, node.answers,
             self._program.completions, self._is_closed,
         ):  # fmt: skip
-            prices = node.prices if math.isfinite(bound) else np.zeros(self.oracle.rows.size)
-            beaten = Node((*node.decisions, decision.other), prices, bound)
-            rest = Node(
-                (*node.decisions, decision), node.prices, node.bound, node.answers,
-                refuted=node.refuted,
-            )  # fmt: skip
-            node.children += [beaten, rest]
-            node = rest
+            node = self._without(node, decision.other, node.prices, bound)
         return node
+
+    def _without(self, node: Node, side: BranchDecision, prices: Floats, bound: float) -> Node:
+        """Cut off a side of a node that prices close; return the other, which does not wait yet."""
+        if not math.isfinite(bound):
+            prices = np.zeros(self.oracle.rows.size)
+        beaten = Node((*node.decisions, side), prices, bound, refuted=node.refuted)
+        rest = Node(
+            (*node.decisions, side.other), node.prices, node.bound, node.answers,
+            refuted=node.refuted,
+        )  # fmt: skip
+        node.children += [beaten, rest]
+        return rest
 
     def _look_for_solution(
         self, prices: Floats, shares: Sequence[Any], own: Solution | None

@@ -77,6 +77,8 @@ class NodeBound:
         Rounds of pricing.
     answers : Answers, optional
         What the blocks answered at `prices`, for the node's children.
+    value : float, optional
+        What no prices can pass, where that was enough to give the node up.
     """
 
     prices: Floats
@@ -84,6 +86,7 @@ class NodeBound:
     shares: Sequence[Any] | None
     rounds: int
     answers: Answers | None = None
+    value: float | None = None
 
 
 class NodeProgram:
@@ -141,6 +144,23 @@ class NodeProgram:
         known : Answers, optional
             What this program's blocks answered at `prices` before.
         """
+        return self._by_columns(decisions, prices, cutoff, seconds, known)
+
+    def _by_columns(
+        self,
+        decisions: Sequence[BranchDecision],
+        prices: Floats,
+        cutoff: float | None,
+        seconds: Callable[[], float | None],
+        known: Answers | None = None,
+        *,
+        only_to_close: bool = False,
+    ) -> NodeBound:
+        """Bound a node by column generation.
+
+        Where prices that do not close the node are of no use, none are looked for any more once the
+        program's value says that none do: no bound passes it.
+        """
         oracle = RestrictedOracle(self.oracle, decisions)
         best, _, answers = self._price(oracle, prices, known)
         best_prices = prices
@@ -165,6 +185,8 @@ class NodeProgram:
             if solved is None:
                 return found(None, round_)
             value, duals, whole = solved
+            if only_to_close and whole and not self._is_closed(value, cutoff):
+                return replace(found(None, round_), value=value)
             added = 0
             for smoothing in (SMOOTHING, 0.0):
                 tried = smoothing * best_prices + (1 - smoothing) * duals
@@ -222,6 +244,31 @@ class NodeProgram:
         tuple of BranchDecision, or None
             Empty where no solution obeys the node's decisions themselves; None where no solver has
             said anything.
+        """
+        return None
+
+    def closing(
+        self,
+        decisions: Sequence[BranchDecision],
+        splits: Sequence[Split],
+        prices: Floats,
+        cutoff: float | None,
+        seconds: Callable[[], float | None],
+        known: Answers | None = None,
+    ) -> tuple[BranchDecision, NodeBound] | None:
+        """A side of a node's splits that is closed at once, where a family's program looks for one.
+
+        Parameters
+        ----------
+        decisions, prices, cutoff, seconds, known
+            The node's, as in `bound`.
+        splits : sequence of Split
+            Its `candidates`.
+
+        Returns
+        -------
+        tuple of BranchDecision and NodeBound, or None
+            The side and what closes it.
         """
         return None
 

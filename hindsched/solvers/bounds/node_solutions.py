@@ -28,6 +28,9 @@ RANDOM_TRIES, NOISE = 12, 0.3
 SHARE_OF_TIME = 0.25
 """Part of the time since the last node that the neighbourhood search may take, and of all the time
 that looking for solutions may take."""
+LEAST_SHARE, PATIENCE = 0.1, 3.0
+"""What is left of that share where nothing better is found any more, and about how many calls in a
+row that find nothing halve it."""
 
 
 class NodeSolutions:
@@ -57,18 +60,27 @@ class NodeSolutions:
         self._sign = 1.0 if oracle.sense == "max" else -1.0
         self._begun = self._last = now()
         self._spent = 0.0
-        self._calls = 0
+        self._calls = self._in_vain = 0
+        self._best: float | None = None
         self._random = np.random.Generator(np.random.PCG64(0))
 
     def __call__(self, prices: Floats, shares: Sequence[Share]) -> Solution | None:
         """Best solution found near a node, or None; none is looked for where that took too long."""
         begun = now()
-        if self._spent > SHARE_OF_TIME * (begun - self._begun):
+        if self._spent > self._share() * (begun - self._begun):
             return None
         try:
-            return self._look(prices, shares)
+            found = self._look(prices, shares)
         finally:
             self._spent += now() - begun
+        value = None if found is None else self._sign * found.objective()
+        better = value is not None and (self._best is None or value > self._best)
+        self._best, self._in_vain = (value, 0) if better else (self._best, self._in_vain + 1)
+        return found
+
+    def _share(self) -> float:
+        """The share of the time: less, the longer nothing better was found."""
+        return SHARE_OF_TIME * max(LEAST_SHARE, PATIENCE / (PATIENCE + self._in_vain))
 
     def _look(self, prices: Floats, shares: Sequence[Share]) -> Solution | None:
         on_servers = self.oracle.prices_on_servers(prices)
@@ -132,7 +144,7 @@ class NodeSolutions:
         Every other time from what was inserted, which serves the jobs that the node serves.
         """
         begun = now()
-        deadline = begun + SHARE_OF_TIME * (begun - self._last)
+        deadline = begun + self._share() * (begun - self._last)
         self._calls += 1
         search: Search = self.search
         if inserted is not None and self._calls % 2:

@@ -11,6 +11,7 @@ its ends: all sides but one break the conflict, and that one the solver has refu
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Event
@@ -38,6 +39,7 @@ from hindsched.solvers.pricing.decisions import (
     COMPLETES,
     NEVER,
     BranchDecision,
+    Feature,
     limits_of,
     window_of,
 )
@@ -58,6 +60,10 @@ LEAST_GAIN = 0.01
 """Share of a node's gap that it must gain where all ends are decided, to be tried below as well."""
 LEARNING, LEAST_LEARNING = 4.0, 0.5
 """Time for making a conflict small, relative to its leaf's, and seconds at least."""
+SHARE_OF_LEARNING = 0.25
+"""Share of a tree's time that making conflicts small may take: a small tree meets few again."""
+MOST_PROBED = 10
+"""Splits of a refuted node of which one with a closed side is looked for."""
 WHOLE = 1e-6
 """How much of a job may be missing where a promise counts it."""
 NEAR = 5e-4
@@ -106,7 +112,10 @@ class EndsProgram(NodeProgram):
         self._leaves = Leaves(cast(OasisInstance, oracle.instance), SolveOptions(threads=1))
         self._tried: dict[tuple[tuple[int, int], ...], tuple[float, float]] = {}
         self._compact: CompactProgram | None = None
+        self._begun, self._learned = now(), 0.0
         self._splits: list[Split] = []
+        self._probed: Counter[tuple[int, Feature]] = Counter()
+        self._closed: Counter[tuple[int, Feature]] = Counter()
         self._gain = FIRST_GAIN * abs(size)
 
     def bound(
@@ -136,9 +145,12 @@ class EndsProgram(NodeProgram):
             return replace(first, shares=shares, answers=_beginning(first.answers, gains=False))
         schedules = None if start is None else start.schedules
         answers = None if first.answers is None else replace(first.answers, basis=schedules)
-        second = super().bound(decisions, first.prices, cutoff, seconds, answers)
+        second = self._by_columns(
+            decisions, first.prices, cutoff, seconds, answers, only_to_close=undecided
+        )
         closed = self._is_closed(second.bound, cutoff)
-        gain = gap if closed else first.bound - second.bound
+        reached = second.bound if second.value is None else second.value
+        gain = gap if closed else first.bound - reached
         if undecided:
             self._gain += WEIGHT_OF_GAIN * (min(gain, gap) - self._gain)
         compact = None if first.answers is None else first.answers.basis
@@ -208,6 +220,38 @@ class EndsProgram(NodeProgram):
         """Where a node's program is undecided, the best split first."""
         return self._splits or super().candidates(shares)
 
+    def closing(
+        self,
+        decisions: Sequence[BranchDecision],
+        splits: Sequence[Split],
+        prices: Floats,
+        cutoff: float | None,
+        seconds: Callable[[], float | None],
+        known: Answers | None = None,
+    ) -> tuple[BranchDecision, NodeBound] | None:
+        """A side of the compact program's splits that its prices close: see `NodeProgram.closing`.
+
+        What no schedule keeps has one bound on all its nodes until some are closed, so that no
+        bound says where to split it. Splits that were worth their trials elsewhere come first.
+        """
+        start = None if known is None else cast("_Start | None", known.basis)
+        for split in sorted(self._splits, key=self._worth_probing)[:MOST_PROBED]:
+            key = split.block, split.feature
+            self._probed[key] += 1
+            for side in split.sides:
+                found, _ = self._bound_compactly(
+                    (*decisions, side), prices, cutoff, seconds, known, start
+                )
+                if self._is_closed(found.bound, cutoff):
+                    self._closed[key] += 1
+                    return side, found
+        return None
+
+    def _worth_probing(self, split: Split) -> float:
+        """The less, the more often a side of such a split was closed."""
+        key = split.block, split.feature
+        return -(self._closed[key] + 0.5) / (self._probed[key] + 1)
+
     def _ends(self) -> list[Share]:
         """The ends of the compact program's jobs, as far as they run, as shares of schedules."""
         oracle = cast(PatternOracle, self.oracle)
@@ -268,9 +312,12 @@ class EndsProgram(NodeProgram):
 
     def _learn(self, ends: Ends, seconds: float) -> None:
         """Make small conflicts of ends that no schedule keeps."""
-        until = now() + max(LEAST_LEARNING, LEARNING * seconds)
+        begun = now()
+        share = SHARE_OF_LEARNING * (begun - self._begun) - self._learned
+        until = begun + min(max(LEAST_LEARNING, LEARNING * seconds), share)
         last = {job: max(self.completions(job)[:-1]) for job in ends}
         self._leaves.conflicts(ends, last, lambda: now() > until)
+        self._learned += now() - begun
 
     def refuting(
         self, decisions: Sequence[BranchDecision], shares: Sequence[Share] | None = None

@@ -10,7 +10,7 @@ import pytest
 
 import hindsched as hs
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
-from hindsched.solvers.methods import auto
+from hindsched.solvers.methods import auto, duel
 from hindsched.solvers.methods.dives import Dives, dive_of
 from hindsched.solvers.methods.oasis import dive as dive_module
 from hindsched.solvers.methods.oasis import packing_inequalities
@@ -343,8 +343,19 @@ def test_who_must_run_now_runs_before_who_is_worth_more_a_worker():
 
 def test_auto_dives_at_scale_the_same_way_twice(monkeypatch):
     monkeypatch.setattr(auto, "SMALL_SIZE", 0)
+    monkeypatch.setattr(duel, "LEAST_TO_DIVE", 0)
+    ended, close = [], FluidProgram.close
+
+    def closed(fluid, slot, done):
+        close(fluid, slot, done)
+        if slot == instance.horizon:
+            ended.append(fluid.margin)
+
+    monkeypatch.setattr(FluidProgram, "close", closed)
     instance = hs.generate("oasis", "paper", 1, jobs=14, horizon=14, servers=8, max_duration=5)
     one, other = (hs.solve(instance, work_limit=600) for _ in range(2))
+    assert ended
+    assert ended == 2 * ended[: len(ended) // 2]
     assert one.solution.assignments() == other.solution.assignments()
     assert one.bound == other.bound
     assert one.solution.is_feasible()

@@ -17,6 +17,7 @@ from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import family_module, has_module
 from hindsched.solutions.base import Solution
+from hindsched.solvers.methods.base import better
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.work import now
 
@@ -97,6 +98,7 @@ class Dives:
         windows = windows_of(family)
         self._windows = None if windows is None else windows(oracle, number / of, interrupted)
         self._dive: Dive | None = None
+        self._known: Solution | None = None
         self._seconds = self._longest = 0.0
         self._of_windows = self._has_dived = False
         self.is_over = self._make is None
@@ -154,9 +156,9 @@ class Dives:
     ) -> Dive | None:
         """The next dive; None where none would end in time."""
         assert self._make is not None
-        known = best() if self._has_dived and self._windows is not None else None
-        if known is not None and self._windows is not None:
-            found = self._windows.next(prices, known)
+        self._known = best() if self._has_dived and self._windows is not None else None
+        if self._known is not None and self._windows is not None:
+            found = self._windows.next(prices, self._known)
             self._of_windows = found is not None
             if found is not None:
                 return found
@@ -173,12 +175,14 @@ class Dives:
         self._dive = None
 
     def _finish(self, dive: Dive) -> Solution | None:
-        """What a dive that is over has found."""
+        """What a dive that is over has found, if that is news."""
         self._dive = None
         if not self._of_windows:
             self._longest, self._has_dived = max(self._longest, self._seconds), True
         found = dive.solution()
         self.is_over = found is None and not self._of_windows
-        if found is not None and (broken := found.violations()):
+        if found is None or better(self._known, found) is self._known:
+            return None
+        if broken := found.violations():
             raise SolveFailed(f"a dive broke {broken[0]}")
         return found

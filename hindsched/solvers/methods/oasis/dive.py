@@ -245,12 +245,14 @@ class Dive:
         )
 
     def solution(self) -> Solution | None:
-        """The schedules of all jobs that were finished; None before the dive is over."""
-        if not self.is_over or self.failed:
-            return None
+        """The schedules of all jobs that were finished; None before the dive is over.
+
+        Where it failed it is what stood in its window, which others may not know yet.
+        """
         known = None if self.window is None else self.window.solution
-        found = with_slots(self.oracle, known, self._placed)
-        return better(found, known)
+        if not self.is_over:
+            return None
+        return known if self.failed else better(with_slots(self.oracle, known, self._placed), known)
 
 
 DIVE = Dive

@@ -29,12 +29,7 @@ from hindsched.solvers.interrupt import catch_interrupt, stoppable
 from hindsched.solvers.kept import keep, telling
 from hindsched.solvers.methods.base import closer, joined, solve_milp
 from hindsched.solvers.methods.duel import ENDED, METHOD, Duel
-from hindsched.solvers.methods.tree import (
-    MOST_CERTIFYING,
-    Growing,
-    growing_from,
-    tree_rows,
-)
+from hindsched.solvers.methods.tree import Growing, certified_by, growing_from, tree_rows
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result, status_of
@@ -97,7 +92,7 @@ def solve_auto(
             if result.stopped_by not in ENDED:
                 result = keep(_with_program(result, duel, options, program, threads))
             if growing is not None:
-                result = _certified(result, duel, growing)
+                result = certified_by(growing, result, duel.seconds_left)
         relation = "at most" if small else "above"
         why = f"jobs x linking rows = {size}, {relation} {SMALL_SIZE}"
         return replace(result, details={"why": why, **result.details})
@@ -111,33 +106,6 @@ def _with_tree(growing: Growing, duel: Duel, interrupted: Event) -> Result:
     if within_gap(grown.objective, grown.bound, duel.options.gap):
         return replace(grown, method=f"{METHOD}+tree", stopped_by=StoppedBy.GAP)
     return grown if interrupted.is_set() else replace(grown, stopped_by=known.stopped_by)
-
-
-def _certified(result: Result, duel: Duel, growing: Growing) -> Result:
-    """Certify an optimum that a solver proved by the tree so far, while its pace will do.
-
-    With the optimum known it closes most of its open nodes, and looks for no more solutions.
-    """
-    solution, gap = result.solution, duel.options.gap
-    certificate = result.certificate
-    if solution is None or result.stopped_by is not StoppedBy.GAP or certificate is None:
-        return result
-    objective = solution.objective()
-    if within_gap(objective, certificate.bound, gap):
-        return result
-    growing.take_best(solution)
-    end = now() + min(MOST_CERTIFYING, duel.seconds_left())
-
-    def seconds_left() -> float:
-        left = max(0.0, end - now())
-        return 0.0 if growing.pace.is_slow(objective, left) else left
-
-    grown = growing.run(seconds_left)
-    certificate = grown.certificate
-    assert certificate is not None
-    told = f"{grown.details['nodes']} nodes, {grown.details['leaves']} leaves"
-    details = {**result.details, "certified_bound": certificate.bound, "tree": told}
-    return replace(result, certificate=certificate, details=details)
 
 
 def _with_program(

@@ -407,6 +407,33 @@ def _certified(result: Result, options: SolveOptions, *, patient: bool = True) -
     )
 
 
+def certified_by(growing: Growing, result: Result, seconds_left: Callable[[], float]) -> Result:
+    """Certify an optimum that a solver proved by a tree so far, in `MOST_CERTIFYING` seconds.
+
+    With the optimum known it closes most of its open nodes, and looks for no more solutions; it is
+    given up where its pace will not do.
+    """
+    solution, certificate = result.solution, result.certificate
+    if solution is None or result.stopped_by is not StoppedBy.GAP or certificate is None:
+        return result
+    objective = solution.objective()
+    if within_gap(objective, certificate.bound, growing.gap):
+        return result
+    growing.take_best(solution)
+    end = now() + min(MOST_CERTIFYING, seconds_left())
+
+    def left() -> float:
+        still = max(0.0, end - now())
+        return 0.0 if growing.pace.is_slow(objective, still) else still
+
+    grown = growing.run(left)
+    certificate = grown.certificate
+    assert certificate is not None
+    told = f"{grown.details['nodes']} nodes, {grown.details['leaves']} leaves"
+    details = {**result.details, "certified_bound": certificate.bound, "tree": told}
+    return replace(result, certificate=certificate, details=details)
+
+
 def certifying(method: Method) -> Method:
     """A method that gives an optimum which a solver proved a tree, in `MOST_CERTIFYING` seconds.
 

@@ -5,7 +5,7 @@
 the same given the place of the PS, in closed form and certified, ``tree`` an optimum of ``tight``
 proven by branch and bound on tiers and presence (`nodes`), ``bound`` the Lagrangian bound
 with shared fees, certified, ``search`` a placement of all slots together, and ``auto`` bound and
-search, then the program where it is small.
+search, where it is small then the tree, and the program where that does not close the gap.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,9 @@ from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.interrupt import catch_interrupt
+from hindsched.solvers.kept import keep
 from hindsched.solvers.methods.base import Method, better, relaxation, solve_milp
+from hindsched.solvers.methods.duel import ENDED
 from hindsched.solvers.methods.mlbroker.bound import ITERATIONS, lagrangian_certificate
 from hindsched.solvers.methods.mlbroker.nodes import NodePoint
 from hindsched.solvers.methods.mlbroker.plan import (
@@ -35,7 +38,13 @@ from hindsched.solvers.methods.mlbroker.plan import (
     with_launches,
 )
 from hindsched.solvers.methods.mlbroker.slot import SlotPlacement, priced_placement, tight_placement
-from hindsched.solvers.methods.tree import SHARE_BEFORE_TREE, Growing, certifying, check_has_tree
+from hindsched.solvers.methods.tree import (
+    SHARE_BEFORE_TREE,
+    Growing,
+    certified_by,
+    check_has_tree,
+    tree_rows,
+)
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result
@@ -46,6 +55,8 @@ SMALL_JOB_SLOTS = 60
 """Job-slots times data centres up to which ``auto`` also solves the integer program."""
 DEFAULT_SECONDS = 60.0
 """Time of ``auto`` when the options give no limit."""
+SHARE_OF_TREE = 0.25
+"""Share of the time that a tree gets before the program."""
 TINY: dict[str, Any] = {
     "format": "hindsched/1", "family": "mlbroker", "name": "tiny", "horizon": 1, "slot_seconds": 1,
     "resources": ["k"],
@@ -254,7 +265,10 @@ def _why(deadline: float | None) -> StoppedBy:
 def auto(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
-    """Bound and search; small instances also by the integer program, the better bound counts."""
+    """Bound and search; small instances also by a tree, then by the integer program.
+
+    The better bound counts. Where the program proves an optimum the tree goes on to certify it.
+    """
     assert isinstance(instance, MlbrokerInstance)
     load_kernels()
     started = now()
@@ -262,6 +276,10 @@ def auto(
     limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
     bounded = bound(instance, formulation, options.with_time(0.5 * limit), on_progress)
     deadline = started + limit
+
+    def seconds_left() -> float:
+        return max(0.0, deadline - now())
+
     found = find_schedule(instance, formulation, deadline)
     known = replace(
         bounded,
@@ -279,10 +297,44 @@ def auto(
     )
     if within_gap(known.objective, known.bound, options.gap) or size > SMALL_JOB_SLOTS:
         return known
-    left = max(0.0, limit - (now() - started))
+    with catch_interrupt() as interrupted:
+        growing = None
+        if tree_rows(instance, formulation):
+            growing = _growing(known, options.gap, interrupted, on_progress)
+            end = now() + SHARE_OF_TREE * limit
+            known = _with_tree(growing, lambda: min(end - now(), seconds_left()))
+            if known.stopped_by in ENDED:
+                return known
+        result = _with_program(known, options.with_time(seconds_left()), on_progress)
+        if growing is not None and not interrupted.is_set():
+            result = certified_by(growing, result, seconds_left)
+        return replace(result, seconds=now() - started)
+
+
+def _with_tree(growing: Growing, seconds_left: Callable[[], float]) -> Result:
+    """Try to close the gap by a tree, while its pace closes it in time."""
+    known = growing.known
+    objective = known.objective
+    assert objective is not None
+
+    def left() -> float:
+        still = max(0.0, seconds_left())
+        return 0.0 if growing.pace.is_slow(objective, still) else still
+
+    grown = keep(growing.run(left))
+    assert grown.certificate is not None
+    details = {**grown.details, "certified_bound": grown.certificate.bound}
+    grown = replace(grown, details=details, backend=f"{known.backend}, {grown.backend}")
+    if grown.stopped_by in ENDED:
+        return replace(grown, method="bound+search+tree")
+    return replace(grown, stopped_by=known.stopped_by)
+
+
+def _with_program(known: Result, options: SolveOptions, on_progress: Progress | None) -> Result:
+    """Solve the integer program from what is known, and keep the better of both."""
     try:
         program = solve_milp(
-            instance, formulation, options.with_time(left), on_progress, incumbent=found
+            known.instance, known.formulation, options, on_progress, incumbent=known.solution
         )
     except SolveFailed as error:
         return replace(known, details={**known.details, "program_failed": str(error)})
@@ -290,11 +342,10 @@ def auto(
     return replace(
         known,
         method="bound+search+milp",
-        solution=better(program.solution, found),
+        solution=better(program.solution, known.solution),
         bound=max(bounds, default=None),
         status=program.status,
         stopped_by=program.stopped_by,
-        seconds=now() - started,
         backend=f"{known.backend}, {program.backend}",
         details={**known.details, **{f"program_{k}": v for k, v in program.details.items()}},
     )
@@ -312,15 +363,23 @@ def tree(
     bounded = bound(instance, formulation, options.with_time(SHARE_BEFORE_TREE * limit), None)
     found = find_schedule(instance, formulation, started + 0.5 * limit)
     known = replace(bounded, method="tree", status=Status.FEASIBLE, solution=found)
-    certificate = known.certificate
-    assert certificate is not None
     if within_gap(known.objective, known.bound, options.gap):
         return known
-    views = [SlotData.at(instance, t) for t in range(1, instance.horizon + 1)]
     with catch_interrupt() as interrupted:
-        near, prices = partial(_near_node, instance, views, formulation), certificate.prices
-        growing = Growing(known, prices, options.gap, interrupted, on_progress, lambda _: near)
+        growing = _growing(known, options.gap, interrupted, on_progress)
         return growing.run(lambda: limit - (now() - started))
+
+
+def _growing(
+    known: Result, gap: float, interrupted: Event, on_progress: Progress | None
+) -> Growing:
+    """A tree from a certificate's prices, with a search near its nodes."""
+    instance, certificate = known.instance, known.certificate
+    assert isinstance(instance, MlbrokerInstance)
+    assert certificate is not None
+    views = [SlotData.at(instance, t) for t in range(1, instance.horizon + 1)]
+    near = partial(_near_node, instance, views, known.formulation)
+    return Growing(known, certificate.prices, gap, interrupted, on_progress, lambda _: near)
 
 
 def _near_node(
@@ -343,7 +402,7 @@ def _near_node(
 
 
 METHODS: dict[str, Method] = {
-    "auto": certifying(auto),
+    "auto": auto,
     "tree": tree,
     "milp": milp,
     "relaxation": relaxation,

@@ -53,6 +53,8 @@ NODE_LIMIT = 2_000
 """Nodes of one job's slot; beyond it the bound of the open nodes is used."""
 MOST_KNOWN = 100_000
 """Limits of jobs' slots that are remembered at most."""
+MOST_BYTES = 2**26
+"""Memory for what jobs answered within limits; at its end all is forgotten."""
 BROKER = "broker"
 WORKERS, PS, TIER = "workers", "ps", "tier"
 TREE_ROWS = ORACLE_ROWS
@@ -121,6 +123,8 @@ class MlbrokerOracle(BlockOracle):
             SlotData.of(instance, [job], [job.data_gb[0]]).arc[0] for job in instance.jobs
         ]
         self._within: dict[tuple[Any, ...], tuple[Ints, Ints, Any, Any, bool]] = {}
+        self._answered: dict[tuple[Any, ...], tuple[float, float, Ints, Ints]] = {}
+        self._bytes = 0
         self._most = (
             np.maximum(instance.workers_needed, 1)[:, :, None] * instance.worker_demand[:, None]
             + instance.ps_demand[:, None]
@@ -168,8 +172,9 @@ class MlbrokerOracle(BlockOracle):
         """`bound_within`, and each job's best workers (life, R) and places of its PS (life,)."""
         arrays = self.rows.unpack(prices)
         discount, deployment = arrays["discount"], arrays["deployment"]
+        ask = self._remembered if limits else self._priced
         jobs = range(len(self.instance.jobs))
-        priced = [self._priced(j, discount, deployment, limits.get(j, {})) for j in jobs]
+        priced = [ask(j, discount, deployment, limits.get(j, {})) for j in jobs]
         earned, worth, _ = self._tiers(discount, limits)
         terms = worth[worth != 0]
         fees = (self._unit + self._discounted) * self.instance.threshold
@@ -274,6 +279,22 @@ class MlbrokerOracle(BlockOracle):
             instance.workers_pinned[job, t], worker_price, ps_price,
             instance.exchange[job] * self._distance, self._arcs[job], launch,
         )  # fmt: skip
+
+    def _remembered(
+        self, job: int, discount: Floats, deployment: Floats, limits: Limits
+    ) -> tuple[float, float, Ints, Ints]:
+        """`_priced`, which a tree often asks again: a decision changes the answer of one job."""
+        paid = discount[:, :, job].tobytes() + deployment[:, job].tobytes()
+        asked = job, paid, frozenset(limits.items())
+        found = self._answered.get(asked)
+        if found is None:
+            found = self._priced(job, discount, deployment, limits)
+            self._bytes += len(paid) + found[2].nbytes + found[3].nbytes
+            if self._bytes > MOST_BYTES:
+                self._answered.clear()
+                self._bytes = len(paid)
+            self._answered[asked] = found
+        return found
 
     def _priced(
         self, job: int, discount: Floats, deployment: Floats, limits: Limits

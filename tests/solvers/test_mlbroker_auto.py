@@ -1,0 +1,99 @@
+"""mlbroker's ``auto`` on small instances: a tree before the program, one tree for both."""
+
+import numpy as np
+import pytest
+
+from hindsched.instances.mlbroker.generator import SUITES
+from hindsched.solvers.api import solve
+from hindsched.solvers.methods import tree
+from hindsched.solvers.methods.mlbroker import methods
+from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.pricing.decisions import Feature
+from hindsched.solvers.pricing.mlbroker import oracle as in_oracle
+from hindsched.solvers.pricing.mlbroker.oracle import TIER, WORKERS
+
+
+@pytest.fixture
+def torn():
+    """An instance whose prices alone do not close the gap."""
+    return next(one for one in SUITES["small"]() if one.name.endswith("r3-t3-j4-s0"))
+
+
+def test_a_tree_that_closes_the_gap_makes_the_program_needless(torn, monkeypatch):
+    def unneeded(*_, **__):
+        raise AssertionError("the program was solved")
+
+    monkeypatch.setattr(methods, "solve_milp", unneeded)
+    found = solve(torn, time_limit=60)
+    assert found.method == "bound+search+tree"
+    assert found.status == "optimal"
+    assert found.proof == "certificate"
+    assert found.certificate.num_leaves > 1
+    assert found.details["certified_bound"] == found.certificate.bound
+
+
+def test_the_tree_goes_on_once_the_program_has_proved_the_optimum(torn, monkeypatch):
+    grown = []
+
+    class Counted(tree.BranchAndBound):
+        def __init__(self, *args, **keywords):
+            grown.append(self)
+            super().__init__(*args, **keywords)
+
+    monkeypatch.setattr(tree, "BranchAndBound", Counted)
+    monkeypatch.setattr(methods, "SHARE_OF_TREE", 0.0)
+    found = solve(torn, time_limit=60)
+    assert found.method == "bound+search+milp"
+    assert found.proof == "certificate"
+    assert len(grown) == 1  # the tree that had no time before
+
+
+def test_paper_has_no_tree_but_the_program(torn):
+    found = solve(torn, formulation="paper", time_limit=60)
+    assert found.method == "bound+search+milp"
+    assert found.status == "optimal"
+
+
+def within_of(draw, oracle):
+    """Random limits on workers of a job and on a tier."""
+    jobs, broker = len(oracle.instance.jobs), len(oracle.instance.jobs)
+    job = int(draw.integers(jobs))
+    slot = oracle.instance.jobs[job].arrival - 1
+    place = int(draw.integers(len(oracle.instance.datacenters)))
+    return {
+        job: {Feature(WORKERS, (place, slot)): (0, int(draw.integers(2)))},
+        broker: {Feature(TIER, (place, 0, slot)): (0, 0)},
+    }
+
+
+@pytest.mark.parametrize("most_bytes", [2**26, 0])
+def test_answers_that_are_remembered_are_those_that_would_be_given(torn, monkeypatch, most_bytes):
+    monkeypatch.setattr(in_oracle, "MOST_BYTES", most_bytes)
+    draw = np.random.default_rng(0)
+    remembering = build_oracle(torn, "tight")
+    prices = [draw.uniform(0, 2, remembering.rows.size) for _ in range(3)]
+    for _ in range(40):
+        limits, at = within_of(draw, remembering), prices[int(draw.integers(3))]
+        bound, plans = remembering.priced_within(at, limits)
+        fresh, own = build_oracle(torn, "tight").priced_within(at, limits)
+        assert bound == fresh
+        for one, other in zip(plans, own, strict=True):
+            assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_a_decision_on_one_job_asks_that_job_alone(torn, monkeypatch):
+    oracle = build_oracle(torn, "tight")
+    asked = []
+    price = oracle._priced
+
+    def counted(job, *args):
+        asked.append(job)
+        return price(job, *args)
+
+    monkeypatch.setattr(oracle, "_priced", counted)
+    prices = np.full(oracle.rows.size, 0.5)
+    jobs = list(range(len(torn.jobs)))
+    slot = torn.jobs[0].arrival - 1
+    for most in (1, 0):
+        oracle.priced_within(prices, {0: {Feature(WORKERS, (0, slot)): (0, most)}})
+    assert asked == [*jobs, 0]

@@ -7,17 +7,12 @@ not obey the triangle inequality and an arc may be forbidden by an infinite pric
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from hindsched.arrays import Floats
-from hindsched.compiler_clock import load_compiler
-from hindsched.kernel_cache import ensure_cache_folder
-
-ensure_cache_folder()
-load_compiler()
+from hindsched.compiled import compiled
 
 
-@njit(cache=True)
+@compiled()
 def ship(supply: Floats, room: Floats, price: Floats) -> tuple[float, float, Floats]:
     """Ship all supply at least cost by successive shortest paths.
 

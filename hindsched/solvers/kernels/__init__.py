@@ -4,9 +4,3 @@ Arrays that belong together are fields of a named tuple. Where Python calls a ke
 it hands over ``tuple(x)``: numba finds the types of a plain tuple three times faster than those of
 a named one, which the kernel makes again.
 """
-
-from hindsched.compiler_clock import load_compiler
-from hindsched.kernel_cache import ensure_cache_folder
-
-ensure_cache_folder()
-load_compiler()

@@ -6,10 +6,12 @@ What a job costs, and which servers it gets, `window_plan` says.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from hindsched.arrays import Ints
+from hindsched.compiled import compiled
 from hindsched.solvers.kernels.batchsched.window_plan import (
+    GIVE_BACK,
+    TAKE,
     Cluster,
     Jobs,
     Plan,
@@ -19,6 +21,7 @@ from hindsched.solvers.kernels.batchsched.window_plan import (
     place,
 )
 from hindsched.solvers.kernels.draws import Words, below, unit
+from hindsched.solvers.kernels.stable_order import copy_to, stable_order
 
 MOST_REMOVED = 10
 """Jobs taken out at most."""
@@ -28,7 +31,7 @@ MULTIPLES = np.array([0.0, 0.3, 0.6, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4])
 """Multiples of the prices at which jobs are put back."""
 
 
-@njit(cache=True)
+@compiled()
 def insert_all(
     order: Ints,
     budget: float,
@@ -58,11 +61,11 @@ def insert_all(
         if cost + ahead > budget:
             return done, cost
         place(j, k, m, t, prices, plan, cluster, jobs, word)
-        book(1, j, plan, cluster, jobs)
+        book(TAKE, j, plan, cluster, jobs)
     return len(order), cost
 
 
-@njit(cache=True)
+@compiled()
 def choose(plan: Plan, jobs: Jobs, word: Words) -> Ints:
     """Jobs to take out, the pivot first: that has its way, or the order is by noisy density."""
     number = jobs.weight.shape[0]
@@ -89,10 +92,10 @@ def choose(plan: Plan, jobs: Jobs, word: Words) -> Ints:
         overlap = min(high, end[j]) - max(low, float(plan.what[j, 1]))
         far[j] = -np.log(1.0 - unit(word)) / (0.2 + max(0.0, overlap))
     far[pivot] = -1.0
-    return np.argsort(far)[:count]
+    return stable_order(far)[:count]
 
 
-@njit(cache=True)
+@compiled()
 def improve(
     moves: int,
     heat: float,
@@ -118,14 +121,14 @@ def improve(
         keys = np.empty(count)
         for i in range(count):
             j = chosen[i]
-            what[i] = plan.what[j]
-            workers[i] = plan.workers[j]
+            copy_to(what[i], plan.what[j])
+            copy_to(workers[i], plan.workers[j])
             before += jobs.weight[j] * (plan.what[j, 2] + 1)
-            book(-1, j, plan, cluster, jobs)
+            book(GIVE_BACK, j, plan, cluster, jobs)
             keys[i] = -prices.density[j] * np.exp(unit(word) + unit(word) + unit(word))
         if unit(word) < 0.4:
             keys[0] = -np.inf
-        order = chosen[np.argsort(keys)]
+        order = chosen[stable_order(keys)]
         prices.multiple[0] = MULTIPLES[below(word, len(MULTIPLES))]
         budget = before - np.log(1.0 - unit(word)) * heat
         done, after = insert_all(order, budget, prices, plan, cluster, jobs, word)
@@ -133,13 +136,14 @@ def improve(
             value += after - before
             if value < best - 1e-9 * abs(best):
                 best = value
-                kept.what[:] = plan.what
-                kept.workers[:] = plan.workers
+                for j in range(plan.what.shape[0]):
+                    copy_to(kept.what[j], plan.what[j])
+                    copy_to(kept.workers[j], plan.workers[j])
             continue
         for i in range(done):
-            book(-1, order[i], plan, cluster, jobs)
+            book(GIVE_BACK, order[i], plan, cluster, jobs)
         for i in range(count):
-            plan.what[chosen[i]] = what[i]
-            plan.workers[chosen[i]] = workers[i]
-            book(1, chosen[i], plan, cluster, jobs)
+            copy_to(plan.what[chosen[i]], what[i])
+            copy_to(plan.workers[chosen[i]], workers[i])
+            book(TAKE, chosen[i], plan, cluster, jobs)
     return value, best

@@ -10,13 +10,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from hindsched.arrays import Floats, Ints
+from hindsched.compiled import compiled
 from hindsched.solvers.kernels.draws import Words, below, unit
 from hindsched.solvers.kernels.placement import num_ps
+from hindsched.solvers.kernels.stable_order import stable_order
 
+TAKE, GIVE_BACK = np.int64(1), np.int64(-1)
+"""What `book` does; it would be compiled once for each of two plain numbers."""
 MOST = 32000.0
 """Workers on a server that are counted."""
 TIMES = np.array([0.3, 0.7, 1.0, 1.5])
@@ -125,7 +128,7 @@ class Prices(NamedTuple):
     step: Floats
 
 
-@njit(cache=True)
+@compiled()
 def excess_costs(jobs: Jobs, prices: Prices, slots: int) -> Floats:
     """How much a mode costs at the prices above its job's cheapest one, in slots of the job."""
     found = np.full(jobs.modes.shape[0], np.inf)
@@ -140,11 +143,15 @@ def excess_costs(jobs: Jobs, prices: Prices, slots: int) -> Floats:
                         break
                     cost += count * (prices.worker[m, t + length] - prices.worker[m, t])
                     found[k] = min(found[k], cost)
-        found[low:high] = (found[low:high] - found[low:high].min()) / jobs.weight[j]
+        least = np.inf
+        for k in range(low, high):
+            least = min(least, found[k])
+        for k in range(low, high):
+            found[k] = (found[k] - least) / jobs.weight[j]
     return found
 
 
-@njit(cache=True)
+@compiled()
 def renew_room(cluster: Cluster, jobs: Jobs, h: int, first: int, stop: int) -> None:
     """Count anew the workers that fit on a server.
 
@@ -175,9 +182,9 @@ def renew_room(cluster: Cluster, jobs: Jobs, h: int, first: int, stop: int) -> N
             room[t, h] = most[t]
 
 
-@njit(cache=True)
-def book(sign: int, j: int, plan: Plan, cluster: Cluster, jobs: Jobs) -> None:
-    """Take what a job's schedule uses (``sign = -1`` gives it back)."""
+@compiled()
+def book(sign: np.int64, j: int, plan: Plan, cluster: Cluster, jobs: Jobs) -> None:
+    """Take what a job's schedule uses (`TAKE`), or give it back (`GIVE_BACK`)."""
     m, start, stop, host, p, units = plan.what[j]
     for h in range(plan.workers.shape[1]):
         count = plan.workers[j, h]
@@ -194,7 +201,7 @@ def book(sign: int, j: int, plan: Plan, cluster: Cluster, jobs: Jobs) -> None:
         renew_room(cluster, jobs, h, start, stop)
 
 
-@njit(cache=True)
+@compiled()
 def lower(left: Floats, free: Floats, first: int, stop: int) -> None:
     """Lower what is free on all servers to what is in some more slots."""
     for h in range(left.shape[0]):
@@ -206,7 +213,7 @@ def lower(left: Floats, free: Floats, first: int, stop: int) -> None:
             left[h, r] = least
 
 
-@njit(cache=True)
+@compiled()
 def fits(count: int, worker: Floats, units: int, ps: Floats, left: Floats) -> bool:
     """Whether workers and PSs fit into what is free."""
     most = 0.0
@@ -215,7 +222,7 @@ def fits(count: int, worker: Floats, units: int, ps: Floats, left: Floats) -> bo
     return most == 0.0
 
 
-@njit(cache=True)
+@compiled()
 def beside(
     mode: Ints, m: int, p: int, h: int, most: int, elsewhere: int, left: Floats, jobs: Jobs
 ) -> tuple[int, int]:
@@ -233,7 +240,7 @@ def beside(
     return 0, 0
 
 
-@njit(cache=True)
+@compiled()
 def has_host(k: int, m: int, total: int, room: NDArray[np.int16], left: Floats, jobs: Jobs) -> bool:
     """Whether some server can hold the fewest PSs of a mode that any server needs."""
     mode, ps = jobs.modes[k], jobs.ps
@@ -253,7 +260,7 @@ def has_host(k: int, m: int, total: int, room: NDArray[np.int16], left: Floats, 
     return False
 
 
-@njit(cache=True)
+@compiled()
 def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int, int]:
     """Cheapest mode of a job, its worker type and start; mode -1 if none fits."""
     servers, resources, slots = cluster.free.shape
@@ -279,7 +286,7 @@ def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int
             if t <= blocked[m]:
                 continue
             seen, least = 0, np.int64(1) << 40
-            filled, lowered, total, largest = 0, 0, 0, 0
+            filled, lowered, total, largest = 0, 0, np.int64(0), 0
             for k in range(jobs.first[j, m], jobs.first[j, m + 1]):
                 length, count = modes[k, 2], modes[k, 1]
                 stop = t + length
@@ -311,7 +318,7 @@ def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int
                         for h in range(servers):
                             room[h] = min(room[h], all_room[m, at, h])
                     filled = length
-                    total, largest = 0, 0
+                    total, largest = np.int64(0), 0
                     for h in range(servers):
                         total += room[h]
                         largest = max(largest, room[h])
@@ -321,7 +328,9 @@ def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int
                     continue
                 if jobs.has_ps:
                     if lowered == 0:
-                        left[:] = cluster.free[:, :, t]
+                        for h in range(servers):
+                            for r in range(resources):
+                                left[h, r] = cluster.free[h, r, t]
                     lower(left, cluster.free, t + lowered, stop)
                     lowered = length
                     if not has_host(k, m, total, room, left, jobs):
@@ -331,7 +340,7 @@ def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int
     return best_k, best_m, best_t
 
 
-@njit(cache=True)
+@compiled()
 def place(
     j: int,
     k: int,
@@ -401,7 +410,7 @@ def place(
     if host >= 0:
         plan.workers[j, host] = on_host
         count -= on_host
-    for h in np.argsort(waste):
+    for h in stable_order(waste):
         if count == 0:
             break
         if h != host:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
-from numba import njit
 
 from hindsched.arrays import Floats, Ints
+from hindsched.compiled import compiled
 
 
 def fluid_prices(cut: Ints, submit: Ints, area: Floats, density: Floats, room: int) -> Floats:
@@ -37,7 +37,7 @@ def fluid_prices(cut: Ints, submit: Ints, area: Floats, density: Floats, room: i
     return np.diff(np.interp(cut, time, upto)) / np.diff(cut)
 
 
-@njit(cache=True)
+@compiled()
 def _lines(submit: Ints, length: Floats, density: Floats) -> tuple[Floats, Floats]:
     """Begin and end of each piece of the schedule, in pairs, and the price there."""
     jobs = submit.size
@@ -59,7 +59,7 @@ def _lines(submit: Ints, length: Floats, density: Floats) -> tuple[Floats, Float
         finishes = arrived == jobs or end <= submit[arrived]
         if not finishes:
             end = float(submit[arrived])
-        pieces[count] = (now, end)
+        pieces[count, 0], pieces[count, 1] = now, end
         owner[count] = job
         count += 1
         left[job] -= end - now

@@ -20,9 +20,9 @@ import heapq
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from hindsched.arrays import Floats, Ints
+from hindsched.compiled import compiled
 
 FOREVER: Any = np.int64(2**62)
 
@@ -57,7 +57,7 @@ class Blocks(NamedTuple):
     skip: Floats
 
 
-@njit(cache=True)
+@compiled()
 def integral(cut: Ints, price: Floats) -> Floats:
     """Running integral of the prices at each cut."""
     total = np.zeros(cut.size)
@@ -66,13 +66,20 @@ def integral(cut: Ints, price: Floats) -> Floats:
     return total
 
 
-@njit(cache=True)
-def interval_of(cut: Ints, time: int) -> np.int64:
+@compiled()
+def interval_of(cut: Ints, time: int) -> int:
     """Interval in which a time lies; -1 before the first cut."""
-    return np.searchsorted(cut, time, side="right") - 1
+    low, high = 0, cut.size
+    while low < high:
+        middle = (low + high) // 2
+        if cut[middle] <= time:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1
 
 
-@njit(cache=True)
+@compiled()
 def paid(cut: Ints, price: Floats, total: Floats, interval: int, time: int) -> float:
     """Integral of the prices up to a time in an interval."""
     if interval < 0:
@@ -82,7 +89,7 @@ def paid(cut: Ints, price: Floats, total: Floats, interval: int, time: int) -> f
     return total[interval] + price[interval] * (time - cut[interval])
 
 
-@njit(cache=True)
+@compiled()
 def rigid(
     cut: Ints, price: Floats, total: Floats, blocks: Blocks, job: int
 ) -> tuple[np.int64, float]:
@@ -116,7 +123,7 @@ def rigid(
     return best, value
 
 
-@njit(cache=True)
+@compiled()
 def add_use(cut: Ints, use: Floats, change: Floats, start: int, end: int, amount: float) -> None:
     """Hold `amount` GPUs from start to end; `finish_use` completes the sums."""
     last = use.size
@@ -131,7 +138,7 @@ def add_use(cut: Ints, use: Floats, change: Floats, start: int, end: int, amount
         change[there] -= amount
 
 
-@njit(cache=True)
+@compiled()
 def finish_use(cut: Ints, use: Floats, change: Floats) -> None:
     """Add what is held throughout each interval."""
     held = 0.0
@@ -140,7 +147,7 @@ def finish_use(cut: Ints, use: Floats, change: Floats) -> None:
         use[k] += held * (cut[k + 1] - cut[k])
 
 
-@njit(cache=True)
+@compiled()
 def rigid_responses(cut: Ints, price: Floats, blocks: Blocks) -> tuple[Ints, Floats, Floats]:
     """Starts (-1: does not run) and values of all jobs, and GPU-slots used by interval."""
     jobs = blocks.submit.size
@@ -158,7 +165,7 @@ def rigid_responses(cut: Ints, price: Floats, blocks: Blocks) -> tuple[Ints, Flo
     return start, value, use
 
 
-@njit(cache=True)
+@compiled()
 def _sweep(
     cut: Ints, price: Floats, blocks: Blocks, job: int, until: int
 ) -> tuple[np.int64, float, Held]:
@@ -214,7 +221,7 @@ def _sweep(
     return best, value, held
 
 
-@njit(cache=True)
+@compiled()
 def _replace(
     held: Held, cost: float, level: float, offered: int, most: int, interval: int, worth: float
 ) -> tuple[float, np.int64, np.int64, float]:
@@ -239,7 +246,7 @@ def _replace(
     return cost, taken, whole, even
 
 
-@njit(cache=True)
+@compiled()
 def pausing_responses(
     cut: Ints, price: Floats, blocks: Blocks, factor: Floats
 ) -> tuple[Ints, Floats, Floats]:

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from hindsched.arrays import Ints
+from hindsched.compiled import compiled
 from hindsched.solutions.mlbroker.transport import ship
 from hindsched.solvers.kernels.mlbroker.blocks import PricedBlock
 from hindsched.solvers.kernels.mlbroker.relaxed_placement import (
@@ -34,7 +34,7 @@ NODE_LIMIT = 20_000
 STACK = 2048
 
 
-@njit(cache=True)
+@compiled()
 def placement_cost(block: PricedBlock, workers: Ints, ps: int) -> float:
     """Cost of integer workers at the prices; infinite if the data does not fit on them."""
     data, capacity, _, _, worker_price, ps_price, exchange, arc, launch = block
@@ -49,7 +49,7 @@ def placement_cost(block: PricedBlock, workers: Ints, ps: int) -> float:
     return cost
 
 
-@njit(cache=True)
+@compiled()
 def best_placement(
     block: PricedBlock,
     node_limit: int = NODE_LIMIT,
@@ -83,7 +83,7 @@ def best_placement(
     )  # fmt: skip
 
 
-@njit(cache=True)
+@compiled()
 def restricted_placement(
     block: PricedBlock,
     least: Ints,
@@ -144,7 +144,7 @@ def restricted_placement(
     return best, min(best, open_bound), best_workers, best_ps
 
 
-@njit(cache=True)
+@compiled()
 def _branch_and_bound(
     block: PricedBlock,
     floor: Ints,

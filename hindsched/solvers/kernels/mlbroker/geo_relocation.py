@@ -13,15 +13,15 @@ the jobs; each moves to the cheapest of its neighbours at the exact cost, all ot
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from hindsched.arrays import Floats, Ints
+from hindsched.compiled import compiled
 from hindsched.solutions.mlbroker.transport import ship
 from hindsched.solvers.kernels.mlbroker.blocks import Job, PricedBlock, SlotJobs, Tiers
 from hindsched.solvers.kernels.mlbroker.geo_placement import LEFT, best_placement
 
 
-@njit(cache=True)
+@compiled()
 def added_price(tier: tuple[float, float, float], used: float, more: float) -> float:
     """What `more` units add to the two-tier price F of `used`, at (a, b, e)."""
     unit, discounted, fee = tier
@@ -31,7 +31,7 @@ def added_price(tier: tuple[float, float, float], used: float, more: float) -> f
     return after - before
 
 
-@njit(cache=True)
+@compiled()
 def joining_price(
     workers: Ints,
     ps: int,
@@ -62,7 +62,7 @@ def joining_price(
     return cost
 
 
-@njit(cache=True)
+@compiled()
 def _cost_beside(
     rent: float,
     workers: Ints,
@@ -102,7 +102,7 @@ def _cost_beside(
     return cost + fixed
 
 
-@njit(cache=True)
+@compiled()
 def relocate(
     slot: SlotJobs, tiers: Tiers, workers: Ints, ps: Ints, passes: int, node_limit: int
 ) -> int:
@@ -160,7 +160,7 @@ def relocate(
     return moves
 
 
-@njit(cache=True)
+@compiled()
 def _improve(
     job: Job, workers: Ints, ps: int, others: Floats, tiers: Tiers, node_limit: int
 ) -> tuple[bool, int]:
@@ -210,7 +210,7 @@ def _improve(
     return True, best_ps
 
 
-@njit(cache=True)
+@compiled()
 def _neighbour(number: int, workers: Ints, ps: int, needed: int, pinned: Ints, trial: Ints) -> int:
     """Write neighbour `number` of a placement into `trial`; its PS, or -1 if there is none."""
     centers = workers.size
@@ -250,7 +250,7 @@ def _neighbour(number: int, workers: Ints, ps: int, needed: int, pinned: Ints, t
     return q if kind == 2 else ps
 
 
-@njit(cache=True)
+@compiled()
 def average_prices(
     needed: int, worker: Floats, server: Floats, others: Floats, tiers: Tiers
 ) -> tuple[Floats, Floats]:

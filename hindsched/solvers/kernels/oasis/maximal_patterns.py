@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from hindsched.arrays import Floats, Ints
+from hindsched.compiled import compiled
 from hindsched.solvers.kernels.cheapest_workers import room_for
+from hindsched.solvers.kernels.stable_order import copy_to
 
 
-@njit(cache=True)
+@compiled()
 def maximal_patterns(capacity: Floats, demand: Floats, most: Ints, found: Ints) -> int:
     """Enumerate the patterns of one server of which no unit more fits.
 
@@ -48,7 +49,7 @@ def maximal_patterns(capacity: Floats, demand: Floats, most: Ints, found: Ints) 
         if maximal:
             if number == found.shape[0]:
                 return number + 1
-            found[number] = count
+            copy_to(found[number], count)
             number += 1
         job -= 1
         while job >= 0 and count[job] == 0:

@@ -9,6 +9,7 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.solvers.kernels.batchsched.window_moves import improve, insert_all
 from hindsched.solvers.kernels.batchsched.window_plan import (
+    TAKE,
     Cluster,
     Jobs,
     Plan,
@@ -103,7 +104,7 @@ class Level:
         empty, cluster = self.nothing()
         empty.what[:], empty.workers[:] = plan.what, plan.workers
         for j in range(len(self.every.weight)):
-            book(1, j, empty, cluster, self.every)
+            book(TAKE, j, empty, cluster, self.every)
         self.begin(empty, cluster, cost)
 
     def improve(self, moves: int, heat: float, word: np.ndarray) -> float:

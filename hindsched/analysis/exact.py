@@ -105,7 +105,7 @@ def proof_of(result: Result, seconds: float = QUICK_SECONDS) -> Proof:
         return "checked fast"
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / "certificate.json"]
-        write_json(certificate.to_dict(), files[0])
+        write_json(certificate.to_dict(), files[0], indent=None)  # nobody reads it but the kernel
         if solution is not None:
             files.append(Path(folder) / "solution.json")
             write_solution(solution, files[1])

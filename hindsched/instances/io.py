@@ -163,9 +163,12 @@ def most_bytes() -> int:
     return int(given)
 
 
-def write_json(data: object, path: str | Path) -> None:
-    """Write JSON in one step, so that a killed process leaves no half file."""
-    text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+def write_json(data: object, path: str | Path, *, indent: int | None = 1) -> None:
+    """Write JSON in one step, so that a killed process leaves no half file.
+
+    Without an indent all stands in one line, which is written four times as fast.
+    """
+    text = json.dumps(data, indent=indent, ensure_ascii=False) + "\n"
     write_text(text, path)
 
 

@@ -12,8 +12,8 @@ from hindsched.errors import InputError
 from hindsched.instances.io import read
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
-from hindsched.solvers.certificate import certify
-from hindsched.solvers.explain import explain
+from hindsched.solvers.certificate import certify, oracle_of
+from hindsched.solvers.explain import Explainer, explain
 from hindsched.solvers.neighbourhood_search import neighbourhood_search
 from hindsched.solvers.pricing.base import build_oracle
 from tests.toy_family import PROBLEMS, ToyOracle, install, make, tiny_instances
@@ -176,3 +176,22 @@ def test_a_schedule_that_ends_after_all_priced_slots_is_explained():
         )
         assert found.objective == solution.objective()
     assert late
+
+
+def test_one_explainer_prices_the_blocks_once_for_all_schedules(monkeypatch):
+    instance = read("tests/data/instances/oasis-t10-i10-h10-s0.json")
+    oracle = build_oracle(instance)
+    certificate = subgradient_bound(oracle, max_iterations=50).certificate
+    runs = [hs.simulate(instance, name).solution for name in ("fifo", "drf", "oasis")]
+    alone = [explain(solution, certificate) for solution in runs]
+    built = []
+
+    def counted(*given):
+        built.append(given)
+        return oracle_of(*given)
+
+    monkeypatch.setattr("hindsched.solvers.explain.oracle_of", counted)
+    explainer = Explainer(instance, certificate)
+    for solution, one in zip(runs, alone, strict=True):
+        assert explainer.explain(solution).to_dict() == one.to_dict()
+    assert len(built) == 1

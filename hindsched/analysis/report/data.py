@@ -21,6 +21,7 @@ from hindsched.json_types import JsonObject
 from hindsched.solutions.base import read_solution
 from hindsched.solvers.certificate import Certificate
 from hindsched.solvers.certificate_file import read_as_prices
+from hindsched.solvers.explain import Explainer
 
 JOBS_DRAWN = 200
 """Schedules of instances with more jobs are not drawn."""
@@ -172,6 +173,11 @@ def _schedules(
         records += [
             item.algorithms[place].runs[0][0] for item in items if place < len(item.algorithms)
         ]
+    explainers = {
+        name: Explainer(instances[name], certificate)
+        for name, certificate in certificates.items()
+        if certificate is not None
+    }
     found: JsonObject = {}
     size, undrawn = 0, 0
     for record in records:
@@ -184,7 +190,7 @@ def _schedules(
             undrawn += 1
             continue
         solution = read_solution(path, instance)
-        data = jsonable(schedule_data(solution, record, certificates[instance.name]))
+        data = jsonable(schedule_data(solution, record, explainers.get(instance.name)))
         found[record["task"]] = data
         size += len(json.dumps(data, separators=(",", ":")))
     return found, undrawn

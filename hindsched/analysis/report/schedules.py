@@ -13,7 +13,7 @@ from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Solution
 from hindsched.solvers.certificate import Certificate
-from hindsched.solvers.explain import explain
+from hindsched.solvers.explain import Explainer
 
 SERVERS_DRAWN = 60
 STRIPS_DRAWN = 6
@@ -22,9 +22,7 @@ LEAST_SHARE = 1e-3
 """Terms that hold less of a gap are not shown."""
 
 
-def schedule_data(
-    solution: Solution, record: Record, certificate: Certificate | None
-) -> JsonObject:
+def schedule_data(solution: Solution, record: Record, explainer: Explainer | None) -> JsonObject:
     """Everything the page shows of one schedule.
 
     Parameters
@@ -33,8 +31,8 @@ def schedule_data(
         The schedule.
     record : Record
         Of the task that found it: its posted prices.
-    certificate : Certificate, optional
-        A bound of the same instance, against which the schedule's loss is explained.
+    explainer : Explainer, optional
+        Of a bound of the same instance, against which the schedule's loss is explained.
 
     Returns
     -------
@@ -55,7 +53,7 @@ def schedule_data(
         "end": last,
         "use": use_data(solution),
         "strips": posted_strips(record, last),
-        "gap": None if certificate is None else gap_data(solution, certificate),
+        "gap": None if explainer is None else gap_data(solution, explainer),
     }
 
 
@@ -111,10 +109,10 @@ def _strips(lines: Mapping[str, tuple[int, Sequence[float]]]) -> list[JsonObject
     ]
 
 
-def gap_data(solution: Solution, certificate: Certificate) -> JsonObject:
+def gap_data(solution: Solution, explainer: Explainer) -> JsonObject:
     """Where a schedule loses against a bound: totals and the largest terms, or why not known."""
     try:
-        found = explain(solution, certificate)
+        found = explainer.explain(solution)
     except InputError as error:
         return {"reason": str(error)}
     terms = [row for row in found.terms() if row["kind"] != "rounding"]

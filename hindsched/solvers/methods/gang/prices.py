@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.gang.instance import GangInstance
@@ -112,6 +111,8 @@ class Climb:
             self.expected = expected
             self.note(hard - paid, oracle.cut, prices)
             return -(soft - paid) / unit, -(use * seconds - capacity) / length / unit
+
+        from scipy.optimize import minimize  # a quarter of a second, of every process that starts
 
         limits = {"maxiter": iterations, "maxcor": MEMORY, "ftol": 1e-10, "gtol": 1e-9}
         try:

@@ -341,6 +341,13 @@ def test_who_must_run_now_runs_before_who_is_worth_more_a_worker():
     assert 0 not in before or int(before[0][0].sum()) < alone
 
 
+def test_no_inequality_where_a_server_holds_more_units_than_patterns_count():
+    found = packing_inequalities._patterns(np.array([2.0]), np.array([[1.0], [0.25]]))
+    assert sorted(found.tolist()) == [[0, 8], [1, 4], [2, 0]]
+    small = np.array([[2.0, 0.0], [0.0, 1e-3]])  # 5,000 fit beside one of the other
+    assert packing_inequalities._patterns(np.array([2.0, 5.0]), small) is None
+
+
 def test_auto_dives_at_scale_the_same_way_twice(monkeypatch):
     monkeypatch.setattr(auto, "SMALL_SIZE", 0)
     monkeypatch.setattr(duel, "LEAST_TO_DIVE", 0)

@@ -64,13 +64,16 @@ def gained_in(oracle, prices, solution, length=12):
 
 def test_what_is_done_outside_of_a_window_is_known(crowded):
     instance, oracle, _, solution = crowded
-    for first, last in ((1, 24), (1, 8), (7, 15), (20, 24)):
+    ends = {solution.completion(name) for name in solution.workers}
+    spans = [(end, min(24, end + 7)) for end in ends] + [(max(1, end - 7), end) for end in ends]
+    for first, last in [(1, 24), (1, 8), (7, 15), (20, 24), *spans]:
         progress = Window(solution, first, last).progress(oracle)
         assert (progress.slot, progress.until) == (first, last)
         for number, job in enumerate(instance.jobs):
             end = solution.completion(job.name)
             open_then = job.arrival <= last and (end is None or end >= first)
             assert (number in progress.alive) == open_then
+            assert not open_then or progress.latest[number] == 24  # prices do not bind a window
             if end is None or not open_then:
                 assert not progress.done[number]
                 continue
@@ -251,7 +254,10 @@ def test_windows_follow_a_dive_that_would_not_end_in_time_and_no_other_dive(crow
     with pytest.raises(AssertionError, match="takes a step"):
         dives.work(prices, 0.0, lambda: solution, lambda: FOREVER, lambda: False)
     assert dives._of_windows
-    dives._dive = None
+    dives._dive = Endless(2 * FOREVER)
+    assert dives.work(prices, 0.0, lambda: solution, lambda: FOREVER, lambda: False) is None
+    assert dives.is_over  # a window that would not end in time is the last
+    dives.is_over, dives._dive = False, None
     assert dives.work(prices, 0.0, lambda: solution, lambda: FOREVER, lambda: False) is None
     assert dives.is_over
 
@@ -265,6 +271,17 @@ def test_a_better_schedule_from_elsewhere_begins_the_sweeps_anew(crowded, monkey
     windows._idle = 10**6
     assert windows.next(prices, solution) is None
     assert windows.next(prices, better_one) is not None
+
+
+def test_a_window_that_gains_begins_the_sweeps_anew(crowded, monkeypatch):
+    _, oracle, prices, solution = crowded
+    window = gained_in(oracle, prices, solution)
+    monkeypatch.setattr(windows_module, "LENGTH", 12)
+    windows = Windows(oracle, 0.0, Event())
+    windows._dive = dive_into(oracle, prices, solution, window.first, window.last)
+    assert dived(windows._dive).objective() > solution.objective()
+    windows._idle = 10**6
+    assert windows.next(prices, solution) is not None  # though nobody has told it of its own gain
 
 
 def test_auto_with_windows_goes_the_same_way_twice(monkeypatch):

@@ -29,12 +29,19 @@ def cheapest(free: np.ndarray, paid: np.ndarray, kind: int) -> float:
     return float(np.where(fits, paid @ need, np.inf).min())
 
 
+def floors_of(minima: np.ndarray, prefix: np.ndarray) -> np.ndarray:
+    """All floors, from nothing."""
+    levels, slots = minima.shape[:2]
+    floors = np.zeros((len(DEMAND), levels, slots))
+    renew_floors(floors, minima, prefix, DEMAND, 0, slots - 1)
+    return floors
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_a_floor_is_what_its_pieces_cost_and_no_more_than_the_window(seed):
     free, prefix = drawn(seed)
-    slots, levels = len(free), num_levels(len(free))
-    floors = np.zeros((3, levels, slots))
-    renew_floors(floors, build_minima(free, levels), prefix, DEMAND, 0, slots - 1)
+    slots = len(free)
+    floors = floors_of(build_minima(free, num_levels(slots)), prefix)
     for t in range(slots):
         for length in range(1, slots - t + 1):
             for kind in (0, 1):
@@ -52,8 +59,7 @@ def test_a_floor_is_what_its_pieces_cost_and_no_more_than_the_window(seed):
 def test_only_pieces_that_touch_what_changed_are_renewed(seed):
     free, prefix = drawn(seed)
     slots, levels = len(free), num_levels(len(free))
-    known = np.zeros((3, levels, slots))
-    renew_floors(known, build_minima(free, levels), prefix, DEMAND, 0, slots - 1)
+    known = floors_of(build_minima(free, levels), prefix)
     first, last = sorted(np.random.default_rng(seed + 99).integers(0, slots, 2).tolist())
     free[first : last + 1, 1] -= 1.0
     raised = np.diff(prefix, axis=0)
@@ -61,6 +67,4 @@ def test_only_pieces_that_touch_what_changed_are_renewed(seed):
     prefix[1:] = np.cumsum(raised, axis=0)
     minima = build_minima(free, levels)
     renew_floors(known, minima, prefix, DEMAND, first, last)
-    anew = np.zeros_like(known)
-    renew_floors(anew, minima, prefix, DEMAND, 0, slots - 1)
-    assert known.tolist() == anew.tolist()
+    assert known.tolist() == floors_of(minima, prefix).tolist()

@@ -20,6 +20,8 @@ from hindsched.solvers.pricing.oasis.resources import OasisOracle
 
 MOST_PATTERNS = 3000
 """Patterns of the jobs on one server above which no inequality is looked for."""
+MOST_UNITS = 1000
+"""Units of one job on a server from which on none is: patterns would be cut short."""
 VIOLATED = 1e-3
 """How much more than its servers a point packs where an inequality is added."""
 
@@ -93,11 +95,13 @@ def _mixes_single_jobs(patterns: Ints, units: Floats) -> bool:
 
 
 def _patterns(capacity: Floats, demand: Floats) -> Ints | None:
-    """Maximal patterns of one server; None if there are too many."""
+    """Maximal patterns of one server; None if there are, or one holds, too many."""
     found = np.empty((MOST_PATTERNS, len(demand)), dtype=np.int64)
-    most = np.full(len(demand), 1000, dtype=np.int64)
+    most = np.full(len(demand), MOST_UNITS, dtype=np.int64)
     number = maximal_patterns(loosened(capacity, capacity), demand.copy(), most, found)
-    return None if number > MOST_PATTERNS else found[:number].copy()
+    if number > MOST_PATTERNS or (found[:number] == MOST_UNITS).any():
+        return None
+    return found[:number].copy()
 
 
 def separated(patterns: Ints, units: Floats, interrupted: Event) -> Floats | None:

@@ -12,6 +12,7 @@ and the program of the ends goes on with it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pyomo.environ as pyo
 
@@ -21,6 +22,7 @@ from hindsched.models.oasis.offline import OasisProgram
 from hindsched.solutions.base import Solution
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.methods.base import better
+from hindsched.solvers.methods.oasis.leaf_of_loads import LeafOfLoads
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import ProgramResult, solve_program
 from hindsched.solvers.status import Status, StoppedBy
@@ -62,6 +64,7 @@ class Leaves:
         self.solution: OasisSolution | None = None
         self.best: Solution | None = None
         self._kept: list[Ends] = []
+        self._loads = LeafOfLoads(instance)
         self.impossible: list[Ends] = []
 
     def decide(self, ends: Ends, seconds: float | None) -> ProgramResult:
@@ -71,6 +74,19 @@ class Leaves:
         if not ends:
             self.solution = OasisSolution(self.instance, {}, {})
             return ProgramResult(Status.OPTIMAL, StoppedBy.GAP)
+        result = self._loads.decide(ends, seconds)
+        self.solution = self._loads.solution
+        if result is None:
+            result = self._decided_by_patterns(ends, seconds)
+        if self.solution is not None and self.solution.is_feasible():
+            self._kept.append(ends)
+            self.best = better(self.best, self.solution)
+        elif result.status == Status.INFEASIBLE:
+            self.impossible.append(ends)
+        return result
+
+    def _decided_by_patterns(self, ends: Ends, seconds: float | None) -> ProgramResult:
+        """The leaf's result by a program of patterns, whatever the servers."""
         leaf = build_leaf(self.instance, ends)
         result = solve_program(
             leaf.model,
@@ -81,13 +97,7 @@ class Leaves:
                 seed=self.options.seed,
             ),
         )
-        if result.has_point:
-            self.solution = leaf.extract()
-            if self.solution.is_feasible():
-                self._kept.append(ends)
-                self.best = better(self.best, self.solution)
-        elif result.status == Status.INFEASIBLE:
-            self.impossible.append(ends)
+        self.solution = leaf.extract() if result.has_point else None
         return result
 
     def known(self, ends: Ends) -> bool | None:
@@ -118,12 +128,53 @@ class Leaves:
             One or two conflicts: jobs are tried for removal shortest first, and longest first.
         """
         shortest_first = sorted(ends, key=lambda i: self.instance.work[i])
+        ends = self._weakened(ends, last, shortest_first, out_of_time)
+        if self._loads.is_large(ends):
+            return [ends]
         found: list[Ends] = []
         for order in (shortest_first, shortest_first[::-1]):
             smaller = self._shrink(ends, last, order, out_of_time)
             if smaller not in found:
                 found.append(smaller)
         return found
+
+    def _weakened(
+        self, ends: Ends, last: Ends, shortest_first: list[int], out_of_time: Callable[[], bool]
+    ) -> Ends:
+        """Make promises later and fewer, least loss first, as far as loads refute them.
+
+        The best of what they do not refute is nearly as good as what was promised: it is decided.
+        """
+        doubtful: Ends = {}
+
+        def is_impossible(weaker: Ends) -> bool:
+            nonlocal doubtful
+            if out_of_time() or self.known(weaker) is not None:
+                return self.known(weaker) is False
+            refuted = self._loads.refutes(weaker)
+            if refuted:
+                self.impossible.append(weaker)
+            elif refuted is False and self._worth(weaker) > self._worth(doubtful):
+                doubtful = weaker
+            return refuted is True
+
+        least_loss = sorted(ends, key=partial(self._loss, ends, last))
+        ends = self._later(ends, last, least_loss, is_impossible)
+        ends = self._fewer(ends, shortest_first, is_impossible)
+        ends = self._later(ends, last, [job for job in least_loss if job in ends], is_impossible)
+        best = 0.0 if self.best is None else self.best.objective()
+        if self._worth(doubtful) > best and self.known(doubtful) is None and not out_of_time():
+            self.decide(doubtful, SHRINK_SECONDS)
+        return ends
+
+    def _loss(self, ends: Ends, last: Ends, job: int) -> float:
+        """What a job earns less at its last end."""
+        return self._worth({job: ends[job]}) - self._worth({job: last[job]})
+
+    def _worth(self, ends: Ends) -> float:
+        """What jobs earn that end so."""
+        jobs = self.instance.jobs
+        return sum(jobs[job].utility.value(end - jobs[job].arrival) for job, end in ends.items())
 
     def _shrink(
         self, ends: Ends, last: Ends, order: list[int], out_of_time: Callable[[], bool]
@@ -142,11 +193,22 @@ class Leaves:
             undecided += status == Status.NO_SOLUTION
             return status == Status.INFEASIBLE
 
+        ends = self._fewer(ends, order, is_impossible)
+        return self._later(ends, last, [job for job in order if job in ends], is_impossible)
+
+    def _fewer(self, ends: Ends, order: list[int], is_impossible: Callable[[Ends], bool]) -> Ends:
+        """Leave promises out, one after the other, while nothing fits."""
         for job in order:
             fewer = {i: end for i, end in ends.items() if i != job}
             if is_impossible(fewer):
                 ends = fewer
-        for job in (job for job in order if job in ends):
+        return ends
+
+    def _later(
+        self, ends: Ends, last: Ends, order: list[int], is_impossible: Callable[[Ends], bool]
+    ) -> Ends:
+        """Make promises later, one after the other, while nothing fits."""
+        for job in order:
             impossible, possible = ends[job], last[job] + 1
             while possible - impossible > 1:  # the last end, then by bisection
                 first_try = impossible == ends[job] and possible > last[job]

@@ -110,6 +110,11 @@ class LoadedProgram:
         return bool(self.highs.getModelStatus() == highspy.HighsModelStatus.kOptimal)
 
     @property
+    def is_infeasible(self) -> bool:
+        """Whether the last solve found that nothing is feasible."""
+        return bool(self.highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible)
+
+    @property
     def objective(self) -> float:
         """Objective of the minimised program."""
         return float(self.highs.getInfo().objective_function_value)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from hindsched.arrays import Ints
+from hindsched.compiled import compiled
+from hindsched.solvers.kernels.stable_order import copy_to, stable_order
 
 
-@njit(cache=True)
+@compiled()
 def maximal_sums(first: Ints, second: Ints, most: Ints, limit: int) -> Ints:
     """Sums of a vector of each of two lists, cut off at `most`, without those below another one.
 
@@ -28,18 +29,18 @@ def maximal_sums(first: Ints, second: Ints, most: Ints, limit: int) -> Ints:
     """
     size = most.size
     sums = np.empty((len(first) * len(second), size), dtype=np.int64)
-    total = np.zeros(len(sums), dtype=np.int64)
+    smallness = np.zeros(len(sums), dtype=np.int64)
     number = 0
     for one in first:
         for other in second:
             for place in range(size):
                 count = min(one[place] + other[place], most[place])
                 sums[number, place] = count
-                total[number] += count
+                smallness[number] -= count
             number += 1
     kept = np.empty((min(limit, len(sums)), size), dtype=np.int64)
     number = 0
-    for at in np.argsort(-total):  # what is larger than a vector has a larger total
+    for at in stable_order(smallness):  # what is larger than a vector comes before it
         for other in range(number):
             below = True
             for place in range(size):
@@ -50,7 +51,7 @@ def maximal_sums(first: Ints, second: Ints, most: Ints, limit: int) -> Ints:
                 break
         else:
             if number == limit:
-                return kept[:0].copy()
-            kept[number] = sums[at]
+                return kept[:0]
+            copy_to(kept[number], sums[at])
             number += 1
-    return kept[:number].copy()
+    return kept[:number]

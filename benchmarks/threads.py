@@ -1,6 +1,6 @@
 """``auto`` on one core and on two: seconds to the same gap, in pairs in one run.
 
-Run it with ``python benchmarks/threads.py [FAMILY ...] [--seconds S] [--repeat N]``. Both runs of a
+Run it with ``python benchmarks/threads.py [CASE ...] [--seconds S] [--repeat N]``. Both runs of a
 pair have the same instance, seed and limit. The common gap is the smaller one that both reached, or
 the proof where both proved; a ratio is seconds on one core over seconds on two. CPU seconds count
 all processes. With ``--cpu-clock`` every process measures its own CPU seconds in place of the wall
@@ -14,18 +14,36 @@ import argparse
 import resource
 import statistics
 import time
+from collections.abc import Callable
 from types import SimpleNamespace
+
+from tight import small
 
 import hindsched as hs
 from hindsched import limits
 from hindsched.solvers import work
 
-CASES = {
-    "oasis-t10": [("oasis", {"jobs": 10, "horizon": 10, "servers": n}) for n in (5, 10)],
-    "batchsched": [("batchsched", {"jobs": 8})],
-    "oasis-t100": [("oasis", {"jobs": 100, "horizon": 100, "servers": 50})],
-    "gang": [("gang", {"jobs": 250})],
+HARD = (36, 12, 29, 21)
+"""Instances of `tight.small` that one core proves in some ten seconds to a minute."""
+
+
+def crowded(seed: int) -> hs.Instance:
+    """Make an instance of batchsched at the paper's size without room."""
+    settings = {"architecture": "ring-allreduce", "capacity_fraction": None}
+    return hs.generate("batchsched", "paper", seed, **settings)
+
+
+CASES: dict[str, Callable[[int], list[hs.Instance]]] = {
+    "oasis-t10": lambda seed: [
+        hs.generate("oasis", seed=seed, jobs=10, horizon=10, servers=n) for n in (5, 10)
+    ],
+    "oasis-t10-hard": lambda number: [small(HARD[number % len(HARD)])],
+    "batchsched": lambda seed: [hs.generate("batchsched", seed=seed, jobs=8)],
+    "batchsched-crowded": lambda seed: [crowded(seed)],
+    "oasis-t100": lambda seed: [hs.generate("oasis", seed=seed, jobs=100, horizon=100, servers=50)],
+    "gang": lambda seed: [hs.generate("gang", seed=seed, jobs=250)],
 }
+"""The instances of a case's pairs, by the number of the repetition."""
 
 
 def cpu() -> float:
@@ -72,8 +90,7 @@ def main() -> None:
     for case in given.cases or CASES:
         ratios = []
         for seed in range(given.repeat):
-            for family, settings in CASES[case]:
-                instance = hs.generate(family, seed=seed, **settings)
+            for instance in CASES[case](seed):
                 one, one_cpu = run(instance, 1, given.seconds)
                 two, two_cpu = run(instance, 2, given.seconds)
                 gap = max(one[-1][1], two[-1][1], 1e-6)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 import re
 
+INTERRUPTED, TERMINATED = 130, 143
+"""Exit codes of a process that Ctrl-C or SIGTERM ended."""
+
 
 class HindschedError(Exception):
     """Base of every error that hindsched raises on purpose.

@@ -17,14 +17,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from hindsched.analysis.tasks import Task
+from hindsched.errors import INTERRUPTED
 from hindsched.instances.base import Instance
 from hindsched.online.registry import algorithms
 from hindsched.online.simulator import compile_simulation
 from hindsched.solvers.api import REPLAYS, compile_replays, compile_solve
 from hindsched.solvers.compiling import KERNELS, is_compiled
 
-INTERRUPTED = 130
-"""Exit code of a process that Ctrl-C ended."""
 Work = dict[str, list[str]]
 """Algorithms by family."""
 

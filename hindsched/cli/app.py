@@ -27,8 +27,8 @@ from hindsched.cli import (
 from hindsched.cli.library import library
 from hindsched.cli.limits import limited, process_began
 from hindsched.cli.output import errors, out
-from hindsched.cli.signals import INTERRUPTED, hold_signals
-from hindsched.errors import HindschedError
+from hindsched.cli.signals import hold_signals
+from hindsched.errors import INTERRUPTED, HindschedError
 from hindsched.printable import said_by
 
 BAD_INPUT, FAILED = 2, 1

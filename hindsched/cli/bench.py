@@ -42,8 +42,7 @@ from hindsched.cli.settings import (
     parse_settings,
     trace_instance,
 )
-from hindsched.cli.signals import INTERRUPTED, TERMINATED
-from hindsched.errors import InputError
+from hindsched.errors import INTERRUPTED, TERMINATED, InputError
 from hindsched.json_types import JsonObject
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ import os
 import signal
 from types import FrameType
 
-INTERRUPTED, TERMINATED = 130, 143
-
+from hindsched.errors import INTERRUPTED, TERMINATED
 
 WORDS = {
     signal.SIGINT: ("interrupted", INTERRUPTED), signal.SIGTERM: ("terminated", TERMINATED),

@@ -12,8 +12,7 @@ import typer
 from hindsched.analysis.sweep import DEFAULT_WORKERS
 from hindsched.cli.output import Json, emit_json, errors, out, say
 from hindsched.cli.settings import Algorithm, Family, check_targets, parse_settings
-from hindsched.cli.signals import INTERRUPTED
-from hindsched.errors import InputError
+from hindsched.errors import INTERRUPTED, InputError
 from hindsched.json_types import JsonObject
 
 if TYPE_CHECKING:

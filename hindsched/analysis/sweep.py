@@ -12,6 +12,7 @@ from hindsched.analysis.records import Record
 from hindsched.analysis.tasks import Task, run_task
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
+from hindsched.solvers.interrupt import interruption
 
 DEFAULT_WORKERS = 2
 
@@ -70,7 +71,7 @@ def run_tasks(
     with closing(finished):
         for task, record in finished:
             if stop_when_interrupted and record.get("stopped_by") == "interrupted":
-                raise KeyboardInterrupt
+                raise interruption()
             records[task.key] = record
             if on_record is not None:
                 on_record(record)

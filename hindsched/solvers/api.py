@@ -22,7 +22,7 @@ from hindsched.memory import memory_limit
 from hindsched.models.base import check_size
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.compiling import SHORT, compile_first
-from hindsched.solvers.interrupt import catch_interrupt
+from hindsched.solvers.interrupt import catch_interrupt, interruption
 from hindsched.solvers.kept import keeping
 from hindsched.solvers.methods.base import Method, certain, joined
 from hindsched.solvers.methods.generic import generic_methods
@@ -143,7 +143,7 @@ def compile_solve(family: str) -> None:
     Raises
     ------
     KeyboardInterrupt
-        On Ctrl-C: there is no result yet that could be kept.
+        On Ctrl-C (`Terminated` on SIGTERM): there is no result yet that could be kept.
     """
     options = SolveOptions(time_limit=SHORT)
 
@@ -157,7 +157,7 @@ def compile_solve(family: str) -> None:
                 module = family_module("solvers.methods", family, "methods")
                 getattr(module, "compile_too", lambda tiny: None)(tiny)
             if asked.is_set():
-                raise KeyboardInterrupt
+                raise interruption()
 
     compile_first(f"{family} solve", run, family)
 

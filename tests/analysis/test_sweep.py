@@ -15,6 +15,7 @@ import pytest
 from hindsched.analysis import cluster, sweep
 from hindsched.analysis.tasks import OFFLINE, ONLINE, Task
 from hindsched.errors import InputError
+from hindsched.solvers import interrupt
 from hindsched.solvers.interrupt import Terminated, raise_terminated
 
 # Workers cannot import test modules, so functions of this one travel by value.
@@ -91,6 +92,7 @@ from hindsched.analysis.tasks import OFFLINE, ONLINE, Task, run_task
 from hindsched.instances.generators.registry import generate
 from hindsched.limits import nobody_asked
 from hindsched.memory import memory_limit
+from hindsched.solvers import interrupt
 
 
 class Greedy:
@@ -175,6 +177,13 @@ def test_an_interrupted_solve_stops_the_sweep_and_is_not_kept(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         sweep.run_tasks(tasks(4), INSTANCES, workers=0, on_record=kept.append)
     assert [record["task"] for record in kept] == ["a--offline", "b--fifo--s0"]
+
+
+def test_a_solve_that_sigterm_ended_stops_the_sweep_by_its_name(monkeypatch):
+    monkeypatch.setattr(sweep, "run_task", interrupted)
+    monkeypatch.setattr(interrupt, "_terminated", True)
+    with pytest.raises(interrupt.Terminated):
+        sweep.run_tasks(tasks(4), INSTANCES, workers=0)
 
 
 def test_an_interrupted_solve_can_be_kept(monkeypatch):

@@ -1,6 +1,7 @@
 """Kernels compile before any clock starts, once a machine."""
 
 import json
+import signal
 import subprocess
 import time
 
@@ -13,6 +14,7 @@ from hindsched.analysis.tasks import Task
 from hindsched.cli.app import run
 from hindsched.solvers import api, compiling
 from hindsched.solvers.compiling import MOST_RUNS, compile_first, is_compiled, tiny_instances
+from hindsched.solvers.interrupt import Terminated, raise_terminated
 from hindsched.solvers.methods.base import certain
 from hindsched.solvers.methods.gang import methods as gang
 from hindsched.solvers.methods.gang import replay
@@ -67,6 +69,18 @@ def test_work_that_compiles_for_ever_ends(fresh):
 
     compile_first("oasis work", compile_one, "oasis")
     assert len(runs) == MOST_RUNS * len(tiny_instances("oasis"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_kernels_compile_is_said_by_its_name(number, fresh, monkeypatch):
+    before = signal.signal(signal.SIGTERM, raise_terminated)
+    monkeypatch.setattr(api, "_price_as_nodes_do", lambda *_: signal.raise_signal(number))
+    try:
+        with pytest.raises(KeyboardInterrupt) as passing:
+            api.compile_solve("edgecloud")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert isinstance(passing.value, Terminated) == (number == signal.SIGTERM)
 
 
 def test_work_inside_work_begins_nothing(fresh):

@@ -15,50 +15,16 @@ import hindsched as hs
 from hindsched import limits, memory
 from hindsched.cli.app import run
 from hindsched.errors import InputError
-from hindsched.instances.base import family_module
-from hindsched.instances.decimals import added
-from hindsched.instances.io import parse_instance, write
+from hindsched.instances.io import write
 from hindsched.limits import OutOfTime, overrun, time_left, time_limit
 from hindsched.memory import LEAST_MEMORY, check_memory, free_memory, memory_limit, parse_bytes
-from hindsched.models.astraea.offline import build_offline
-from hindsched.models.astraea.size import BYTES_A_COLUMN, BYTES_A_ROW, program_bytes
-from hindsched.models.base import model_module
-from hindsched.online.simulator import environment_of
-from hindsched.solutions.batchsched.plan import plan_rest
-from hindsched.solutions.commitments import Commitments
 from hindsched.solvers import api
 from hindsched.solvers.certificate_file import verify_certificate
 from hindsched.solvers.kept import keep
 from hindsched.solvers.methods.base import certain
 from hindsched.solvers.methods.gang import methods
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.batchsched.search import ScheduleSearch
 from hindsched.solvers.status import StoppedBy
-
-EXAMPLES = {
-    "oasis": "oasis-t10-i10-h10-s0",
-    "batchsched": "batchsched-ps-j5-s200",
-    "astraea": "astraea-j5-s40",
-    "edgecloud": "edgecloud-j5-s601",
-    "mlbroker": "mlbroker-r3-t2-s51",
-    "gang": "gang/small/j6-s1",
-}
-
-
-def hostile(family):
-    """A small file that asks for a lot: long jobs, or a horizon of a million slots."""
-    data = hs.named_instance(EXAMPLES[family]).to_dict()
-    if family == "oasis":
-        data["horizon"] = 1_000_000
-    if family == "astraea":
-        data["horizon"] = 70_000
-        data["jobs"][0]["utility"] = {"kind": "power", "scale": 1e6, "exponent": 1.0}
-    if family == "batchsched":
-        for job in data["jobs"]:
-            job["epochs"] = 1000
-    if family == "edgecloud":
-        data["jobs"][0]["minibatches"] = 1_000_000
-    return parse_instance(data)
+from tests.hostile import EXAMPLES, hostile
 
 
 def run_for_ever():
@@ -244,69 +210,6 @@ def test_a_method_that_stops_without_a_bound_says_what_is_certain(monkeypatch):
     assert hs.solve(instance, time_limit=1).bound == instance.certain_bound()
 
 
-def test_columns_are_counted_before_they_are_built():
-    instance = hs.named_instance(EXAMPLES["astraea"])
-    blocks = build_offline(instance).blocks.values()
-    rows = instance.horizon * (instance.worker_count.size + instance.ps_count.size)
-    columns = sum(len(block.columns.u) for block in blocks)
-    assert (
-        program_bytes(instance, range(len(instance.jobs)))
-        == BYTES_A_COLUMN * columns + BYTES_A_ROW * rows
-    )
-
-
-def test_too_little_memory_for_the_prices_is_one_line(tmp_path, capsys):
-    write(hostile("oasis"), tmp_path / "x.json")
-    assert run(["solve", str(tmp_path / "x.json"), "--memory-limit", "600M"]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("error: prices of 40000000 rows over 1000000 slots: about 2.43 GB: ")
-    assert "raise --memory-limit" in error
-    assert error.count("\n") == 1
-
-
-@pytest.mark.parametrize("command", [
-    ["solve", "{}"], ["solve", "{}", "--method", "milp"], ["solve", "{}", "--method", "relaxation"],
-    ["model", "{}"],
-])  # fmt: skip
-@pytest.mark.parametrize("family", ["oasis", "edgecloud", "astraea", "batchsched"])
-def test_a_program_of_many_slots_is_refused_where_nobody_set_a_limit(
-    family, command, tmp_path, capsys
-):
-    if family == "batchsched" and command[0] == "solve" and "relaxation" not in command:
-        pytest.skip("they search for a schedule first, and auto has small programs only")
-    path = tmp_path / "x.json"
-    write(hostile(family), path)
-    assert run([word.format(path) for word in command]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert "GB: must fit into 2 GB where no limit is given: take longer slots" in error
-    assert error.endswith("say by --time-limit or --memory-limit what it may take\n")
-
-
-def test_what_somebody_asked_for_is_built(monkeypatch):
-    monkeypatch.setattr(memory, "UNASKED_MEMORY", 1 << 20)
-    with pytest.raises(InputError, match="where no limit is given"):
-        check_memory("prices", 2 << 20)
-    with memory_limit(8 << 30):
-        check_memory("prices", 2 << 20)
-    with time_limit(60):
-        check_memory("prices", 2 << 20)
-    with memory_limit(None), pytest.raises(InputError, match="where no limit is given"):
-        check_memory("prices", 2 << 20)
-
-
-def test_what_nobody_builds_in_the_time_that_is_left_is_not_begun(monkeypatch):
-    monkeypatch.setattr(memory, "free_memory", lambda: 1 << 50)
-    monkeypatch.setattr(memory, "time_left", lambda otherwise: 0.0)
-    check_memory("a little", 1 << 20)  # the alarm is due, and says it better
-    monkeypatch.undo()
-    monkeypatch.setattr(memory, "free_memory", lambda: 1 << 50)
-    with time_limit(600):
-        check_memory("prices", 500 * memory.FASTEST_BUILDING)
-        with pytest.raises(limits.NoTimeLeft, match="prices: about 350 GB: must fit into the"):
-            check_memory("prices", 700 * memory.FASTEST_BUILDING)
-
-
 def test_a_method_without_time_to_build_says_what_is_certain(monkeypatch):
     monkeypatch.setattr(memory, "FASTEST_BUILDING", 1)
     monkeypatch.setattr(memory, "SURELY_THERE", 0)
@@ -326,60 +229,6 @@ def test_a_command_without_time_to_build_says_what_it_needs(tmp_path, monkeypatc
         assert error.startswith(f"error: the program of {hostile('oasis').name}: about ")
         assert error.endswith("or raise --time-limit\n")
         assert error.count("\n") == 1
-
-
-@pytest.mark.parametrize("where", ["truth", "program"])
-@pytest.mark.parametrize("family", ["oasis", "batchsched", "astraea"])
-def test_slots_in_which_nothing_happens_are_not_laid_out(family, where):
-    """A job that arrives in slot 10^7 takes the room of its own slots, not of all before."""
-    instance = hs.named_instance(EXAMPLES[family]).with_fields(horizon=10**7)
-    jobs = (*instance.jobs[:2], instance.jobs[-1].model_copy(update={"arrival": 10**7 - 2}))
-    instance = instance.with_jobs(jobs)
-    if where == "program":
-        if family == "oasis":
-            pytest.skip("its programs have a column in every slot, and are refused")
-        module = model_module(family)
-        free = module._free(instance, {})
-        assert free.pages == 0
-        if family == "batchsched":
-            planned = plan_rest(instance, Commitments())
-            assert max(row.last for rows in planned.rows.values() for row in rows) >= 10**7 - 2
-        return
-    truth = family_module("online", family, "dynamics").Truth(
-        instance, environment_of(instance, {})
-    )
-    rooms = truth._free.values() if isinstance(truth._free, dict) else [truth._free]
-    assert [room.pages for room in rooms] == [0] * len(rooms)
-
-
-def test_a_search_over_ten_million_slots_is_refused_before_its_tables_are_laid_out(monkeypatch):
-    """Its 24 GB are refused for the time that they take, also where so much memory is free."""
-    monkeypatch.setattr("hindsched.memory.free_memory", lambda: 1e12)
-    instance = hs.named_instance(EXAMPLES["batchsched"])
-    with time_limit(5), pytest.raises(limits.NoTimeLeft, match="a search over 10000000 slots"):
-        ScheduleSearch(instance, 10**7, 1)
-
-
-def test_a_program_too_large_is_refused_before_a_schedule_is_searched(monkeypatch):
-    instance = hs.named_instance(EXAMPLES["batchsched"])
-    searched = []
-    search = "hindsched.solvers.methods.batchsched.methods.find_incumbent"
-    monkeypatch.setattr(search, lambda *given: searched.append(given))
-    monkeypatch.setattr("hindsched.models.batchsched.offline.MOST_COLUMNS", 10)
-    with pytest.raises(InputError, match="columns: must be at most 10 where no limit is given"):
-        hs.solve(instance, "milp")
-    assert searched == []
-
-
-def test_the_check_of_a_solution_looks_at_slots_in_which_something_runs(monkeypatch):
-    run = hs.simulate(hs.named_instance(EXAMPLES["oasis"]), "oasis").solution
-    instance = run.instance.with_fields(horizon=10**6)
-    solution = hs.build_solution(instance, run.assignments())
-    sizes = []
-    of_module = "hindsched.solutions.oasis.solution.added"
-    monkeypatch.setattr(of_module, lambda a, *rest: sizes.append(len(a)) or added(a, *rest))
-    assert solution.violations() == []
-    assert 0 < max(sizes) <= run.instance.horizon
 
 
 def test_what_a_command_did_before_counts(monkeypatch):
@@ -473,20 +322,6 @@ def test_a_module_that_is_loading_is_not_broken(tmp_path, monkeypatch):
     with pytest.raises(OutOfTime), time_limit(0.05):
         load_and_go_on()
     assert sys.modules.pop("slow_to_load").loaded
-
-
-def test_a_schedule_of_ten_million_slots_is_refused_before_it_is_laid_out(monkeypatch):
-    """Of mlbroker, whose costs are accounted slot by slot: a job's few rows say nothing of it."""
-    instance = hs.named_instance(EXAMPLES["mlbroker"])
-    schedule = hs.simulate(instance, "mlbroker").solution.assignments()
-    data = instance.to_dict()
-    data["horizon"] = 10**7
-    long = parse_instance(data)
-    monkeypatch.setattr(np, "zeros", lambda *_, **__: pytest.fail("laid out"))
-    with pytest.raises(InputError, match=r"a schedule over 10000000 slots: about .* GB"):
-        hs.build_solution(long, schedule)
-    with pytest.raises(InputError, match=r"prices of \d+ rows over 10000000 slots: about .* GB"):
-        build_oracle(long, "tight")
 
 
 @pytest.mark.parametrize(("error", "told"), [(OutOfTime, []), (ValueError, [ValueError])])

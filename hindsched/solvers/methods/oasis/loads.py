@@ -17,8 +17,9 @@ from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solvers.kernels.oasis.maximal_patterns import maximal_patterns
 from hindsched.solvers.kernels.oasis.maximal_vectors import maximal_sums
 
-MOST_PATTERNS, MOST_LOADS = 2_000, 2_000
-"""Patterns of one server, and loads or other sums of them, above which these are too many."""
+MOST_PATTERNS, MOST_LOADS = 2_000, 5_000
+"""Patterns of one server, and loads or other sums of them, above which these are too many: with
+2,000 loads a hard plateau of ten jobs (seed 36 of `benchmarks/tight.py`) stays open."""
 MOST_SUMS, MOST_TRIALS = 500_000, 2_000_000
 """Sums of patterns that are compared at once, and for one set of jobs."""
 MOST_FAILED = 2

@@ -140,7 +140,8 @@ def times(instance: hs.Instance, seconds: float, folder: Path) -> tuple[float, f
     hs.write(instance, paths[0])
     write_certificate(result.certificate, paths[1])
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    command = [sys.executable, "-m", "hindsched.kernel", *paths, "--limit", f"steps={ANY}"]
+    limits = [word for name in ("steps", "items") for word in ("--limit", f"{name}={ANY}")]
+    command = [sys.executable, "-m", "hindsched.kernel", *paths, *limits]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     exact = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
     data, fast = result.certificate.to_dict(), []

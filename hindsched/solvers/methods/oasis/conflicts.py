@@ -149,8 +149,9 @@ class Leaves:
 
         def is_impossible(weaker: Ends) -> bool:
             nonlocal doubtful
-            if out_of_time() or self.known(weaker) is not None:
-                return self.known(weaker) is False
+            known = self.known(weaker)
+            if known is not None or out_of_time():
+                return known is False
             refuted = self._loads.refutes(weaker)
             if refuted:
                 self.impossible.append(weaker)

@@ -57,8 +57,9 @@ class LeafOfLoads:
     def refutes(self, ends: Ends) -> bool | None:
         """Whether the linear program says that no schedule keeps the ends; None without loads."""
         spans = self._spans(ends)
-        if spans is None:
-            return None
+        return None if spans is None else self._refutes(ends, spans)
+
+    def _refutes(self, ends: Ends, spans: Spans) -> bool:
         spend()
         program = self._program(ends, spans, Event(), whole=False)
         return program.solve(math.inf) and program.is_optimal and program.objective > MISSING
@@ -69,7 +70,7 @@ class LeafOfLoads:
         spans = self._spans(ends)
         if spans is None:
             return None
-        if self.refutes(ends):
+        if self._refutes(ends, spans):
             return ProgramResult(Status.INFEASIBLE, StoppedBy.INFEASIBLE)
         with catch_interrupt() as interrupted:
             program = self._program(ends, spans, interrupted, whole=True)

@@ -289,10 +289,11 @@ class MlbrokerOracle(BlockOracle):
         found = self._answered.get(asked)
         if found is None:
             found = self._priced(job, discount, deployment, limits)
-            self._bytes += len(paid) + found[2].nbytes + found[3].nbytes
-            if self._bytes > MOST_BYTES:
+            size = len(paid) + found[2].nbytes + found[3].nbytes
+            if self._bytes + size > MOST_BYTES:
                 self._answered.clear()
-                self._bytes = len(paid)
+                self._bytes = 0
+            self._bytes += size
             self._answered[asked] = found
         return found
 

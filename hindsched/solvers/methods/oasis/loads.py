@@ -12,10 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.instances.decimals import loosened
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.solvers.kernels.oasis.maximal_patterns import maximal_patterns
 from hindsched.solvers.kernels.oasis.maximal_vectors import maximal_sums
+from hindsched.solvers.pricing.oasis.patterns import server_patterns
 
 MOST_PATTERNS, MOST_LOADS = 2_000, 5_000
 """Patterns of one server, and loads or other sums of them, above which these are too many: with
@@ -61,12 +60,10 @@ class _Side:
 
     def _patterns(self, server: Floats, jobs: tuple[int, ...], most: Ints) -> Ints:
         """Maximal patterns of one server."""
-        demand = np.ascontiguousarray(self._demand[list(jobs)])
-        found = np.empty((MOST_PATTERNS, len(jobs)), dtype=np.int64)
-        number = maximal_patterns(loosened(server, server), demand, most, found)
-        if number > MOST_PATTERNS:
+        found = server_patterns(server, self._demand[list(jobs)], most, MOST_PATTERNS)
+        if found is None:
             raise _TooMany
-        return found[:number].copy()
+        return found
 
     def on_servers(self, jobs: tuple[int, ...], units: Ints) -> Ints | None:
         """Units by server, shape (servers, J); None if the servers do not hold them."""

@@ -13,9 +13,8 @@ from threading import Event
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.instances.decimals import loosened
-from hindsched.solvers.kernels.oasis.maximal_patterns import maximal_patterns
 from hindsched.solvers.methods.oasis.sparse_program import SparseProgram
+from hindsched.solvers.pricing.oasis.patterns import server_patterns
 from hindsched.solvers.pricing.oasis.resources import OasisOracle
 
 MOST_PATTERNS = 3000
@@ -96,12 +95,9 @@ def _mixes_single_jobs(patterns: Ints, units: Floats) -> bool:
 
 def _patterns(capacity: Floats, demand: Floats) -> Ints | None:
     """Maximal patterns of one server; None if there are, or one holds, too many."""
-    found = np.empty((MOST_PATTERNS, len(demand)), dtype=np.int64)
     most = np.full(len(demand), MOST_UNITS, dtype=np.int64)
-    number = maximal_patterns(loosened(capacity, capacity), demand.copy(), most, found)
-    if number > MOST_PATTERNS or (found[:number] == MOST_UNITS).any():
-        return None
-    return found[:number].copy()
+    found = server_patterns(capacity, demand, most, MOST_PATTERNS)
+    return None if found is None or (found == MOST_UNITS).any() else found
 
 
 def separated(patterns: Ints, units: Floats, interrupted: Event) -> Floats | None:

@@ -98,6 +98,14 @@ class _Side:
         return cls(units, groups, demand, packed, most > 0, patterns)
 
 
+def server_patterns(capacity: Floats, demand: Floats, most: Ints, limit: int) -> Ints | None:
+    """Maximal patterns of one `loosened` server; None if there are more than a limit."""
+    found = np.empty((limit, len(demand)), dtype=np.int64)
+    own = demand.copy()  # kernels are compiled for arrays that can be written
+    number = maximal_patterns(loosened(capacity, capacity), own, most, found)
+    return None if number > limit else found[:number].copy()
+
+
 def _pack(capacity: Floats, demand: Floats, most: Ints) -> tuple[list[int], Ints]:
     """Jobs of one server that are packed, the largest, and their maximal patterns."""
     able = [int(job) for job in np.argsort(most, kind="stable") if most[job] > 0]
@@ -105,12 +113,10 @@ def _pack(capacity: Floats, demand: Floats, most: Ints) -> tuple[list[int], Ints
     best = np.zeros((0, 0), dtype=np.int64)
     for job in able:
         tried = [*chosen, job]
-        found = np.empty((MOST_PATTERNS, len(tried)), dtype=np.int64)
-        wanted = np.ascontiguousarray(demand[tried])
-        number = maximal_patterns(loosened(capacity, capacity), wanted, most[tried], found)
-        if number > MOST_PATTERNS:
+        found = server_patterns(capacity, demand[tried], most[tried], MOST_PATTERNS)
+        if found is None:
             break
-        chosen, best = tried, found[:number].copy()
+        chosen, best = tried, found
     return chosen, _without_overfull(best, capacity, demand[chosen])
 
 

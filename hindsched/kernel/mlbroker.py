@@ -9,6 +9,7 @@ rents in a centre, since a worker beyond N costs and never helps), and mu on ``d
 from collections import defaultdict
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from math import lcm
 from typing import Any
@@ -234,6 +235,29 @@ def bound(instance: Data, certificate: Data, tell: Progress) -> Interval:
         require(tight, "kind: only tight has trees")
         require(BROKER not in names, f"kind: no trees where a job is called {BROKER}")
 
+    crews = [market.job(record) for record in jobs]
+
+    @lru_cache(1 << 14)  # leaves repeat one another's slots
+    def least(j: int, i: int, paid: Any, keep: Any, limits: Any, serve: Any) -> Fraction | None:
+        """Least cost of a job's slot where units cost `paid` more at the lower price."""
+        P, B, _, n, m, arcs, life = crews[j]
+        price = [[min(a, b + paid[r][k]) for k, (a, b, _) in enumerate(market.tiers[r])] for r in R]
+        unit = [sum(n[k] * price[r][k] for k in K) for r in R]
+        ps = [sum(m[k] * price[r][k] for k in K) + keep[r] for r in R]
+        worker = [[unit[r] + (B * market.talk[r][p] if tight else 0) for r in R] for p in R]
+        ways = [[None if x is None else x * P for x in row] for row in arcs]
+        every = [*ps, *keep, *(x for row in worker + ways for x in row if x is not None)]
+        share = lcm(P.denominator, *(x.denominator for x in life[i][1]))
+        scale = lcm(*(x.denominator for x in every)) << 64
+
+        def up(row: Any) -> list[Any]:
+            return [None if x is None else int(x * scale) for x in row]
+
+        data, room = [int(x * share) for x in life[i][1]], int(P * share)
+        rows = [up(row) for row in worker], up(ps), [up(row) for row in ways], up(keep)
+        found = placement(data, room, life[i][2], *rows, limits, serve)
+        return None if found is None else Fraction(found, room * scale)
+
     def price(prices: Any) -> tuple[Interval, Any]:
         rows = min(len(prices.get("discount", ())), len(jobs) * len(R) * len(K))
         reading.within("cells", horizon * max(rows, len(R)), "prices.discount")
@@ -253,50 +277,31 @@ def bound(instance: Data, certificate: Data, tell: Progress) -> Interval:
                     worth = market.tiers[r][k][2] - earned[tier]
                     total += worth if low else min(0, worth) if high else 0
                 return exactly(total)
-            record = jobs[position]
-            name, (P, B, c, n, m, arcs, life) = record["name"], market.job(record)
+            name, (_, _, c, n, m, _, life) = names[position], crews[position]
             moved = [mu.get((center, name), none) for center in market.centers]
-            paid = [
-                [shares.get((x, kind, name), none) for kind in market.kinds] for x in market.centers
-            ]
-            talk = [[B * x if tight else 0 for x in row] for row in market.talk]
-            ways = [[None if x is None else x * P for x in row] for row in arcs]
-            fixed = lcm(*(x.denominator for row in ways + talk for x in row if x is not None))
-            for t, data, needed in life:
-                price = [[min(market.tiers[r][k][0], market.tiers[r][k][1] + paid[r][k][t])
-                          for k in K] for r in R]  # fmt: skip
-                stays = t < record["departure"]
+            paid = [[shares.get((x, y, name), none) for y in market.kinds] for x in market.centers]
+            for index, (t, _, needed) in enumerate(life):
+                stays = index + 1 < len(life)
                 keep = [series[t] - (series[t + 1] if stays else 0) for series in moved]
-                crew = max(needed, 1)
-                at = [between(own, ("workers", x, t), crew) for x in market.centers]
+                at = [between(own, ("workers", x, t), max(needed, 1)) for x in market.centers]
                 home = [between(own, ("ps", x, t), 1) for x in market.centers]
                 must = [low > 0 for low, _ in home]
                 serve = [high > 0 and low >= any(must) for low, high in home]
-                empty = any(low > high for low, high in at + home)
-                if empty or not any(serve) or sum(must) > 1:
+                if any(low > high for low, high in at + home) or not any(serve) or sum(must) > 1:
                     return None
-                total += sum(min(c - moved[r][t], 0) for r in R)
+                total += sum(min(c - series[t], 0) for series in moved)
                 for r, (low, high) in enumerate(at):
                     used = low > 0 or must[r]
                     total += keep[r] if used else min(keep[r], 0) if high or serve[r] else 0
                     keep[r] = 0 if used else max(keep[r], 0)
-                worker = [sum(n[k] * price[r][k] for k in K) for r in R]
-                ps = [sum(m[k] * price[r][k] for k in K) + keep[r] for r in R]
                 for r, k in ((r, k) for r in R for k in K if paid[r][k][t]):
                     tier = "tier", market.centers[r], market.kinds[k], t
                     earned[tier] += paid[r][k][t] * (at[r][1] * n[k] + serve[r] * m[k])
-                unit = lcm(P.denominator, *(x.denominator for x in data))
-                scale = lcm(fixed, *(x.denominator for x in (*worker, *ps, *keep))) << 64
-                found = placement(
-                    [int(x * unit) for x in data], int(P * unit), needed,
-                    [[int((worker[r] + talk[r][p]) * scale) for r in R] for p in R],
-                    [int(x * scale) for x in ps],
-                    [[None if x is None else int(x * scale) for x in row] for row in ways],
-                    [int(x * scale) for x in keep], at, serve,
-                )  # fmt: skip
+                units = tuple(tuple(series[t] for series in row) for row in paid)
+                found = least(position, index, units, tuple(keep), tuple(at), tuple(serve))
                 if found is None:
                     return None
-                total += Fraction(found, int(P * unit) * scale)
+                total += found
             return exactly(total)
 
         return exactly(0), respond

@@ -15,7 +15,7 @@ from hindsched.solvers.certificate_file import verify_certificate
 from hindsched.solvers.explain import explain
 from hindsched.solvers.kernels.oasis.maximal_patterns import maximal_patterns
 from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.oasis.patterns import _pack
+from hindsched.solvers.pricing.oasis.patterns import _pack, server_patterns
 from tests.brute_force import oasis as brute_force
 from tests.strategies.oasis import oasis_instances
 
@@ -124,3 +124,19 @@ def test_patterns_know_what_fractions_do_not():
         best[rows] = subgradient_bound(oracle, target=2.0, max_iterations=400).bound
     assert best["groups"] >= 3.0 - 1e-6
     assert best["patterns"] <= 2.01
+
+
+def test_rounding_of_many_steps_loses_no_pattern_that_fills_a_server() -> None:
+    # 16, 10 and 23 units fill the server to the last digit, 2,000 steps into the enumeration.
+    capacity, demand = np.array([64.633341]), np.array([[0.2], [0.01], [2.666667]])
+    found = server_patterns(capacity, demand, np.array([57, 22, 44]), 2000)
+    assert found is not None
+    assert [16, 10, 23] in found.tolist()
+
+
+def test_a_server_with_room_for_everything_has_one_pattern() -> None:
+    # Trying every smaller number of units beside it would take 13^30 steps.
+    demand, most = np.ones((30, 2)), np.full(30, 12)
+    found = server_patterns(np.array([360.0, 1000.0]), demand, most, 2000)
+    assert found is not None
+    assert found.tolist() == [[12] * 30]

@@ -6,6 +6,7 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.compiled import compiled
+from hindsched.instances.decimals import FLOAT_ERROR
 from hindsched.solvers.kernels.cheapest_workers import room_for
 from hindsched.solvers.kernels.stable_order import copy_to
 
@@ -13,6 +14,8 @@ from hindsched.solvers.kernels.stable_order import copy_to
 @compiled()
 def maximal_patterns(capacity: Floats, demand: Floats, most: Ints, found: Ints) -> int:
     """Enumerate the patterns of one server of which no unit more fits.
+
+    Nothing is tried where a unit of a chosen job fits whatever the later ones use.
 
     Parameters
     ----------
@@ -30,22 +33,39 @@ def maximal_patterns(capacity: Floats, demand: Floats, most: Ints, found: Ints) 
     int
         How many there are; limit + 1 if they are more than `found` holds.
     """
-    jobs = demand.shape[0]
+    jobs, resources = demand.shape
     count = np.zeros(jobs, dtype=np.int64)
-    left = capacity.copy()
+    # What is left beside the jobs before each one: units given back one by one would let rounding
+    # grow with the steps, and a pattern that fills the server would be lost.
+    left = np.empty((jobs + 1, resources))
+    copy_to(left[0], capacity)
+    later = np.zeros((jobs + 1, resources))  # what the jobs from each one on can use at most
+    for job in range(jobs - 1, -1, -1):
+        count[job] = min(most[job], room_for(capacity, demand[job]))
+        for r in range(resources):
+            later[job, r] = later[job + 1, r] + count[job] * demand[job, r]
     number = 0
     job = 0
     while job >= 0:
-        while job < jobs:  # as many as fit of every further job
-            units = min(most[job], room_for(left, demand[job]))
-            count[job] = units
-            left -= units * demand[job]
-            job += 1
+        last = job + 1 == jobs
+        for r in range(resources):
+            left[job + 1, r] = left[job, r] - count[job] * demand[job, r]
         maximal = True
-        for other in range(jobs):
-            if count[other] < most[other] and room_for(left, demand[other]) > 0:
+        for other in range(job + 1):  # whose unit fits whatever the later ones use
+            fits = count[other] < most[other]
+            for r in range(resources):
+                if demand[other, r] > 0:
+                    needed = demand[other, r] + later[job + 1, r]
+                    if not last:  # by more than rounding
+                        needed += 4 * FLOAT_ERROR * capacity[r]
+                    fits = fits and needed <= left[job + 1, r]
+            if fits:
                 maximal = False
                 break
+        if maximal and not last:
+            job += 1
+            count[job] = min(most[job], room_for(left[job], demand[job]))
+            continue
         if maximal:
             if number == found.shape[0]:
                 return number + 1
@@ -56,6 +76,4 @@ def maximal_patterns(capacity: Floats, demand: Floats, most: Ints, found: Ints) 
             job -= 1
         if job >= 0:
             count[job] -= 1
-            left += demand[job]
-            job += 1
     return number

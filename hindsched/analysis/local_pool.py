@@ -14,10 +14,13 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import nullcontext, suppress
+from functools import lru_cache
 from itertools import islice
-from typing import Any, NamedTuple, Self
+from pickle import dumps, loads
+from typing import Any, NamedTuple, Self, TypeVar
 
 from hindsched.analysis import tasks as in_tasks
 from hindsched.analysis.records import Record
@@ -41,13 +44,114 @@ POLL_SECONDS = 0.05
 TAKEN_SECONDS = 5.0
 PR_SET_PDEATHSIG = 1
 
+INSTANCES_HELD = 256
+"""Instances that a worker keeps: tasks of one instance come one after the other."""
+
 Finished = Generator[tuple[Task, Record]]
 Instances = Mapping[str, Instance]
 RunTask = Callable[[Instance, Task], Record]
+Load = Callable[[], None]
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+
+class LocalPool:
+    """Worker processes that begin to load at once, before there are tasks for them.
+
+    Parameters
+    ----------
+    workers : int
+        Number of processes, at least 1.
+    load : callable, optional
+        Called in each process before its first task, to import what tasks need.
+    """
+
+    def __init__(self, workers: int, load: Load | None = None) -> None:
+        from joblib.externals.loky import ProcessPoolExecutor
+
+        start_trackers()
+        self.size = workers
+        self._executor = ProcessPoolExecutor(
+            max_workers=workers,
+            initializer=_prepare,
+            initargs=(Parent.this(), load),
+            env=ONE_THREAD,
+        )
+        self._unfinished: list[Future[Any]] = []
+        self.submit(_nothing)  # the processes start with the first thing to do
+
+    def submit(self, function: Callable[..., Found], *arguments: object) -> Future[Found]:
+        """Have a worker call a function."""
+        with without_interrupts():  # workers that this starts inherit that
+            future: Future[Found] = self._executor.submit(function, *arguments)
+        self._unfinished = [item for item in self._unfinished if not item.done()] + [future]
+        return future
+
+    def spread(
+        self, function: Callable[[Item], Found], items: Sequence[Item], weights: Sequence[float]
+    ) -> Iterator[Found]:
+        """Call a function on each item, from now on, and yield the results in order.
+
+        A worker gets one share of the items, all of about the same weight: see `_in_pool` for why
+        nothing waits in the pool. What a worker dies with is done here.
+        """
+        shares = balanced(weights, self.size)
+        futures = [self._share(function, [items[at] for at in share]) for share in shares]
+        return self._collected(function, items, shares, futures)
+
+    def _share(
+        self, function: Callable[[Item], Found], items: Sequence[Item]
+    ) -> Future[list[Found]] | None:
+        from joblib.externals.loky.process_executor import BrokenProcessPool
+
+        with suppress(BrokenProcessPool):
+            return self.submit(_each, function, items)
+        return None
+
+    @staticmethod
+    def _collected(
+        function: Callable[[Item], Found],
+        items: Sequence[Item],
+        shares: Sequence[Sequence[int]],
+        futures: Sequence[Future[list[Found]] | None],
+    ) -> Iterator[Found]:
+        from joblib.externals.loky.process_executor import BrokenProcessPool
+
+        found: dict[int, Found] = {}
+        for share, future in zip(shares, futures, strict=True):
+            with suppress(BrokenProcessPool):
+                if future is not None:
+                    found |= zip(share, future.result(), strict=True)
+        for place, item in enumerate(items):
+            yield found[place] if place in found else function(item)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End the processes: at once after an error, or where nobody waits for what they do."""
+        wait_until_taken(self._unfinished)
+        is_early = kind is not None or not all(future.done() for future in self._unfinished)
+        self._executor.shutdown(wait=True, kill_workers=is_early)
+
+
+def balanced(weights: Sequence[float], number: int) -> list[list[int]]:
+    """Positions in at most so many shares of about the same weight: each to the lightest share."""
+    shares: list[list[int]] = [[] for _ in range(number)]
+    held = [0.0] * number
+    for place in sorted(range(len(weights)), key=lambda place: -weights[place]):
+        lightest = held.index(min(held))
+        shares[lightest].append(place)
+        held[lightest] += weights[place]
+    return [share for share in shares if share]
 
 
 def run_locally(
-    tasks: Sequence[Task], instances: Instances, workers: int, run: RunTask
+    tasks: Sequence[Task],
+    instances: Instances,
+    workers: int,
+    run: RunTask,
+    pool: LocalPool | None = None,
 ) -> Finished:
     """Run tasks in local processes and yield each with its record as they finish.
 
@@ -61,9 +165,11 @@ def run_locally(
         Number of processes, at least 1.
     run : callable
         Runs one task on its instance.
+    pool : LocalPool, optional
+        Processes that are there already, in place of the first that would be started here.
     """
     suspects: list[Task] = []
-    for task, record in _in_pools(tasks, instances, workers, run):
+    for task, record in _in_pools(tasks, instances, workers, run, pool):
         if isinstance(record, str):
             suspects.append(task)
         else:
@@ -73,7 +179,11 @@ def run_locally(
 
 
 def _in_pools(
-    tasks: Sequence[Task], instances: Instances, workers: int, run: RunTask
+    tasks: Sequence[Task],
+    instances: Instances,
+    workers: int,
+    run: RunTask,
+    given: LocalPool | None = None,
 ) -> Generator[tuple[Task, Record | str]]:
     """Run tasks in pools, a new one whenever one breaks; why, for tasks that ran when one did."""
     from joblib.externals.loky.process_executor import BrokenProcessPool
@@ -83,10 +193,11 @@ def _in_pools(
     while left:
         running: dict[Future[Record], Task] = {}
         try:
-            for task, record in _in_pool(list(left.values()), instances, workers, run, running):
-                del left[task.key]
-                deaths = 0
-                yield task, record
+            with LocalPool(workers) if given is None else nullcontext(given) as pool:
+                for task, record in _in_pool(list(left.values()), instances, pool, run, running):
+                    del left[task.key]
+                    deaths = 0
+                    yield task, record
         except BrokenProcessPool as error:
             deaths += 1
             why = OVERDUE if "SIGALRM" in str(error) else "the worker process died"
@@ -94,38 +205,33 @@ def _in_pools(
             for task in lost:
                 del left[task.key]
                 yield task, why
+        given = None
 
 
 def _in_pool(
     tasks: Sequence[Task],
     instances: Instances,
-    workers: int,
+    pool: LocalPool,
     run: RunTask,
     running: dict[Future[Record], Task],
 ) -> Finished:
     """Yield records as they finish; `BrokenProcessPool` if a worker dies, `running` says on what.
 
-    A worker gets the instances once and then one task at a time: the pool's own queue of waiting
-    tasks stays empty, because loky trips over that queue when it is told to kill its workers. For
-    the same reason an interrupt only sets an event here, and is raised where the pool is at rest.
+    A worker gets one task at a time, and the next before anything is done with the last one's
+    record: the pool's own queue of waiting tasks stays empty, because loky trips over that queue
+    when it is told to kill its workers. For the same reason an interrupt only sets an event here,
+    and is raised where the pool is at rest.
     """
-    from joblib.externals.loky import ProcessPoolExecutor
-
-    start_trackers()
-    pool = ProcessPoolExecutor(
-        max_workers=workers,
-        initializer=prepare_worker,
-        initargs=(instances, Parent.this()),
-        env=ONE_THREAD,
-    )
+    packed = {name: dumps(instances[name]) for name in {task.instance for task in tasks}}
     waiting = iter(tasks)
-    finished = False
+    ended: list[tuple[Task, Record]] = []
     with catch_interrupt() as interrupted:
         try:
             while True:
-                for task in islice(waiting, workers - len(running)):
-                    with without_interrupts():  # workers that it starts inherit that
-                        running[pool.submit(_in_worker, run, task)] = task
+                for task in islice(waiting, pool.size - len(running)):
+                    running[pool.submit(_in_worker, run, packed[task.instance], task)] = task
+                yield from ended
+                ended.clear()
                 if not running:
                     break
                 done, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
@@ -133,13 +239,12 @@ def _in_pool(
                     if interrupted.is_set() and future.exception() is not None:
                         continue  # the signal went to the workers too
                     record = future.result()
-                    yield running.pop(future), record
+                    ended.append((running.pop(future), record))
                 if interrupted.is_set():
+                    yield from ended
                     raise interruption()
-            finished = True
         finally:
             wait_until_taken(running)
-            pool.shutdown(wait=True, kill_workers=not finished)
 
 
 def wait_until_taken(futures: Iterable[Future[Any]]) -> None:
@@ -149,10 +254,6 @@ def wait_until_taken(futures: Iterable[Future[Any]]) -> None:
         if time.monotonic() > end:
             break
         time.sleep(POLL_SECONDS)
-
-
-_instances_of_worker: Instances = {}
-"""In a worker process: the instances that tasks name."""
 
 
 class Parent(NamedTuple):
@@ -175,10 +276,8 @@ class Parent(NamedTuple):
         return cls(os.getpid(), not nobody_asked())
 
 
-def prepare_worker(instances: Instances, parent: Parent) -> None:
-    """Keep the instances, leave Ctrl-C to the parent, and do not outlive it."""
-    global _instances_of_worker
-    _instances_of_worker = instances
+def prepare_worker(parent: Parent) -> None:
+    """Leave Ctrl-C to the parent, and do not outlive it."""
     in_tasks.expendable.set()
     if parent.asked:  # the limit of memory itself the system hands on
         ask()
@@ -196,5 +295,27 @@ def prepare_worker(instances: Instances, parent: Parent) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _in_worker(run: RunTask, task: Task) -> Record:
-    return run(_instances_of_worker[task.instance], task)
+def _prepare(parent: Parent, load: Load | None) -> None:
+    prepare_worker(parent)
+    if load is not None:
+        with suppress(Exception):  # a task that needs it says so
+            load()
+
+
+def _nothing() -> None:
+    pass
+
+
+def _in_worker(run: RunTask, packed: bytes, task: Task) -> Record:
+    return run(_unpacked(packed), task)
+
+
+@lru_cache(INSTANCES_HELD)
+def _unpacked(packed: bytes) -> Instance:
+    """The instance of a task, the same object for all its tasks."""
+    instance: Instance = loads(packed)
+    return instance
+
+
+def _each(function: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
+    return [function(item) for item in items]

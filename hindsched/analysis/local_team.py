@@ -89,7 +89,7 @@ _share: BlockOracle | None = None
 
 def _prepare(share: BlockOracle, parent: Parent) -> None:
     global _share
-    prepare_worker({}, parent)
+    prepare_worker(parent)
     _share = share
 
 

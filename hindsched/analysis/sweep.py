@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
+import importlib
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 
 from hindsched.analysis.cluster import run_on_cluster
-from hindsched.analysis.local_pool import RunTask, run_locally
+from hindsched.analysis.local_pool import LocalPool, RunTask, run_locally
 from hindsched.analysis.records import Record
 from hindsched.analysis.tasks import Task, run_task
+from hindsched.compiler_clock import load_compiler
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance
+from hindsched.instances.base import FAMILIES, Instance, family_module, has_module
+from hindsched.online.registry import algorithms
 from hindsched.solvers.interrupt import interruption
 
 DEFAULT_WORKERS = 2
@@ -26,6 +29,7 @@ def run_tasks(
     on_record: Callable[[Record], None] | None = None,
     stop_when_interrupted: bool = True,
     run_limit: float | None = None,
+    pool: LocalPool | None = None,
 ) -> list[Record]:
     """Run tasks and return their records in the order of the tasks.
 
@@ -46,6 +50,8 @@ def run_tasks(
         everything; otherwise its record is kept and the next task runs.
     run_limit : float, optional
         Seconds of each run of an algorithm: one that overruns it fails.
+    pool : LocalPool, optional
+        Local processes that are there already; as many as `workers`.
 
     Raises
     ------
@@ -66,7 +72,7 @@ def run_tasks(
     elif workers == 0:
         finished = _here(tasks, named, run)
     else:
-        finished = run_locally(tasks, named, workers, run)
+        finished = run_locally(tasks, named, workers, run, pool)
     records: dict[str, Record] = {}
     with closing(finished):
         for task, record in finished:
@@ -76,6 +82,36 @@ def run_tasks(
             if on_record is not None:
                 on_record(record)
     return [records[task.key] for task in tasks]
+
+
+@contextmanager
+def begun_pool(workers: int, family: str | None = None) -> Iterator[LocalPool | None]:
+    """Local processes that load what tasks need while instances are read; None for no workers.
+
+    Parameters
+    ----------
+    workers : int
+        Number of processes.
+    family : str, optional
+        Whose tasks; all families' if None.
+    """
+    if workers <= 0:
+        yield None
+        return
+    with LocalPool(
+        workers, partial(load_modules, FAMILIES if family is None else (family,))
+    ) as made:
+        yield made
+
+
+def load_modules(families: Sequence[str]) -> None:
+    """Import what solves and runs of families need, which takes a second."""
+    for family in families:
+        algorithms(family)
+        if has_module("solvers.methods", family, "methods"):
+            family_module("solvers.methods", family, "methods")
+    importlib.import_module("cvxpy")
+    load_compiler()
 
 
 def check_workers(workers: int) -> None:

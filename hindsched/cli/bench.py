@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -48,6 +49,7 @@ from hindsched.json_types import JsonObject
 if TYPE_CHECKING:
     from hindsched.analysis.comparison import Comparison
     from hindsched.analysis.integrity import Damage
+    from hindsched.analysis.local_pool import LocalPool
     from hindsched.analysis.records import Record
     from hindsched.analysis.store import ResultStore
     from hindsched.instances.base import Instance
@@ -116,7 +118,7 @@ def bench(
 ) -> int:
     """Solve or bound each instance, run the algorithms, and report the ratio intervals."""
     from hindsched.analysis.cluster import SchedulerLost
-    from hindsched.analysis.sweep import check_workers
+    from hindsched.analysis.sweep import begun_pool, check_workers
     from hindsched.solvers.interrupt import Terminated
     from hindsched.solvers.options import SolveOptions
 
@@ -126,45 +128,64 @@ def bench(
         from hindsched.analysis.cluster import connect
 
         connect(dask).close()  # before a folder is made for a run that nobody would do
-    if resume:
-        store = _reopen(out_, _title(suite, from_trace), given)
-    else:
-        values = parse_settings(settings, engine)
-        chosen, own = _instances(
-            suite, family, from_trace, trace_format, trace_part,
-            jobs=jobs, start=start, seed=seed, servers=servers, slot_seconds=slot_seconds,
-            settings=values, algorithm=algorithm,
-        )  # fmt: skip
-        offline: JsonObject = {"method": method, "solver": solver, "gap": gap}
-        if work_limit is None or "time_limit" in given:
-            proves = "time_limit" not in given and _is_small(suite, from_trace)
-            offline["time_limit"] = PROVING_TIME_LIMIT if proves else time_limit
-        offline |= {} if work_limit is None else {"work_limit": work_limit}
-        offline |= {} if threads == 1 else {"threads": threads}
-        SolveOptions.of({name: value for name, value in offline.items() if name != "method"})
-        folder = Path(out_) if out_ is not None else _new_folder(_title(suite, from_trace))
-        limits = {"run_limit": time_limit} if "time_limit" in given else {}
-        store = _create(folder, chosen, algorithm, seed, seeds, own, offline, {**given, **limits})
-    try:
-        return _finish(
-            store, resume=resume, verify=verify, workers=workers, dask=dask, as_json=as_json
-        )
-    except KeyboardInterrupt as reason:
-        terminated = isinstance(reason, Terminated)
-        _say_kept(store, "terminated" if terminated else "interrupted")
-        return TERMINATED if terminated else INTERRUPTED
-    except SchedulerLost as lost:
-        _say_kept(store, f"error: {lost}", f" --dask {dask}")
-        return 1
+    with ExitStack() as stack:
+        local = workers if dask is None else 0
+        is_known = not resume and _is_small(suite, from_trace)
+        pool = stack.enter_context(begun_pool(local, family)) if is_known else None
+        if resume:
+            store = _reopen(out_, _title(suite, from_trace), given)
+        else:
+            values = parse_settings(settings, engine)
+            chosen, own = _instances(
+                suite, family, from_trace, trace_format, trace_part,
+                jobs=jobs, start=start, seed=seed, servers=servers, slot_seconds=slot_seconds,
+                settings=values, algorithm=algorithm,
+            )  # fmt: skip
+            offline: JsonObject = {"method": method, "solver": solver, "gap": gap}
+            if work_limit is None or "time_limit" in given:
+                proves = "time_limit" not in given and _is_small(suite, from_trace)
+                offline["time_limit"] = PROVING_TIME_LIMIT if proves else time_limit
+            offline |= {} if work_limit is None else {"work_limit": work_limit}
+            offline |= {} if threads == 1 else {"threads": threads}
+            SolveOptions.of({name: value for name, value in offline.items() if name != "method"})
+            folder = Path(out_) if out_ is not None else _new_folder(_title(suite, from_trace))
+            asked = {**given, **({"run_limit": time_limit} if "time_limit" in given else {})}
+            store = _create(folder, chosen, algorithm, seed, seeds, own, offline, asked)
+        pool = pool or stack.enter_context(begun_pool(local, family))
+        try:
+            return _finish(
+                store,
+                resume=resume,
+                verify=verify,
+                workers=workers,
+                dask=dask,
+                pool=pool,
+                as_json=as_json,
+            )
+        except KeyboardInterrupt as reason:
+            terminated = isinstance(reason, Terminated)
+            _say_kept(store, "terminated" if terminated else "interrupted")
+            return TERMINATED if terminated else INTERRUPTED
+        except SchedulerLost as lost:
+            _say_kept(store, f"error: {lost}", f" --dask {dask}")
+            return 1
 
 
 def _finish(
-    store: ResultStore, *, resume: bool, verify: bool, workers: int, dask: str | None, as_json: bool
+    store: ResultStore,
+    *,
+    resume: bool,
+    verify: bool,
+    workers: int,
+    dask: str | None,
+    pool: LocalPool | None,
+    as_json: bool,
 ) -> int:
     """Run what is missing, then write and show the tables."""
     from hindsched.analysis.comparison import Comparison
     from hindsched.analysis.compiling import not_compiled, work_of
     from hindsched.analysis.progress import progress_bar
+    from hindsched.analysis.report.data import PageParts, one_by_one
     from hindsched.analysis.report.html import write_report
     from hindsched.analysis.sweep import run_tasks
 
@@ -193,10 +214,12 @@ def _finish(
             dask=dask,
             on_record=keep,
             run_limit=store.run_limit,
+            pool=pool,
         )
     comparison = Comparison(store.records())
+    parts = PageParts(store, comparison, one_by_one if pool is None else pool.spread)
     store.write_tables(comparison)
-    path = write_report(store, comparison)
+    path = write_report(store, comparison, parts)
     _show(comparison, store, path, as_json=as_json)
     return 1 if comparison.errors else 0
 

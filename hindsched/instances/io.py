@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 from hindsched.errors import InputError
 from hindsched.instances.base import FORMAT, Instance, check_family, families_on, family_module
 from hindsched.instances.source import Limits, Source
+from hindsched.json_text import json_text
 from hindsched.json_types import Draft, JsonObject
 
 MOST_BYTES = 256 << 20
@@ -166,9 +167,9 @@ def most_bytes() -> int:
 def write_json(data: object, path: str | Path, *, indent: int | None = 1) -> None:
     """Write JSON in one step, so that a killed process leaves no half file.
 
-    Without an indent all stands in one line, which is written four times as fast.
+    Without an indent all stands in one line, which is written twice as fast.
     """
-    text = json.dumps(data, indent=indent, ensure_ascii=False) + "\n"
+    text = json_text(data, indent) + "\n"
     write_text(text, path)
 
 

@@ -259,10 +259,13 @@ def test_a_malformed_address_is_found_before_a_client_exists(monkeypatch, addres
 def test_a_worker_whose_parent_died_before_it_began_ends_at_once():
     """It is told who its parent is: asked after the parent's death, the system names another."""
     script = (
-        "import time; from hindsched.analysis.local_pool import prepare_worker;"
-        "prepare_worker({}, 1 << 22); time.sleep(60)"
+        "import time; from hindsched.analysis.local_pool import Parent, prepare_worker;"
+        "prepare_worker(Parent(1 << 22, False)); time.sleep(60)"
     )
-    assert subprocess.run([sys.executable, "-c", script], timeout=50, check=False).returncode == 1
+    done = subprocess.run(
+        [sys.executable, "-c", script], timeout=50, check=False, stderr=subprocess.PIPE
+    )
+    assert (done.returncode, done.stderr) == (1, b"")
 
 
 def test_sigterm_is_said_by_its_name_where_it_is_listened_to(monkeypatch):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from hindsched.analysis.algorithm_ratio import AlgorithmRatio, RunFact
 from hindsched.analysis.comparison import Comparison, InstanceComparison
@@ -30,11 +33,135 @@ MOST_SCHEDULE_BYTES = 2_500_000
 MOST_SCHEDULES = 300
 """No page draws more: explaining each against its bound takes about 30 ms."""
 PROFILE_POINTS = 61
+WEIGHT_OF_SCHEDULE = 50_000
+"""Bytes of a certificate that take as long as a schedule."""
 STEPS = 20
 """Subgradient steps that make the prices of a tree's leaf good for a whole instance."""
 
 
-def page_data(store: ResultStore, comparison: Comparison) -> JsonObject:
+Each = Callable[[Callable[[Any], Any], Sequence[Any], Sequence[float]], Iterator[Any]]
+"""Calls a function on items of these weights: `one_by_one`, or `LocalPool.spread`."""
+
+
+class InstanceWork(NamedTuple):
+    """What of an instance is recomputed for the page.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance.
+    certificate : Path or None
+        Its certificate.
+    drawn : list of (Record, Path)
+        Tasks whose schedules are drawn, and the files of these.
+    """
+
+    instance: Instance
+    certificate: Path | None
+    drawn: list[tuple[Record, Path]]
+
+
+class InstancePart(NamedTuple):
+    """What `compute_part` found for an instance.
+
+    Parameters
+    ----------
+    worth : list of dict
+        What capacity is worth by its certificate.
+    schedules : dict
+        Schedules and their sizes as text, by task.
+    """
+
+    worth: list[JsonObject]
+    schedules: dict[str, tuple[JsonObject, int]]
+
+
+class PageParts:
+    """The slow parts of a page, on their way from when this is made: instance by instance.
+
+    Parameters
+    ----------
+    store : ResultStore
+        The results.
+    comparison : Comparison
+        Of the store's records.
+    each : callable
+        Does the work.
+    """
+
+    def __init__(self, store: ResultStore, comparison: Comparison, each: Each) -> None:
+        self.instances = {instance.name: instance for instance in store.instances()}
+        self.order: list[Record] = []
+        self.undrawn = 0
+        drawn: dict[str, list[tuple[Record, Path]]] = {name: [] for name in self.instances}
+        for record in _offline_first(comparison.instances):
+            path = store.solution_file(record)
+            if path is None:
+                continue
+            is_large = len(self.instances[record["instance"]].jobs) > JOBS_DRAWN
+            if is_large or len(self.order) >= MOST_SCHEDULES:
+                self.undrawn += 1
+                continue
+            self.order.append(record)
+            drawn[record["instance"]].append((record, path))
+        work: list[InstanceWork] = []
+        for item in comparison.instances:
+            name = _files(store, item.offline)[1]
+            certificate = None if name is None else store.folder / name
+            work.append(
+                InstanceWork(self.instances[item.instance], certificate, drawn[item.instance])
+            )
+        names = [item.instance for item in comparison.instances]
+        self._found = zip(
+            names, each(compute_part, work, [_weight(of) for of in work]), strict=True
+        )
+
+    @cached_property
+    def parts(self) -> dict[str, InstancePart]:
+        """By instance."""
+        return dict(self._found)
+
+    def schedules(self) -> tuple[JsonObject, int]:
+        """Schedules by task, as many as the page may carry, and the number of the others."""
+        found: JsonObject = {}
+        size, undrawn = 0, self.undrawn
+        for record in self.order:
+            if size > MOST_SCHEDULE_BYTES:
+                undrawn += 1
+                continue
+            data, weight = self.parts[record["instance"]].schedules[record["task"]]
+            found[record["task"]] = data
+            size += weight
+        return found, undrawn
+
+
+def one_by_one(
+    function: Callable[[Any], Any], items: Sequence[Any], weights: Sequence[float]
+) -> Iterator[Any]:
+    """Call a function on items when their results are asked for."""
+    return map(function, items)
+
+
+def compute_part(work: InstanceWork) -> InstancePart:
+    """Read an instance's certificate and schedules, and what the page shows of them."""
+    certificate = _certificate(work)
+    explainer = None if certificate is None else Explainer(work.instance, certificate)
+    schedules: dict[str, tuple[JsonObject, int]] = {}
+    size = 0
+    for record, path in work.drawn:
+        if size > MOST_SCHEDULE_BYTES:
+            break
+        solution = read_solution(path, work.instance)
+        data = jsonable(schedule_data(solution, record, explainer))
+        weight = len(json.dumps(data, separators=(",", ":")))
+        schedules[record["task"]] = data, weight
+        size += weight
+    return InstancePart([] if certificate is None else worth_strips(certificate), schedules)
+
+
+def page_data(
+    store: ResultStore, comparison: Comparison, parts: PageParts | None = None
+) -> JsonObject:
     """Rows of the page's tables, its profiles and the schedules that it draws.
 
     Parameters
@@ -43,6 +170,8 @@ def page_data(store: ResultStore, comparison: Comparison) -> JsonObject:
         The results.
     comparison : Comparison
         Of the store's records.
+    parts : PageParts, optional
+        Where they were begun before.
 
     Returns
     -------
@@ -50,16 +179,15 @@ def page_data(store: ResultStore, comparison: Comparison) -> JsonObject:
         ``instances``, ``runs`` (an algorithm on an instance), ``profiles`` by family,
         ``schedules`` by task, ``undrawn``: how many schedules only stand in their files.
     """
-    sizes = {instance.name: instance for instance in store.instances()}
+    parts = parts or PageParts(store, comparison, one_by_one)
     items = comparison.instances
     runs = [
         _run(store, place, item, row) for place, item in enumerate(items) for row in item.algorithms
     ]
-    certificates = {item.instance: _certificate(store, item, sizes) for item in items}
-    schedules, undrawn = _schedules(store, items, sizes, certificates)
+    schedules, undrawn = parts.schedules()
     return {
         "instances": [
-            _instance(store, item, sizes[item.instance], certificates[item.instance])
+            _instance(store, item, parts.instances[item.instance], parts.parts[item.instance].worth)
             for item in items
         ],
         "runs": runs,
@@ -73,7 +201,7 @@ def _instance(
     store: ResultStore,
     item: InstanceComparison,
     instance: Instance,
-    prices: Certificate | None,
+    worth: list[JsonObject],
 ) -> JsonObject:
     record = item.offline
     solution, certificate = _files(store, record)
@@ -96,7 +224,7 @@ def _instance(
         "certificate": certificate,
         "command": command_of(record),
         "check": check_command(item.instance, solution, certificate),
-        "worth": [] if prices is None else worth_strips(prices),
+        "worth": worth,
     }
 
 
@@ -161,50 +289,26 @@ def _profiles(comparison: Comparison) -> JsonObject:
     return found
 
 
-def _schedules(
-    store: ResultStore,
-    items: list[InstanceComparison],
-    instances: Mapping[str, Instance],
-    certificates: Mapping[str, Certificate | None],
-) -> tuple[JsonObject, int]:
-    """Schedules by task, as many as the page may carry: the offline ones first."""
-    records = [item.offline for item in items]
+def _offline_first(items: Sequence[InstanceComparison]) -> Iterator[Record]:
+    """Records whose schedules may be drawn: of the solves, then of algorithm after algorithm."""
+    yield from (item.offline for item in items)
     for place in range(max((len(item.algorithms) for item in items), default=0)):
-        records += [
-            item.algorithms[place].runs[0][0] for item in items if place < len(item.algorithms)
-        ]
-    explainers = {
-        name: Explainer(instances[name], certificate)
-        for name, certificate in certificates.items()
-        if certificate is not None
-    }
-    found: JsonObject = {}
-    size, undrawn = 0, 0
-    for record in records:
-        instance = instances[record["instance"]]
-        path = store.solution_file(record)
-        if path is None:
-            continue
-        is_full = size > MOST_SCHEDULE_BYTES or len(found) >= MOST_SCHEDULES
-        if is_full or len(instance.jobs) > JOBS_DRAWN:
-            undrawn += 1
-            continue
-        solution = read_solution(path, instance)
-        data = jsonable(schedule_data(solution, record, explainers.get(instance.name)))
-        found[record["task"]] = data
-        size += len(json.dumps(data, separators=(",", ":")))
-    return found, undrawn
+        for item in items:
+            if place < len(item.algorithms):
+                yield item.algorithms[place].runs[0][0]
 
 
-def _certificate(
-    store: ResultStore, item: InstanceComparison, instances: Mapping[str, Instance]
-) -> Certificate | None:
+def _weight(work: InstanceWork) -> float:
+    """How long a part takes, roughly: by the size of its certificate and its schedules."""
+    size = 0 if work.certificate is None else work.certificate.stat().st_size
+    return size + WEIGHT_OF_SCHEDULE * len(work.drawn) + 1
+
+
+def _certificate(work: InstanceWork) -> Certificate | None:
     """An instance's certificate as one price vector, if there is one that holds."""
-    _, name = _files(store, item.offline)
-    if name is None:
+    if work.certificate is None:
         return None
-    instance = instances[item.instance]
     try:
-        return read_as_prices(store.folder / name, instance, STEPS)
+        return read_as_prices(work.certificate, work.instance, STEPS)
     except InputError:
         return None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hindsched.analysis.comparison import Comparison
 from hindsched.analysis.jsonable import jsonable
 from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE
-from hindsched.analysis.report.data import page_data
+from hindsched.analysis.report.data import PageParts, page_data
 from hindsched.analysis.rounding import rounded_down, rounded_up
 from hindsched.analysis.store import REPORT, ResultStore
 from hindsched.analysis.verdict import verdicts
@@ -31,7 +31,9 @@ PROOFS = {
 }
 
 
-def write_report(store: ResultStore, comparison: Comparison | None = None) -> Path:
+def write_report(
+    store: ResultStore, comparison: Comparison | None = None, parts: PageParts | None = None
+) -> Path:
     """Write ``report.html`` of a store from what the store holds, and return its path.
 
     Parameters
@@ -40,18 +42,22 @@ def write_report(store: ResultStore, comparison: Comparison | None = None) -> Pa
         The results.
     comparison : Comparison, optional
         Of the store's records as they are now, where they have been read already.
+    parts : PageParts, optional
+        Of this comparison, where they were begun before.
     """
     path = store.folder / REPORT
-    write_text(render_report(store, comparison), path)
+    write_text(render_report(store, comparison, parts), path)
     return path
 
 
-def render_report(store: ResultStore, comparison: Comparison | None = None) -> str:
+def render_report(
+    store: ResultStore, comparison: Comparison | None = None, parts: PageParts | None = None
+) -> str:
     """Make the page as text; parameters as of `write_report`."""
     environment = page_environment("hindsched.analysis.report")
     environment.filters |= {"number": show_number, "percent": show_percent, "end": show_end}
     comparison = comparison or Comparison(store.records())
-    data = page_data(store, comparison)
+    data = page_data(store, comparison, parts)
     script = "\n".join(_file(name) for name in SCRIPTS)
     return environment.get_template("page.html").render(
         title=store.folder.name,

@@ -80,7 +80,7 @@ _problem: list[Problem] = []
 
 
 def _prepare(problem: Problem, parent: Parent) -> None:
-    prepare_worker({}, parent)
+    prepare_worker(parent)
     _problem[:] = [problem]
 
 

@@ -3,14 +3,17 @@
 import numpy as np
 import pytest
 
-from hindsched.instances.mlbroker.generator import SUITES
+from hindsched.instances.mlbroker.generator import SUITES, generate
+from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.solvers.api import solve
 from hindsched.solvers.methods import tree
 from hindsched.solvers.methods.mlbroker import methods
+from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.pricing.decisions import Feature
 from hindsched.solvers.pricing.mlbroker import oracle as in_oracle
 from hindsched.solvers.pricing.mlbroker.oracle import TIER, WORKERS
+from hindsched.solvers.work import now
 
 
 @pytest.fixture
@@ -97,3 +100,25 @@ def test_a_decision_on_one_job_asks_that_job_alone(torn, monkeypatch):
     for most in (1, 0):
         oracle.priced_within(prices, {0: {Feature(WORKERS, (0, slot)): (0, most)}})
     assert asked == [*jobs, 0]
+
+
+def test_prices_lead_to_a_schedule_as_soon_as_there_is_a_bound():
+    """Without time for any other search the jobs' answers to the prices are relocated."""
+    instance = generate("paper", 1, datacenters=6, horizon=6, jobs=12)
+    bounded, plans = methods._bound_and_plans(instance, "tight", SolveOptions(), None)
+    rushed = methods.find_schedule(instance, "tight", now() - 1.0, plans)
+    views = [SlotData.at(instance, t) for t in range(1, instance.horizon + 1)]
+    answers = methods._slots_of(instance, views, plans)
+    assert rushed.objective() == pytest.approx(sum(slot.cost for slot in answers))
+    assert rushed.is_feasible()
+    assert rushed.objective() < 1.01 * bounded.bound
+    assert methods.find_schedule(instance, "tight", plans=plans).objective() <= rushed.objective()
+
+
+def test_what_a_bound_asked_is_known_afterwards(torn, monkeypatch):
+    oracle = build_oracle(torn, "tight")
+    certificate = methods.lagrangian_certificate(torn, oracle=oracle)
+    monkeypatch.setattr(oracle, "_priced", None)
+    bound, plans = oracle.priced_within(certificate.prices, {})
+    assert bound == certificate.bound
+    assert len(plans) == len(torn.jobs)

@@ -90,7 +90,7 @@ class MlbrokerProgram(MlbrokerNames, OfflineProgram[MlbrokerSolution]):
         for t in range(instance.jobs[job].arrival, instance.jobs[job].departure + 1):
             placed, center = solution.workers[job, t - 1], int(solution.ps[job, t - 1])
             room = instance.capacity[job] * placed.astype(float)
-            _, _, flow = ship(instance.data[job, t - 1], room, arc)
+            _, _, flow = ship(instance.data[job, t - 1], room, arc, np.inf)
             present = placed > 0
             present[center] = True
             if paper:

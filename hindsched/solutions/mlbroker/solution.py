@@ -127,7 +127,7 @@ def realised_costs(
         demand = instance.data[job, slot]
         placed = workers[job, slot]
         room = instance.capacity[job] * placed
-        cost, left, _ = ship(demand, room, arc_prices(instance, job))
+        cost, left, _ = ship(demand, room, arc_prices(instance, job), np.inf)
         transfer[job, slot] = cost
         undelivered[job, slot] = left
         if ps[job, slot] >= 0:

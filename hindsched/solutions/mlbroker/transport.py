@@ -13,7 +13,7 @@ from hindsched.compiled import compiled
 
 
 @compiled()
-def ship(supply: Floats, room: Floats, price: Floats) -> tuple[float, float, Floats]:
+def ship(supply: Floats, room: Floats, price: Floats, limit: float) -> tuple[float, float, Floats]:
     """Ship all supply at least cost by successive shortest paths.
 
     Parameters
@@ -21,14 +21,16 @@ def ship(supply: Floats, room: Floats, price: Floats) -> tuple[float, float, Flo
     supply : ndarray, shape (S,)
         Amount at each source.
     room : ndarray, shape (R,)
-        Most that each sink takes.
+        Most that each sink takes; prices of those without are not read.
     price : ndarray, shape (S, R)
         Price per unit, at least 0; infinite where the arc is forbidden.
+    limit : float
+        Cost above which nobody asks: a lower bound above it ends the search.
 
     Returns
     -------
     cost : float
-        Least cost of what was shipped.
+        Least cost of what was shipped; a lower bound of it where that is above `limit`.
     left : float
         Supply that found no way; 0 if everything was shipped.
     flow : ndarray, shape (S, R)
@@ -37,96 +39,119 @@ def ship(supply: Floats, room: Floats, price: Floats) -> tuple[float, float, Flo
     sources, sinks = price.shape
     flow = np.zeros((sources, sinks))
     spare = room.copy()
-    total = supply.sum()
-    small = 1e-14 * total
+    small = 1e-14 * supply.sum()
     left = 0.0
+    opened = np.empty(sinks, dtype=np.int64)
+    full = np.empty(sinks, dtype=np.int64)
+    num_opened = num_full = 0
+    for j in range(sinks):
+        if room[j] > small:
+            opened[num_opened] = j
+            num_opened += 1
     source_distance = np.empty(sources)
     sink_distance = np.empty(sinks)
     into_sink = np.empty(sinks, dtype=np.int64)
     into_source = np.empty(sources, dtype=np.int64)
     # Distances within rounding of each other are equal: no cycle of rounding errors.
     largest = 0.0
+    rest = 0.0  # what the sources to come cost at least
     for i in range(sources):
-        for j in range(sinks):
-            if price[i, j] < np.inf and price[i, j] > largest:
-                largest = price[i, j]
+        least = np.inf
+        for n in range(num_opened):
+            each = price[i, opened[n]]
+            if each < np.inf:
+                largest = max(largest, each)
+                least = min(least, each)
+        if supply[i] > small and least < np.inf:
+            rest += supply[i] * least
+    if rest > limit:
+        return rest, 0.0, flow
     slack = 1e-14 * largest
+    spent = 0.0
     for origin in range(sources):
         amount = supply[origin]
+        cheapest = -1.0
         while amount > small:
             # The cheapest sink of all, if it has room, is at the end of a shortest path: what is
             # shipped already is shipped at least cost, so that moving it on never earns anything.
-            direct = -1
-            least = np.inf
-            for j in range(sinks):
-                if price[origin, j] < least:
-                    least = price[origin, j]
-                    direct = j
-                elif price[origin, j] == least and direct >= 0 and spare[direct] <= small:
-                    direct = j
-            if direct >= 0 and spare[direct] > small:
-                step = min(amount, spare[direct])
-                flow[origin, direct] += step
-                spare[direct] -= step
-                amount -= step
-                continue
-            source_distance[:] = np.inf
-            sink_distance[:] = np.inf
-            into_sink[:] = -1
-            into_source[:] = -1
-            source_distance[origin] = 0.0
-            for j in range(sinks):
-                sink_distance[j] = price[origin, j]
-                if price[origin, j] < np.inf:
-                    into_sink[j] = origin
-            changed = True
-            while changed:
-                changed = False
-                for i in range(sources):
-                    if i == origin:
-                        continue
-                    improved = False
-                    for j in range(sinks):
-                        if flow[i, j] > small and sink_distance[j] < np.inf:
-                            distance = sink_distance[j] - price[i, j]
-                            if distance < source_distance[i] - slack:
-                                source_distance[i] = distance
-                                into_source[i] = j
-                                improved = True
-                    if improved:
-                        for j in range(sinks):
-                            distance = source_distance[i] + price[i, j]
-                            if distance < sink_distance[j] - slack:
-                                sink_distance[j] = distance
-                                into_sink[j] = i
-                                changed = True
             best = -1
             nearest = np.inf
-            for j in range(sinks):
-                if spare[j] > small and sink_distance[j] < nearest:
+            for n in range(num_opened):
+                j = opened[n]
+                if price[origin, j] < nearest:
+                    nearest = price[origin, j]
                     best = j
-                    nearest = sink_distance[j]
-            if best < 0:
-                left += amount
-                break
-            step = min(amount, spare[best])
-            j = best
-            i = into_sink[j]
-            while i != origin:
-                back = into_source[i]
-                step = min(step, flow[i, back])
-                j = back
-                i = into_sink[j]
-            j = best
-            while True:
-                i = into_sink[j]
-                flow[i, j] += step
-                if i == origin:
+                elif price[origin, j] == nearest and best >= 0 and spare[best] <= small:
+                    best = j
+            if cheapest < 0.0:
+                cheapest = nearest
+                if nearest < np.inf:
+                    rest -= amount * nearest
+            if best >= 0 and spare[best] > small:
+                step = min(amount, spare[best])
+                flow[origin, best] += step
+            else:
+                for n in range(num_opened):
+                    j = opened[n]
+                    sink_distance[j] = price[origin, j]
+                    into_sink[j] = origin if price[origin, j] < np.inf else -1
+                for i in range(origin):
+                    source_distance[i] = np.inf
+                changed = True
+                while changed:
+                    changed = False
+                    for i in range(origin):  # the others have shipped nothing
+                        improved = False
+                        for n in range(num_full):  # from the others nothing gains by moving on
+                            j = full[n]
+                            if flow[i, j] > small:
+                                distance = sink_distance[j] - price[i, j]
+                                if distance < source_distance[i] - slack:
+                                    source_distance[i] = distance
+                                    into_source[i] = j
+                                    improved = True
+                        if improved:
+                            for n in range(num_opened):
+                                j = opened[n]
+                                distance = source_distance[i] + price[i, j]
+                                if distance < sink_distance[j] - slack:
+                                    sink_distance[j] = distance
+                                    into_sink[j] = i
+                                    changed = True
+                best = -1
+                nearest = np.inf
+                for n in range(num_opened):
+                    j = opened[n]
+                    if spare[j] > small and sink_distance[j] < nearest:
+                        best = j
+                        nearest = sink_distance[j]
+                if best < 0:
+                    left += amount
                     break
-                j = into_source[i]
-                flow[i, j] -= step
+                if spent + amount * nearest + rest > limit:  # later paths are no shorter
+                    return spent + amount * nearest + rest, 0.0, flow
+                step = min(amount, spare[best])
+                j = best
+                i = into_sink[j]
+                while i != origin:
+                    back = into_source[i]
+                    step = min(step, flow[i, back])
+                    j = back
+                    i = into_sink[j]
+                j = best
+                while True:
+                    i = into_sink[j]
+                    flow[i, j] += step
+                    if i == origin:
+                        break
+                    j = into_source[i]
+                    flow[i, j] -= step
+            spent += step * nearest
             spare[best] -= step
             amount -= step
+            if spare[best] <= small:
+                full[num_full] = best
+                num_full += 1
     cost = 0.0
     for i in range(sources):
         for j in range(sinks):

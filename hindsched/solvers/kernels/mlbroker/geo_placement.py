@@ -35,11 +35,16 @@ STACK = 2048
 
 
 @compiled()
-def placement_cost(block: PricedBlock, workers: Ints, ps: int) -> float:
-    """Cost of integer workers at the prices; infinite if the data does not fit on them."""
+def placement_cost(block: PricedBlock, workers: Ints, ps: int, limit: float) -> float:
+    """Cost of integer workers; infinite if the data does not fit on them, or above `limit`."""
     data, capacity, _, _, worker_price, ps_price, exchange, arc, launch = block
-    cost, left, _ = ship(data, capacity * workers.astype(np.float64), arc)
-    if left > LEFT * data.sum():
+    rest = limit * (1.0 + TIE) - ps_price[ps]
+    for r in range(data.size):
+        rest -= workers[r] * (worker_price[r] + exchange[r, ps])
+        if workers[r] > 0 or r == ps:
+            rest -= launch[r]
+    cost, left, _ = ship(data, capacity * workers.astype(np.float64), arc, rest)
+    if left > LEFT * data.sum() or cost > rest:
         return np.inf
     cost += ps_price[ps]
     for r in range(data.size):
@@ -197,24 +202,16 @@ def _branch_and_bound(
                     each += launch[r] / high[r]
             room[r] = capacity * low[r]
             room[centers + r] = capacity * (high[r] - low[r])
-            for i in range(centers):
-                price[i, r] = arc[i, r]
-                price[i, centers + r] = arc[i, r] + each / capacity
-            price[centers, r] = 0.0
-            price[centers, centers + r] = each / capacity
+            if low[r] > 0:
+                for i in range(centers):
+                    price[i, r] = arc[i, r]
+                price[centers, r] = 0.0
+            if high[r] > low[r]:
+                for i in range(centers):
+                    price[i, centers + r] = arc[i, r] + each / capacity
+                price[centers, centers + r] = each / capacity
         nodes += 1
-        easy = base  # every source in its cheapest open centre, whatever the room
-        for i in range(centers + 1):
-            least = np.inf
-            for c in range(2 * centers):
-                if room[c] > 0.0:
-                    least = min(least, price[i, c])
-            if supply[i] > 0.0:
-                easy += supply[i] * least
-        if easy >= best * (1.0 - TIE):
-            open_bound = min(open_bound, easy)
-            continue
-        cost, left, flow = ship(supply, room, price)
+        cost, left, flow = ship(supply, room, price, best - base)
         if left > LEFT * total:
             continue
         bound = base + cost
@@ -239,7 +236,7 @@ def _branch_and_bound(
                 split = r
         if split >= 0:
             rounded = round_largest_remainder(fractional, needed, floor)
-        found = placement_cost(block, rounded, ps)
+        found = placement_cost(block, rounded, ps, best)
         for r in range(centers):
             if rounded[r] > top[r]:  # rounding went where nothing may be
                 found = np.inf

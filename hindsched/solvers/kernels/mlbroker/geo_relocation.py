@@ -83,21 +83,11 @@ def _cost_beside(
         fixed += workers[r] * exchange[r, ps]
         if workers[r] > 0 or r == ps:
             fixed += launch[r]
-    limit = best * (1.0 + 1e-12)
-    if fixed > limit:
+    rest = best * (1.0 + 1e-12) - fixed
+    if rest < 0.0:
         return np.inf
-    least = fixed  # every source in its cheapest centre with a worker, whatever the room
-    for i in range(data.size):
-        if data[i] > 0.0:
-            nearest = np.inf
-            for r in range(data.size):
-                if workers[r] > 0:
-                    nearest = min(nearest, arc[i, r])
-            least += data[i] * nearest
-            if least > limit:
-                return np.inf
-    cost, left, _ = ship(data, capacity * workers.astype(np.float64), arc)
-    if left > LEFT * data.sum():
+    cost, left, _ = ship(data, capacity * workers.astype(np.float64), arc, rest)
+    if left > LEFT * data.sum() or cost > rest:
         return np.inf
     return cost + fixed
 

@@ -39,6 +39,7 @@ def lagrangian_certificate(
     instance: MlbrokerInstance,
     formulation: str = "tight",
     *,
+    oracle: MlbrokerOracle | None = None,
     iterations: int = ITERATIONS,
     deadline: float | None = None,
     on_slot: Listener | None = None,
@@ -51,6 +52,8 @@ def lagrangian_certificate(
         The instance.
     formulation : {"tight", "paper"}
         Which problem is bounded.
+    oracle : MlbrokerOracle, optional
+        Its pricing oracle, where the caller goes on with it.
     iterations : int
         Most subgradient steps a slot.
     deadline : float, optional
@@ -58,7 +61,7 @@ def lagrangian_certificate(
     on_slot : callable, optional
         Called with (relaxed bound so far, slot).
     """
-    oracle = MlbrokerOracle(instance, formulation)
+    oracle = oracle or MlbrokerOracle(instance, formulation)
     discount = np.zeros(next(s.shape for s in oracle.rows.sets if s.name == "discount"))
     index = {job.name: j for j, job in enumerate(instance.jobs)}
     life = np.array([job.departure - job.arrival + 1 for job in instance.jobs], dtype=float)

@@ -4,8 +4,9 @@
 ``paper``: P_f), ``chord`` P_f with the envelope of the concave price, job by job, ``conditioned``
 the same given the place of the PS, in closed form and certified, ``tree`` an optimum of ``tight``
 proven by branch and bound on tiers and presence (`nodes`), ``bound`` the Lagrangian bound
-with shared fees, certified, ``search`` a placement of all slots together, and ``auto`` bound and
-search, where it is small then the tree, and the program where that does not close the gap.
+with shared fees, certified, ``search`` a placement of all slots together, and ``auto`` the bound
+and a search from what the jobs answer to its prices, where it is small then the tree, and the
+program where that does not close the gap.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from hindsched.arrays import Ints
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
@@ -46,6 +48,7 @@ from hindsched.solvers.methods.tree import (
     tree_rows,
 )
 from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.pricing.mlbroker.oracle import MlbrokerOracle
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result
 from hindsched.solvers.status import Status, StoppedBy
@@ -55,8 +58,13 @@ SMALL_JOB_SLOTS = 60
 """Job-slots times data centres up to which ``auto`` also solves the integer program."""
 DEFAULT_SECONDS = 60.0
 """Time of ``auto`` when the options give no limit."""
+SHARE_OF_BOUND = 0.6
+"""Share of the time after which slots keep equal shares of the fees: prices are still certified,
+and the schedule that they lead to relocated."""
 SHARE_OF_TREE = 0.25
 """Share of the time that a tree gets before the program."""
+Plans = Sequence[tuple[Ints, Ints]]
+"""Workers (life, R) and places of the PS (life,) by job."""
 TINY: dict[str, Any] = {
     "format": "hindsched/1", "family": "mlbroker", "name": "tiny", "horizon": 1, "slot_seconds": 1,
     "resources": ["k"],
@@ -73,12 +81,22 @@ TINY: dict[str, Any] = {
 
 
 def find_schedule(
-    instance: MlbrokerInstance, formulation: str, deadline: float | None = None
+    instance: MlbrokerInstance,
+    formulation: str,
+    deadline: float | None = None,
+    plans: Plans | None = None,
 ) -> MlbrokerSolution:
     """Find a schedule with all data known: slot by slot, all together, and by rolling windows.
 
-    After `deadline`, a value of `now`, slots are placed by the relaxation and
-    largest remainder alone (milliseconds), and what has not begun is left out.
+    Parameters
+    ----------
+    instance, formulation
+        What is solved.
+    deadline : float, optional
+        Value of `now` after which slots are placed by the relaxation and largest remainder alone
+        (milliseconds), and what has not begun is left out.
+    plans : Plans, optional
+        What the jobs answer to the prices of a good bound: a start that is tried first.
     """
 
     def late() -> bool:
@@ -92,15 +110,35 @@ def find_schedule(
         lambda: rolling_plan(views, deadline=deadline),
         lambda: _slot_by_slot(views, late, both=True),
     ]
+    if plans is not None:
+        ways.insert(0, lambda: _slots_of(instance, views, plans))
     found: list[MlbrokerSolution] = []
     for way in ways:
         if found and late():
             break
         plan = way()
-        if plan is not None:
-            polished = plan if late() else polish(views, {}, plan)
-            found.append(_solution(instance, views, polished, formulation))
+        if plan is None:
+            continue
+        while not late() and (polished := polish(views, {}, plan)) is not plan:
+            plan = polished
+        found.append(_solution(instance, views, plan, formulation))
     return min(found, key=lambda solution: solution.objective())
+
+
+def _slots_of(
+    instance: MlbrokerInstance, views: list[SlotData], plans: Plans
+) -> list[SlotPlacement]:
+    """Every job's plan over its life, slot by slot."""
+    index = {job.name: j for j, job in enumerate(instance.jobs)}
+    placed: list[SlotPlacement] = []
+    for t, view in enumerate(views, 1):
+        workers = np.zeros(view.data.shape, dtype=np.int64)
+        ps = np.zeros(len(view.jobs), dtype=np.int64)
+        for row, job in enumerate(index[name] for name in view.jobs):
+            step = t - instance.jobs[job].arrival
+            workers[row], ps[row] = plans[job][0][step], max(plans[job][1][step], 0)
+        placed.append(SlotPlacement(workers, ps, 0.0))
+    return with_launches(views, {}, placed)
 
 
 @cache
@@ -212,25 +250,26 @@ def conditioned(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Chord price, given the place of each PS: certified, without any solver."""
-    return _certified(instance, formulation, options, on_progress, "conditioned", 0)
+    assert isinstance(instance, MlbrokerInstance)
+    oracle = MlbrokerOracle(instance, formulation)
+    return _certified(oracle, options, on_progress, "conditioned", 0)
 
 
 def bound(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Lagrangian bound with shared fees: certified, without any solver."""
-    return _certified(instance, formulation, options, on_progress, "bound", ITERATIONS)
+    assert isinstance(instance, MlbrokerInstance)
+    return _certified(MlbrokerOracle(instance, formulation), options, on_progress)
 
 
 def _certified(
-    instance: Instance,
-    formulation: str,
+    oracle: MlbrokerOracle,
     options: SolveOptions,
     on_progress: Progress | None,
-    method: str,
-    iterations: int,
+    method: str = "bound",
+    iterations: int = ITERATIONS,
 ) -> Result:
-    assert isinstance(instance, MlbrokerInstance)
     load_kernels()
     started = now()
     deadline = None if options.time_limit is None else started + options.time_limit
@@ -240,11 +279,12 @@ def _certified(
             on_progress(None, None, now() - started, f"slot {slot}: {value:.6g}")
 
     certificate = lagrangian_certificate(
-        instance, formulation, iterations=iterations, deadline=deadline, on_slot=report
-    )
+        oracle.instance, oracle.formulation, oracle=oracle, iterations=iterations,
+        deadline=deadline, on_slot=report,
+    )  # fmt: skip
     return Result(
-        instance=instance,
-        formulation=formulation,
+        instance=oracle.instance,
+        formulation=oracle.formulation,
         method=method,
         status=Status.NO_SOLUTION,
         stopped_by=_why(deadline),
@@ -255,6 +295,19 @@ def _certified(
         options=options.to_dict(),
         details={"iterations": iterations},
     )
+
+
+def _bound_and_plans(
+    instance: MlbrokerInstance,
+    formulation: str,
+    options: SolveOptions,
+    on_progress: Progress | None,
+) -> tuple[Result, Plans]:
+    """`bound`, and the jobs' best responses to its prices, which the oracle remembers."""
+    oracle = MlbrokerOracle(instance, formulation)
+    bounded = _certified(oracle, options, on_progress)
+    assert bounded.certificate is not None
+    return bounded, oracle.priced_within(bounded.certificate.prices, {})[1]
 
 
 def _why(deadline: float | None) -> StoppedBy:
@@ -274,13 +327,14 @@ def auto(
     started = now()
     size = int(instance.alive.sum()) * len(instance.datacenters)
     limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
-    bounded = bound(instance, formulation, options.with_time(0.5 * limit), on_progress)
+    within = options.with_time(SHARE_OF_BOUND * limit)
+    bounded, plans = _bound_and_plans(instance, formulation, within, on_progress)
     deadline = started + limit
 
     def seconds_left() -> float:
         return max(0.0, deadline - now())
 
-    found = find_schedule(instance, formulation, deadline)
+    found = find_schedule(instance, formulation, deadline, plans)
     known = replace(
         bounded,
         method="bound+search",
@@ -360,8 +414,9 @@ def tree(
     load_kernels()
     started = now()
     limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
-    bounded = bound(instance, formulation, options.with_time(SHARE_BEFORE_TREE * limit), None)
-    found = find_schedule(instance, formulation, started + 0.5 * limit)
+    within = options.with_time(SHARE_BEFORE_TREE * limit)
+    bounded, plans = _bound_and_plans(instance, formulation, within, None)
+    found = find_schedule(instance, formulation, started + 0.5 * limit, plans)
     known = replace(bounded, method="tree", status=Status.FEASIBLE, solution=found)
     if within_gap(known.objective, known.bound, options.gap):
         return known

@@ -270,7 +270,7 @@ class TierNodes:
         block = self.oracle.priced_block(j, t, nothing, nothing, nothing)
         at = np.arange(workers.size) == ps
         use = workers[:, None] * instance.worker_demand[j] + at[:, None] * instance.ps_demand[j]
-        cost = placement_cost(block, workers, np.int64(ps))
+        cost = placement_cost(block, workers, np.int64(ps), np.inf)
         return PricedPlacement(workers, ps, float(cost), use, (workers > 0) | at)
 
     def _solve(self, largest: Floats) -> tuple[float, Floats, NodePoint]:

@@ -39,7 +39,7 @@ Option = tuple[Ints, int, float]
 
 def plan_slots(
     views: Sequence[SlotData], held: Mapping[str, Any], deadline: float | None = None
-) -> list[SlotPlacement]:
+) -> list[SlotPlacement] | None:
     """Place the jobs of consecutive slots together.
 
     Parameters
@@ -54,9 +54,10 @@ def plan_slots(
     Returns
     -------
     list of SlotPlacement
-        One a view; each cost holds the launches of the plan.
+        One a view; each cost holds the launches of the plan. None if the deadline passes before
+        the first plan is there.
     """
-    best: list[SlotPlacement] = []
+    best: list[SlotPlacement] | None = None
     best_cost = np.inf
     for start in ("unit", "chord"):
         prices = [getattr(view, start) for view in views]
@@ -66,7 +67,9 @@ def plan_slots(
             if key in seen:
                 break
             seen.add(key)
-            plan = _plan_at(views, held, prices)
+            plan = _plan_at(views, held, prices, deadline)
+            if plan is None:
+                return best
             cost = sum(placement.cost for placement in plan)
             if cost < best_cost:
                 best, best_cost = plan, cost
@@ -91,6 +94,7 @@ def first_of_plan(
         that the plan uses it in.
     """
     plan = plan_slots(views, held)
+    assert plan is not None, "only a deadline ends it before"
     if not relocation:
         return plan[0]
     shared = shared_launches(views, held, plan)[0]
@@ -195,9 +199,12 @@ def tier_prices(view: SlotData, placement: SlotPlacement) -> Floats:
 
 
 def _plan_at(
-    views: Sequence[SlotData], held: Mapping[str, Any], prices: Sequence[Floats]
-) -> list[SlotPlacement]:
-    """Plan every job at fixed unit prices."""
+    views: Sequence[SlotData],
+    held: Mapping[str, Any],
+    prices: Sequence[Floats],
+    deadline: float | None,
+) -> list[SlotPlacement] | None:
+    """Plan every job at fixed unit prices; None if the deadline passes on the way."""
     life: dict[str, list[tuple[int, int]]] = {}
     for at, view in enumerate(views):
         for j, name in enumerate(view.jobs):
@@ -205,6 +212,8 @@ def _plan_at(
     workers = [np.zeros(view.data.shape, dtype=np.int64) for view in views]
     ps = [np.zeros(len(view.jobs), dtype=np.int64) for view in views]
     for name, steps in life.items():
+        if deadline is not None and now() > deadline:
+            return None
         first, place = steps[0]
         cost = float(views[first].deployment[place])
         nowhere = np.zeros(views[first].num_centers, dtype=bool)
@@ -226,7 +235,8 @@ def _candidates(view: SlotData, job: int, price: Floats, share: float) -> list[O
 
     def add(workers: Ints, ps: int) -> None:
         if (workers.tobytes(), ps) not in found:
-            found[workers.tobytes(), ps] = (workers, ps, placement_cost(block, workers, ps))
+            cost = placement_cost(block, workers, ps, np.inf)
+            found[workers.tobytes(), ps] = (workers, ps, cost)
 
     stays = view.pinned[job]
     costs, fractional = relaxed_by_place(block)

@@ -84,7 +84,7 @@ def slot_cost(slot: SlotData, launch: Floats, workers: Ints, ps: Ints) -> float:
     cost = slot.bill(slot.rented(workers, ps))
     for j in range(len(slot.jobs)):
         moved, left, _ = ship(
-            slot.data[j], slot.capacity[j] * workers[j].astype(float), slot.arc[j]
+            slot.data[j], slot.capacity[j] * workers[j].astype(float), slot.arc[j], np.inf
         )
         if left > LEFT * slot.data[j].sum():
             return float("inf")

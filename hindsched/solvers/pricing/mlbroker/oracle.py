@@ -172,9 +172,10 @@ class MlbrokerOracle(BlockOracle):
         """`bound_within`, and each job's best workers (life, R) and places of its PS (life,)."""
         arrays = self.rows.unpack(prices)
         discount, deployment = arrays["discount"], arrays["deployment"]
-        ask = self._remembered if limits else self._priced
-        jobs = range(len(self.instance.jobs))
-        priced = [ask(j, discount, deployment, limits.get(j, {})) for j in jobs]
+        priced = [
+            self._remembered(j, discount, deployment, limits.get(j, {}))
+            for j in range(len(self.instance.jobs))
+        ]
         earned, worth, _ = self._tiers(discount, limits)
         terms = worth[worth != 0]
         fees = (self._unit + self._discounted) * self.instance.threshold
@@ -283,8 +284,10 @@ class MlbrokerOracle(BlockOracle):
     def _remembered(
         self, job: int, discount: Floats, deployment: Floats, limits: Limits
     ) -> tuple[float, float, Ints, Ints]:
-        """`_priced`, which a tree often asks again: a decision changes the answer of one job."""
-        paid = discount[:, :, job].tobytes() + deployment[:, job].tobytes()
+        """`_priced`, which is often asked again: a tree's decision changes one job's answer."""
+        record = self.instance.jobs[job]
+        life = slice(record.arrival - 1, record.departure)
+        paid = discount[:, :, job, life].tobytes() + deployment[:, job, life].tobytes()
         asked = job, paid, frozenset(limits.items())
         found = self._answered.get(asked)
         if found is None:

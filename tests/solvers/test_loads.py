@@ -100,7 +100,7 @@ def test_where_loads_are_too_many_patterns_decide(monkeypatch: pytest.MonkeyPatc
     with_loads, without = Leaves(instance, SolveOptions()), Leaves(instance, SolveOptions())
     ends = dict.fromkeys(range(5), 5)
     expected = with_loads.decide(ends, None).status
-    monkeypatch.setattr(loads_module, "MOST_TRIALS", 0)
+    monkeypatch.setattr(loads_module, "MOST_COMPARISONS", 0)
     assert without._loads.decide(ends, None) is None
     assert without._loads.refutes(ends) is None
     assert without.decide(ends, None).status == expected

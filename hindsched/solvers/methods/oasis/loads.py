@@ -19,14 +19,36 @@ from hindsched.solvers.pricing.oasis.patterns import server_patterns
 MOST_PATTERNS, MOST_LOADS = 2_000, 5_000
 """Patterns of one server, and loads or other sums of them, above which these are too many: with
 2,000 loads a hard plateau of ten jobs (seed 36 of `benchmarks/tight.py`) stays open."""
-MOST_SUMS, MOST_TRIALS = 500_000, 2_000_000
-"""Sums of patterns that are compared at once, and for one set of jobs."""
+MOST_SUMS = 500_000
+"""Sums of patterns that are compared at once."""
+MOST_COMPARISONS, COMPARISONS_A_SUM = 300_000_000, 50
+"""Effort for one set of jobs, some tenths of a second: comparisons of two sums, and as how many of
+them making a sum counts. The sets whose loads decided anything needed a quarter of it at most."""
 MOST_FAILED = 2
 """By how many more sets of jobs may have too many loads than have not."""
 
 
 class _TooMany(Exception):
     pass
+
+
+class _Effort:
+    """What finding the loads of one set of jobs took."""
+
+    def __init__(self) -> None:
+        self._left = MOST_COMPARISONS
+
+    def maximal(self, first: Ints, second: Ints, most: Ints) -> Ints:
+        """Sums of two vectors, cut off at `most`, that no other one is at least as large as."""
+        number = len(first) * len(second)
+        self._left -= COMPARISONS_A_SUM * number
+        if number > MOST_SUMS or self._left < 0:
+            raise _TooMany
+        found, compared = maximal_sums(first, second, most, MOST_LOADS, self._left)
+        self._left -= compared
+        if not len(found):
+            raise _TooMany
+        return found
 
 
 class _Side:
@@ -40,9 +62,10 @@ class _Side:
 
     def __init__(self, capacity: Floats, demand: Floats) -> None:
         self._capacity, self._demand = capacity, demand
-        self.trials = 0
 
-    def levels(self, jobs: tuple[int, ...], most: Ints) -> tuple[list[Ints], list[Ints]]:
+    def levels(
+        self, jobs: tuple[int, ...], most: Ints, effort: _Effort
+    ) -> tuple[list[Ints], list[Ints]]:
         """Patterns of each server up to `most`, and maximal sums of those of the first servers."""
         patterns, levels = [], [np.zeros((1, len(jobs)), dtype=np.int64)]
         known: dict[bytes, Ints] = {}
@@ -51,11 +74,7 @@ class _Side:
             if key not in known:
                 known[key] = self._patterns(server, jobs, most)
             patterns.append(known[key])
-            number = len(levels[-1]) * len(patterns[-1])
-            self.trials += number
-            if number > MOST_SUMS or self.trials > MOST_TRIALS:
-                raise _TooMany
-            levels.append(maximal(levels[-1], patterns[-1], most))
+            levels.append(effort.maximal(levels[-1], patterns[-1], most))
         return patterns, levels
 
     def _patterns(self, server: Floats, jobs: tuple[int, ...], most: Ints) -> Ints:
@@ -67,8 +86,7 @@ class _Side:
 
     def on_servers(self, jobs: tuple[int, ...], units: Ints) -> Ints | None:
         """Units by server, shape (servers, J); None if the servers do not hold them."""
-        self.trials = 0
-        patterns, levels = self.levels(jobs, units)
+        patterns, levels = self.levels(jobs, units, _Effort())
         if not (levels[-1] == units).all(axis=1).any():
             return None
         placed = np.zeros((len(self._capacity), len(jobs)), dtype=np.int64)
@@ -80,14 +98,6 @@ class _Side:
             placed[server] = left - rest
             left = rest
         return placed
-
-
-def maximal(first: Ints, second: Ints, most: Ints) -> Ints:
-    """Sums of two vectors, cut off at `most`, that no other one is at least as large as."""
-    found = maximal_sums(first, second, most, MOST_LOADS)
-    if not len(found):
-        raise _TooMany
-    return found
 
 
 class Loads:
@@ -125,19 +135,17 @@ class Loads:
         most = np.array([self._needed[job].size - 1 for job in jobs])
         most_ps = np.array([self._needed[job][-1] for job in jobs])
         workers, ps = self._sides
-        workers.trials = ps.trials = 0
+        effort = _Effort()
         try:
-            units = ps.levels(jobs, most_ps)[1][-1]
+            units = ps.levels(jobs, most_ps, effort)[1][-1]
             served = [
                 np.searchsorted(self._needed[job], own, side="right") - 1
                 for job, own in zip(jobs, units.T, strict=True)
             ]
             nothing = np.zeros((1, len(jobs)), dtype=np.int64)
-            limits = maximal(nothing, np.stack(served, axis=1), most)
-            found = [workers.levels(jobs, each)[1][-1] for each in limits]
-            if sum(len(each) for each in found) > MOST_SUMS:
-                return None
-            return maximal(nothing, np.concatenate(found), most)
+            limits = effort.maximal(nothing, np.stack(served, axis=1), most)
+            found = [workers.levels(jobs, each, effort)[1][-1] for each in limits]
+            return effort.maximal(nothing, np.concatenate(found), most)
         except _TooMany:
             return None
 

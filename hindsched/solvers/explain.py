@@ -233,6 +233,8 @@ class Explainer:
 
     def explain(self, solution: Solution) -> Explanation:
         """Split the gap of one solution; see `explain`."""
+        if solution.instance is not self._instance and solution.instance != self._instance:
+            raise InputError("instance", self._instance.name, "must be the solution's")
         check_same_problem(solution, self._stated)
         broken = solution.violations()
         if broken:

@@ -132,6 +132,9 @@ def test_what_does_not_belong_together_is_refused(monkeypatch):
         explain(build_solution(instance, twice), certificate)
     with pytest.raises(InputError, match="formulation"):
         explain(build_solution(instance, {}, "mandatory"), certificate)
+    other = make("toymax", [(1, 1, 1, 6)], [1, 1], 3)
+    with pytest.raises(InputError, match="instance"):
+        Explainer(other, certificate).explain(build_solution(instance, {}))
     # An oracle that reads the solution wrongly is caught, not believed.
     monkeypatch.setattr(ToyOracle, "use_of", lambda self, solution: [None, None])
     one = build_solution(instance, {"j0": twice["j0"]})

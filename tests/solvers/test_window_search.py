@@ -178,7 +178,7 @@ def test_a_kind_of_servers_holds_what_its_servers_hold(changes, monkeypatch):
     for whole in (1.0, kinds_module.WHOLE):
         monkeypatch.setattr(kinds_module, "WHOLE", whole)
         found = search(crowded(**changes))
-        real, kinds = found._real, found._kinds
+        real, kinds = found._real, found._kinds[0]
         _, kind = np.unique(real.capacity, axis=0, return_inverse=True)
         servers = real.nothing()[1].room[:, 0]
         summed = [servers[:, kind.ravel() == each].sum(axis=1) for each in range(kind.max() + 1)]
@@ -194,22 +194,23 @@ def test_plans_on_kinds_of_servers_become_schedules(changes, monkeypatch):
     found = search(instance)
     found.construct()
     assert found._is_of_kinds
-    begun = found._kinds.least
+    begun = found._kinds[0].least
     while found._is_of_kinds or found._tries > 0:
         found.improve(after(1))
     assert found.iterations == 590  # two fifths of the first cycle, and all tries to realise it
-    assert found._kinds.least < begun
+    assert found._kinds[0].least < begun
     assert found.solution().violations() == []
     assert found._real.plan is not None
-    monkeypatch.setattr(found._kinds, "kept", found._real.nothing()[0])  # no job has a mode there
+    nothing = found._real.nothing()[0]  # no job has a mode there
+    monkeypatch.setattr(found._kinds[0], "kept", nothing)
     found._tries = 1
-    found._realise()
+    found._realise(lambda work: [work(0)])
     assert found._real.least == found.objective
 
 
 def test_servers_that_all_differ_are_no_kinds():
     found = search(hs.generate("batchsched", jobs=3, seed=0, servers=1, horizon=4))
-    assert found._kinds is None
+    assert found._kinds == []
 
 
 def test_plans_on_kinds_of_servers_lead_to_better_schedules(monkeypatch):

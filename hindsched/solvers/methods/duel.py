@@ -31,7 +31,7 @@ from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle, row_layouts
 from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result, status_of
-from hindsched.solvers.search import Search
+from hindsched.solvers.search import OnThreads, Search
 from hindsched.solvers.status import StoppedBy
 from hindsched.solvers.team import Member, Team
 from hindsched.solvers.work import now
@@ -101,6 +101,7 @@ class Duel:
         self._team: Team | None = None
         self._dives: Dives | None = None
         self._members = 1
+        self._guiding = 0.0  # the bound whose prices the search follows
         self._keep_bound()
 
     @property
@@ -209,14 +210,31 @@ class Duel:
                 share = 0.0
             if self.search is None:
                 continue
-            if self.bounding.best.bound != before and share < 1.0:
+            if self.bounding.best.bound != self._guiding and share < 1.0:
+                self._guiding = self.bounding.best.bound
                 self.search.set_prices(self.oracle.prices_on_servers(self.bounding.best.prices))
+            if share < most and self._search_on_threads():
+                most = 0.5
             self._search_until(min(deadline, now() + 2 * (1 - share) * turn))
             if not self.search.is_complete and share < 1.0:
                 self.search.construct(lambda: self._stop(deadline))
                 if not self.search.is_complete and self.bounding.converged and most < 1.0:
                     break
             self._exchange()
+
+    def _search_on_threads(self) -> bool:
+        """End those who search meanwhile where the search goes as fast on threads of its own.
+
+        Return whether it did.
+        """
+        team, search = self._team, self.search
+        assert team is not None
+        if not (team.is_running and isinstance(search, OnThreads)):
+            return False
+        self._exchange()
+        team.end()
+        search.threads = team.size
+        return True
 
     def _exchange(self) -> None:
         """Take the best solution of those who search meanwhile; tell them prices and the best."""
@@ -285,7 +303,7 @@ class Duel:
         given = self._incumbent
         if given is not None and better(served, given) is given and given.assignments():
             search = begin(start=given)
-        self.search = search
+        self.search, self._guiding = search, self.bounding.best.bound
 
     def _bound_until(self, deadline: float) -> None:
         while not self._stop(deadline) and not self.bounding.converged:

@@ -31,7 +31,7 @@ MULTIPLES = np.array([0.0, 0.3, 0.6, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4])
 """Multiples of the prices at which jobs are put back."""
 
 
-@compiled()
+@compiled(nogil=True)
 def insert_all(
     order: Ints,
     budget: float,
@@ -65,6 +65,22 @@ def insert_all(
     return len(order), cost
 
 
+@compiled(nogil=True)
+def follow(given: Plan, plan: Plan, cluster: Cluster, jobs: Jobs) -> None:
+    """Make a plan like another one, job by job where they differ."""
+    differs = np.zeros(plan.what.shape[0], np.bool_)
+    for j in range(plan.what.shape[0]):
+        differs[j] = (plan.what[j] != given.what[j]).any()
+        differs[j] |= (plan.workers[j] != given.workers[j]).any()
+        if differs[j]:
+            book(GIVE_BACK, j, plan, cluster, jobs)
+            copy_to(plan.what[j], given.what[j])
+            copy_to(plan.workers[j], given.workers[j])
+    for j in range(plan.what.shape[0]):
+        if differs[j]:
+            book(TAKE, j, plan, cluster, jobs)
+
+
 @compiled()
 def choose(plan: Plan, jobs: Jobs, word: Words) -> Ints:
     """Jobs to take out, the pivot first: that has its way, or the order is by noisy density."""
@@ -95,7 +111,7 @@ def choose(plan: Plan, jobs: Jobs, word: Words) -> Ints:
     return stable_order(far)[:count]
 
 
-@compiled()
+@compiled(nogil=True)
 def improve(
     moves: int,
     heat: float,
@@ -107,14 +123,19 @@ def improve(
     cluster: Cluster,
     jobs: Jobs,
     word: Words,
-) -> tuple[float, float]:
-    """Try moves; return the cost of the plan, and of the best one, which goes to `kept`.
+    over: Ints,
+) -> tuple[int, float, float]:
+    """Try moves; return how many, the cost of the plan, and of the best one, which goes to `kept`.
 
-    ``heat`` is the mean worsening that is accepted.
+    ``heat`` is the mean worsening that is accepted. ``over`` is shared with threads that try other
+    moves of the same plan: where it is not empty, whoever has another cost or no more to try says
+    so, and the others end as well.
     """
     what = np.empty((MOST_REMOVED, plan.what.shape[1]), np.int64)
     workers = np.empty((MOST_REMOVED, plan.workers.shape[1]), np.int32)
-    for _ in range(moves):
+    tried = 0
+    while tried < moves and not over.any():
+        tried += 1
         chosen = choose(plan, jobs, word)
         count = chosen.shape[0]
         before = 0.0
@@ -134,6 +155,8 @@ def improve(
         done, after = insert_all(order, budget, prices, plan, cluster, jobs, word)
         if done == count:
             value += after - before
+            if after != before:
+                over[:] = 1
             if value < best - 1e-9 * abs(best):
                 best = value
                 for j in range(plan.what.shape[0]):
@@ -146,4 +169,5 @@ def improve(
             copy_to(plan.what[chosen[i]], what[i])
             copy_to(plan.workers[chosen[i]], workers[i])
             book(TAKE, chosen[i], plan, cluster, jobs)
-    return value, best
+    over[:] = 1
+    return tried, value, best

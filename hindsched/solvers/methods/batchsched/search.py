@@ -29,9 +29,10 @@ from hindsched.solvers.kernels.batchsched.window_plan import (
     excess_costs,
 )
 from hindsched.solvers.methods.batchsched.kinds import by_kind
-from hindsched.solvers.methods.batchsched.level import Level
+from hindsched.solvers.methods.batchsched.level import Level, improve_together
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.batchsched.list_schedule import list_schedule
+from hindsched.solvers.side_by_side import Together, side_by_side
 from hindsched.solvers.work import spend
 
 NEARLY = 8.0
@@ -49,6 +50,8 @@ CYCLES_LEFT = 6.0
 """A cycle takes all the time that is left where that is less than so many times the last one's."""
 MOVES, MOVES_OF_KINDS = 10, 50
 """Moves of one call on real servers, and on kinds of servers in as much time or less."""
+TOGETHER = 3
+"""So many times as many moves each of several threads may try until one is accepted."""
 HOT_KINDS, WARM = 1.2e-2, 3e-3
 """`HOT` on kinds of servers, and on real ones after them."""
 SHARE_OF_KINDS = 0.4
@@ -103,8 +106,8 @@ class WindowSearch:
         every = jobs_of(self.instance)
         alone = every.weight * (every.arrival + every.shortest + 1)
         self._least_possible = float(alone.sum())
-        self._real = Level(every, self.instance.whole_units.tables[0], self.slots)
-        self._kinds: Level | None = None
+        self._reals = [Level(every, self.instance.whole_units.tables[0], self.slots)]
+        self._kinds: list[Level] = []
         self._is_of_kinds, self._tries = False, 0
         self._realised: tuple[Plan, Cluster, float] | None = None
         self.set_prices(prices)
@@ -112,6 +115,22 @@ class WindowSearch:
             self.adopt(start)
             self._return_to_best()
             self._begin_of_kinds()
+
+    @property
+    def _real(self) -> Level:
+        """The plan on real servers."""
+        return self._reals[0]
+
+    @property
+    def threads(self) -> int:
+        """Threads that search; with more than one the cycles begin anew."""
+        return len(self._reals)
+
+    @threads.setter
+    def threads(self, number: int) -> None:
+        for levels in filter(None, (self._reals, self._kinds)):
+            levels[1:] = [levels[0].another() for _ in range(number - 1)]
+        self._begin_cycle()
 
     @property
     def is_complete(self) -> bool:
@@ -138,15 +157,17 @@ class WindowSearch:
             worth, every.weight / np.maximum(least, 1e-12), np.ones(1), np.full(1, STEP),
         )  # fmt: skip
         cheap = excess_costs(every, guide, self.slots) <= NEARLY
-        self._real.prices, self._real.jobs = guide, only(every, cheap)
+        for real in self._reals:
+            real.prices, real.jobs = guide, only(every, cheap)
         capacity, of_kinds = by_kind(every, self._real.capacity.astype(float), worth)
         if len(capacity) > MOST_KINDS * len(self._real.capacity):
             return
-        if self._kinds is None:
-            self._kinds = Level(of_kinds, capacity, self.slots)
-        self._kinds.every = of_kinds
-        self._kinds.prices = guide._replace(worth=np.ones(1))
-        self._kinds.jobs = only(of_kinds, cheap)
+        if not self._kinds:
+            self._kinds = [Level(of_kinds, capacity, self.slots) for _ in self._reals]
+        for kinds in self._kinds:
+            kinds.every = of_kinds
+            kinds.prices = guide._replace(worth=np.ones(1))
+            kinds.jobs = only(of_kinds, cheap)
 
     def construct(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Insert all jobs in the order of their density, at a few multiples of the prices.
@@ -179,23 +200,30 @@ class WindowSearch:
         if self.objective is None or not self.instance.jobs:
             return False
         before = self.objective
-        while not stop():
-            spend(MOVES)
-            self.iterations += MOVES
-            done = self._share_of_cycle()
-            if self._is_of_kinds and done >= SHARE_OF_KINDS:
-                self._is_of_kinds, self._tries, self._realised = False, TRIES, None
-            if self._tries > 0:
-                self._realise()
-            elif self._real.plan is None:  # the best is of a form that the kernel does not know
-                self.construct()
-            elif self._is_of_kinds:
-                self._improve_kinds(done / SHARE_OF_KINDS)
-            else:
-                self._improve_real(done)
-            if done >= 1 and self._real.plan is not None:
-                self._next_cycle()
+        with side_by_side(self.threads) as together:
+            while not stop():
+                self._go_on(together)
         return self.objective != before
+
+    def _go_on(self, together: Together) -> None:
+        """Try a few moves."""
+        spend(MOVES)
+        self.iterations += MOVES
+        done = self._share_of_cycle()
+        if self._is_of_kinds and done >= SHARE_OF_KINDS:
+            self._is_of_kinds, self._tries, self._realised = False, TRIES, None
+        tried = MOVES
+        if self._tries > 0:
+            tried = MOVES * self._realise(together)
+        elif self._real.plan is None:  # the best is of a form that the kernel does not know
+            self.construct()
+        elif self._is_of_kinds:
+            tried = self._improve_kinds(done / SHARE_OF_KINDS, together)
+        else:
+            tried = self._improve_real(done, together)
+        self.iterations += tried - MOVES  # of all threads: work is counted on one
+        if done >= 1 and self._real.plan is not None:
+            self._next_cycle()
 
     def adopt(self, solution: Solution) -> bool:
         """Take a feasible solution as the best if it is; the search returns to it in its time."""
@@ -235,64 +263,84 @@ class WindowSearch:
         """Mean worsening to accept."""
         return hot * (COLD / hot) ** done * max(0.0, level.least - self._least_possible)
 
-    def _improve_real(self, done: float) -> None:
-        """Move jobs on the real servers."""
+    def _improve_real(self, done: float, together: Together) -> int:
+        """Move jobs on the real servers; return how many moves were tried."""
         assert self.objective is not None
         real = self._real
         hot = HOT
-        if self._kinds is not None:
+        if self._kinds:
             done, hot = (done - SHARE_OF_KINDS) / (1 - SHARE_OF_KINDS), WARM
         least = real.least
-        if real.improve(MOVES, self._heat(real, hot, done), self._word()) < least:
-            self._keep(real.kept, real.least)
+        heat = self._heat(real, hot, done)
+        tried = self._move(self._reals, MOVES, heat, together)
+        if self._real.least < least:
+            self._keep(self._real.kept, self._real.least)
+        return tried
 
-    def _improve_kinds(self, done: float) -> None:
-        """Move jobs on kinds of servers."""
-        kinds = self._kinds
-        assert kinds is not None
+    def _improve_kinds(self, done: float, together: Together) -> int:
+        """Move jobs on kinds of servers; return how many moves on real ones take as long."""
         if self._is_last:
             done = done * LAST_ROUNDS % 1.0
-        kinds.improve(MOVES_OF_KINDS, self._heat(kinds, HOT_KINDS, done), self._word())
+        heat = self._heat(self._kinds[0], HOT_KINDS, done)
+        return self._move(self._kinds, MOVES_OF_KINDS, heat, together) * MOVES // MOVES_OF_KINDS
 
-    def _realise(self) -> None:
-        """Put the jobs on real servers, in the order and modes of their best plan on kinds."""
-        real, kinds = self._real, self._kinds
-        assert kinds is not None
+    def _move(self, levels: list[Level], moves: int, heat: float, together: Together) -> int:
+        """Try moves on all threads; return how many."""
+        most = moves if len(levels) == 1 else TOGETHER * moves
+        return improve_together(levels, most, heat, self._word(len(levels)), together)
+
+    def _realise(self, together: Together) -> int:
+        """Put the jobs on real servers, in the order and modes of their best plan on kinds.
+
+        Return how many insertions of all jobs were tried.
+        """
         assert self.objective is not None
-        plan, every = kinds.kept, real.every
+        plan, real, number = self._kinds[0].kept, self._real, self.threads
+        every = real.every
         chosen = np.zeros(len(every.modes), dtype=bool)
         counts = plan.workers.sum(axis=1)
         for j, (m, start, stop, *_) in enumerate(plan.what.tolist()):
             own = slice(every.first[j, m], every.first[j, m + 1])
-            _, number, length = every.modes[own, :3].T
-            chosen[own] = (number == counts[j]) & (length == stop - start)
-        order = np.argsort(plan.what[:, 1] + self.random.random(len(counts)), kind="stable")
-        found = real.insert(order, only(every, chosen), 0.0, self._word())
-        if found is not None and (self._realised is None or found[2] < self._realised[2]):
-            self._realised = found
-        self._tries -= 1
-        if self._tries > 0:
-            return
-        best, self._realised = self._realised, None
-        if best is not None and best[2] < (1.0 + GAINED) * self.objective:
-            real.begin(*best)
-            self._keep(real.kept, real.least)
-        else:
-            self._return_to_best()
+            _, needed, length = every.modes[own, :3].T
+            chosen[own] = (needed == counts[j]) & (length == stop - start)
+        planned = only(every, chosen)
+        noise = self.random.random((number, len(counts)))
+        orders = np.argsort(plan.what[:, 1] + noise, axis=1, kind="stable")
+        words = self._word(number)
+        found = together(
+            lambda at: self._reals[at].insert(orders[at], planned, 0.0, words[at : at + 1])
+        )
+        for one in found:
+            if one is not None and (self._realised is None or one[2] < self._realised[2]):
+                self._realised = one
+        self._tries = max(0, self._tries - number)
+        if self._tries == 0:
+            best, self._realised = self._realised, None
+            if best is not None and best[2] < (1.0 + GAINED) * self.objective:
+                real.begin(*best)
+                self._keep(real.kept, real.least)
+            else:
+                self._return_to_best()
+        return number
 
     def _next_cycle(self) -> None:
-        """Return to the best; the next cycle is twice as long, or takes all the time left."""
+        """Begin another cycle, twice as long, or as long as all the time left."""
         left = self._seconds_left()
         last = self._cycle_seconds - left
         self._is_last = 0.0 < left < CYCLES_LEFT * last
-        self._cycle_begin, self._cycle_seconds = self.iterations, left
-        self._cycle, self._tries = min(2 * self._cycle, LONGEST_CYCLE), 0
+        self._cycle = min(2 * self._cycle, LONGEST_CYCLE)
+        self._begin_cycle()
+
+    def _begin_cycle(self) -> None:
+        """Go on from the best."""
+        self._cycle_begin, self._cycle_seconds = self.iterations, self._seconds_left()
+        self._tries = 0
         self._return_to_best()
         self._begin_of_kinds()
 
-    def _word(self) -> np.ndarray:
+    def _word(self, number: int = 1) -> np.ndarray:
         """State of the kernel's own draws."""
-        return self.random.integers(1, 2**63, 1, dtype=np.uint64)
+        return self.random.integers(1, 2**63, number, dtype=np.uint64)
 
     def _keep(self, plan: Plan, cost: float) -> None:
         """Take a plan as the best if it is."""
@@ -328,9 +376,9 @@ class WindowSearch:
 
     def _begin_of_kinds(self) -> None:
         """Go on from the best plan on kinds of servers, where there are few of them."""
-        kinds = self._kinds
-        if kinds is None:
+        if not self._kinds:
             return
+        kinds = self._kinds[0]
         if kinds.plan is None:
             kinds.construct(self._word, lambda: self._seconds_left() <= 0)
         else:

@@ -1,0 +1,38 @@
+"""Compiled work on several threads: for kernels that do not hold the interpreter's lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from hindsched.limits import ROOM_FOR_A_THREAD
+
+Together = Callable[[Callable[[int], Any]], list[Any]]
+"""Calls something with 0, 1, ..., all at the same time, and returns what each call returned."""
+
+
+@contextmanager
+def side_by_side(number: int) -> Iterator[Together]:
+    """Threads for as many calls at a time, of which the caller's own is the first.
+
+    Where there is no room for a thread the calls are made one after the other.
+    """
+    if number == 1:
+        yield lambda work: [work(0)]
+        return
+    with ThreadPoolExecutor(number - 1) as pool:
+        try:
+            for _ in range(number - 1):
+                bytes(ROOM_FOR_A_THREAD)  # without it a thread would be waited for without end
+                pool.submit(int).result()
+        except (MemoryError, RuntimeError):
+            yield lambda work: [work(at) for at in range(number)]
+            return
+
+        def together(work: Callable[[int], Any]) -> list[Any]:
+            others = [pool.submit(work, at) for at in range(1, number)]
+            return [work(0), *(each.result() for each in others)]
+
+        yield together

@@ -16,6 +16,8 @@ import numpy as np
 T = TypeVar("T")
 
 SIGNIFICANT_DIGITS = 12
+WORDS_AT_ONCE = 64
+"""Taken from numpy in one call: one by one they take longer than what is made of them."""
 
 
 def rounded(value: float) -> float:
@@ -44,10 +46,13 @@ class Draws:
     def __init__(self, seed: int, *keys: str) -> None:
         words = [byte for key in keys for byte in (*key.encode(), 0)]
         self._bits = np.random.PCG64(np.random.SeedSequence([seed, *words]))
+        self._words: list[int] = []
 
     def word(self) -> int:
         """Return 64 random bits as an integer."""
-        return int(self._bits.random_raw())
+        if not self._words:
+            self._words = self._bits.random_raw(WORDS_AT_ONCE).tolist()[::-1]
+        return self._words.pop()
 
     def unit(self) -> float:
         """Draw uniformly from [0, 1): 53 random bits, exact on every machine."""

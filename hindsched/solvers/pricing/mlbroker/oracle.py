@@ -125,6 +125,7 @@ class MlbrokerOracle(BlockOracle):
         self._within: dict[tuple[Any, ...], tuple[Ints, Ints, Any, Any, bool]] = {}
         self._answered: dict[tuple[Any, ...], tuple[float, float, Ints, Ints]] = {}
         self._bytes = 0
+        self._largest: tuple[Any, Floats] | None = None
         self._most = (
             np.maximum(instance.workers_needed, 1)[:, :, None] * instance.worker_demand[:, None]
             + instance.ps_demand[:, None]
@@ -259,6 +260,12 @@ class MlbrokerOracle(BlockOracle):
 
     def most_use(self, limits: Mapping[int, Limits]) -> Floats:
         """H within limits by job, shape (R, K, J, T): most that a job rents in a centre."""
+        asked = {job: dict(own) for job, own in limits.items()}
+        if self._largest is None or self._largest[0] != asked:  # a node asks for it in every round
+            self._largest = asked, self._most_use(limits)
+        return self._largest[1]
+
+    def _most_use(self, limits: Mapping[int, Limits]) -> Floats:
         instance = self.instance
         found = np.repeat(self._most.transpose(2, 0, 1)[None], len(instance.datacenters), axis=0)
         for job in (job for job in limits if job < len(instance.jobs)):

@@ -64,7 +64,7 @@ def limited(
                 time_limit(overrun(seconds)),
                 memory_limit(most),
             ):
-                return command(**given)
+                return _unless_interrupted(command, given)
         except Terminated:
             raise Interrupted("terminated", 143) from None
         except KeyboardInterrupt:  # before typer sees it, which says nothing
@@ -84,3 +84,13 @@ def limited(
         added
     )
     return run
+
+
+def _unless_interrupted(command: Callable[..., int | None], given: dict[str, Any]) -> int | None:
+    """Call a command; a compiled module whose loading was interrupted says only that it failed."""
+    try:
+        return command(**given)
+    except ImportError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise error.__cause__ from None
+        raise

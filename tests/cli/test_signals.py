@@ -10,6 +10,8 @@ import pytest
 import hindsched as hs
 from hindsched import cli
 from hindsched.cli.app import run
+from hindsched.cli.limits import limited
+from hindsched.errors import Interrupted
 from hindsched.instances.io import write
 from hindsched.solvers.interrupt import Terminated
 
@@ -116,3 +118,18 @@ def test_nothing_is_collected_once_the_answer_is_there(monkeypatch):
         gc.unfreeze()
         for number, handler in handlers.items():
             signal.signal(number, handler)
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"), [(KeyboardInterrupt, 130), (Terminated, 143), (OSError, None)]
+)
+def test_a_signal_while_a_compiled_module_is_loaded(reason, code):
+    def command():
+        try:
+            raise reason
+        except BaseException as stopped:  # as pybind11 does
+            raise ImportError("initialization failed") from stopped
+
+    with pytest.raises(ImportError if code is None else Interrupted) as raised:
+        limited(command)(time_limit=None, memory_limit=None)
+    assert code is None or raised.value.exit_code == code

@@ -182,12 +182,12 @@ def improve_together(
     tried = together(work)
     changed = [each for each in levels if each.value != before]
     if changed:
-        best = min(changed, key=lambda each: each.value)
-        best.origin = object()
-        if best.least == least:
-            best.kept, first.kept = first.kept, best.kept
-        levels.remove(best)
-        levels.insert(0, best)
+        leader = changed[0]  # of two that changed at once not the cheaper one: that would be colder
+        leader.origin = object()
+        if leader.least == least:
+            leader.kept, first.kept = first.kept, leader.kept
+        levels.remove(leader)
+        levels.insert(0, leader)
     return sum(tried)
 
 

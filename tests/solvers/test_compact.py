@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from threading import Event
 
+import numpy as np
 import pytest
 
 import hindsched as hs
@@ -128,3 +129,17 @@ def test_a_gap_of_mixed_schedules_is_closed_by_schedules() -> None:
     result = hs.solve(instance, "tree", threads=1, work_limit=6000)
     assert result.proof == "certificate"
     assert result.details["nodes"] < 100
+
+
+def test_a_program_that_was_interrupted_is_solved_the_next_time() -> None:
+    """HiGHS keeps what a callback told it, so that it has to be told to go on."""
+    instance = hs.generate("oasis", seed=1, jobs=5, servers=3, horizon=6)
+    assert isinstance(instance, OasisInstance)
+    oracle, interrupted = PatternOracle(instance), Event()
+    compact = CompactProgram(oracle, 1e4, interrupted)
+    compact.add_patterns(np.zeros(oracle.rows.size))
+    compact.restrict({})
+    interrupted.set()
+    assert compact.solve(None) is None
+    interrupted.clear()
+    assert compact.solve(None) is not None

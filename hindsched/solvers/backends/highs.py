@@ -306,8 +306,7 @@ class HighsProgram:
         stop = self._stop
 
         def stop_if_asked(event: Any) -> None:  # a closure without self: no cycle to collect
-            if stop.is_set():
-                event.interrupt()
+            event.interrupt(stop.is_set())  # False too: HiGHS keeps what it was told
 
         for name in ("cbSimplexInterrupt", "cbIpmInterrupt", "cbMipInterrupt"):
             getattr(self.highs, name).subscribe(stop_if_asked)

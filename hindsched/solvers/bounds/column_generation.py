@@ -277,8 +277,8 @@ class Master:
         return np.array(self._highs.getSolution().col_value)[self._num_bought :]
 
     def _on_interrupt_check(self, event: Any) -> None:
-        if self.interrupted.is_set() or time.perf_counter() > self._deadline:
-            event.interrupt()
+        # False is said too: HiGHS keeps what it was told for the next run
+        event.interrupt(self.interrupted.is_set() or time.perf_counter() > self._deadline)
 
     def raise_penalty(self) -> None:
         """Make buying off dearer."""

@@ -185,8 +185,8 @@ class CompactProgram:
         return highs
 
     def _on_interrupt_check(self, event: Any) -> None:
-        if self._interrupted.is_set() or time.perf_counter() > self._deadline:
-            event.interrupt()
+        # False is said too: HiGHS keeps what it was told for the next run
+        event.interrupt(self._interrupted.is_set() or time.perf_counter() > self._deadline)
 
     def restrict(self, limits: Mapping[int, Limits]) -> None:
         """Keep what obeys limits by job, and nothing else."""

@@ -94,8 +94,8 @@ class LoadedProgram:
             callback.subscribe(self._look)
 
     def _look(self, event: Any) -> None:
-        if self._interrupted.is_set() or now() > self._deadline:
-            event.interrupt()
+        # False is said too: HiGHS keeps what it was told for the next run
+        event.interrupt(self._interrupted.is_set() or now() > self._deadline)
 
     def solve(self, seconds: float) -> bool:
         """Solve for at most so many seconds; whether there is a feasible point."""

@@ -7,7 +7,7 @@ written at once, by the encoder in C, with its indent in the separator between i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
 from typing import Any
@@ -39,7 +39,7 @@ def _text(data: Any, indent: int, depth: int) -> str:
     if not data or not (is_object or isinstance(data, list | tuple)):
         return json.dumps(data, ensure_ascii=False)
     inner = "\n" + " " * (indent * depth)
-    items: Iterable[Any] = data.values() if is_object else data
+    items = data.values() if is_object else data
     if PLAIN.issuperset(map(type, items)):
         text = "".join(_encoder(inner)(data, 0))
         first, last = text[0] + inner, inner[:-indent] + text[-1]
@@ -59,7 +59,7 @@ def _key(key: object) -> str:
 
 
 @cache
-def _encoder(inner: str) -> Any:
+def _encoder(inner: str) -> Callable[..., Iterable[str]]:
     """An encoder of what holds plain values, each on a line of its own; made once, not a call."""
     own = json.JSONEncoder(ensure_ascii=False, separators=("," + inner, ": "))
     if c_make_encoder is None:

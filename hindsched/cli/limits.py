@@ -86,7 +86,7 @@ def limited(
     return run
 
 
-def _unless_interrupted(command: Callable[..., int | None], given: dict[str, Any]) -> int | None:
+def _unless_interrupted(command: Callable[..., int | None], given: dict[str, object]) -> int | None:
     """Call a command; a compiled module whose loading was interrupted says only that it failed."""
     try:
         return command(**given)

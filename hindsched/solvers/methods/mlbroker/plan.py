@@ -200,7 +200,7 @@ def tier_prices(view: SlotData, placement: SlotPlacement) -> Floats:
 
 def _plan_at(
     views: Sequence[SlotData],
-    held: Mapping[str, Any],
+    held: Mapping[str, object],
     prices: Sequence[Floats],
     deadline: float | None,
 ) -> list[SlotPlacement] | None:

@@ -125,7 +125,7 @@ class MlbrokerOracle(BlockOracle):
         self._within: dict[tuple[Any, ...], tuple[Ints, Ints, Any, Any, bool]] = {}
         self._answered: dict[tuple[Any, ...], tuple[float, float, Ints, Ints]] = {}
         self._bytes = 0
-        self._largest: tuple[Any, Floats] | None = None
+        self._largest: tuple[object, Floats] | None = None
         self._most = (
             np.maximum(instance.workers_needed, 1)[:, :, None] * instance.worker_demand[:, None]
             + instance.ps_demand[:, None]

@@ -7,6 +7,8 @@ one PS host: every solution becomes one of these, job by job, using no more and 
 - One host: a second server with PSs is not needed, as (2i) and (3i) hold for each by itself.
 - N workers lose to fewer that take as long; a PS type to another one that takes no longer, needs
   no more of any resource and has no less bandwidth; a mode needs a host that holds its PSs.
+- A server's amount of a resource is rounded down to what every demand for it is a multiple of:
+  workers of 2 GPUs use 2 of 3.
 
 Prices are those of servers, or of all servers merged into one: there a window holds N workers and
 the fewest PSs with which any host could serve them.
@@ -23,7 +25,7 @@ from typing import Any
 
 from . import reading, trees
 from .cheapest import Kind, cheapest_slots, cheapest_units, ways
-from .exact import Data, Interval, ceiling, exactly, total
+from .exact import Data, Interval, ceiling, common_step, exactly, total
 from .reading import Checked, Loads, Progress, Violation, check_loads, note, require
 from .trees import NEVER, Limits, between
 
@@ -237,12 +239,17 @@ class _Rows:
     def __init__(self, cluster: Cluster, jobs: Sequence[Job], layout: str) -> None:
         self.cluster, self.jobs = cluster, jobs
         self.by_server, self.pausing = layout == "servers", layout == PIECES
-        merged = tuple(map(sum, zip(*cluster.servers.values(), strict=True)))
-        self.places: Mapping[str, Amounts] = cluster.servers if self.by_server else {"": merged}
         modes = [() if self.pausing else cluster.modes(job) for job in jobs]
         self.modes = [sorted(own, key=itemgetter(0)) for own in modes]
         self.kinds = {("w", w): demand for w, (demand, _) in cluster.workers.items()}
         self.kinds |= {("p", p): size for p, (size, _) in cluster.ps.items()}
+        steps = [common_step(demands) for demands in zip(*self.kinds.values(), strict=True)]
+        usable = {
+            h: tuple(c - c % step if step else c for c, step in zip(capacity, steps, strict=True))
+            for h, capacity in cluster.servers.items()
+        }
+        merged = tuple(map(sum, zip(*usable.values(), strict=True)))
+        self.places: Mapping[str, Amounts] = usable if self.by_server else {"": merged}
 
     def price(self, prices: Any) -> tuple[Interval, Any]:
         """What rows are worth, and best responses."""

@@ -17,12 +17,14 @@ import math
 from typing import Any
 
 import numpy as np
-import pyomo.environ as pyo
 
 from hindsched.errors import InputError
 from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.oasis.instance import OasisJob
 from hindsched.json_types import JsonObject
+from hindsched.models import algebra as pyo
+from hindsched.models.algebra import Model
+from hindsched.models.recorder import recording
 from hindsched.online.dynamics import Placement
 from hindsched.online.oasis.dynamics import OasisCluster
 from hindsched.online.protocol import Environment, Report
@@ -92,7 +94,8 @@ class Dorm(EventDriven):
     def _solve(
         self, fair_workers: dict[str, int], before: dict[str, Placement]
     ) -> dict[str, Placement] | None:
-        model = self._program(fair_workers, before)
+        with recording():
+            model = self._program(fair_workers, before)
         result = solve_program(model, self.options)
         self._counts["programs"] += 1
         self._counts["limits_reached"] += result.stopped_by == "iteration_limit"
@@ -101,15 +104,15 @@ class Dorm(EventDriven):
         chosen = {}
         for name in self.jobs:
             counts = [
-                {h: round(pyo.value(v[name, h])) for h in servers if (name, h) in v}
-                for v, servers in ((model.y, model.H), (model.z, model.K))
+                {h: round(own.value) for (j, h), own in units.items() if j == name}
+                for units in (model.y, model.z)
             ]
             workers, ps = ({h: n for h, n in count.items() if n} for count in counts)
             if workers:
                 chosen[name] = Placement(workers, ps)
         return chosen
 
-    def _program(self, fair_workers: dict[str, int], before: dict[str, Placement]) -> Any:
+    def _program(self, fair_workers: dict[str, int], before: dict[str, Placement]) -> Model:
         assert isinstance(self.cluster, OasisCluster)
         instance = self.cluster.instance
         jobs, names = self.jobs, list(self.jobs)
@@ -130,7 +133,6 @@ class Dorm(EventDriven):
                 for h, i in index.items()
             }
             keys = [key for key, count in fits.items() if count]
-            setattr(model, label, pyo.Set(initialize=list(index)))
             units = pyo.Var(
                 keys, within=pyo.NonNegativeIntegers, bounds=lambda _, j, h, f=fits: (0, f[j, h])
             )
@@ -150,28 +152,32 @@ class Dorm(EventDriven):
                     utilisation.append(used / float(total[r]))
         y, z = placed
 
-        model.changed = pyo.Var(list(before), within=pyo.Binary)
         model.drift = pyo.Var(names, within=pyo.NonNegativeReals)
+        model.changed = pyo.Var(list(before), within=pyo.Binary)
         model.job_rows = pyo.ConstraintList()
         add = model.job_rows.add
         for name, job in jobs.items():
-            workers = pyo.quicksum(y[name, h] for h in model.H if (name, h) in y)
-            ps = pyo.quicksum(z[name, k] for k in model.K if (name, k) in z)
+            workers = pyo.quicksum(own for (j, _), own in y.items() if j == name)
+            ps = pyo.quicksum(own for (j, _), own in z.items() if j == name)
             ps_per_worker = instance.ps_per_worker(job)
             fair = fair_workers.get(name, 0)
-            add((1 if fair else 0, workers, most[name]))
+            add(workers <= most[name])
+            add(workers >= (1 if fair else 0))
             if ps_per_worker > 0:
                 add(ps_per_worker * workers <= ps)
                 add(ps <= workers)
-            add(model.drift[name] >= workers - fair)
-            add(model.drift[name] >= fair - workers)
+            add(workers - model.drift[name] <= fair)
+            add(-workers - model.drift[name] <= -fair)
         for name, placement in before.items():
             for units, held in ((y, placement.workers), (z, placement.ps)):
                 for key in units:
                     if key[0] == name:
                         was, upper = held.get(key[1], 0), units[key].ub
-                        add(units[key] - was <= (upper - was) * model.changed[name])
-                        add(was - units[key] <= was * model.changed[name])
+                        for side, most_moved in ((1, upper - was), (-1, was)):
+                            moved = side * units[key]
+                            if most_moved:
+                                moved -= most_moved * model.changed[name]
+                            add(moved <= side * was)
         model.fairness = pyo.Constraint(
             expr=pyo.quicksum(self._unit_share(jobs[j]) * model.drift[j] for j in names)
             <= self.fairness_budget

@@ -14,15 +14,19 @@ from __future__ import annotations
 
 import math
 
-import pyomo.environ as pyo
-
 from hindsched.errors import InputError, SolveFailed
+from hindsched.json_types import JsonObject
+from hindsched.models import algebra as pyo
+from hindsched.models.algebra import Model
+from hindsched.models.recorder import recording
 from hindsched.online.protocol import Environment, Report
 from hindsched.online.rivals.elastic import EventDriven
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import solve_program
 
 GAP = 1e-3
+SMALL_PROGRAMS: JsonObject = {"mip_heuristic_run_feasibility_jump": False}
+"""What suits programs of a few dozen binaries: that heuristic alone takes longer than the rest."""
 
 
 class Sia(EventDriven):
@@ -54,7 +58,8 @@ class Sia(EventDriven):
         if nodes < 1:
             raise InputError("set.nodes", nodes, "must be at least 1")
         self.power, self.idle, self.nodes = power, idle, nodes
-        self.options = SolveOptions(gap=GAP, solver_options={"mip_max_nodes": nodes})
+        own: JsonObject = {"mip_max_nodes": nodes, **SMALL_PROGRAMS}
+        self.options = SolveOptions(gap=GAP, solver_options=own)
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
@@ -86,6 +91,17 @@ class Sia(EventDriven):
         keys = [(name, n) for name, numbers in options.items() for n in numbers]
         if not keys:
             return {}
+        with recording():
+            model = self._program(options, keys)
+        result = solve_program(model, self.options)
+        self._counts["programs"] += 1
+        self._counts["limits_reached"] += result.stopped_by == "iteration_limit"
+        if not result.has_point:
+            raise SolveFailed(f"sia in slot {self.slot}: {result.status}, {result.stopped_by}")
+        return {name: n for name, n in keys if model.x[name, n].value > 0.5}
+
+    def _program(self, options: dict[str, list[int]], keys: list[tuple[str, int]]) -> Model:
+        """The integer program over the numbers of workers that each job may get."""
         use = {key: self.cluster.shares(self.jobs[key[0]], key[1]) for key in keys}
         model = pyo.ConcreteModel()
         model.x = pyo.Var(keys, within=pyo.Binary)
@@ -102,12 +118,7 @@ class Sia(EventDriven):
         value = {key: self.idle - self._speed_up(*key) ** self.power for key in keys}
         worth = pyo.quicksum(value[key] * model.x[key] for key in keys)
         model.objective = pyo.Objective(expr=worth, sense=pyo.maximize)
-        result = solve_program(model, self.options)
-        self._counts["programs"] += 1
-        self._counts["limits_reached"] += result.stopped_by == "iteration_limit"
-        if not result.has_point:
-            raise SolveFailed(f"sia in slot {self.slot}: {result.status}, {result.stopped_by}")
-        return {name: n for name, n in keys if pyo.value(model.x[name, n]) > 0.5}
+        return model
 
     def _options(self, name: str) -> list[int]:
         """1, 2, 4, ... and the most, as far as they are faster than fewer."""

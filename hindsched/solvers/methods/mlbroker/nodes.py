@@ -20,7 +20,7 @@ from hindsched.solutions.mlbroker.solution import MlbrokerSolution
 from hindsched.solvers.bounds.branching import LEAST_SIDE, Split
 from hindsched.solvers.bounds.node_program import CONVERGED, NodeBound
 from hindsched.solvers.kernels.mlbroker.geo_placement import placement_cost
-from hindsched.solvers.methods.mlbroker.tier_program import PricedPlacement, Tier, TierProgram
+from hindsched.solvers.methods.mlbroker.tier_program import PricedPlacement, TierProgram
 from hindsched.solvers.pricing.decisions import (
     BranchDecision,
     Feature,
@@ -35,12 +35,10 @@ MOST_ROUNDS = 60
 """Rounds of pricing at one node."""
 SMOOTHING = 0.3
 """Weight of a node's best prices in the prices tried."""
-MOST_PROBED = 8
-"""Fees whose two sides are solved before one of them is split."""
-LEAST_CLOSED = 0.25
-"""Share of a node's gap that both sides of a fee's split close, or placements are split first."""
+MOST_FEES, MOST_MIXED, MOST_TIGHT = 5, 4, 8
+"""Splits of fees, of what is mixed and of what tightens H whose two sides are tried at a node."""
 LEAST_GAIN = 1e-6
-"""What a side of a split costs at least, relatively, when splits are compared."""
+"""Share of the gap that a side of a split closes at least, when splits are compared."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +53,14 @@ class NodePoint:
         All placements with their shares, by job and slot.
     tiers : dict
         How far a fee is paid, by centre, resource and slot.
-    most : ndarray, shape (R, K, J, T)
-        H within the node's decisions.
+    held : list
+        Job, centre and slot where a job stays deployed without a use.
     """
 
     chosen: dict[tuple[int, int], PricedPlacement]
     mixed: dict[tuple[int, int], list[tuple[float, PricedPlacement]]]
     tiers: dict[tuple[int, int, int], float]
-    most: Floats
+    held: list[tuple[int, int, int]]
 
 
 class TierNodes:
@@ -136,60 +134,69 @@ class TierNodes:
         return None
 
     def candidates(self, shares: Sequence[NodePoint]) -> list[Split]:
-        """Fees that are paid in part, then places of PSs and workers that are mixed.
+        """Fees that are paid in part, PSs and workers that are mixed or not, the best split first.
 
-        A fee that is decided prices every unit of its tier exactly. Where no fee's two sides close
-        much of the gap, placements are split first, those that are not mixed so that H, by which
-        fees are paid in part, is nearer to what is rented.
+        A fee that is decided prices every unit of its tier exactly. Workers that are bounded above
+        bring H, by which fees are paid in part, nearer to what is rented, for all resources of the
+        centre. Which closes more of the gap is tried, on both sides of each split.
         """
         (point,) = shares
+        broker = len(self.oracle.instance.jobs)
         torn = [
-            (min(share, 1 - share) * float(self._fee[at[:2]]), at, share)
+            Split(broker, Feature(TIER, at), 0, 0, side * float(self._fee[at[:2]]), share)
             for at, share in point.tiers.items()
-            if min(share, 1 - share) > LEAST_SIDE
+            if (side := min(share, 1 - share)) > LEAST_SIDE
         ]
-        of_fees: list[Split] = []
-        if torn:
-            torn.sort(key=lambda one: -one[0])
-            tried = torn[:MOST_PROBED]
-            gains = self._program.gains([at for _, at, _ in tried])
-            of_fees = [
-                self._of_tier(at, share, own)
-                for (_, at, share), own in zip(tried, gains, strict=True)
-            ]
-            of_fees.sort(key=lambda split: -split.balance)
-            if of_fees[0].balance >= (LEAST_CLOSED * (self._enough - self._program.value)) ** 2:
-                return of_fees
-        found = []
-        for (j, t), ways in point.mixed.items():
-            for name, rank in ((PS, 1), (WORKERS, 2)):
-                for r in range(len(self.oracle.instance.datacenters)):
-                    found += self._between(j, Feature(name, (r, t)), rank, ways)
-        if not found:
-            found = [split for _, at, _ in torn for split in self._tightening(point, at)]
-        return sorted(found, key=lambda split: (split.rank, -split.balance)) or of_fees
+        mixed = [
+            split
+            for (j, t), ways in point.mixed.items()
+            for name in (PS, WORKERS)
+            for r in range(len(self.oracle.instance.datacenters))
+            for split in self._between(j, Feature(name, (r, t)), ways)
+        ]
+        tried = [
+            split
+            for splits, most in (
+                (torn, MOST_FEES), (mixed, MOST_MIXED), (self._tightening(point, torn), MOST_TIGHT)
+            )
+            for split in sorted(splits, key=lambda split: -split.balance)[:most]
+        ]  # fmt: skip
+        return self._best(tried) or self._of_held(point)
 
-    def _tightening(self, point: NodePoint, tier: Tier) -> list[Split]:
-        """Splits of workers or PSs in a centre and slot that bring H of a tier down to its use."""
-        instance, (r, k, t) = self.oracle.instance, tier
-        gain = float(self._gain[r, k])
+    def _tightening(self, point: NodePoint, torn: Sequence[Split]) -> list[Split]:
+        """Splits of workers or PSs that bring H of torn tiers down to what is rented."""
+        instance = self.oracle.instance
+        worth: dict[tuple[int, Feature, int], float] = {}
+        for r, k, t in (split.feature.index for split in torn):
+            gain = float(self._gain[r, k])
+            for (j, slot), one in point.chosen.items():
+                if slot != t:
+                    continue
+                _, most, may, _, _ = self.oracle.within(j, t, self._limits.get(j, {}))
+                workers = int(one.workers[r])
+                spare = min(int(most[r]), self.oracle.crew(j, t)) - workers
+                if spare > 0:
+                    at = j, Feature(WORKERS, (r, t)), workers
+                    units = spare * float(instance.worker_demand[j, k])
+                elif may[r] and one.ps != r:
+                    at, units = (j, Feature(PS, (r, t)), 0), float(instance.ps_demand[j, k])
+                else:
+                    continue
+                if units:
+                    worth[at] = worth.get(at, 0.0) + gain * units
+        return [Split(j, feature, k, 0, own, 1.0) for (j, feature, k), own in worth.items()]
+
+    def _of_held(self, point: NodePoint) -> list[Split]:
+        """Splits by what makes a centre used, where a job stays deployed without a use."""
         found = []
-        for (j, slot), one in point.chosen.items():
-            if slot != t:
-                continue
-            _, most, may, _, _ = self.oracle.within(j, t, self._limits.get(j, {}))
-            workers = int(one.workers[r])
-            spare = min(int(most[r]), self.oracle.crew(j, t)) - workers
-            demand, of_ps = float(instance.worker_demand[j, k]), float(instance.ps_demand[j, k])
-            if spare > 0:
-                worth = gain * spare * demand
-                found.append(Split(j, Feature(WORKERS, (r, t)), workers, 0, worth, 1.0))
-            elif may[r] and one.ps != r:
-                found.append(Split(j, Feature(PS, (r, t)), 0, 0, gain * of_ps, 1.0))
-        return [split for split in found if split.balance > 0]
+        for j, r, t in point.held:
+            _, most, _, _, _ = self.oracle.within(j, t, self._limits.get(j, {}))
+            name = WORKERS if most[r] else PS
+            found.append(Split(j, Feature(name, (r, t)), 0, 0, 0.0, 1.0))
+        return found
 
     def _between(
-        self, job: int, feature: Feature, rank: int, ways: list[tuple[float, PricedPlacement]]
+        self, job: int, feature: Feature, ways: list[tuple[float, PricedPlacement]]
     ) -> list[Split]:
         """The most even split of a job's workers or PS in a centre, if they are mixed."""
         r = feature.index[0]
@@ -202,20 +209,29 @@ class TierNodes:
             below = sum(share for share, one in ways if count[id(one)] <= k)
             side = min(below, 1 - below)
             if side > LEAST_SIDE:
-                found.append(Split(job, feature, k, rank, side, below))
+                found.append(Split(job, feature, k, 0, side, below))
         return sorted(found, key=lambda split: -split.balance)[:1]
 
-    def _of_tier(self, tier: Tier, share: float, gains: Sequence[float]) -> Split:
-        """Split a fee, which is worth more the more both sides cost the node's program.
+    def _best(self, splits: Sequence[Split]) -> list[Split]:
+        """The split whose sides close the largest shares of the gap, multiplied; none of none.
 
-        What passes the bound that is good enough is worth no more than what reaches it.
+        No share is above 1, so that one side may tell that a split is not the best.
         """
         value = self._program.value
-        least = LEAST_GAIN * (min(1.0, abs(value)) + abs(value))
-        most = max(least, self._enough - value)
-        worth = math.prod(min(max(gain, least), most) for gain in gains)
-        broker = len(self.oracle.instance.jobs)
-        return Split(broker, Feature(TIER, tier), 0, 0, worth, share)
+        size = abs(value) or 1.0
+        most = max(min(self._enough - value, size), LEAST_GAIN * size)
+        loss = self._program.losses(self._limits)
+
+        def share(side: BranchDecision) -> float:
+            return min(max(loss(side) / most, LEAST_GAIN), 1.0)
+
+        best, worth = list(splits[:1]), 0.0
+        for split in splits:
+            other, larger = split.sides
+            own = share(larger)
+            if own > worth and (own := own * share(other)) > worth:
+                best, worth = [split], own
+        return best
 
     def undecided(
         self, shares: Sequence[NodePoint], decisions: Sequence[BranchDecision]
@@ -283,7 +299,8 @@ class TierNodes:
             for life, own in program.placements.items()
         }
         chosen = {life: max(own, key=lambda way: way[0])[1] for life, own in mixed.items()}
-        return program.value, prices, NodePoint(chosen, mixed, program.fees(columns), largest)
+        point = NodePoint(chosen, mixed, program.fees(columns), program.held(columns))
+        return program.value, prices, point
 
 
 NODE_PROGRAM = TierNodes

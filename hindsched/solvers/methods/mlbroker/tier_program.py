@@ -10,7 +10,8 @@ from the node before.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,8 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import SolveFailed
 from hindsched.solvers.backends.scaling import objective_factor
-from hindsched.solvers.pricing.decisions import Feature, window_of
+from hindsched.solvers.bounds.branching import LEAST_SIDE
+from hindsched.solvers.pricing.decisions import BranchDecision, Feature, Limits, window_of
 from hindsched.solvers.pricing.mlbroker.oracle import TIER, MlbrokerOracle
 
 Life = tuple[int, int]
@@ -103,6 +105,7 @@ class TierProgram:
         self._bought: dict[tuple[int, int, int, int], int] = {}
         for j, t in self.lives:
             self._begin(j, t)
+        self._low, self._up = [0.0] * len(self._high), list(self._high)
         self._shares = dict.fromkeys(self._bought, 0.0)
         self._highs = self._passed()
 
@@ -167,11 +170,13 @@ class TierProgram:
                 terms[self._rented[r, k, j, t]] = -float(one.use[r, k])
         cost = one.cost + float((self.oracle.unit_prices * one.use).sum())
         column = self._column(cost)
+        self._low.append(0.0)
+        self._up.append(math.inf)
         rows, values = np.array(list(terms), dtype=np.int32), np.array(list(terms.values()))
         self._highs.addCol(cost * self._factor, 0.0, math.inf, rows.size, rows, values)
         self.placements[life].append((one, column))
 
-    def switch(self, limits: Any) -> Floats:
+    def switch(self, limits: Mapping[int, Limits]) -> Floats:
         """Take a node's limits; return its H, shape (R, K, J, T)."""
         oracle = self.oracle
         low, high = np.zeros(len(self._high)), np.array(self._high)
@@ -180,28 +185,32 @@ class TierProgram:
             paid, may_pay = window_of(broker, Feature(TIER, tier))
             low[column], high[column] = paid, min(may_pay, 1)
         for j, t in self.lives:
-            own = limits.get(j)
-            if not own:
-                continue
-            least, most, may, must, _ = oracle.within(j, t, own)
-            closed = must | (least > 0) | (~may & (most == 0))  # used, or barred
-            for r in np.flatnonzero(closed).tolist():
-                high[self._extra[j, r, t]] = 0.0
-            for one, column in self.placements[j, t]:
-                if not (
-                    may[one.ps] and (least <= one.workers).all() and (one.workers <= most).all()
-                ):
-                    high[column] = 0.0
+            if j in limits:
+                high[self._closed(j, t, limits[j])] = 0.0
         every = np.arange(high.size, dtype=np.int32)
         self._highs.changeColsBounds(high.size, every, low, high)
-        self._low, self._up = low, high
+        self._low, self._up = low.tolist(), high.tolist()
         largest = oracle.most_use(limits)
-        for (r, k, j, t), row in self._bought.items():
-            share = float(largest[r, k, j, t])
-            if share != self._shares[r, k, j, t]:
-                self._shares[r, k, j, t] = share
-                self._highs.changeCoeff(row, self._fees[r, k, t], -share)
+        for at in self._bought:
+            self._set_share(at, float(largest[at]))
         return largest
+
+    def _closed(self, j: int, t: int, own: Limits) -> list[int]:
+        """Columns of a job's slot that its limits leave at 0."""
+        least, most, may, must, _ = self.oracle.within(j, t, own)
+        closed = must | (least > 0) | (~may & (most == 0))  # used, or barred
+        found = [self._extra[j, r, t] for r in np.flatnonzero(closed).tolist()]
+        for one, column in self.placements[j, t]:
+            if not (may[one.ps] and (least <= one.workers).all() and (one.workers <= most).all()):
+                found.append(column)
+        return found
+
+    def _set_share(self, at: tuple[int, int, int, int], share: float) -> None:
+        """Set H of a centre, a resource, a job and a slot."""
+        if share != self._shares[at]:
+            r, k, _, t = at
+            self._shares[at] = share
+            self._highs.changeCoeff(self._bought[at], self._fees[r, k, t], -share)
 
     def _scale(self) -> None:
         """Pass costs to HiGHS as suits the largest."""
@@ -240,24 +249,59 @@ class TierProgram:
         """How far each fee is paid."""
         return {tier: float(values[column]) for tier, column in self._fees.items()}
 
-    def gains(self, tiers: Sequence[Tier]) -> list[list[float]]:
-        """What the optimum loses where a fee is not paid, and where it is; infinite if none is."""
-        highs, found = self._highs, []
+    def held(self, values: Floats) -> list[tuple[int, int, int]]:
+        """Job, centre and slot where a job stays deployed without a use."""
+        return [at for at, column in self._extra.items() if values[column] > LEAST_SIDE]
+
+    def losses(self, limits: Mapping[int, Limits]) -> Callable[[BranchDecision], float]:
+        """What the optimum of a node loses by a further decision; infinite if nothing is left.
+
+        Placements that are not known are not made, so it may lose less.
+        """
+        highs = self._highs
         basis = highs.getBasis()
-        for tier in tiers:
-            column = self._fees[tier]
-            own = []
-            for paid in (0.0, 1.0):
-                highs.setBasis(basis)
-                highs.changeColBounds(column, paid, paid)
+
+        def loss(side: BranchDecision) -> float:
+            with self._on(side, limits):
                 highs.run()
                 status = highs.getModelStatus()
                 value = float(highs.getInfo().objective_function_value) / self._factor
-                if status == highspy.HighsModelStatus.kInfeasible:
-                    own.append(math.inf)
-                else:
-                    own.append(value - self.value if status == _OPTIMAL else 0.0)
-            highs.changeColBounds(column, self._low[column], self._up[column])
-            found.append(own)
-        highs.setBasis(basis)
-        return found
+            highs.setBasis(basis)
+            if status == highspy.HighsModelStatus.kInfeasible:
+                return math.inf
+            return value - self.value if status == _OPTIMAL else 0.0
+
+        return loss
+
+    @contextmanager
+    def _on(self, side: BranchDecision, limits: Mapping[int, Limits]) -> Iterator[None]:
+        """The program with a decision beside the limits that it has taken."""
+        block, feature = side.block, side.feature
+        shares: dict[tuple[int, int, int, int], float] = {}
+        if feature.name == TIER:
+            r, k, t = feature.index
+            columns = [self._fees[r, k, t]]
+            low, high = [float(side.low)], [float(min(side.high, 1))]
+        else:
+            own = dict(limits.get(block, {}))
+            least, most = window_of(own, feature)
+            own[feature] = max(least, side.low), min(most, side.high)
+            t = feature.index[1]
+            columns = self._closed(block, t, own)
+            low = high = [0.0] * len(columns)
+            use = self.oracle.use_within(block, t, own)
+            for r, k in np.ndindex(use.shape):
+                if (at := (r, k, block, t)) in self._bought:
+                    shares[at] = self._shares[at]
+                    self._set_share(at, float(use[r, k]))
+        before = [self._low[column] for column in columns], [self._up[column] for column in columns]
+        self._bound(columns, low, high)
+        yield
+        self._bound(columns, *before)
+        for at, share in shares.items():
+            self._set_share(at, share)
+
+    def _bound(self, columns: list[int], low: list[float], high: list[float]) -> None:
+        """Pass bounds of columns to HiGHS."""
+        index = np.array(columns, dtype=np.int32)
+        self._highs.changeColsBounds(index.size, index, np.array(low), np.array(high))

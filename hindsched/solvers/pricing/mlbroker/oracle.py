@@ -271,11 +271,16 @@ class MlbrokerOracle(BlockOracle):
         for job in (job for job in limits if job < len(instance.jobs)):
             record = instance.jobs[job]
             for t in range(record.arrival - 1, record.departure):
-                _, most, may, _, _ = self.within(job, t, limits[job])
-                crew = np.minimum(most, self.crew(job, t))[:, None]
-                use = crew * instance.worker_demand[job] + may[:, None] * instance.ps_demand[job]
-                found[:, :, job, t] = use
+                found[:, :, job, t] = self.use_within(job, t, limits[job])
         return found
+
+    def use_within(self, job: int, t: int, limits: Limits) -> Floats:
+        """H of one job in one slot within its limits, shape (R, K)."""
+        instance = self.instance
+        _, most, may, _, _ = self.within(job, t, limits)
+        crew = np.minimum(most, self.crew(job, t))[:, None]
+        use: Floats = crew * instance.worker_demand[job] + may[:, None] * instance.ps_demand[job]
+        return use
 
     def priced_block(
         self, job: int, t: int, worker_price: Floats, ps_price: Floats, launch: Floats

@@ -226,3 +226,14 @@ def test_plans_on_kinds_of_servers_lead_to_better_schedules(monkeypatch):
             total += found.objective
         totals.append(total)
     assert totals[0] < totals[1]
+
+
+@pytest.mark.parametrize("changes", [{}, RING])
+def test_auto_searches_from_a_list_schedule_and_not_twice(changes, monkeypatch):
+    instance = hs.generate("batchsched", jobs=6, seed=12, **changes)
+    expected = hs.solve(instance, "milp", threads=1).objective
+    searched = "hindsched.solvers.methods.batchsched.methods.improved_list_schedule"
+    monkeypatch.setattr(searched, lambda *_, **__: pytest.fail("searched by insertions"))
+    result = hs.solve(instance, threads=1, time_limit=60)
+    assert result.objective == expected
+    assert result.proof == "certificate"

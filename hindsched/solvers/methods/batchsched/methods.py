@@ -46,13 +46,20 @@ REDUCTION_SECONDS = 3.0
 """Time that the search for prices may take, and at most a tenth of the time limit."""
 
 
-def find_incumbent(instance: Instance, formulation: str) -> Solution | None:
-    """List schedule by weight over shortest duration; on small instances a searched one."""
+def listed(instance: Instance, formulation: str) -> Solution:
+    """List schedule by weight over shortest duration: what searches begin from."""
     assert isinstance(instance, BatchschedInstance)
-    listed = as_solution(instance, list_schedule(instance), formulation)
-    keep_solution(listed, "list schedule")
+    found = as_solution(instance, list_schedule(instance), formulation)
+    keep_solution(found, "list schedule")
+    return found
+
+
+def find_incumbent(instance: Instance, formulation: str) -> Solution:
+    """What a program begins from: the list schedule; on small instances a searched one."""
+    assert isinstance(instance, BatchschedInstance)
+    first = listed(instance, formulation)
     if len(instance.jobs) > SMALL:
-        return listed
+        return first
     first = as_solution(instance, improved_list_schedule(instance, insertions=20), formulation)
     if not instance.jobs:
         return first
@@ -132,7 +139,7 @@ def milp(
 
 
 METHODS: dict[str, Method] = {
-    **generic_methods(find_incumbent, if_in_pieces_small(reduced_program)),
+    **generic_methods(listed, if_in_pieces_small(reduced_program)),
     "milp": milp,
     "preemptive": preemptive,
 }

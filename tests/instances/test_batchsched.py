@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from pathlib import Path
@@ -80,6 +81,33 @@ def test_more_chunks_than_the_cluster_holds_workers_add_no_mode():
     found = set(modes(inst, inst.jobs[0]).tuples())
     assert {mode[:4] for mode in found} == {mode[:4] for mode in modes(inst, few).tuples()}
     assert max(mode[3] for mode in found) <= most
+
+
+@pytest.mark.parametrize(
+    ("servers", "workers", "ps", "usable"),
+    [
+        ([(3, 11)], [(2, 4)], [6], [[2, 10]]),
+        ([(3, 9), (4, 7)], [(2, 4), (1, 2)], [3], [[3, 9], [4, 7]]),
+        ([(0.7, 13)], [(0.2, 4)], [8], [[0.6, 12]]),
+        ([(0.3, 13)], [(0.1, 4)], [8], [[0.3, 12]]),
+        ([(1e12 + 1, 5e12)], [(2.5, 3e12)], [1e-8], [[1e12, 5e12]]),
+        ([(3, 13)], [(0, 4)], [8], [[3, 12]]),
+    ],
+)
+def test_usable_is_what_whole_units_can_take(servers, workers, ps, usable):
+    """Multiples of what every demand is a multiple of, in the decimals of the file."""
+    job = {
+        "arrival": 1, "weight": 1, "epochs": 1, "chunks": 1, "minibatches": 1, "gradient_mb": 0.0,
+        "minibatch_slots": [1.0] * len(workers), "update_slots": [0.0],
+    }  # fmt: skip
+    inst = instance(PARAMETER_SERVER, servers, workers, ps, [job])
+    assert inst.usable_capacity.tolist() == usable
+    few = inst.server_capacity[0] <= 10  # by brute force, where counts are few
+    units = np.vstack([inst.worker_demand, inst.ps_demand])
+    for counts in itertools.product(range(5), repeat=len(units)):
+        taken = counts @ units
+        if (taken <= inst.server_capacity[0] + 1e-9)[few].all():
+            assert (taken <= inst.usable_capacity[0] + 1e-9)[few].all()
 
 
 def test_a_cluster_that_holds_no_job_is_refused():

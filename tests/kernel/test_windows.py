@@ -352,6 +352,17 @@ def test_costs_below_every_tolerance():
     assert batchsched.bound(instance, data, silent).low == Fraction(2 * 10**3 - 8, 10**12)
 
 
+def test_a_gpu_that_no_worker_can_use_is_not_paid_for():
+    """Workers of 2 GPUs on two servers of 3: of three jobs of a slot one waits; prices prove it."""
+    light = [job(name=name, weight=1, chunks=1, minibatches=1) for name in "jkl"]
+    instance = cluster(*light, gpu=3)
+    instance["worker_types"][0]["demand"]["gpu"] = 2
+    price = {"resource": "gpu", "from": 1, "to": 1, "price": Fraction(1, 2)}
+    for rows in ([price], [{**price, "server": name} for name in "ab"]):
+        data = {"kind": "lagrangian", "sense": "min", "prices": {"capacity": rows}}
+        assert batchsched.bound(instance, data, silent).low == 2 + 2 + 3
+
+
 def paying_run(seed):
     """An instance and a simulated schedule in which tenants pay, exact as files have them."""
     instance = hs.generate("astraea", preset="small", seed=seed)

@@ -291,6 +291,21 @@ class BatchschedInstance(Instance):
         """Tables `server_capacity`, `worker_demand` and `ps_demand` as whole numbers."""
         return WholeUnits.of(self.server_capacity, self.worker_demand, self.ps_demand)
 
+    @cluster_property
+    def usable_capacity(self) -> Floats:
+        """Most of C that any units can take, shape (servers, resources).
+
+        Whole workers and PSs take a multiple of the largest amount that every demand for the
+        resource is a multiple of: of 3 GPUs workers of 2 use 2.
+        """
+        capacity, workers, ps = self.whole_units.tables
+        step = np.gcd.reduce(np.concatenate([workers, ps]))
+        idle = capacity % np.maximum(step, 1)
+        usable = self.server_capacity.copy()
+        for h, r in np.argwhere(idle):
+            usable[h, r] = self.whole_units.amount(capacity[h, r] - idle[h, r], r)
+        return usable
+
     def exact_time(
         self, job: BatchschedJob, worker_type: int, ps_type: int, one_server: bool
     ) -> MinibatchTime:

@@ -25,7 +25,7 @@ from hindsched.solvers.pricing.batchsched.oracle import ServerOracle
 from hindsched.solvers.pricing.batchsched.search import ScheduleSearch, most_workers
 from hindsched.solvers.subproblem import model_response
 from tests.brute_force.batchsched import cheapest_placement, placements
-from tests.strategies.batchsched import tiny_instances
+from tests.strategies.batchsched import instance, tiny_instances
 
 EXAMPLES = {"derandomize": True, "database": None, "deadline": None}
 G1 = {"omega": [[3, 2], [2, 4]], "delta": [[0, 1], [2, 5]]}
@@ -69,6 +69,24 @@ def test_placement_is_exact_and_algorithm_4_never_cheaper(data):
     exact = place(problem, best_host, 1e9)
     assert exact == cheapest_placement(problem)
     assert place(problem, greedy_host, 1e9) >= exact
+
+
+@pytest.mark.parametrize("rows", ["servers", "cluster", "buckets", "preemptive"])
+@pytest.mark.parametrize("architecture", [PARAMETER_SERVER, RING_ALLREDUCE])
+def test_a_gpu_that_no_worker_can_use_is_not_paid_for(architecture, rows):
+    """Workers of 2 GPUs on a server of 3: two jobs of a slot end at 2 + 3, and prices prove it."""
+    job = {"arrival": 1, "weight": 1, "epochs": 1, "chunks": 1, "minibatches": 1,
+           "gradient_mb": 0.0, "minibatch_slots": [1.0]}  # fmt: skip
+    own = {"update_slots": [0.0]} if architecture == PARAMETER_SERVER else {"reduce_slots": 0.0}
+    inst = instance(architecture, [(3, 9)], [(2, 1)], [1], [job | own] * 2)
+    oracle = build_oracle(inst, "preemptive" if rows == "preemptive" else None, rows=rows)
+    prices = np.zeros(oracle.rows.size)
+    prices[0] = 0.5
+    found = oracle.bound(prices)
+    if rows == "buckets":  # four slots of 2 GPUs at 0.5; a job begins in the first
+        assert found == pytest.approx(2 * 3 - 4)
+    else:
+        assert found == pytest.approx(2 + 3)
 
 
 def slow_best(instance, job, prices, residual, slots):

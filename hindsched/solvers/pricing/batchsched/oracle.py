@@ -137,7 +137,7 @@ class MergedOracle(BatchschedOracle):
         self.layout = "cluster" if bucket == 1 else "buckets"
         self.slots = self._prepare()
         resources = instance.resources
-        total = instance.server_capacity.sum(axis=0)
+        total = instance.usable_capacity.sum(axis=0)
         if bucket == 1:
             slots = slot_labels(self.slots, len(resources))
             last_axis: tuple[str, tuple[int | str, ...]] = ("slot", slots)
@@ -340,7 +340,7 @@ class ServerOracle(BatchschedOracle):
             ("slot", slot_labels(self.slots, instance.server_capacity.size)),
         )
         shape = (*instance.server_capacity.shape, self.slots)
-        capacity = np.broadcast_to(instance.server_capacity[:, :, None], shape).copy()
+        capacity = np.broadcast_to(instance.usable_capacity[:, :, None], shape).copy()
         self.rows = Rows([RowSet("capacity", axes, capacity)])
         self.features = self._cluster.features(names)
         self.outside_ends_after = self.slots

@@ -128,9 +128,10 @@ def test_oracle_equals_raw_decisions_and_the_model(instance, seed, stepwise):
     paid = prices.ravel()[found.rows] @ found.amounts
     assert found.value == pytest.approx(found.objective + paid)
     assert np.all(residual.ravel()[found.rows] >= found.amounts - 1e-9)
-    outside = job.weight * (slots + 2)
-    alone = slow_best(instance, job, prices, full, slots)
-    assert oracle.best_response(0, prices.ravel()).value == pytest.approx(min(alone, outside))
+    more = ((0, 0), (0, 0), (0, min(d for d, _ in placements(instance, job))))
+    wide = np.pad(prices, more), np.pad(full, more, "edge")  # slots behind the priced ones are free
+    alone = slow_best(instance, job, *wide, slots + more[2][1])
+    assert oracle.best_response(0, prices.ravel()).value == pytest.approx(alone)
 
 
 @pytest.mark.parametrize("architecture", [PARAMETER_SERVER, RING_ALLREDUCE])

@@ -6,7 +6,6 @@ were asked for at these prices before is not asked again.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from hindsched.arrays import Floats
@@ -41,18 +40,11 @@ class RememberedBounds:
         if key not in self._known:
             self._known[key] = restricted.price_terms(prices).tolist(), {}
         terms, values = self._known[key]
-        found = [
-            self._value(restricted, block, prices, values) for block in range(restricted.num_blocks)
+        asked: list[Asked] = [
+            (block, frozenset(restricted.limits.get(block, {}).items()))
+            for block in range(restricted.num_blocks)
         ]
-        return restricted.round_outward([*terms, *found])
-
-    def _value(
-        self, restricted: RestrictedOracle, block: int, prices: Floats, values: dict[Asked, float]
-    ) -> float:
-        """The value of a block; infinite where its limits leave it nothing."""
-        asked = block, frozenset(restricted.limits.get(block, {}).items())
-        if asked not in values:
-            response = restricted.best_response(block, prices)
-            nothing = -math.inf if restricted.sense == "max" else math.inf
-            values[asked] = nothing if response is None else response.value
-        return values[asked]
+        new = [one for one in asked if one not in values]
+        fresh = restricted.values_of([block for block, _ in new], prices)
+        values.update(zip(new, fresh, strict=True))
+        return restricted.round_outward([*terms, *(values[one] for one in asked)])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -157,6 +157,17 @@ class BlockOracle(ABC):
             None if the block has no such schedule.
         """
         raise TypeError(f"{type(self).__name__} does not restrict its blocks")
+
+    def restricted_values(
+        self, blocks: Iterable[int], prices: Floats, limits: Mapping[int, Limits]
+    ) -> list[float]:
+        """Values of the best responses of some blocks within their limits, infinite without one.
+
+        Families may implement it where a schedule costs more than its value.
+        """
+        nothing = -math.inf if self.sense == "max" else math.inf
+        found = [self.restricted_response(block, prices, limits.get(block, {})) for block in blocks]
+        return [nothing if response is None else response.value for response in found]
 
     def features_of(self, block: int, response: Response) -> dict[Feature, int]:
         """Value of every feature of a schedule; one that is absent is 0."""

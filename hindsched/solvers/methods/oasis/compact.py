@@ -244,13 +244,15 @@ class CompactProgram:
     def add_patterns(self, prices: Floats) -> int:
         """Add the dearest pattern of every group and slot, where it is new; return how many are."""
         fresh = _Columns()
-        for place, kept in enumerate(self._kept):
-            response, number = self.oracle.dearest(place, prices)
-            if response.value * self._factor > 1e-9 and (place, number) not in self._known:
+        numbers, values = self.oracle.dearest(prices), self.oracle.unit_values(prices)
+        for place, (kept, number, value) in enumerate(
+            zip(self._kept, numbers, values, strict=True)
+        ):
+            if value * self._factor > 1e-9 and (place, number) not in self._known:
                 self._known.add((place, number))
-                amounts = response.amounts / (self._upper[kept] * self._scale[response.rows])
-                rows = response.rows.tolist()
-                entries = list(zip(rows, amounts.tolist(), strict=True))
+                rows, amounts, _ = self.oracle.pattern(place, number)
+                amounts = amounts / (self._upper[kept] * self._scale[rows])
+                entries = list(zip(rows.tolist(), amounts.tolist(), strict=True))
                 fresh.add(0.0, INFINITE, [*entries, (kept, 1.0)])
         if fresh.cost:
             fresh.give(self._highs, self._factor)

@@ -271,15 +271,17 @@ class EndsProgram(NodeProgram):
         self, oracle: RestrictedOracle, prices: Floats, known: Answers | None = None
     ) -> tuple[float, Answers | None]:
         """Bound at `prices` and the blocks' answers."""
+        changed = list(range(self.oracle.num_decided))
         values: list[float] = []
-        for block in range(oracle.num_decided):
-            if known is not None and known.limits.get(block) == oracle.limits.get(block):
-                values.append(known.values[block])
-                continue
-            response = oracle.best_response(block, prices)
-            if response is None:
-                return -self.sign * math.inf, None
-            values.append(response.value)
+        if known is not None:
+            values = known.values[: len(changed)]
+            changed = [b for b in changed if known.limits.get(b) != oracle.limits.get(b)]
+            for block, value in zip(changed, oracle.values_of(changed, prices), strict=True):
+                values[block] = value
+        else:
+            values = oracle.values_of(changed, prices)
+        if -self.sign * math.inf in values:
+            return -self.sign * math.inf, None
         values += cast(PatternOracle, self.oracle).unit_values(prices)
         terms = [*oracle.price_terms(prices).tolist(), *values]
         return oracle.round_outward(terms), Answers(oracle.limits, values)

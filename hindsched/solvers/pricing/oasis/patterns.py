@@ -19,7 +19,8 @@ have no row, or a row without patterns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -261,13 +262,35 @@ class PatternOracle(BlockOracle):
             if any(low > 0 for low, _ in limits.values()):
                 return None
             return self._dearest(block - jobs, at)
-        job = self._single[block]
-        found = best_within(*job.sides((at.paid[0][block], at.paid[1][block])), job.task, limits)
+        found = self._best_within(block, at, limits)
         if found is None:
             return None
         value, end, workers, ps = found
         plan = OasisPlan(end, Placements.of(workers), Placements.of(ps))
         return self._response(block, value, plan)
+
+    def restricted_values(
+        self, blocks: Iterable[int], prices: Floats, limits: Mapping[int, Limits]
+    ) -> list[float]:
+        """Values of the best responses, without the schedules."""
+        at, jobs = self._at(prices), len(self.instance.jobs)
+        values = []
+        for block in blocks:
+            own = limits.get(block, {})
+            if block < jobs:
+                found = self._best_within(block, at, own)
+                values.append(-math.inf if found is None else found[0])
+            elif any(low > 0 for low, _ in own.values()):
+                values.append(-math.inf)
+            else:
+                values.append(self._worth(block - jobs, at))
+        return values
+
+    def _best_within(
+        self, block: int, at: _Prices, limits: Limits
+    ) -> tuple[float, int, Ints, Ints] | None:
+        job = self._single[block]
+        return best_within(*job.sides((at.paid[0][block], at.paid[1][block])), job.task, limits)
 
     def _at(self, prices: Floats) -> _Prices:
         """What all blocks read at these prices, worked out once for all of them."""
@@ -303,19 +326,21 @@ class PatternOracle(BlockOracle):
     def unit_values(self, prices: Floats) -> list[float]:
         """Values of all groups and slots, in the order of their blocks."""
         at = self._at(prices)
-        return [
-            float(self._sides[side].groups.size[group]) * float(at.dearest[side, group][1][slot])
-            for side, group, slot in self.unit_blocks
-        ]
+        return [self._worth(place, at) for place in range(len(self.unit_blocks))]
 
-    def dearest(self, place: int, prices: Floats) -> tuple[Response, int]:
-        """Dearest patterns of a group and slot, by position, and the number of the pattern."""
+    def dearest(self, prices: Floats) -> list[int]:
+        """Number of the dearest pattern of every group and slot, in the order of their blocks."""
         at = self._at(prices)
-        return self._dearest(place, at), self._which(place, at)
+        return [self._which(place, at) for place in range(len(self.unit_blocks))]
 
     def _which(self, place: int, at: _Prices) -> int:
         number, group, slot = self.unit_blocks[place]
         return int(at.dearest[number, group][0][slot])
+
+    def _worth(self, place: int, at: _Prices) -> float:
+        number, group, slot = self.unit_blocks[place]
+        worth = at.dearest[number, group][1]
+        return float(self._sides[number].groups.size[group]) * float(worth[slot])
 
     def group_size(self, side: int, group: int, slot: int) -> int:
         """Servers of a group."""
@@ -335,19 +360,20 @@ class PatternOracle(BlockOracle):
         return rows, amounts
 
     def _dearest(self, place: int, at: _Prices) -> Response:
-        number, group, slot = self.unit_blocks[place]
-        side = self._sides[number]
-        which, worth = at.dearest[number, group]
-        chosen = int(which[slot])
+        return Response(self._worth(place, at), 0.0, *self.pattern(place, self._which(place, at)))
+
+    def pattern(self, place: int, chosen: int) -> tuple[Ints, Floats, tuple[int, ...]]:
+        """Rows and amounts of a pattern of a group and slot, by its number, and its counts."""
         key = (place, chosen)
         if key not in self._held:
+            number, group, slot = self.unit_blocks[place]
+            side = self._sides[number]
             pattern = side.patterns[group][chosen]
             jobs = np.flatnonzero(pattern)
             amounts = -float(side.groups.size[group]) * pattern[jobs]
             rows = self._unit_rows(side, group, jobs, slot)
             self._held[key] = rows, amounts, tuple(pattern.tolist())
-        value = float(side.groups.size[group]) * float(worth[slot])
-        return Response(value, 0.0, *self._held[key])
+        return self._held[key]
 
     def features_of(self, block: int, response: Response) -> dict[Feature, int]:
         """Features of a job's schedule; patterns have none."""

@@ -7,6 +7,7 @@ and ``ps`` on a server (or a group of identical servers) in a slot.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
@@ -62,6 +63,10 @@ def plan_features(plan: OasisPlan) -> dict[Feature, int]:
     return found
 
 
+_no_limits = cache(no_limits)
+"""Of one shape once, to be read only: most schedules are limited by their completion alone."""
+
+
 def best_within(
     workers: Side, ps: Side, task: Task, limits: Limits
 ) -> tuple[float, int, Ints, Ints] | None:
@@ -80,12 +85,14 @@ def best_within(
     check_large("the schedules of a job", 8.0 * (last_end + 1) * (task.total + 1))
     shapes = {IN_SLOT: (horizon,), WORKERS: (horizon, workers.room.size)}
     shapes[PS] = (horizon, ps.room.size)
-    ranges = {name: no_limits(*shape) for name, shape in shapes.items()}
+    ranges = {name: _no_limits(*shape) for name, shape in shapes.items()}
     for feature, (low, high) in limits.items():
         if low > high:
             return None
         if feature.name == COMPLETION:
             continue
+        if ranges[feature.name] is _no_limits(*shapes[feature.name]):
+            ranges[feature.name] = no_limits(*shapes[feature.name])
         ranges[feature.name].low[feature.index[::-1]] = low
         ranges[feature.name].high[feature.index[::-1]] = high
         if low:  # something must run in this slot

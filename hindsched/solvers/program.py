@@ -20,6 +20,7 @@ from hindsched.solvers.answer import Answer, Progress
 from hindsched.solvers.backends.files import EXECUTABLES, solve_by_file
 from hindsched.solvers.backends.highs import HighsProgram
 from hindsched.solvers.backends.native import MODULES, solve_natively
+from hindsched.solvers.backends.relaxed_first import RelaxedFirst
 from hindsched.solvers.backends.standard_form import (
     LinearProgram,
     TriviallyInfeasibleError,
@@ -182,7 +183,10 @@ class Solver:
         if self._highs is not None:
             small = not program.is_mixed_integer and program.entries.data.size < SMALL_NONZEROS
             self._highs.begin_small(small)
-        return solve_compiled(program, self._highs, self.options, started, start, want_duals, None)
+        highs: HighsProgram | RelaxedFirst | None = self._highs
+        if self._highs is not None and start and program.is_mixed_integer:
+            highs = RelaxedFirst(self._highs)
+        return solve_compiled(program, highs, self.options, started, start, want_duals, None)
 
 
 def solve_compiled(

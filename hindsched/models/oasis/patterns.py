@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import pyomo.environ as pyo
 
 from hindsched.arrays import Floats
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.models.algebra import Expr, Model
+from hindsched.models import algebra as pyo
+from hindsched.models.algebra import Expr, Model, Row, Variable
 from hindsched.models.oasis.block import Domains
 from hindsched.models.oasis.offline import OasisProgram, build_offline
 from hindsched.models.oasis.program import Pools
@@ -174,7 +174,7 @@ def patterns_by_slot(
     return found
 
 
-def add_runs(patterns: PatternsBySlot, *, integer: bool) -> tuple[pyo.Var, pyo.Constraint]:
+def add_runs(patterns: PatternsBySlot, *, integer: bool) -> tuple[Variable, Row]:
     """How many servers of a group run each pattern in a slot: the variables and their limit.
 
     Both are unattached; the caller names them on its model, the variables first. Indices are
@@ -193,7 +193,7 @@ def add_runs(patterns: PatternsBySlot, *, integer: bool) -> tuple[pyo.Var, pyo.C
     return runs, pyo.Constraint(list(patterns), rule=limit, doc=doc)
 
 
-def held_by_runs(runs: pyo.Var, own: Patterns, pool: int, slot: int, job: int) -> Expr:
+def held_by_runs(runs: Variable, own: Patterns, pool: int, slot: int, job: int) -> Expr:
     """Units of a job that the patterns run by a group in a slot hold."""
     place = own.jobs.index(job)
     held = (p[place] * runs[pool, slot, n] for n, p in enumerate(own.patterns) if p[place])
@@ -235,7 +235,7 @@ def build_ends_program(instance: OasisInstance, formulation: str | None = None) 
     return program
 
 
-def _served_by_whole_ps(program: OasisProgram) -> pyo.Constraint:
+def _served_by_whole_ps(program: OasisProgram) -> Row:
     """(6) as whole PSs have it; in a slot after its end a job needs none."""
     instance, rows = program.instance, []
     for index, facts in program.parts.open_jobs.items():
@@ -256,7 +256,7 @@ def _served_by_whole_ps(program: OasisProgram) -> pyo.Constraint:
 
 
 def _shared_slots(
-    instance: OasisInstance, pools: Pools, demand: Floats, counts: Mapping[int, pyo.Var]
+    instance: OasisInstance, pools: Pools, demand: Floats, counts: Mapping[int, Variable]
 ) -> PatternsBySlot:
     """Patterns where several jobs may run; for a single one its bound says as much."""
 
@@ -266,9 +266,7 @@ def _shared_slots(
     return patterns_by_slot(instance, pools, demand, present, least_jobs=2)
 
 
-def _packed(
-    counts: Mapping[int, pyo.Var], runs: pyo.Var, patterns: PatternsBySlot
-) -> pyo.Constraint:
+def _packed(counts: Mapping[int, Variable], runs: Variable, patterns: PatternsBySlot) -> Row:
     """Keep the counts of one role within the hull of the patterns."""
     return pyo.Constraint(
         [(job, *key) for key, own in patterns.items() for job in own.jobs],

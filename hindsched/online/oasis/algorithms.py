@@ -17,8 +17,8 @@ from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.json_types import JsonObject
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.primal_dual import Engine, PrimalDual
-from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.oasis.dorm import Dorm
+from hindsched.online.oasis.planning import Reoptimise
 from hindsched.online.oasis.prices import (
     POOLS,
     ExponentialPrices,

@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-import pyomo.environ as pyo
-
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.leaf import build_leaf
 from hindsched.models.oasis.offline import OasisProgram
@@ -245,7 +243,7 @@ def last_ends(program: OasisProgram) -> Ends:
 
 def add_cut(program: OasisProgram, conflict: Ends) -> None:
     """Forbid the promises of a conflict together."""
-    kept = pyo.quicksum(
+    kept = sum(
         chosen
         for job, latest in conflict.items()
         for end, chosen in program.block(job).u.items()

@@ -17,6 +17,7 @@ import numpy as np
 from hindsched.instances.base import Instance
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.patterns import build_ends_program
+from hindsched.models.recorder import recording
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.answer import Progress
@@ -74,7 +75,8 @@ def milp(
         return found
 
     best = incumbent or insert_by_density(instance, formulation)
-    ends = build_ends_program(instance, formulation)
+    with recording():
+        ends = build_ends_program(instance, formulation)
     leaves = Leaves(instance, options)
     bound: float | None = None
     cuts = 0

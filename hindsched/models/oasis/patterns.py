@@ -13,6 +13,7 @@ and there (4) is nearly as tight anyway.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,7 +21,7 @@ from functools import lru_cache
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.instances.decimals import how_many_left, loosened
+from hindsched.instances.decimals import loosened
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models import algebra as pyo
 from hindsched.models.algebra import Expr, Model, Row, Variable
@@ -76,32 +77,41 @@ def maximal_patterns(
 def _enumerated(
     room: tuple[float, ...], rows: tuple[tuple[float, ...], ...], most: Pattern, limit: int
 ) -> tuple[Pattern, ...] | None:
-    """`maximal_patterns`, remembered: the leaves of a program ask for the same ones again."""
+    """`maximal_patterns`, remembered: the leaves of a program ask for the same ones again.
+
+    Written without arrays: these have a handful of entries.
+    """
     if len(rows) > MOST_JOBS:
         return None
-    capacity, demand = np.array(room), np.array(rows).reshape(len(rows), len(room))
+    capacity = np.array(room)
+    needed = [[(r, amount) for r, amount in enumerate(row) if amount > 0] for row in rows]
     found: list[Pattern] = []
     chosen: list[int] = []
     steps = 0
 
-    def extend(left: Floats) -> None:
+    def extend(left: list[float]) -> None:
         nonlocal steps
         steps += 1
         if steps > SEARCH_STEPS or len(found) > limit:
             raise _TooManyPatterns
         job = len(chosen)
         if job == len(most):
-            room = np.all(demand <= left, axis=1)
-            if not np.any(room & (np.array(chosen) < np.array(most))):
+            more = (
+                own for own, count, top in zip(needed, chosen, most, strict=True) if count < top
+            )
+            if not any(all(amount <= left[r] for r, amount in own) for own in more):
                 found.append(tuple(chosen))
             return
-        for count in range(int(how_many_left(left, demand[job], most[job])), -1, -1):
-            chosen.append(count)
-            extend(left - count * demand[job])
+        own, count = needed[job], most[job]
+        if own:  # as `how_many_left`
+            count = min(count, max(0, math.floor(min(left[r] / amount for r, amount in own))))
+        for units in range(count, -1, -1):
+            chosen.append(units)
+            extend([free - units * amount for free, amount in zip(left, rows[job], strict=True)])
             chosen.pop()
 
     try:
-        extend(loosened(capacity, capacity))
+        extend(loosened(capacity, capacity).tolist())
     except _TooManyPatterns:
         return None
     return tuple(found) if len(found) <= limit else None

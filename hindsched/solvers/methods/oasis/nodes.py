@@ -117,6 +117,7 @@ class EndsProgram(NodeProgram):
         self._probed: Counter[tuple[int, Feature]] = Counter()
         self._closed: Counter[tuple[int, Feature]] = Counter()
         self._gain = FIRST_GAIN * abs(size)
+        self._patterns: set[tuple[int, tuple[int, ...]]] = set()
 
     def bound(
         self,
@@ -161,6 +162,22 @@ class EndsProgram(NodeProgram):
             self._splits = splits
             return replace(_from(second, compact, keeps=False, gains=undecided), shares=shares)
         return _from(second, compact, keeps=True)
+
+    def add(self, block: int, response: Response) -> int:
+        """Add a schedule as a column; return 1 if it is new.
+
+        The dearest patterns are mostly those of the last prices, and are known by their counts.
+        """
+        if block >= self.oracle.num_decided:
+            key = block, response.plan
+            if key in self._patterns:
+                return 0
+            self._patterns.add(key)
+        return super().add(block, response)
+
+    def _forget(self, basis: Basis) -> None:
+        self._patterns.clear()
+        super()._forget(basis)
 
     def _bound_compactly(
         self,

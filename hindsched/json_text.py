@@ -37,7 +37,7 @@ def _text(data: Any, indent: int, depth: int) -> str:
     """A value that stands inside `depth` - 1 others."""
     is_object = isinstance(data, dict)
     if not data or not (is_object or isinstance(data, list | tuple)):
-        return json.dumps(data, ensure_ascii=False)
+        return "".join(_encoder("")(data, 0))
     inner = "\n" + " " * (indent * depth)
     items = data.values() if is_object else data
     if PLAIN.issuperset(map(type, items)):
@@ -54,7 +54,7 @@ def _text(data: Any, indent: int, depth: int) -> str:
 def _key(key: object) -> str:
     """A key as JSON has it: always a string."""
     if type(key) is str:
-        return json.dumps(key, ensure_ascii=False)
+        return encode_basestring(key)
     return json.dumps({key: 0}, ensure_ascii=False)[1:-4]
 
 

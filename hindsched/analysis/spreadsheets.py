@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from hindsched.printable import printable
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
 
 FORMULA_MARKS = ("=", "+", "-", "@")
 """What a spreadsheet takes for the beginning of a formula."""
+MOST_WORDS = 4096
+"""Texts that are remembered: names of instances and algorithms stand in thousands of rows."""
 
 
 def for_spreadsheets(table: pd.DataFrame) -> pd.DataFrame:
@@ -29,12 +32,16 @@ def for_spreadsheets(table: pd.DataFrame) -> pd.DataFrame:
     <BLANKLINE>
     """
     texts = [name for name in table if table[name].dtype == object or table[name].dtype == "str"]
-    return table.assign(**{str(name): [_plain(value) for value in table[name]] for name in texts})
+    return table.assign(**{str(name): _plain_column(table[name]) for name in texts})
 
 
-def _plain(value: object) -> Any:
-    if not isinstance(value, str):
-        return value
+def _plain_column(column: pd.Series) -> list[Any]:
+    values = column.to_numpy(object)
+    return [_plain(value) if isinstance(value, str) else value for value in values]
+
+
+@lru_cache(MOST_WORDS)
+def _plain(value: str) -> str:
     text = printable(value)
     return f"'{text}" if text.startswith(FORMULA_MARKS) and not _is_number(text) else text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -11,6 +12,7 @@ from hindsched.analysis.cluster import run_on_cluster
 from hindsched.analysis.local_pool import LocalPool, RunTask, run_locally
 from hindsched.analysis.records import Record
 from hindsched.analysis.tasks import Task, run_task
+from hindsched.collector import collector_at_rest
 from hindsched.compiler_clock import load_compiler
 from hindsched.errors import InputError
 from hindsched.instances.base import FAMILIES, Instance, family_module, has_module
@@ -105,13 +107,15 @@ def begun_pool(workers: int, family: str | None = None) -> Iterator[LocalPool | 
 
 
 def load_modules(families: Sequence[str]) -> None:
-    """Import what solves and runs of families need, which takes a second."""
-    for family in families:
-        algorithms(family)
-        if has_module("solvers.methods", family, "methods"):
-            family_module("solvers.methods", family, "methods")
-    importlib.import_module("cvxpy")
-    load_compiler()
+    """Import what solves and runs of families need, in a worker: it takes a second and stays."""
+    with collector_at_rest():
+        for family in families:
+            algorithms(family)
+            if has_module("solvers.methods", family, "methods"):
+                family_module("solvers.methods", family, "methods")
+        importlib.import_module("cvxpy")
+        load_compiler()
+        gc.freeze()  # no collection has to go through it ever again
 
 
 def check_workers(workers: int) -> None:

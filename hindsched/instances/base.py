@@ -12,6 +12,7 @@ import importlib
 import importlib.util
 import json
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from numbers import Integral
@@ -31,6 +32,7 @@ from pydantic import (
 )
 
 from hindsched.arrays import Floats
+from hindsched.collector import collector_at_rest
 from hindsched.errors import InputError
 from hindsched.instances.decimals import exactly
 from hindsched.notebook_card import ROWS_SHOWN, card
@@ -72,7 +74,11 @@ def family_module(floor: str, family: str, aspect: str) -> ModuleType:
         If the family is unknown.
     """
     check_family(family)
-    return importlib.import_module(f"hindsched.{floor}.{family}.{aspect}")
+    name = f"hindsched.{floor}.{family}.{aspect}"
+    if name in sys.modules:
+        return importlib.import_module(name)  # waits while another thread is in the middle of it
+    with collector_at_rest():
+        return importlib.import_module(name)
 
 
 def families_on(floor: str, aspect: str) -> tuple[str, ...]:

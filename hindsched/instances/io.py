@@ -199,8 +199,9 @@ def write_bytes(data: bytes, path: str | Path) -> None:
             if target.exists():
                 temporary.chmod(stat.S_IMODE(target.stat().st_mode))
             os.replace(temporary, target)
-        finally:
+        except BaseException:
             temporary.unlink(missing_ok=True)
+            raise
     except InputError:
         raise
     except (OSError, ValueError) as error:  # a name with a null byte is a ValueError

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hindsched.collector import collector_at_rest
 from hindsched.errors import InputError
 from hindsched.instances.logs.assemble import Window, assemble
 from hindsched.instances.logs.capacity import Capacity, parse_servers, pool
@@ -111,7 +110,7 @@ def read_log(
         said=set(said),
     )
     capacity = say_capacity(gpus, servers)
-    with _no_collection():
+    with collector_at_rest():  # rows make no cycles, and it would look at each many times
         form.read(reading)
     return finish(reading, capacity, submitted_from, submitted_to)
 
@@ -133,18 +132,6 @@ def say_capacity(gpus: int | None, servers: Any) -> Capacity | None:
     if servers is not None:
         return parse_servers(servers, "the user")
     return None if gpus is None else pool(gpus, "the user")
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Switch the collector of cycles off: rows make none, and it would look at each many times."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _window_end(clock: Clock, name: str, text: str | None) -> int | None:

@@ -11,6 +11,7 @@ from hindsched.instances.library import known_instance
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.models.mlbroker.offline import build_offline
 from hindsched.online.mlbroker.algorithms import ALGORITHMS, Mlbroker, theorem
+from hindsched.online.mlbroker.horizon import RecedingHorizon
 from hindsched.online.mlbroker.theorem import r1, r2_paper, ski_rental_ratio
 from hindsched.online.protocol import Decision, OnlineAlgorithm
 from hindsched.online.simulator import simulate
@@ -184,6 +185,10 @@ def test_receding_horizon():
     )
     assert one.objective == two.objective
     assert not noisy.violations
+    again = simulate(instance, "receding-horizon", seed=3)
+    assert again.solution.assignments() == one.solution.assignments()
+    assert not RecedingHorizon().randomised
+    assert RecedingHorizon(forecast="noisy").randomised
     with pytest.raises(InputError):
         simulate(instance, "receding-horizon", settings={"window": 0})
     for noise in (-1, math.nan, 1000):

@@ -55,7 +55,6 @@ class RecedingHorizon(Broker):
         slots in a row that the plan uses it in.
     """
 
-    randomised = True
     card = NameCard(forecasts="the live jobs' data in later slots, exact or with noise")
 
     def __init__(
@@ -71,6 +70,8 @@ class RecedingHorizon(Broker):
             raise InputError("set.noise", noise, f"must be between 0 and {LARGEST_NOISE}")
         self.window, self.forecast, self.noise = window, forecast, noise
         self.relocation = relocation
+        # whether the seed can change a decision
+        self.randomised = forecast == "noisy"  # type: ignore[misc]
 
     def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
         """Plan the window and return the present slot's part."""

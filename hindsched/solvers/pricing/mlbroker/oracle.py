@@ -49,7 +49,7 @@ CANCELLED = 1e-4
 and comparing floats may lose."""
 CLOSE = 1e-9
 """Relative difference within which one of two numbers may be the larger for all that floats say."""
-NODE_LIMIT = 2_000
+NODE_LIMIT = 5_000
 """Nodes of one job's slot; beyond it the bound of the open nodes is used."""
 MOST_KNOWN = 100_000
 """Limits of jobs' slots that are remembered at most."""

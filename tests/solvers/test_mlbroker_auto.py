@@ -5,6 +5,7 @@ import pytest
 
 from hindsched.instances.mlbroker.generator import SUITES, generate
 from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.limits import OutOfTime
 from hindsched.solvers.api import solve
 from hindsched.solvers.methods import tree
 from hindsched.solvers.methods.mlbroker import methods
@@ -113,6 +114,21 @@ def test_prices_lead_to_a_schedule_as_soon_as_there_is_a_bound():
     assert rushed.is_feasible()
     assert rushed.objective() < 1.01 * bounded.bound
     assert methods.find_schedule(instance, "tight", plans=plans).objective() <= rushed.objective()
+
+
+def test_a_search_that_overruns_the_limit_leaves_bound_and_answers(torn, monkeypatch):
+    """On a loaded machine the search may not come to its first look at the clock."""
+
+    def endless(*_, **__):
+        raise OutOfTime
+
+    methods.load_kernels()
+    monkeypatch.setattr(methods, "find_schedule", endless)
+    found = solve(torn, time_limit=60)
+    assert found.stopped_by == "time_limit"
+    assert found.certificate.bound == found.bound
+    assert found.solution.is_feasible()
+    assert found.objective < 1.1 * found.bound
 
 
 def test_what_a_bound_asked_is_known_afterwards(torn, monkeypatch):

@@ -310,6 +310,16 @@ def _bound_and_plans(
     return bounded, oracle.priced_within(bounded.certificate.prices, {})[1]
 
 
+def _with_answers(bounded: Result, plans: Plans) -> Result:
+    """A bound with what the jobs answer to its prices as a schedule."""
+    instance = bounded.instance
+    assert isinstance(instance, MlbrokerInstance)
+    views = [SlotData.at(instance, t) for t in range(1, instance.horizon + 1)]
+    answers = _slots_of(instance, views, plans)
+    found = _solution(instance, views, answers, bounded.formulation)
+    return replace(bounded, method="bound+search", status=Status.FEASIBLE, solution=found)
+
+
 def _why(deadline: float | None) -> StoppedBy:
     late = deadline is not None and now() > deadline
     return StoppedBy.TIME_LIMIT if late else StoppedBy.CONVERGED
@@ -329,6 +339,7 @@ def auto(
     limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
     within = options.with_time(SHARE_OF_BOUND * limit)
     bounded, plans = _bound_and_plans(instance, formulation, within, on_progress)
+    keep(_with_answers(bounded, plans))  # a loaded machine may overrun the limit in the search
     deadline = started + limit
 
     def seconds_left() -> float:

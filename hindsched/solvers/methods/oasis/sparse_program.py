@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hindsched.arrays import Floats
-from hindsched.solvers.work import is_counted, now
+from hindsched.solvers.work import is_counted, now, units_of
 
 Terms = Iterable[tuple[int, float]]
 """Columns with their coefficients."""
@@ -89,6 +89,7 @@ class LoadedProgram:
         self._deadline, self._interrupted = math.inf, interrupted
         for name, value in {"output_flag": False, "threads": 1, **options}.items():
             self.highs.setOptionValue(name, value)
+        self._most_nodes: int = self.highs.getOptionValue("mip_max_nodes")[1]
         self.highs.passModel(program)
         for callback in (self.highs.cbSimplexInterrupt, self.highs.cbMipInterrupt):
             callback.subscribe(self._look)
@@ -98,8 +99,11 @@ class LoadedProgram:
         event.interrupt(self._interrupted.is_set() or now() > self._deadline)
 
     def solve(self, seconds: float) -> bool:
-        """Solve for at most so many seconds; whether there is a feasible point."""
-        self._deadline = math.inf if is_counted() else now() + seconds
+        """Solve for at most so many seconds, or nodes; whether there is a feasible point."""
+        counted = is_counted()
+        self._deadline = math.inf if counted else now() + seconds
+        units = max(1, units_of(seconds)) if counted and seconds < math.inf else highspy.kHighsIInf
+        self.highs.setOptionValue("mip_max_nodes", min(self._most_nodes, units))
         self.highs.run()
         status = self.highs.getInfo().primal_solution_status
         return bool(status == highspy.SolutionStatus.kSolutionStatusFeasible)

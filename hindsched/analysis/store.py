@@ -40,7 +40,7 @@ from hindsched.analysis.tasks import Task, check_record, file_name
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.io import read, read_json, write, write_bytes, write_json, write_text
-from hindsched.json_types import Keywords
+from hindsched.json_types import JsonObject, Keywords
 from hindsched.solvers.versions import versions
 
 if TYPE_CHECKING:
@@ -156,14 +156,15 @@ class ResultStore:
 
     def add(self, record: Record) -> None:
         """Keep a task's record; its file appears in one step, after all that belongs to it."""
-        record = json.loads(json.dumps(record))  # as it will be read
+        content: JsonObject = {**record}
+        found = {kind: content.pop(kind, None) for kind in FILES}
+        record = json.loads(json.dumps(content))  # as it will be read
         paths, hashes = self._files(record["task"], record["instance"]), dict[str, str | None]()
-        for kind in FILES:
-            path, data = paths[kind], record.pop(kind, None)
+        for kind, data in found.items():
             if data is not None:
-                _make_room(path)
-                write_json(data, path)
-                hashes[kind] = file_hash(path)
+                _make_room(paths[kind])
+                write_json(data, paths[kind])
+                hashes[kind] = file_hash(paths[kind])
         record["files"] = hashes
         task_file = self._task_file(record["task"])
         _make_room(task_file)

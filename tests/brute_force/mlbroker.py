@@ -55,7 +55,8 @@ def optimum(file: dict[str, Any], formulation: str = "tight") -> float:
             needed = math.ceil(sum(data) / job["capacity_gb"] - 1e-9)
             options = []
             for y in itertools.product(range(needed + size), repeat=size):
-                if sum(y) > needed + size - 1:
+                # as printed, workers that cost nothing may stand by only to talk near the PS
+                if formulation == "tight" and sum(y) > needed + size - 1:
                     continue
                 moved = transport(data, [job["capacity_gb"] * n for n in y], arc)
                 if math.isinf(moved):

@@ -117,7 +117,7 @@ class EndsProgram(NodeProgram):
         self._probed: Counter[tuple[int, Feature]] = Counter()
         self._closed: Counter[tuple[int, Feature]] = Counter()
         self._gain = FIRST_GAIN * abs(size)
-        self._patterns: set[tuple[int, tuple[int, ...]]] = set()
+        self._patterns: set[tuple[int, int]] = set()
 
     def bound(
         self,
@@ -163,17 +163,33 @@ class EndsProgram(NodeProgram):
             return replace(_from(second, compact, keeps=False, gains=undecided), shares=shares)
         return _from(second, compact, keeps=True)
 
-    def add(self, block: int, response: Response) -> int:
-        """Add a schedule as a column; return 1 if it is new.
+    def _price(
+        self, oracle: RestrictedOracle, prices: Floats, known: Answers | None = None
+    ) -> tuple[float, int, Answers | None]:
+        """Bound at `prices`, the number of new columns, and the blocks' answers.
 
-        The dearest patterns are mostly those of the last prices, and are known by their counts.
+        The dearest patterns are mostly those of the last prices: only new ones are written out.
         """
-        if block >= self.oracle.num_decided:
-            key = block, response.plan
-            if key in self._patterns:
-                return 0
-            self._patterns.add(key)
-        return super().add(block, response)
+        patterns, jobs = self.oracle, oracle.num_decided
+        if not isinstance(patterns, PatternOracle) or known is not None:
+            return super()._price(oracle, prices, known)
+        values: list[float] = []
+        added = 0
+        for job in range(jobs):
+            response = oracle.best_response(job, prices)
+            if response is None:  # decisions leave the job nothing
+                return -math.inf, 0, None
+            values.append(response.value)
+            added += self.add(job, response)
+        values += patterns.unit_values(prices)
+        for place in enumerate(patterns.dearest(prices)):
+            if place not in self._patterns:
+                self._patterns.add(place)
+                block = jobs + place[0]
+                response = patterns.best_response(block, prices)
+                added += 0 if response is None else self.add(block, response)
+        terms = [*oracle.price_terms(prices).tolist(), *values]
+        return oracle.round_outward(terms), added, Answers(oracle.limits, values)
 
     def _forget(self, basis: Basis) -> None:
         self._patterns.clear()

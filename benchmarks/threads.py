@@ -2,8 +2,9 @@
 
 Run it with ``python benchmarks/threads.py [CASE ...] [--seconds S] [--repeat N]``. Both runs of a
 pair have the same instance, seed and limit. The common gap is the smaller one that both reached, or
-the proof where both proved; a ratio is seconds on one core over seconds on two. CPU seconds count
-all processes.
+the proof where both proved; a ratio is seconds on one core over seconds on two. The moment of one
+gap is noisy, so ratios at some multiples of the common gap (`WIDER`) stand beside it. CPU seconds
+count all processes.
 
 A search that cools down over its limit (`PACED`) finds its best schedules at the end of any limit,
 so that seconds to a gap say little of it. There a third run has two cores and the limit divided by
@@ -18,6 +19,7 @@ whose process waits for the others at the end, and not for `PACED` ones, whose s
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import statistics
 import time
@@ -57,6 +59,8 @@ PACED = ("batchsched-crowded",)
 """Cases whose search is paced by its limit."""
 ASKED = 1.6
 """How much faster two cores should be."""
+WIDER = (1.25, 1.5, 2.0)
+"""Multiples of the common gap at which seconds are compared too."""
 
 
 def cpu() -> float:
@@ -64,6 +68,25 @@ def cpu() -> float:
     kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     used = [resource.getrusage(kind) for kind in kinds]
     return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def count_own_cpu_seconds() -> None:
+    """Let every process go by its own CPU seconds; a forked one goes on from its parent's."""
+    begun = 0.0
+
+    def clock() -> float:
+        return begun + time.process_time()
+
+    def go_on(seconds: float) -> None:
+        nonlocal begun
+        begun = seconds
+
+    at_fork = list[float]()
+    os.register_at_fork(
+        before=lambda: at_fork.append(clock()), after_in_child=lambda: go_on(at_fork[-1])
+    )
+    work.time = SimpleNamespace(perf_counter=clock)
+    limits.OVERRUN_SECONDS = 1e6
 
 
 def run(
@@ -98,10 +121,10 @@ def main() -> None:
     parser.add_argument("--cpu-clock", action="store_true")
     given = parser.parse_args()
     if given.cpu_clock:
-        work.time = SimpleNamespace(perf_counter=time.process_time)
-        limits.OVERRUN_SECONDS = 1e6
+        count_own_cpu_seconds()
     for case in given.cases or CASES:
         ratios, ends = [], list[tuple[float, float]]()
+        wider: dict[float, list[float]] = {multiple: [] for multiple in WIDER}
         for seed in range(given.repeat):
             for instance in CASES[case](seed):
                 one, one_cpu = run(instance, 1, given.seconds)
@@ -109,10 +132,13 @@ def main() -> None:
                 gap = max(one[-1][1], two[-1][1], 1e-6)
                 first, second = reached(one, gap), reached(two, gap)
                 ratios.append(first / second)
+                for multiple, known in wider.items():
+                    known.append(reached(one, multiple * gap) / reached(two, multiple * gap))
                 print(
                     f"{instance.name}: gap {gap:.4%}: {first:.1f} s on 1 core ({one_cpu:.1f} CPU in"
                     f" all), {second:.1f} s on 2 ({two_cpu:.1f}), ratio {first / second:.2f};"
-                    f" gaps at the end {one[-1][1]:.4%}, {two[-1][1]:.4%}",
+                    f" gaps at the end {one[-1][1]:.4%}, {two[-1][1]:.4%}; ratios at "
+                    + ", ".join(f"{each} of it {known[-1]:.2f}" for each, known in wider.items()),
                     flush=True,
                 )
                 if case in PACED:
@@ -123,7 +149,11 @@ def main() -> None:
                         f" on 2 cores, {one[-1][1]:.4%} in {given.seconds:.1f} s on 1",
                         flush=True,
                     )
-        print(f"{case}: median ratio {statistics.median(ratios):.2f}", flush=True)
+        medians = [f"{each} of it {statistics.median(known):.2f}" for each, known in wider.items()]
+        print(
+            f"{case}: median ratio {statistics.median(ratios):.2f}; at {', '.join(medians)}",
+            flush=True,
+        )
         if ends:
             first, second = (statistics.fmean(each) for each in zip(*ends, strict=True))
             print(

@@ -245,14 +245,24 @@ class NeighbourhoodSearch:
         return build_solution(self.oracle.instance, rows, self.oracle.formulation)
 
     def adopt(self, solution: Solution) -> bool:
-        """Take a feasible solution as the best if it is; the search returns to it in its time."""
-        rows = solution.assignments()
+        """Take a feasible solution as the best if it is; the search returns to it in its time.
+
+        Where it is better by more than the worsenings that are kept, a new cycle begins there at
+        once: what the present one would find is worse.
+        """
+        known, rows = self.objective, solution.assignments()
         schedules: list[Response | None] = [None] * self._blocks
         for block, given in enumerate(self.oracle.use_of(solution)):
             if given is not None:
                 plan = _Given(rows[self.oracle.block_name(block)])
                 schedules[block] = replace(given, plan=plan)
-        return self._keep_if_best(schedules)
+        if not self._keep_if_best(schedules):
+            return False
+        assert self.objective is not None
+        if known is not None and abs(self.objective - known) > HOT * abs(known):
+            self._cycle_begin = self.iterations
+            self._return_to_best()
+        return True
 
     def _best_alone(self, nothing: Floats) -> list[Response | None]:
         """Each job's best schedule in an empty cluster; settles the reward of equality rows."""

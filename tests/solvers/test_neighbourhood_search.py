@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import hindsched as hs
 from hindsched.instances.io import read
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.neighbourhood_search import (
@@ -170,3 +171,29 @@ def test_impossible_mandatory_jobs_leave_no_solution():
 def test_nothing_to_schedule():
     oracle = build_oracle(make("toymax", [], [1], 3), rows="servers")
     assert neighbourhood_search(oracle, max_iterations=5).solution.objective() == 0
+
+
+def test_what_is_far_better_is_searched_on_at_once_and_what_is_little_better_in_its_time():
+    instance = hs.generate("oasis", "small", 0)
+    oracle = build_oracle(instance, rows="servers")
+    good = NeighbourhoodSearch(oracle)
+    good.construct()
+    best = good.solution()
+    search = NeighbourhoodSearch(oracle)
+    search.construct()
+    search.improve(iter([False, False, True]).__next__)
+    begin, present = search._cycle_begin, list(search._schedules)
+    search.objective = (1 - 1e-4) * best.objective()
+    assert search.adopt(best)
+    assert search._cycle_begin == begin
+    assert search._schedules == present
+    search.objective = 0.9 * best.objective()
+    assert search.adopt(best)
+    assert search._cycle_begin == search.iterations == 2
+    value = sum(each.objective for each in search._schedules if each is not None)
+    assert value == pytest.approx(best.objective())
+    residual = oracle.rows.capacity.astype(float)
+    for each in search._schedules:
+        if each is not None:
+            np.subtract.at(residual, each.rows, each.amounts)
+    assert search._residual == pytest.approx(residual)

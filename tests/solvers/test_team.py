@@ -19,7 +19,7 @@ from hindsched.solvers.interrupt import catch_interrupt, stoppable
 from hindsched.solvers.methods import auto
 from hindsched.solvers.methods.auto import solve_auto
 from hindsched.solvers.methods.dives import Dives
-from hindsched.solvers.methods.duel import Duel
+from hindsched.solvers.methods.duel import LONGEST_DIVE, Duel
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.status import Status, StoppedBy
 from hindsched.solvers.team import News, Team, threads_of
@@ -293,3 +293,79 @@ def test_a_member_takes_in_what_comes_while_it_dives(monkeypatch):
         with pytest.raises(pytest.fail.Exception):
             duel.search_along(member)
         assert told[:4] == ["taken in", "heard", "taken in", "heard"]
+
+
+@pytest.fixture
+def dueling():
+    """A duel whose prices and search have begun, at a scale where others dive meanwhile."""
+    instance = hs.read(LARGE)
+    with catch_interrupt() as interrupted:
+        formulation = instance.check_formulation(None)
+        found = Duel(instance, formulation, SolveOptions(threads=2), interrupted)
+        found.run(0.0)
+        found._dives = Dives(found.oracle, 1, 2, interrupted)
+        yield found
+
+
+def test_the_parent_searches_until_a_member_has_said_what_a_dive_takes(dueling, monkeypatch):
+    dives, team = dueling._dives, SimpleNamespace(is_running=True, details={}, objective=None)
+    dived, moves = [], dueling.search.iterations
+    monkeypatch.setattr(dueling, "_dive", lambda *_: dived.append(dueling.search.iterations))
+
+    def turn():
+        nonlocal moves
+        asked = iter([False, False])
+        monkeypatch.setattr(dueling, "_stop", lambda _: next(asked, True))
+        dueling._search_until(0.0)
+        searched, moves = dueling.search.iterations - moves, dueling.search.iterations
+        return searched
+
+    dueling._team = team
+    assert turn() == 2
+    assert not dived
+    team.details[LONGEST_DIVE] = 7.0
+    turn()
+    assert len(dived) == 1
+    assert dives.longest == 7.0
+    team.details.clear()
+    team.is_running = False  # alone it dives first
+    turn()
+    assert len(dived) == 2
+    team.is_running = dives.have_windows = True  # with windows all dive
+    turn()
+    assert len(dived) == 3
+
+
+def test_no_dive_begins_where_one_took_too_long_elsewhere(dueling, monkeypatch):
+    prices = dueling.bounding.best.prices
+    monkeypatch.setattr(Dives, "_finish", lambda *_: pytest.fail("dives"))
+    begun, make = [], dueling._dives._make
+    dueling._dives._make = lambda *given: begun.append(given) or make(*given)
+    dueling._dives.expect(7.0)
+    dueling._dives.expect(5.0)
+    assert dueling._dives.longest == 7.0
+    stops = iter([False])
+    dueling._dives.work(prices, 0.0, lambda: None, lambda: 9.0, lambda: next(stops, True))
+    assert len(begun) == 1
+    dueling._dives._dive = None
+    dueling._dives.work(prices, 0.0, lambda: None, lambda: 8.0, lambda: False)
+    assert dueling._dives.is_over
+    assert len(begun) == 1
+
+
+def test_a_member_says_what_its_longest_dive_took(dueling, monkeypatch):
+    said = []
+
+    def work(dives, *_):
+        dives.is_over, dives._longest = dives.longest > 0, dives.longest + 2.0
+
+    monkeypatch.setattr(Dives, "work", work)
+    member = SimpleNamespace(
+        number=1,
+        say=lambda news: said.append(news.details[LONGEST_DIVE]),
+        heard=list,
+        time_to_listen=lambda: pytest.fail("searches"),
+    )
+    with pytest.raises(pytest.fail.Exception):
+        dueling.search_along(member)
+    assert said == [2.0, 4.0]

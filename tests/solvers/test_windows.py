@@ -204,7 +204,9 @@ def test_a_short_horizon_has_no_windows(crowded, monkeypatch):
     monkeypatch.setattr(windows_module, "LENGTH", 5)
     monkeypatch.setattr(windows_module, "LEAST_WINDOWS", 5)
     assert Windows(oracle, 0.0, Event()).next(prices, solution) is None
+    assert not Dives(oracle, 0, 1, Event()).have_windows
     monkeypatch.setattr(windows_module, "LEAST_WINDOWS", 4)
+    assert Dives(oracle, 0, 1, Event()).have_windows
     assert Windows(oracle, 0.0, Event()).next(prices, solution) is not None
 
 

@@ -51,6 +51,10 @@ MakeDive = Callable[[BlockOracle, Floats, float, int, Event], Dive]
 class Windows(Protocol):
     """Dives into windows of schedules."""
 
+    @property
+    def are_none(self) -> bool:
+        """Whether the horizon has none."""
+
     def next(self, prices: Floats, solution: Solution) -> Dive | None:
         """A dive that makes a schedule better, if anything; None where none is left to try."""
 
@@ -102,6 +106,16 @@ class Dives:
         self._seconds = self._longest = 0.0
         self._of_windows = self._has_dived = False
         self.is_over = self._make is None
+        self.have_windows = self._windows is not None and not self._windows.are_none
+
+    @property
+    def longest(self) -> float:
+        """Seconds that the longest dive took, or would have taken; 0 before the first is over."""
+        return self._longest
+
+    def expect(self, seconds: float) -> None:
+        """Hear that a dive took so many seconds elsewhere: none begins where that will not do."""
+        self._longest = max(self._longest, seconds)
 
     def work(
         self,

@@ -33,7 +33,7 @@ from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result, status_of
 from hindsched.solvers.search import OnThreads, Search
 from hindsched.solvers.status import StoppedBy
-from hindsched.solvers.team import Member, Team
+from hindsched.solvers.team import Member, News, Team
 from hindsched.solvers.work import now
 
 SHARE_OF_FIRST_PRICES = 0.1
@@ -49,6 +49,8 @@ LEAST_TO_DIVE = 1_000
 """Jobs x slots below which inserting jobs finds as good schedules as a dive, and sooner."""
 ENDED = (StoppedBy.GAP, StoppedBy.INTERRUPTED, StoppedBy.INFEASIBLE)
 """Why prices and search stop for good."""
+LONGEST_DIVE = "longest_dive"
+"""By which name a member says how many seconds its longest dive took."""
 SLOW_BOUND = 2e-4
 """Relative gain of the bound in a turn below which the search gets most of the time."""
 
@@ -173,6 +175,8 @@ class Duel:
                 if self._dive(dives, never) and (found := search.solution()):
                     told = search.objective
                     member.tell(found)
+                if dives.longest:
+                    member.say(News(details={LONGEST_DIVE: dives.longest}))
                 self._hear(member, search, dives=not dives.is_over)
         while True:
             if search.is_complete:
@@ -312,9 +316,23 @@ class Duel:
 
     def _search_until(self, deadline: float) -> None:
         assert self.search is not None
-        if self._dives is not None and not self._dives.is_over:
+        if self._dives is not None and not self._dives.is_over and self._may_dive(self._dives):
             self._dive(self._dives, lambda: self._stop(deadline))
         self.search.improve(lambda: self._stop(deadline))
+
+    def _may_dive(self, dives: Dives) -> bool:
+        """Whether this process dives now: where others do, first the search goes on meanwhile.
+
+        A dive tells nothing before it is over, the search does at once. Over a horizon with windows
+        all dive: each begins elsewhere with them.
+        """
+        team = self._team
+        if team is None or not team.is_running or dives.have_windows:
+            return True
+        seconds = team.details.get(LONGEST_DIVE)
+        if isinstance(seconds, float):
+            dives.expect(seconds)
+        return seconds is not None
 
     def _dive(self, dives: Dives, stop: Callable[[], bool]) -> bool:
         """Go on with a dive; return whether the search's best became better by its schedules."""

@@ -52,6 +52,11 @@ class Windows:
         self._dive: Dive | None = None
         self._gained: list[Window] = []
 
+    @property
+    def are_none(self) -> bool:
+        """Whether the horizon is too short for them."""
+        return self._oracle.instance.horizon < LEAST_WINDOWS * LENGTH
+
     def next(self, prices: Floats, solution: Solution) -> Dive | None:
         """A dive into the next window of a schedule; None where none is left to try.
 
@@ -63,7 +68,7 @@ class Windows:
             The best that is known.
         """
         horizon = self._oracle.instance.horizon
-        if horizon < LEAST_WINDOWS * LENGTH:
+        if self.are_none:
             return None
         best = self._joined(cast(OasisSolution, solution))
         if self._idle >= SWEEPS * (horizon // STEP):

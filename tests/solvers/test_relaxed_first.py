@@ -122,6 +122,26 @@ def test_rounding_and_infinite_bounds_narrow_nothing() -> None:
     assert (lower.tolist(), upper.tolist()) == ([0, 9, 0], [2, 9, 0])
 
 
+@pytest.mark.parametrize("currency", [2.0**-40, 1.0, 2.0**40])
+def test_a_start_is_as_good_in_any_currency(currency: float) -> None:
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(range(2), domain=pyo.Binary, initialize={0: 0, 1: 1})
+    model.row = pyo.Constraint(expr=2 * model.x[0] + 2 * model.x[1] <= 3)
+    worth = currency * (3 * model.x[0] + 2 * model.x[1])
+    model.worth = pyo.Objective(expr=worth, sense=pyo.maximize)
+    found = Solver(SolveOptions()).solve(model, start=True)
+    assert (found.status, found.objective) == (Status.OPTIMAL, 3 * currency)
+
+
+def test_bounds_of_integers_need_not_be_whole() -> None:
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(range(2), domain=pyo.Integers, bounds=(0.5, 4.5))
+    model.row = pyo.Constraint(expr=sum(model.x.values()) <= 20)
+    model.worth = pyo.Objective(expr=sum(model.x.values()))
+    lower, upper = _narrowed(compile_program(model), np.array([1.0, -1.0]), 0.7, 1e-6)
+    assert (lower.tolist(), upper.tolist()) == ([0.5, 4.0], [1.0, 4.5])
+
+
 def test_a_start_that_is_none_is_left_to_the_solver() -> None:
     model = pyo.ConcreteModel()
     model.x = pyo.Var(range(2), domain=pyo.Binary)

@@ -19,14 +19,16 @@ import numpy as np
 from hindsched.arrays import Floats
 from hindsched.solvers.answer import Answer, Progress
 from hindsched.solvers.backends.highs import HighsProgram
+from hindsched.solvers.backends.scaling import objective_factor
 from hindsched.solvers.backends.standard_form import INTEGER_TOLERANCE, LinearProgram
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.status import Status, StoppedBy
 from hindsched.solvers.work import now
 
 ROUNDING = 1e-6
-"""Relative difference of two costs that counts as rounding, where 1 is the size of a solver's own
-tolerances: a start that is so near the bound is optimal, and so much worse points are kept."""
+"""Relative difference of two costs that counts as rounding, where 1 is the size of the solver's own
+tolerances, in its own currency: a start that is so near the bound is optimal, and so much worse
+points are kept."""
 
 
 class RelaxedFirst:
@@ -69,7 +71,7 @@ class RelaxedFirst:
         if relaxed.status is not Status.OPTIMAL or point is None or bound is None:
             return None
         room = float(program.cost @ start) + program.offset - bound
-        slack = ROUNDING * max(1.0, abs(bound))
+        slack = ROUNDING * max(1.0 / objective_factor(program.cost), abs(bound))
         if room <= slack:
             return self._answer(relaxed, start, "the start")
         whole = program.rounded(point)
@@ -107,12 +109,12 @@ def _narrowed(
 ) -> tuple[Floats, Floats]:
     """Bounds of the columns that all points keep which cost at most `room` more than the bound.
 
-    Reduced costs below `least` are rounding.
+    Reduced costs below `least` are rounding. Bounds of integers need not be whole.
     """
     lower, upper = program.lower.copy(), program.upper.copy()
-    steps = np.floor(room / np.maximum(np.abs(reduced), least) + INTEGER_TOLERANCE)
+    reach = room / np.maximum(np.abs(reduced), least) + INTEGER_TOLERANCE
     rises = program.integer & (reduced > least) & np.isfinite(lower)
     falls = program.integer & (reduced < -least) & np.isfinite(upper)
-    upper[rises] = np.minimum(upper[rises], program.lower[rises] + steps[rises])
-    lower[falls] = np.maximum(lower[falls], program.upper[falls] - steps[falls])
+    upper[rises] = np.minimum(upper[rises], np.floor(lower[rises] + reach[rises]))
+    lower[falls] = np.maximum(lower[falls], np.ceil(program.upper[falls] - reach[falls]))
     return lower, upper

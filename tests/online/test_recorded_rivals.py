@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hindsched as hs
+from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models import algebra
 from hindsched.online.oasis.dorm import Dorm
 from hindsched.online.rivals.sia import Sia
@@ -52,3 +53,18 @@ def test_recorded_programs_are_those_of_pyomo(family, name, rival, stream, monke
     run = hs.simulate(hs.generate(family, seed=1, **stream), name)
     assert run.report["programs"] >= 3
     assert len([program for program in compared if len(program.columns) > 1]) >= 3
+
+
+def test_dorm_gives_no_more_ps_than_workers_where_workers_need_no_bandwidth() -> None:
+    job = {
+        "name": "j", "arrival": 1, "epochs": 1, "chunks": 2, "minibatches": 1,
+        "minibatch_slots": 1, "gradient_mb": 0, "worker": {"gpu": 1}, "ps": {"gpu": 1},
+        "utility": {"kind": "linear", "slope": -1, "intercept": 9},
+    }  # fmt: skip
+    servers = [{"name": name, "capacity": {"gpu": 1}} for name in ("one", "two")]
+    instance = OasisInstance(
+        name="no bandwidth", horizon=3, slot_seconds=3600, resources=("gpu", "net"),
+        bandwidth_resource="net", worker_servers=servers[:1], ps_servers=servers, jobs=[job],
+    )  # fmt: skip
+    found = hs.simulate(instance, "dorm")  # refuses what breaks (7)
+    assert found.solution.completion("j") == 2

@@ -165,7 +165,7 @@ class Dorm(EventDriven):
             add(workers >= (1 if fair else 0))
             if ps_per_worker > 0:
                 add(ps_per_worker * workers <= ps)
-                add(ps <= workers)
+            add(ps <= workers)
             add(workers - model.drift[name] <= fair)
             add(-workers - model.drift[name] <= -fair)
         for name, placement in before.items():

@@ -20,7 +20,7 @@ from contextlib import nullcontext, suppress
 from functools import lru_cache
 from itertools import islice
 from pickle import dumps, loads
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from hindsched.analysis import tasks as in_tasks
 from hindsched.analysis.records import Record
@@ -29,6 +29,9 @@ from hindsched.analysis.trackers import start_trackers
 from hindsched.instances.base import Instance
 from hindsched.limits import ask, nobody_asked
 from hindsched.solvers.interrupt import catch_interrupt, interruption, without_interrupts
+
+if TYPE_CHECKING:
+    from joblib.externals.loky import ProcessPoolExecutor
 
 DEATHS_IN_A_ROW = 4
 """Pools that break one after the other with nothing finished: then no worker can live here."""
@@ -132,7 +135,28 @@ class LocalPool:
         """End the processes: at once after an error, or where nobody waits for what they do."""
         wait_until_taken(self._unfinished)
         is_early = kind is not None or not all(future.done() for future in self._unfinished)
-        self._executor.shutdown(wait=True, kill_workers=is_early)
+        end_executor(self._executor, kill_workers=is_early)
+
+
+def end_executor(executor: ProcessPoolExecutor, *, kill_workers: bool) -> None:
+    """End a pool's processes and all its threads.
+
+    Parameters
+    ----------
+    executor : ProcessPoolExecutor
+        The pool.
+    kill_workers : bool
+        Whether what its processes do is of no use any more.
+
+    Notes
+    -----
+    loky does not wait for the thread that feeds the processes. It may be the last to hold the
+    pool's semaphores: where Python ends while it gives one back, the tracker is not told of it.
+    """
+    feeder: threading.Thread | None = executor._call_queue._thread
+    executor.shutdown(wait=True, kill_workers=kill_workers)
+    if feeder is not None:
+        feeder.join(TAKEN_SECONDS)
 
 
 def balanced(weights: Sequence[float], number: int) -> list[list[int]]:

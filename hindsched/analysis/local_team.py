@@ -11,6 +11,7 @@ from hindsched.analysis.local_pool import (
     DEATHS_IN_A_ROW,
     ONE_THREAD,
     Parent,
+    end_executor,
     prepare_worker,
 )
 from hindsched.analysis.trackers import start_trackers
@@ -68,7 +69,7 @@ class LocalTeam(ShareTeam):
     def close(self) -> None:
         """End the processes."""
         for pool in self._pools:
-            pool.shutdown(wait=True, kill_workers=True)
+            end_executor(pool, kill_workers=True)
         self._pools = []
 
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 
 import pytest
@@ -87,3 +88,17 @@ def test_what_nobody_waits_for_any_more_ends_with_the_pool():
     with LocalPool(1) as pool:
         pool.submit(time.sleep, 100)
     assert time.monotonic() - began < 60
+
+
+def test_no_thread_of_a_pool_outlives_it(monkeypatch):
+    from joblib.externals.loky.backend.queues import Queue
+
+    def hesitates(*arguments, feed=Queue._feed):
+        feed(*arguments)
+        time.sleep(0.5)
+
+    monkeypatch.setattr(Queue, "_feed", hesitates)
+    before = set(threading.enumerate())
+    with LocalPool(1) as pool:
+        assert pool.submit(squared, 3).result()[0] == 9
+    assert not set(threading.enumerate()) - before

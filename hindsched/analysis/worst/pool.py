@@ -11,6 +11,7 @@ from hindsched.analysis.local_pool import (
     ONE_THREAD,
     POLL_SECONDS,
     Parent,
+    end_executor,
     prepare_worker,
     wait_until_taken,
 )
@@ -72,7 +73,7 @@ def evaluating(problem: Problem, workers: int) -> Iterator[Evaluate]:
         yield elsewhere
     finally:
         wait_until_taken(running)
-        pool.shutdown(wait=True, kill_workers=True)
+        end_executor(pool, kill_workers=True)
 
 
 _problem: list[Problem] = []

@@ -21,6 +21,7 @@ from hindsched.solvers.answer import Answer, Progress
 from hindsched.solvers.backends.mutable import Changes
 from hindsched.solvers.backends.scaling import Scaling
 from hindsched.solvers.backends.standard_form import LinearProgram
+from hindsched.solvers.backends.stop import Stop
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.status import Status, StoppedBy
@@ -303,13 +304,7 @@ class HighsProgram:
         if self._listens:
             return
         self._listens = True
-        stop = self._stop
-
-        def stop_if_asked(event: Any) -> None:  # a closure without self: no cycle to collect
-            event.interrupt(stop.is_set())  # False too: HiGHS keeps what it was told
-
-        for name in ("cbSimplexInterrupt", "cbIpmInterrupt", "cbMipInterrupt"):
-            getattr(self.highs, name).subscribe(stop_if_asked)
+        Stop(self._stop).listen(self.highs)
 
     def _run_in_thread(self, time_limit: float | None, on_progress: Progress | None) -> None:
         self._listen()

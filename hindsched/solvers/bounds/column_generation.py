@@ -17,10 +17,9 @@ price that grows while anything is bought off at the optimum, so the master is a
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from threading import Event
-from typing import Any, Literal
+from typing import Literal
 
 import highspy
 import numpy as np
@@ -30,6 +29,7 @@ from hindsched.errors import InputError, SolveFailed
 from hindsched.json_types import JsonObject
 from hindsched.solvers.answer import Progress
 from hindsched.solvers.backends.scaling import objective_factor
+from hindsched.solvers.backends.stop import Stop
 from hindsched.solvers.bounds.columns import Basis, Column
 from hindsched.solvers.bounds.lagrangian import (
     BoundResult,
@@ -84,7 +84,7 @@ class Master:
         self, oracle: BlockOracle, algorithm: LpAlgorithm, penalty: float, interrupted: Event
     ) -> None:
         self.oracle, self.algorithm, self.penalty = oracle, algorithm, penalty
-        self.interrupted = interrupted
+        self._stop = Stop(interrupted)
         self.crossover = algorithm != "ipx"
         self.sign = 1.0 if oracle.sense == "max" else -1.0
         self.scale = row_scale(oracle)
@@ -116,8 +116,7 @@ class Master:
             nothing,
             np.zeros(0),
         )
-        for callback in (highs.cbSimplexInterrupt, highs.cbIpmInterrupt):
-            callback.subscribe(self._on_interrupt_check)
+        self._stop.listen(highs)
         self._highs = highs
         bought = [] if optional else [(rows.size + block, 1.0) for block in range(blocks)]
         for row in np.flatnonzero(free):
@@ -184,11 +183,10 @@ class Master:
         if not self.columns and not self._num_bought:
             self._reduced = np.zeros(0)
             return 0.0, np.zeros(self.oracle.rows.size), True  # HiGHS solves no empty program
-        self._deadline = math.inf
         limit = highspy.kHighsInf
         spend()
+        self._stop.after(seconds)
         if seconds is not None and not is_counted():
-            self._deadline = time.perf_counter() + max(seconds, 0.0)
             # HiGHS's clock runs on over the solves of one object.
             limit = self._highs.getRunTime() + max(seconds, 0.0)
         self._highs.setOptionValue("time_limit", limit)
@@ -275,10 +273,6 @@ class Master:
     def column_values(self) -> Floats:
         """Values of the columns at the last optimum, shape (len(columns),)."""
         return np.array(self._highs.getSolution().col_value)[self._num_bought :]
-
-    def _on_interrupt_check(self, event: Any) -> None:
-        # False is said too: HiGHS keeps what it was told for the next run
-        event.interrupt(self.interrupted.is_set() or time.perf_counter() > self._deadline)
 
     def raise_penalty(self) -> None:
         """Make buying off dearer."""

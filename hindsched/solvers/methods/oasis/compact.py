@@ -15,7 +15,6 @@ of workers and PSs in a slot are worth; the bound that counts is the oracle's at
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Event
@@ -27,12 +26,13 @@ import numpy as np
 from hindsched.arrays import Floats
 from hindsched.models.oasis.rounding import lines_below
 from hindsched.solvers.backends.scaling import objective_factor
+from hindsched.solvers.backends.stop import Stop
 from hindsched.solvers.bounds.branching import Split
 from hindsched.solvers.bounds.lagrangian import row_scale
 from hindsched.solvers.pricing.decisions import COMPLETES, NEVER, Feature, Limits, window_of
 from hindsched.solvers.pricing.oasis.patterns import PatternOracle
 from hindsched.solvers.pricing.oasis.restricted import IN_SLOT, PS, WORKERS
-from hindsched.solvers.work import is_counted, spend
+from hindsched.solvers.work import spend
 
 INFINITE = highspy.kHighsInf
 ROUNDING = 1e-6
@@ -82,7 +82,7 @@ class CompactProgram:
 
     def __init__(self, oracle: PatternOracle, penalty: float, interrupted: Event) -> None:
         self.oracle = oracle
-        self._interrupted = interrupted
+        self._stop = Stop(interrupted)
         self._scale = row_scale(oracle)
         self._lower: list[float] = []
         self._upper: list[float] = []
@@ -181,12 +181,8 @@ class CompactProgram:
         lower, upper = np.array(self._lower), np.array(self._upper)
         highs.addRows(size, lower, upper, 0, starts, nothing, np.zeros(0))
         self._columns.give(highs, self._factor)
-        highs.cbSimplexInterrupt.subscribe(self._on_interrupt_check)
+        self._stop.listen(highs)
         return highs
-
-    def _on_interrupt_check(self, event: Any) -> None:
-        # False is said too: HiGHS keeps what it was told for the next run
-        event.interrupt(self._interrupted.is_set() or time.perf_counter() > self._deadline)
 
     def restrict(self, limits: Mapping[int, Limits]) -> None:
         """Keep what obeys limits by job, and nothing else."""
@@ -227,9 +223,7 @@ class CompactProgram:
         Also None where the limits contradict each other.
         """
         spend()
-        self._deadline = math.inf
-        if seconds is not None and not is_counted():
-            self._deadline = time.perf_counter() + max(seconds, 0.0)
+        self._stop.after(seconds)
         highs = self._highs
         highs.run()
         if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:

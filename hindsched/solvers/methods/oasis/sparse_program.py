@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from threading import Event
-from typing import Any
 
 import highspy
 import numpy as np
 import scipy.sparse as sp
 
 from hindsched.arrays import Floats
-from hindsched.solvers.work import is_counted, now, units_of
+from hindsched.solvers.backends.stop import Stop
+from hindsched.solvers.work import is_counted, units_of
 
 Terms = Iterable[tuple[int, float]]
 """Columns with their coefficients."""
@@ -86,22 +86,17 @@ class LoadedProgram:
         self, program: highspy.HighsLp, interrupted: Event, options: dict[str, object]
     ) -> None:
         self.highs = highspy.Highs()
-        self._deadline, self._interrupted = math.inf, interrupted
+        self._stop = Stop(interrupted)
         for name, value in {"output_flag": False, "threads": 1, **options}.items():
             self.highs.setOptionValue(name, value)
         self._most_nodes: int = self.highs.getOptionValue("mip_max_nodes")[1]
         self.highs.passModel(program)
-        for callback in (self.highs.cbSimplexInterrupt, self.highs.cbMipInterrupt):
-            callback.subscribe(self._look)
-
-    def _look(self, event: Any) -> None:
-        # False is said too: HiGHS keeps what it was told for the next run
-        event.interrupt(self._interrupted.is_set() or now() > self._deadline)
+        self._stop.listen(self.highs)
 
     def solve(self, seconds: float) -> bool:
         """Solve for at most so many seconds, or nodes; whether there is a feasible point."""
         counted = is_counted()
-        self._deadline = math.inf if counted else now() + seconds
+        self._stop.after(seconds)
         units = max(1, units_of(seconds)) if counted and seconds < math.inf else highspy.kHighsIInf
         self.highs.setOptionValue("mip_max_nodes", min(self._most_nodes, units))
         self.highs.run()

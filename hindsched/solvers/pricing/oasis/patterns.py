@@ -256,16 +256,14 @@ class PatternOracle(BlockOracle):
 
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
         """Exact best response within limits; patterns have no features but 0."""
-        jobs = len(self.instance.jobs)
         at = self._at(prices)
-        if block >= jobs:
-            if any(low > 0 for low, _ in limits.values()):
-                return None
-            return self._dearest(block - jobs, at)
-        found = self._best_within(block, at, limits)
+        found = self._best(block, at, limits)
         if found is None:
             return None
-        value, end, workers, ps = found
+        value, schedule = found
+        if schedule is None:
+            return self._dearest(block - len(self.instance.jobs), at)
+        end, workers, ps = schedule
         plan = OasisPlan(end, Placements.of(workers), Placements.of(ps))
         return self._response(block, value, plan)
 
@@ -273,24 +271,22 @@ class PatternOracle(BlockOracle):
         self, blocks: Iterable[int], prices: Floats, limits: Mapping[int, Limits]
     ) -> list[float]:
         """Values of the best responses, without the schedules."""
-        at, jobs = self._at(prices), len(self.instance.jobs)
-        values = []
-        for block in blocks:
-            own = limits.get(block, {})
-            if block < jobs:
-                found = self._best_within(block, at, own)
-                values.append(-math.inf if found is None else found[0])
-            elif any(low > 0 for low, _ in own.values()):
-                values.append(-math.inf)
-            else:
-                values.append(self._worth(block - jobs, at))
-        return values
+        at = self._at(prices)
+        found = [self._best(block, at, limits.get(block, {})) for block in blocks]
+        return [-math.inf if one is None else one[0] for one in found]
 
-    def _best_within(
+    def _best(
         self, block: int, at: _Prices, limits: Limits
-    ) -> tuple[float, int, Ints, Ints] | None:
+    ) -> tuple[float, tuple[int, Ints, Ints] | None] | None:
+        """What a block is worth within limits, with a job's end and counts; None if it has none."""
+        jobs = len(self.instance.jobs)
+        if block >= jobs:
+            barred = any(low > 0 for low, _ in limits.values())
+            return None if barred else (self._worth(block - jobs, at), None)
         job = self._single[block]
-        return best_within(*job.sides((at.paid[0][block], at.paid[1][block])), job.task, limits)
+        sides = job.sides((at.paid[0][block], at.paid[1][block]))
+        found = best_within(*sides, job.task, limits)
+        return None if found is None else (found[0], found[1:])
 
     def _at(self, prices: Floats) -> _Prices:
         """What all blocks read at these prices, worked out once for all of them."""

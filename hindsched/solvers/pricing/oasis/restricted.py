@@ -86,12 +86,14 @@ def best_within(
     shapes = {IN_SLOT: (horizon,), WORKERS: (horizon, workers.room.size)}
     shapes[PS] = (horizon, ps.room.size)
     ranges = {name: _no_limits(*shape) for name, shape in shapes.items()}
+    own: set[str] = set()
     for feature, (low, high) in limits.items():
         if low > high:
             return None
         if feature.name == COMPLETION:
             continue
-        if ranges[feature.name] is _no_limits(*shapes[feature.name]):
+        if feature.name not in own:
+            own.add(feature.name)
             ranges[feature.name] = no_limits(*shapes[feature.name])
         ranges[feature.name].low[feature.index[::-1]] = low
         ranges[feature.name].high[feature.index[::-1]] = high

@@ -1,6 +1,7 @@
 """Where mlbroker's tree branches: splits are tried in the node's own program."""
 
 import math
+from contextlib import contextmanager
 from threading import Event
 
 import numpy as np
@@ -83,18 +84,37 @@ def test_a_side_costs_what_its_own_program_costs(seed):
     assert program.value >= found.bound - 1e-7 * abs(found.bound)
 
 
-@pytest.mark.parametrize("ending", ["r3-t3-j4-s0", "r3-t4-j4-s0"])
-def test_trying_splits_leaves_the_program_as_it_was(ending):
-    made, found = node(small(ending), ())
-    program = made._program
+@contextmanager
+def left_as_it_was(program):
     shares = dict(program._shares)
     low, high = list(program._low), list(program._up)
     entries = dense(program._highs.getLp())
-    assert made.candidates(found.shares)
+    yield
     assert (program._shares, program._low, program._up) == (shares, low, high)
     after = program._highs.getLp()
     assert (dense(after) == entries).all()
     assert (list(after.col_lower_), list(after.col_upper_)) == (low, high)
+
+
+@pytest.mark.parametrize("ending", ["r3-t3-j4-s0", "r3-t4-j4-s0"])
+def test_trying_splits_leaves_the_program_as_it_was(ending):
+    made, found = node(small(ending), ())
+    with left_as_it_was(made._program):
+        assert made.candidates(found.shares)
+
+
+def test_a_side_whose_trial_is_broken_off_leaves_the_program_as_it_was():
+    instance = small("r3-t3-j4-s0")
+    program = node(instance, ())[0]._program
+    job, slot = program.lives[0]
+    for feature, block in (
+        (Feature(WORKERS, (0, slot)), job),
+        (Feature(TIER, next(iter(program._fees))), len(instance.jobs)),
+    ):
+        for side in Split(block, feature, 0, 0, 0.0, 1.0).sides:
+            broken = pytest.raises(KeyboardInterrupt)
+            with left_as_it_was(program), broken, program._on(side, {}):
+                raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("ending", ["r3-t3-j4-s0", "r3-t3-j4-s1", "r3-t4-j4-s0", "r3-t4-j4-s1"])

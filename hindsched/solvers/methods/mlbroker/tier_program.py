@@ -296,10 +296,12 @@ class TierProgram:
                     self._set_share(at, float(use[r, k]))
         before = [self._low[column] for column in columns], [self._up[column] for column in columns]
         self._bound(columns, low, high)
-        yield
-        self._bound(columns, *before)
-        for at, share in shares.items():
-            self._set_share(at, share)
+        try:
+            yield
+        finally:
+            self._bound(columns, *before)
+            for at, share in shares.items():
+                self._set_share(at, share)
 
     def _bound(self, columns: list[int], low: list[float], high: list[float]) -> None:
         """Pass bounds of columns to HiGHS."""

@@ -30,6 +30,7 @@ from hindsched.online.registry import (
 from hindsched.online.truth import RowTruth
 from hindsched.solutions.base import Solution
 from hindsched.solvers.compiling import compile_first
+from hindsched.solvers.interrupt import caught, interruption
 
 if TYPE_CHECKING:
     from hindsched.solvers.pricing.rows import PriceRow
@@ -212,6 +213,8 @@ def simulate(
         If a decision breaks a constraint or revokes an earlier one.
     InputError
         For an unknown algorithm or setting, or a seed that is none.
+    KeyboardInterrupt
+        On Ctrl-C, also where it ended a solve of the algorithm, which decided by what it had.
 
     Notes
     -----
@@ -300,7 +303,7 @@ def _run(
 ) -> SimulationResult:
     """Play all slots, or events: what arrives is shown, what is decided is checked and applied."""
     clock = time.perf_counter
-    begin = clock()
+    begin, heard = clock(), caught()
     truth = family_module("online", instance.family, "dynamics").Truth(instance, environment)
     check = DecisionCheck(truth)
     arrivals: dict[int, list[JobRecord]] = {}
@@ -340,6 +343,8 @@ def _run(
             algorithm.told(slot, news)
         decision = algorithm.step(slot, now)
         spent = clock() - started
+        if caught() != heard:
+            raise interruption()
         inside += spent
         if now:
             decision_ms += [1000 * spent / len(now)] * len(now)

@@ -14,6 +14,7 @@ from types import FrameType
 
 _current: threading.Event | None = None
 _terminated = False
+_caught = 0
 _inner: ContextVar[threading.Event | None] = ContextVar("inner", default=None)
 
 
@@ -33,6 +34,14 @@ def interruption() -> KeyboardInterrupt:
     return Terminated() if _terminated else KeyboardInterrupt()
 
 
+def caught() -> int:
+    """How many blocks of `catch_interrupt` ended interrupted in this process.
+
+    A solve then returns what it has, and whoever has no use for half a result can tell.
+    """
+    return _caught
+
+
 @contextmanager
 def catch_interrupt() -> Iterator[threading.Event]:
     """Turn the first SIGINT inside the block into an event; a second raises `KeyboardInterrupt`.
@@ -46,7 +55,7 @@ def catch_interrupt() -> Iterator[threading.Event]:
     threading.Event
         Set once an interrupt has come.
     """
-    global _current
+    global _current, _caught
     shared = _inner.get() or _current
     if shared is not None:
         yield shared
@@ -71,6 +80,7 @@ def catch_interrupt() -> Iterator[threading.Event]:
         yield event
     finally:
         _current = None
+        _caught += event.is_set()
         for number, previous in listening.items():
             signal.signal(number, signal.SIG_DFL if previous is None else previous)
 

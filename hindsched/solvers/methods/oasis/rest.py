@@ -16,6 +16,7 @@ from hindsched.instances.base import LinearUtility
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob, OasisUtility
 from hindsched.models.base import Commitments
 from hindsched.solutions.base import Assignment, Solution
+from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.methods.oasis.methods import milp
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.result import Result
@@ -87,7 +88,7 @@ def solve_rest(rest: OasisInstance, start: Solution, options: SolveOptions, work
     work : int
         Units of work that it may take (`hindsched.solvers.work`).
     """
-    with counting():
+    with catch_interrupt(), counting():  # one event for all solves
         within = options.with_time(work * UNIT_SECONDS)
         result = milp(rest, start.formulation, within, incumbent=start)
         done = units_of(now())

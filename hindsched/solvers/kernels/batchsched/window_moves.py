@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hindsched.arrays import Ints
+from hindsched.arrays import Floats, Ints
 from hindsched.compiled import compiled
 from hindsched.solvers.kernels.batchsched.window_plan import (
     GIVE_BACK,
@@ -82,6 +82,22 @@ def follow(given: Plan, plan: Plan, cluster: Cluster, jobs: Jobs) -> None:
 
 
 @compiled()
+def smallest(keys: Floats, count: int) -> Ints:
+    """Positions of the smallest keys in ascending order, of equal ones the first: few of many."""
+    found, size = np.empty(count, np.int64), 0
+    for position in range(keys.size):
+        if size == count and keys[position] >= keys[found[size - 1]]:
+            continue
+        size = min(size + 1, count)
+        at = size - 1
+        while at > 0 and keys[position] < keys[found[at - 1]]:
+            found[at] = found[at - 1]
+            at -= 1
+        found[at] = position
+    return found
+
+
+@compiled()
 def choose(plan: Plan, jobs: Jobs, word: Words) -> Ints:
     """Jobs to take out, the pivot first: that has its way, or the order is by noisy density."""
     number = jobs.weight.shape[0]
@@ -108,7 +124,7 @@ def choose(plan: Plan, jobs: Jobs, word: Words) -> Ints:
         overlap = min(high, end[j]) - max(low, float(plan.what[j, 1]))
         far[j] = -np.log(1.0 - unit(word)) / (0.2 + max(0.0, overlap))
     far[pivot] = -1.0
-    return stable_order(far)[:count]
+    return smallest(far, count)
 
 
 @compiled(nogil=True)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hindsched.arrays import Floats, Ints
+from hindsched.arrays import Bools, Floats, Ints
 from hindsched.compiled import compiled
 from hindsched.solvers.kernels.draws import Words, below, unit
 from hindsched.solvers.kernels.placement import num_ps
@@ -46,7 +46,7 @@ class Jobs(NamedTuple):
     worker, ps : ndarray, shape (servers, types, resources)
         Demands in whole units.
     share : ndarray, shape (servers, worker types, resources)
-        Workers to a unit.
+        Workers to a unit; inf where they need none.
     loss : ndarray, shape (servers, worker types)
         What a worker wastes on a server that stands for several; -1 where that is to be seen.
     ratio : ndarray, shape (worker types, PS types)
@@ -152,53 +152,66 @@ def excess_costs(jobs: Jobs, prices: Prices, slots: int) -> Floats:
 
 
 @compiled()
-def renew_room(cluster: Cluster, jobs: Jobs, h: int, first: int, stop: int) -> None:
-    """Count anew the workers that fit on a server.
+def renew_room(cluster: Cluster, share: Floats, changed: Bools, first: int, stop: int) -> None:
+    """Count anew the workers that fit on the servers where something changed.
 
     Half a unit more changes no quotient of whole numbers, and no rounding can then change one.
+    Unsigned slots never count from an array's end, and what is written is never what was read: so
+    that several are counted at once.
     """
-    _, types, resources = jobs.worker.shape
-    size = stop - first
-    least = np.empty(size)
-    most = np.empty(size, np.int32)
-    for m in range(types):
-        share, free = jobs.share[h, m], cluster.free[h, :, first:stop]
-        for t in range(size):
-            least[t] = MOST
-        for r in range(resources):
-            if share[r] > 0.0:
-                by = share[r]
-                row = free[r]
-                for t in range(size):
-                    least[t] = min(least[t], (row[t] + 0.5) * by)
-        known = cluster.on[h, m, first:stop]
-        total = cluster.total[m, first:stop]
-        for t in range(size):
-            most[t] = np.int32(least[t])
-            total[t] += most[t] - known[t]
-            known[t] = most[t]
-        room = cluster.room[m, first:stop]
-        for t in range(size):
-            room[t, h] = most[t]
+    free, room, on, total = cluster
+    servers, types, resources = share.shape
+    slots = range(np.uint64(first), np.uint64(stop))
+    least, lower, most = np.empty(stop), np.empty(stop), np.empty(stop, np.int32)
+    for h in range(servers):
+        if not changed[h]:
+            continue
+        for m in range(types):
+            by = share[h, m, 0]
+            for t in slots:
+                least[t] = min(MOST, (free[h, 0, t] + 0.5) * by)
+            for r in range(1, resources):
+                by = share[h, m, r]
+                for t in slots:
+                    lower[t] = min(least[t], (free[h, r, t] + 0.5) * by)
+                least, lower = lower, least
+            for t in slots:
+                most[t] = np.int32(least[t])
+                total[m, t] += most[t] - on[h, m, t]
+                on[h, m, t] = most[t]
+            for t in slots:
+                room[m, t, h] = most[t]
 
 
 @compiled()
 def book(sign: np.int64, j: int, plan: Plan, cluster: Cluster, jobs: Jobs) -> None:
     """Take what a job's schedule uses (`TAKE`), or give it back (`GIVE_BACK`)."""
     m, start, stop, host, p, units = plan.what[j]
-    for h in range(plan.workers.shape[1]):
-        count = plan.workers[j, h]
-        if count == 0 and h != host:
+    free, workers, worker, ps = cluster.free, plan.workers, jobs.worker, jobs.ps
+    slots = range(np.uint64(start), np.uint64(stop))
+    changed = np.empty(workers.shape[1], np.bool_)
+    for h in range(workers.shape[1]):
+        count = workers[j, h]
+        changed[h] = count > 0 or h == host
+        if not changed[h]:
             continue
-        for r in range(jobs.worker.shape[2]):
-            used = count * jobs.worker[h, m, r]
+        for r in range(worker.shape[2]):
+            used = count * worker[h, m, r]
             if h == host:
-                used += units * jobs.ps[h, p, r]
-            if used > 0.0:
-                free = cluster.free[h, r]
-                for t in range(start, stop):
-                    free[t] -= sign * used
-        renew_room(cluster, jobs, h, start, stop)
+                used += units * ps[h, p, r]
+            used *= sign
+            for t in slots:
+                free[h, r, t] -= used
+    renew_room(cluster, jobs.share, changed, start, stop)
+
+
+@compiled()
+def least_of(row: Floats, first: int, stop: int) -> float:
+    """What of a row is free in all of some slots."""
+    least = row[first]
+    for t in range(first + 1, stop):
+        least = min(least, row[t])
+    return float(least)
 
 
 @compiled()
@@ -355,24 +368,27 @@ def place(
     """Put a job on the servers on which it wastes least, at what a resource is worth."""
     mode = jobs.modes[k]
     one, count, length, low, high = mode
-    worth = prices.worth
-    servers, resources = cluster.free.shape[:2]
-    left = cluster.free[:, :, start].copy()
-    lower(left, cluster.free, start + 1, start + length)
-    room, waste = np.empty(servers, np.int64), np.empty(servers)
-    value = np.zeros(servers)
+    worth, free, all_room = prices.worth, cluster.free, cluster.room
+    servers, resources, slots = free.shape
+    stop = start + length
+    room, waste = np.empty(servers, np.int16), np.empty(servers)
+    left, value = np.zeros((servers, resources)), np.zeros(servers)
+    for h in range(servers):
+        room[h] = all_room[m, start, h]
+    for t in range(start + 1, stop):
+        for h in range(servers):
+            room[h] = min(room[h], all_room[m, t, h])
     total = 0
     beside_time = TIMES[below(word, len(TIMES))]
     for h in range(servers):
-        worker, most = jobs.worker[h, m], 1e9
-        whole = (worker * worth).sum() + 1e-12
-        for r in range(resources):
-            if worker[r] > 0:
-                most = min(most, (left[h, r] + 0.5) / worker[r])
-            value[h] += worth[r] * left[h, r] / whole
-        room[h] = int(most)
         total += room[h]
         take = min(room[h], count)
+        if take > 0 or jobs.has_ps:
+            worker = jobs.worker[h, m]
+            whole = (worker * worth).sum() + 1e-12
+            for r in range(resources):
+                left[h, r] = least_of(free[h, r], start, stop)
+                value[h] += worth[r] * left[h, r] / whole
         if take == 0:
             waste[h] = np.inf
             continue
@@ -381,9 +397,9 @@ def place(
             continue
         idle = value[h] - take  # beside the workers, and before and after them
         if start > 0:
-            idle += beside_time * min(cluster.room[m, start - 1, h], room[h])
-        if start + length < cluster.free.shape[2]:
-            idle += beside_time * min(cluster.room[m, start + length, h], room[h])
+            idle += beside_time * min(all_room[m, start - 1, h], room[h])
+        if stop < slots:
+            idle += beside_time * min(all_room[m, stop, h], room[h])
         waste[h] = idle / take + 0.01 * room[h] + 1e-3 * unit(word)
     host, on_host, units, ps = -1, 0, 0, -1
     best = np.inf

@@ -84,8 +84,7 @@ class Level:
         room = np.zeros((types, self.slots, servers), dtype=np.int16)
         on = np.zeros((servers, types, self.slots), dtype=np.int16)
         cluster = Cluster(free, room, on, np.zeros((types, self.slots), dtype=np.int32))
-        for h in range(servers):
-            renew_room(cluster, self.every, h, 0, self.slots)
+        renew_room(cluster, self.every.share, np.ones(servers, dtype=np.bool_), 0, self.slots)
         return cluster
 
     def insert(

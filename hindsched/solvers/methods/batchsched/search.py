@@ -427,7 +427,7 @@ def jobs_of(instance: BatchschedInstance) -> Jobs:
     modes_of_all = np.ascontiguousarray(np.concatenate([*groups, none]))
     starts = np.array(first, dtype=np.int64).reshape(-1, len(types))
     shortest = [int(modes_of_all[row[0] : row[-1], 2].min()) for row in starts]
-    share = np.divide(1.0, worker, out=np.zeros(worker.shape), where=worker > 0)
+    share = np.divide(1.0, worker, out=np.full(worker.shape, np.inf), where=worker > 0)
     ratio = instance.ps_ratio if has_ps else np.zeros((len(worker), 1))
     servers = len(instance.server_capacity)
 

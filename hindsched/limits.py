@@ -98,6 +98,14 @@ def overrun(limit: float | None) -> float | None:
     return max(min(OVERRUN_SHARE * limit + OVERRUN_SECONDS, left), limit / 2)
 
 
+def planned(limit: float) -> float:
+    """Seconds that work given a time limit may plan with, to end before `overrun` stops it.
+
+    That is the limit, unless so much of a `command` is over that nothing would be left after it.
+    """
+    return min(limit, (overrun(limit) or limit) / OVERRUN_SHARE)
+
+
 @contextmanager
 def command(limit: float | None, began: float) -> Iterator[None]:
     """Let all work inside be stopped so early that a command keeps to its time limit.

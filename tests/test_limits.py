@@ -16,7 +16,7 @@ from hindsched import limits, memory
 from hindsched.cli.app import run
 from hindsched.errors import InputError
 from hindsched.instances.io import write
-from hindsched.limits import OutOfTime, overrun, time_left, time_limit
+from hindsched.limits import OutOfTime, overrun, planned, time_left, time_limit
 from hindsched.memory import LEAST_MEMORY, check_memory, free_memory, memory_limit, parse_bytes
 from hindsched.solvers import api
 from hindsched.solvers.certificate_file import verify_certificate
@@ -237,12 +237,14 @@ def test_what_a_command_did_before_counts(monkeypatch):
     alone = overrun(10)
     with limits.command(10, began=1000.0):
         assert overrun(10) == alone == 1.1 * 10 + 1
+        assert [planned(limit) for limit in (0, 0.5, 10)] == [0, 0.5, 10]
         clock[0] = 1006.0
         assert overrun(10) == pytest.approx(1.2 * 10 + 2 - limits.SECONDS_TO_END - 6)
         assert overrun(2) == 1.1 * 2 + 1  # a part of the work has its own limit
         assert not limits.nobody_asked()
         clock[0] = 1013.0
         assert overrun(10) == 5  # half the limit in any case
+        assert planned(10) == pytest.approx(5 / 1.1)
     assert overrun(10) == alone
     assert limits.nobody_asked()
 

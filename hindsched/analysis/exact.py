@@ -24,9 +24,12 @@ from hindsched.json_types import JsonObject
 from hindsched.limits import seconds_to_finish
 from hindsched.solutions.base import write_solution
 from hindsched.solvers.result import Result
+from hindsched.solvers.status import StoppedBy
 
 QUICK_SECONDS = 5.0
 """How long `verify` lets the kernel work unless it is told to wait for it."""
+INTERRUPTED_SECONDS = 1.0
+"""How long it works on a result that Ctrl-C has asked for."""
 RAISED = {"steps": 10**18, "items": 2_000_000, "chunks": 10_000_000}
 """The kernel's limits that are raised: certificates of the papers' largest instances have more keys
 and entries than it allows strangers, and its steps are counted by the clock here."""
@@ -89,8 +92,8 @@ def proof_of(result: Result, seconds: float = QUICK_SECONDS) -> Proof:
         What a solve found.
     seconds : float
         How long the kernel may take, inside a command with a time limit no longer than that
-        leaves; what it has not read by then, or what asks for more than its limits allow, is
-        ``checked fast``.
+        leaves, and at most `INTERRUPTED_SECONDS` after Ctrl-C; what it has not read by then, or
+        what asks for more than its limits allow, is ``checked fast``.
 
     Raises
     ------
@@ -100,6 +103,8 @@ def proof_of(result: Result, seconds: float = QUICK_SECONDS) -> Proof:
     certificate, solution, family = result.certificate, result.solution, result.instance.family
     if result.proof != "certificate" or certificate is None:
         return result.proof
+    if result.stopped_by is StoppedBy.INTERRUPTED:
+        seconds = min(seconds, INTERRUPTED_SECONDS)
     seconds = seconds_to_finish(seconds)
     if not has_kernel(family) or not seconds:
         return "checked fast"

@@ -17,7 +17,7 @@ from hindsched.compiler_clock import load_compiler
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, check_family, family_module, has_module
 from hindsched.json_types import Keywords
-from hindsched.limits import OutOfTime, nobody_asked, overrun, time_limit
+from hindsched.limits import OutOfTime, nobody_asked, overrun, planned, time_limit
 from hindsched.memory import memory_limit
 from hindsched.models.base import check_size
 from hindsched.solutions.base import build_solution
@@ -216,6 +216,8 @@ def _within_limits(
 ) -> Result:
     """What the method finds, or what is known when it overruns a limit."""
     limit = None if is_counted() else options.time_limit
+    if limit is not None:
+        options = options.with_time(planned(limit))
     memory = nullcontext() if options.memory_limit is None else memory_limit(options.memory_limit)
     with keeping() as kept:
         try:

@@ -11,6 +11,7 @@ from hindsched.analysis.exact import ExactCheck, has_kernel, proof_of
 from hindsched.analysis.ratio import optimum_of
 from hindsched.instances.io import parse_instance
 from hindsched.limits import command
+from hindsched.solvers.status import StoppedBy
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +31,14 @@ def test_what_a_commands_limit_leaves_no_time_for_is_only_checked_fast(result, m
     monkeypatch.setattr(exact, "exact_check", lambda *_, **__: pytest.fail("asked"))
     with command(1.0, time.monotonic() - 60):
         assert proof_of(result) == "checked fast"
+
+
+def test_nobody_waits_long_for_the_kernel_after_ctrl_c(result, monkeypatch):
+    waited = []
+    monkeypatch.setattr(exact, "exact_check", lambda *_, seconds: waited.append(seconds))
+    for stopped_by in (StoppedBy.TIME_LIMIT, StoppedBy.INTERRUPTED):
+        assert proof_of(replace(result, stopped_by=stopped_by)) == "checked fast"
+    assert waited == [exact.QUICK_SECONDS, exact.INTERRUPTED_SECONDS]
 
 
 def test_what_asks_for_more_than_the_kernels_limits_is_only_checked_fast(result, monkeypatch):

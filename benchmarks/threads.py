@@ -1,15 +1,16 @@
 """``auto`` on one core and on two: seconds to the same gap, in pairs in one run.
 
-Run it with ``python benchmarks/threads.py [CASE ...] [--seconds S] [--repeat N]``. Both runs of a
-pair have the same instance, seed and limit. The common gap is the smaller one that both reached, or
-the proof where both proved; a ratio is seconds on one core over seconds on two. The moment of one
-gap is noisy, so ratios at some multiples of the common gap (`WIDER`) stand beside it. CPU seconds
-count all processes.
+Run it with ``python benchmarks/threads.py [CASE ...] [--seconds S] [--first K] [--repeat N]``. Both
+runs of a pair have the same instance, seed and limit. The common gap is the smaller one that both
+reached, or the proof where both proved; a ratio is seconds on one core over seconds on two. The
+moment of one gap is noisy, so ratios at some multiples of the common gap (`WIDER`) stand beside it.
+CPU seconds count all processes.
 
 A search that cools down over its limit (`PACED`) finds its best schedules at the end of any limit,
 so that seconds to a gap say little of it. There a third run has two cores and the limit divided by
-`ASKED`, and its gap at the end is compared with that of one core in the whole limit; searches are
-noisy, so the case's last line has the means over all repetitions.
+`ASKED`, and its gap at the end is compared with that of one core in the whole limit: that is what a
+user gets who has another core and waits less. Pairs of such cases are kept in the folder, and their
+table in docs/scale.md says both.
 
 With ``--cpu-clock`` every process measures its own CPU seconds in place of the wall clock, which
 says on a loaded machine what two free cores would do (not for the families that solve a program,
@@ -19,19 +20,26 @@ whose process waits for the others at the end, and not for `PACED` ones, whose s
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import statistics
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+from marked import write_between
 from tight import small
 
 import hindsched as hs
 from hindsched import limits
 from hindsched.solvers import work
 
+PAGE = Path("docs/scale.md")
+MARK = "<!-- threads: made by benchmarks/threads.py -->"
 HARD = (36, 12, 29, 21)
 """Instances of `tight.small` that one core proves in some ten seconds to a minute."""
 
@@ -112,20 +120,62 @@ def reached(gaps: list[tuple[float, float]], gap: float) -> float:
     return next(seconds for seconds, value in gaps if value <= gap)
 
 
+def keep(folder: Path, *pairs: dict[str, Any]) -> list[dict[str, Any]]:
+    """Add pairs to those in a folder, in place of older ones of their seed; return all."""
+    path = folder / "pairs.json"
+    known = json.loads(path.read_text()) if path.exists() else []
+    new = {(pair["case"], pair["seed"]) for pair in pairs}
+    known = [pair for pair in known if (pair["case"], pair["seed"]) not in new] + list(pairs)
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(known))
+    return known
+
+
+def table(pairs: list[dict[str, Any]]) -> list[str]:
+    """Lines of the page about pairs of a paced case."""
+    limits = sorted({pair["limit"] for pair in pairs})
+    said = ", ".join(f"{each:.0f} s" for each in limits)
+    lines = [
+        f"Measured on {datetime.now(UTC).date()}, {os.cpu_count()} cores, limit {said}.",
+        "",
+        "| instance | seconds to the same gap, 1 core | 2 cores | ratio | gap at the end, 1 core |"
+        f" 2 cores in 1/{ASKED} of the limit | 2 cores |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for pair in sorted(pairs, key=lambda pair: pair["seed"]):
+        first, second = pair["seconds"]
+        lines.append(
+            f"| {pair['case']}, seed {pair['seed']} | {first:.1f} | {second:.1f} | "
+            f"{first / second:.2f} | {pair['one']:.2%} | {pair['sooner']:.2%} | {pair['two']:.2%} |"
+        )
+    one, sooner, two = ([pair[name] for pair in pairs] for name in ("one", "sooner", "two"))
+    ratio = statistics.median(pair["seconds"][0] / pair["seconds"][1] for pair in pairs)
+    for name, middle in (("median", statistics.median), ("mean", statistics.fmean)):
+        lines.append(
+            f"| {name} | | | {f'{ratio:.2f}' if name == 'median' else ''} | {middle(one):.2%} |"
+            f" {middle(sooner):.2%} | {middle(two):.2%} |"
+        )
+    less = sum(map(float.__lt__, sooner, one))
+    lines += ["", f"In less time two cores end with the smaller gap on {less} of {len(pairs)}."]
+    return lines
+
+
 def main() -> None:
     """Print a line a pair and the median ratio a case."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", help=", ".join(CASES))
     parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--folder", type=Path, default=Path("build/threads"))
     parser.add_argument("--cpu-clock", action="store_true")
     given = parser.parse_args()
     if given.cpu_clock:
         count_own_cpu_seconds()
     for case in given.cases or CASES:
-        ratios, ends = [], list[tuple[float, float]]()
+        ratios = []
         wider: dict[float, list[float]] = {multiple: [] for multiple in WIDER}
-        for seed in range(given.repeat):
+        for seed in range(given.first, given.first + given.repeat):
             for instance in CASES[case](seed):
                 one, one_cpu = run(instance, 1, given.seconds)
                 two, two_cpu = run(instance, 2, given.seconds)
@@ -143,7 +193,16 @@ def main() -> None:
                 )
                 if case in PACED:
                     sooner, _ = run(instance, 2, given.seconds / ASKED)
-                    ends.append((one[-1][1], sooner[-1][1]))
+                    pair = {
+                        "case": case,
+                        "seed": seed,
+                        "limit": given.seconds,
+                        "seconds": (first, second),
+                        "one": one[-1][1],
+                        "two": two[-1][1],
+                        "sooner": sooner[-1][1],
+                    }
+                    keep(given.folder, pair)
                     print(
                         f"    gap at the end: {sooner[-1][1]:.4%} in {given.seconds / ASKED:.1f} s"
                         f" on 2 cores, {one[-1][1]:.4%} in {given.seconds:.1f} s on 1",
@@ -154,13 +213,10 @@ def main() -> None:
             f"{case}: median ratio {statistics.median(ratios):.2f}; at {', '.join(medians)}",
             flush=True,
         )
-        if ends:
-            first, second = (statistics.fmean(each) for each in zip(*ends, strict=True))
-            print(
-                f"{case}: mean gap {second:.4%} on 2 cores in 1/{ASKED} of the limit, on 1 core in"
-                f" all of it {first:.4%}",
-                flush=True,
-            )
+        if case in PACED:
+            kept = [pair for pair in keep(given.folder) if pair["case"] == case]
+            write_between(PAGE, MARK, table(kept))
+            print(*table(kept), sep="\n", flush=True)
 
 
 if __name__ == "__main__":

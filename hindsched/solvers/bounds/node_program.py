@@ -303,19 +303,33 @@ class NodeProgram:
         self, oracle: RestrictedOracle, prices: Floats, known: Answers | None = None
     ) -> tuple[float, int, Answers | None]:
         """Bound at `prices`, the number of new columns, and the blocks' answers."""
+        found = self._answer(oracle, range(oracle.num_blocks), prices, known)
+        if found is None:
+            return -self.sign * math.inf, 0, None
+        values, added = found
+        terms = [*oracle.price_terms(prices).tolist(), *values]
+        return oracle.round_outward(terms), added, Answers(oracle.limits, values)
+
+    def _answer(
+        self,
+        oracle: RestrictedOracle,
+        blocks: Sequence[int],
+        prices: Floats,
+        known: Answers | None = None,
+    ) -> tuple[list[float], int] | None:
+        """Values of some blocks and how many columns are new; None if decisions leave one none."""
         values: list[float] = []
         added = 0
-        for block in range(oracle.num_blocks):
+        for block in blocks:
             if known is not None and known.limits.get(block) == oracle.limits.get(block):
                 values.append(known.values[block])
                 continue
             response = oracle.best_response(block, prices)
-            if response is None:  # decisions leave the block nothing
-                return -self.sign * math.inf, 0, None
+            if response is None:
+                return None
             values.append(response.value)
             added += self.add(block, response)
-        terms = [*oracle.price_terms(prices).tolist(), *values]
-        return oracle.round_outward(terms), added, Answers(oracle.limits, values)
+        return values, added
 
     def _is_settled(self, missing: float, best: float, cutoff: float | None) -> bool:
         """Whether a bound that misses so much of the program's value will do."""

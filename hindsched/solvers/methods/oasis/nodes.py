@@ -163,33 +163,28 @@ class EndsProgram(NodeProgram):
             return replace(_from(second, compact, keeps=False, gains=undecided), shares=shares)
         return _from(second, compact, keeps=True)
 
-    def _price(
-        self, oracle: RestrictedOracle, prices: Floats, known: Answers | None = None
-    ) -> tuple[float, int, Answers | None]:
-        """Bound at `prices`, the number of new columns, and the blocks' answers.
+    def _answer(
+        self,
+        oracle: RestrictedOracle,
+        blocks: Sequence[int],
+        prices: Floats,
+        known: Answers | None = None,
+    ) -> tuple[list[float], int] | None:
+        """Values of all blocks and how many columns are new.
 
         The dearest patterns are mostly those of the last prices: only new ones are written out.
         """
         patterns, jobs = self.oracle, oracle.num_decided
         if not isinstance(patterns, PatternOracle) or known is not None:
-            return super()._price(oracle, prices, known)
-        values: list[float] = []
-        added = 0
-        for job in range(jobs):
-            response = oracle.best_response(job, prices)
-            if response is None:  # decisions leave the job nothing
-                return -math.inf, 0, None
-            values.append(response.value)
-            added += self.add(job, response)
-        values += patterns.unit_values(prices)
-        for place in enumerate(patterns.dearest(prices)):
-            if place not in self._patterns:
-                self._patterns.add(place)
-                block = jobs + place[0]
-                response = patterns.best_response(block, prices)
-                added += 0 if response is None else self.add(block, response)
-        terms = [*oracle.price_terms(prices).tolist(), *values]
-        return oracle.round_outward(terms), added, Answers(oracle.limits, values)
+            return super()._answer(oracle, blocks, prices, known)
+        found = super()._answer(oracle, range(jobs), prices)
+        if found is None:
+            return None
+        fresh = set(enumerate(patterns.dearest(prices))) - self._patterns
+        self._patterns |= fresh
+        more = super()._answer(oracle, [jobs + place for place, _ in sorted(fresh)], prices)
+        assert more is not None  # some pattern runs whatever is decided
+        return found[0] + patterns.unit_values(prices), found[1] + more[1]
 
     def _forget(self, basis: Basis) -> None:
         self._patterns.clear()

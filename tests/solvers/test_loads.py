@@ -101,6 +101,7 @@ def test_where_loads_are_too_many_patterns_decide(monkeypatch: pytest.MonkeyPatc
     ends = dict.fromkeys(range(5), 5)
     expected = with_loads.decide(ends, None).status
     monkeypatch.setattr(loads_module, "MOST_COMPARISONS", 0)
+    without._loads._priced.are_too_many = True
     assert without._loads.decide(ends, None) is None
     assert without._loads.refutes(ends) is None
     assert without.decide(ends, None).status == expected

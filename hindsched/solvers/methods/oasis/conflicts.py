@@ -6,11 +6,15 @@ still cannot be kept gives a cut that every solution satisfies,
 
     sum over jobs i of S, ends e <= E_i of u_ie <= |S| - 1,
 
-and the program of the ends goes on with it.
+and the program of the ends goes on with it. Where weights w of the jobs refute a leaf, for which
+their work is more than the most C that all slots up to the ends can do, the cut is
+
+    sum over jobs i and ends e of w_i max(0, W_i - N_i max(0, e - E_i)) u_ie <= C.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 
@@ -20,15 +24,18 @@ from hindsched.models.oasis.offline import OasisProgram
 from hindsched.solutions.base import Solution
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.methods.base import better
-from hindsched.solvers.methods.oasis.leaf_of_loads import LeafOfLoads
+from hindsched.solvers.methods.oasis.leaf_of_loads import LeafOfLoads, Refutation
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.program import ProgramResult, solve_program
 from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.work import now
 
 Ends = dict[int, int]
 """Latest end slot by the position of each admitted job."""
 SHRINK_SECONDS = 2.0
 """Limit of each leaf while a conflict is made smaller; undecided keeps the larger conflict."""
+ROUNDING = 1e-9
+"""By how much more than their bound slots may do in a cut: what rounding does."""
 MOST_UNDECIDED = 3
 """Undecided leaves after which a conflict stays as it is."""
 
@@ -49,6 +56,8 @@ class Leaves:
         Leaves decided so far, those that made conflicts smaller included.
     solution : OasisSolution, optional
         Schedule of the last leaf, if it had one.
+    refutation : Refutation, optional
+        Why the last leaf has none, where its work is more than slots can do.
     best : Solution, optional
         The best schedule of any leaf.
     impossible : list of dict
@@ -60,6 +69,7 @@ class Leaves:
         self.options = options
         self.count = 0
         self.solution: OasisSolution | None = None
+        self.refutation: Refutation | None = None
         self.best: Solution | None = None
         self._kept: list[Ends] = []
         self._loads = LeafOfLoads(instance)
@@ -68,19 +78,23 @@ class Leaves:
     def decide(self, ends: Ends, seconds: float | None) -> ProgramResult:
         """Solve one leaf: the jobs of `ends` and no others, each finished by its end."""
         self.count += 1
-        self.solution = None
+        self.solution, self.refutation = None, None
         if not ends:
             self.solution = OasisSolution(self.instance, {}, {})
             return ProgramResult(Status.OPTIMAL, StoppedBy.GAP)
+        until = math.inf if seconds is None else now() + seconds
         result = self._loads.decide(ends, seconds)
         self.solution = self._loads.solution
+        if result is not None and result.status == Status.INFEASIBLE:
+            self.refutation = self._loads.refutation
         if result is None:
-            result = self._decided_by_patterns(ends, seconds)
+            left = None if seconds is None else max(0.0, until - now())
+            result = self._decided_by_patterns(ends, left)
         if self.solution is not None and self.solution.is_feasible():
             self._kept.append(ends)
             self.best = better(self.best, self.solution)
         elif result.status == Status.INFEASIBLE:
-            self.impossible.append(ends)
+            self.impossible.append(ends if self.refutation is None else self.refutation.ends)
         return result
 
     def _decided_by_patterns(self, ends: Ends, seconds: float | None) -> ProgramResult:
@@ -125,6 +139,8 @@ class Leaves:
         list of dict
             One or two conflicts: jobs are tried for removal shortest first, and longest first.
         """
+        if self.refutation is not None and not self._loads.are_listed(ends):
+            return [self.weakened(self.refutation, last, out_of_time).ends]
         shortest_first = sorted(ends, key=lambda i: self.instance.work[i])
         ends = self._weakened(ends, last, shortest_first, out_of_time)
         if self._loads.is_large(ends):
@@ -134,6 +150,14 @@ class Leaves:
             smaller = self._shrink(ends, last, order, out_of_time)
             if smaller not in found:
                 found.append(smaller)
+        return found
+
+    def weakened(
+        self, refutation: Refutation, last: Ends, out_of_time: Callable[[], bool]
+    ) -> Refutation:
+        """A refutation that says more: of later ends, which are impossible from here on."""
+        found = self._loads.weakened(refutation, last, out_of_time)
+        self.impossible.append(found.ends)
         return found
 
     def _weakened(
@@ -150,7 +174,7 @@ class Leaves:
             known = self.known(weaker)
             if known is not None or out_of_time():
                 return known is False
-            refuted = self._loads.refutes(weaker)
+            refuted = self._loads.refutes(weaker, SHRINK_SECONDS)
             if refuted:
                 self.impossible.append(weaker)
             elif refuted is False and self._worth(weaker) > self._worth(doubtful):
@@ -239,6 +263,23 @@ def last_ends(program: OasisProgram) -> Ends:
     """The last end of each job that has any."""
     ends = {job: program.block(job).u for job in program.parts.open_jobs}
     return {job: max(own) for job, own in ends.items() if len(own)}
+
+
+def add_cut_of_work(program: OasisProgram, refutation: Refutation) -> None:
+    """Forbid that jobs' work, weighted, is more than all slots can do up to the refuted ends.
+
+    Who ends later than that has done by then what the slots since then do not hold.
+    """
+    instance = program.instance
+    needed = 0.0
+    for job, weight in refutation.weights.items():
+        work, latest = int(instance.work[job]), refutation.ends[job]
+        most = instance.most_workers(instance.jobs[job])
+        for end, chosen in program.block(job).u.items():
+            by_then = work - most * max(0, end - latest)
+            if by_then > 0:
+                needed += weight * by_then * chosen
+    program.model.conflicts.add(needed <= refutation.most * (1 + ROUNDING))
 
 
 def add_cut(program: OasisProgram, conflict: Ends) -> None:

@@ -2,41 +2,77 @@
 
     sum over slots t and loads l of l_i x_tl >= W_i,    sum_l x_tl <= 1,    x whole.
 
-Slots with the same jobs are one, which takes several loads. The linear program already finds nearly
-every set of ends impossible that is, in milliseconds.
+Slots with the same jobs are one, which takes several loads. The linear program, which maximises the
+share s of all work that is done, already finds nearly every set of ends impossible that is: then
+its duals are weights of the jobs by which their work is more than all slots can do. Where there are
+too many loads to list them it asks for those that it lacks, until the weights refute or the loads
+known by then make a schedule.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from threading import Event
 
 import numpy as np
 
-from hindsched.arrays import Ints
+from hindsched.errors import SolveFailed
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.methods.oasis.loads import Loads
-from hindsched.solvers.methods.oasis.sparse_program import LoadedProgram, SparseProgram
+from hindsched.solvers.methods.oasis.priced_loads import PricedLoads
+from hindsched.solvers.methods.oasis.taken_loads import (
+    Goal,
+    Spans,
+    mend,
+    program_of_loads,
+    schedule,
+    taken_at,
+)
 from hindsched.solvers.program import ProgramResult
 from hindsched.solvers.status import Status, StoppedBy
-from hindsched.solvers.work import spend
+from hindsched.solvers.work import now, spend
 
 MISSING = 1e-6
-"""Share of a job's work that must be missing at the linear optimum of impossible ends."""
+"""Share of the work that must be missing at the linear optimum of impossible ends."""
 FEW_COLUMNS, MOST_COLUMNS = 500, 30_000
-"""Columns of a leaf up to which it is decided about as soon as refuted, and above which it is not
-built."""
+"""Columns of a leaf up to which it is decided about as soon as refuted, and above which loads are
+not listed."""
+SHARE_OF_PRICING, KNOWN_SECONDS = 0.5, 0.5
+"""Share of the time of a leaf in which loads are asked for, where they are not listed, and seconds
+in which those that are known are put together."""
+MOST_MENDED = 5
+"""How often that is done one time after the other, with the loads that mending found."""
+SLOT_SECONDS = 1.0
+"""Seconds for the most that one slot can do while a refutation is made to say more."""
 Ends = Mapping[int, int]
 """Latest end slot by the position of each admitted job."""
-Spans = dict[tuple[int, ...], list[int]]
-"""Slots by the jobs that may run in them."""
+
+
+@dataclass(frozen=True)
+class Refutation:
+    """Why no schedule keeps some ends: weighted, the jobs' work is more than all slots can do.
+
+    Parameters
+    ----------
+    ends : dict
+        Latest end slots by job.
+    weights : dict
+        Worth of a worker by job.
+    most : float
+        What all slots are worth at most in which the jobs may run.
+    """
+
+    ends: dict[int, int]
+    weights: dict[int, float]
+    most: float
 
 
 class LeafOfLoads:
-    """Decides whether jobs can all be finished by given ends, where servers have few loads.
+    """Decides whether jobs can all be finished by given ends, by what servers do in a slot.
 
     Parameters
     ----------
@@ -47,115 +83,210 @@ class LeafOfLoads:
     ----------
     solution : OasisSolution, optional
         Schedule of the last leaf that was decided, if it has one.
+    refutation : Refutation, optional
+        Why the last ends that were refuted cannot be kept.
     """
 
     def __init__(self, instance: OasisInstance) -> None:
         self.instance = instance
-        self._loads = Loads(instance)
+        self._listed = Loads(instance)
+        self._priced = PricedLoads(instance, self._listed.needed)
         self.solution: OasisSolution | None = None
+        self.refutation: Refutation | None = None
 
-    def refutes(self, ends: Ends) -> bool | None:
-        """Whether the linear program says that no schedule keeps the ends; None without loads."""
+    def refutes(self, ends: Ends, seconds: float = math.inf) -> bool | None:
+        """Whether the linear program says that no schedule keeps the ends; None without loads.
+
+        Also False where it does not say so in time.
+        """
         spans = self._spans(ends)
-        return None if spans is None else self._refutes(ends, spans)
-
-    def _refutes(self, ends: Ends, spans: Spans) -> bool:
-        spend()
-        program = self._program(ends, spans, Event(), whole=False)
-        return program.solve(math.inf) and program.is_optimal and program.objective > MISSING
+        loads = self._loads_of(spans)
+        if loads is None:
+            return None
+        until, refuted = now() + seconds, None
+        while refuted is None:
+            share, weights = self._done(ends, spans, loads)
+            refuted = False if share >= 1 else self._refuted(ends, spans, loads, weights, until)
+        return refuted
 
     def decide(self, ends: Ends, seconds: float | None) -> ProgramResult | None:
         """Decide within seconds; None where loads cannot. A schedule is `solution`."""
-        self.solution = None
+        self.solution, self.refutation = None, None
         spans = self._spans(ends)
-        if spans is None:
+        loads = self._loads_of(spans)
+        if loads is None:
             return None
-        if self._refutes(ends, spans):
-            return ProgramResult(Status.INFEASIBLE, StoppedBy.INFEASIBLE)
+        left = math.inf if seconds is None else seconds
+        until = now() + (left if loads is self._listed else SHARE_OF_PRICING * left)
+        refuted: bool | None = None
+        while refuted is None:
+            share, weights = self._done(ends, spans, loads)
+            if share >= 1 and loads is self._listed:
+                return self._by_listed(ends, spans, left)
+            if share >= 1 and self._by_known(ends, spans, until):
+                return ProgramResult(Status.OPTIMAL, StoppedBy.GAP, has_point=True)
+            refuted = self._refuted(ends, spans, loads, weights, until)
+        return ProgramResult(Status.INFEASIBLE, StoppedBy.INFEASIBLE) if refuted else None
+
+    def _work(self, ends: Ends) -> dict[int, int]:
+        return {job: int(self.instance.work[job]) for job in ends}
+
+    def _done(
+        self, ends: Ends, spans: Spans, loads: Loads | PricedLoads
+    ) -> tuple[float, dict[int, float]]:
+        """Share of the work that known loads do, loads being divisible, and the jobs' weights."""
+        spend()
+        program = program_of_loads(self._work(ends), spans, loads, Goal.SHARE, Event())
+        if not (program.solve(math.inf) and program.is_optimal):
+            raise SolveFailed("the linear program of the loads of a leaf has no optimum")
+        duals = np.maximum(program.duals()[len(spans) :], 0.0)
+        return -program.objective + MISSING, dict(zip(ends, duals.tolist(), strict=True))
+
+    def _refuted(
+        self,
+        ends: Ends,
+        spans: Spans,
+        loads: Loads | PricedLoads,
+        weights: dict[int, float],
+        until: float,
+    ) -> bool | None:
+        """Whether weights say that slots cannot do the work; None where new loads are known now.
+
+        Also False where no new ones are, or it takes too long.
+        """
+        known, most = len(self._priced), 0.0
+        for jobs, slots in spans.items():
+            left = until - now()
+            if left <= 0:
+                return False
+            each = np.array([weights[job] for job in jobs])
+            most += len(slots) * loads.most(jobs, each, left)
+        if most < (1 - MISSING) * self._needed(weights):
+            weights = {job: each for job, each in weights.items() if each > 0}
+            self.refutation = Refutation({job: ends[job] for job in weights}, weights, most)
+            return True
+        return None if len(self._priced) > known else False
+
+    def _needed(self, weights: dict[int, float]) -> float:
+        return sum(each * float(self.instance.work[job]) for job, each in weights.items())
+
+    def _by_listed(self, ends: Ends, spans: Spans, seconds: float) -> ProgramResult | None:
+        """What all loads say; None where rounding let in what servers do not hold."""
         with catch_interrupt() as interrupted:
-            program = self._program(ends, spans, interrupted, whole=True)
-            found = program.solve(math.inf if seconds is None else seconds)
+            work = self._work(ends)
+            program = program_of_loads(work, spans, self._listed, Goal.ALL, interrupted)
+            found = program.solve(seconds)
             spend(1 + max(0, int(program.highs.getInfo().mip_node_count)))
             if program.is_infeasible:
                 return ProgramResult(Status.INFEASIBLE, StoppedBy.INFEASIBLE)
             if not found:
                 ended = StoppedBy.INTERRUPTED if interrupted.is_set() else StoppedBy.TIME_LIMIT
                 return ProgramResult(Status.NO_SOLUTION, ended)
-        solution = self._schedule(ends, spans, np.rint(program.values()).astype(np.int64))
-        if solution is None or not solution.is_feasible():
-            return None  # rounding let in what servers do not hold
-        self.solution = solution
+        taken = taken_at(spans, self._listed, program.values())
+        if not self._take(schedule(self.instance, work, taken, self._listed)):
+            return None
         return ProgramResult(Status.OPTIMAL, StoppedBy.GAP, has_point=True)
+
+    def _by_known(self, ends: Ends, spans: Spans, until: float) -> bool:
+        """Look for a schedule by loads that are known, and by others in single slots."""
+        work = self._work(ends)
+        with catch_interrupt() as interrupted:
+            for _ in range(MOST_MENDED):
+                known = len(self._priced)
+                program = program_of_loads(work, spans, self._priced, Goal.MISSING, interrupted)
+                found = program.solve(max(0.0, min(KNOWN_SECONDS, until - now())))
+                spend(1 + max(0, int(program.highs.getInfo().mip_node_count)))
+                if not found or interrupted.is_set():
+                    return False
+                taken = taken_at(spans, self._priced, program.values())
+                if mend(work, taken, self._priced, lambda: until - now()):
+                    return self._take(schedule(self.instance, work, taken, self._priced))
+                if len(self._priced) == known:
+                    break
+        return False
+
+    def _take(self, found: OasisSolution | None) -> bool:
+        """Keep a schedule that is one: rounding may have let in what servers do not hold."""
+        if found is None or not found.is_feasible():
+            return False
+        self.solution = found
+        return True
+
+    def weakened(
+        self, refutation: Refutation, last: Ends, out_of_time: Callable[[], bool]
+    ) -> Refutation:
+        """The same weights for later ends, as far as they refute these, least weight first.
+
+        Parameters
+        ----------
+        refutation : Refutation
+            What is made to say more.
+        last : mapping
+            The last end that is worth anything, by job.
+        out_of_time : callable
+            Whether to stop with what is known.
+        """
+        weights, known = refutation.weights, dict[tuple[int, ...], float]()
+
+        def most_up_to(ends: Ends) -> float:
+            spans, most = self._spans(ends), 0.0
+            loads = self._loads_of(spans)
+            for jobs, slots in spans.items():
+                if jobs not in known:
+                    if loads is None or out_of_time():
+                        return math.inf
+                    each = np.array([weights[job] for job in jobs])
+                    known[jobs] = loads.most(jobs, each, SLOT_SECONDS)
+                most += len(slots) * known[jobs]
+            return most
+
+        best = refutation
+        for job in sorted(weights, key=lambda job: weights[job] * float(self.instance.work[job])):
+            refuted, not_refuted = best.ends[job], last[job] + 1
+            while not_refuted - refuted > 1:  # the last end, then by bisection
+                first = refuted == best.ends[job] and not_refuted > last[job]
+                end = last[job] if first else (refuted + not_refuted) // 2
+                ends = {**best.ends, job: end}
+                most = most_up_to(ends)
+                if most < (1 - MISSING) * self._needed(weights):
+                    best, refuted = Refutation(ends, weights, most), end
+                else:
+                    not_refuted = end
+        return best
+
+    def are_listed(self, ends: Ends) -> bool:
+        """Whether all loads of all slots are known."""
+        return self._loads_of(self._spans(ends)) is self._listed
 
     def is_large(self, ends: Ends) -> bool:
         """Whether deciding takes much longer than the linear program, which is nearly as good."""
         spans = self._spans(ends)
-        return spans is not None and sum(len(self._loads_of(jobs)) for jobs in spans) > FEW_COLUMNS
+        loads = self._loads_of(spans)
+        if loads is not self._listed:
+            return loads is not None
+        return self._number(spans) > FEW_COLUMNS
 
-    def _spans(self, ends: Ends) -> Spans | None:
-        """Slots by the jobs that may run in them; None if these have too many loads."""
+    def _spans(self, ends: Ends) -> Spans:
+        """Slots by the jobs that may run in them."""
         spans: Spans = {}
         arrival = [job.arrival for job in self.instance.jobs]
         for slot in range(1, self.instance.horizon + 1):
             if jobs := tuple(i for i in sorted(ends) if arrival[i] <= slot <= ends[i]):
                 spans.setdefault(jobs, []).append(slot)
-        number = 0
+        return spans
+
+    def _loads_of(self, spans: Spans) -> Loads | PricedLoads | None:
+        """Where loads of some spans come from: listed if they can be."""
+        if self._number(spans) <= MOST_COLUMNS:
+            return self._listed
+        return None if self._priced.are_too_many else self._priced
+
+    def _number(self, spans: Spans) -> float:
+        """How many loads spans have, infinite if there are too many to list."""
+        number = 0.0
         for jobs in sorted(spans, key=len, reverse=True):  # the first to have too many
-            loads = self._loads.of(jobs)
+            loads = self._listed.of(jobs)
             if loads is None:
-                return None
+                return math.inf
             number += len(loads)
-        return spans if number <= MOST_COLUMNS else None
-
-    def _loads_of(self, jobs: tuple[int, ...]) -> Ints:
-        loads = self._loads.of(jobs)
-        assert loads is not None
-        return loads
-
-    def _program(
-        self, ends: Ends, spans: Spans, interrupted: Event, *, whole: bool
-    ) -> LoadedProgram:
-        """How often each span's slots take each of its loads; if not whole, what is missing."""
-        program = SparseProgram()
-        done: dict[int, list[tuple[int, float]]] = {job: [] for job in ends}
-        for jobs, slots in spans.items():
-            loads, number = self._loads_of(jobs), float(len(slots))
-            taken = [program.column(0.0, number, whole=whole) for _ in loads]
-            program.row([(column, 1.0) for column in taken], -math.inf, number)
-            for job, units in zip(jobs, loads.T, strict=True):
-                done[job] += zip(taken, units.tolist(), strict=True)
-        for job, own in done.items():
-            work = float(self.instance.work[job])
-            if not whole:
-                own.append((program.column(-1.0 / work, math.inf), 1.0))
-            program.row(((column, units) for column, units in own if units), work, math.inf)
-        return program.load(interrupted)
-
-    def _schedule(self, ends: Ends, spans: Spans, times: Ints) -> OasisSolution | None:
-        """Put loads on servers, each so many times; what a job does not need is left out."""
-        instance = self.instance
-        names = {job: instance.jobs[job].name for job in ends}
-        left = {job: int(instance.work[job]) for job in ends}
-        sides = instance.worker_servers, instance.ps_servers
-        counts = [
-            {
-                name: np.zeros((instance.horizon, len(side)), dtype=np.int64)
-                for name in names.values()
-            }
-            for side in sides
-        ]
-        first = 0
-        for jobs, slots in spans.items():
-            loads = self._loads_of(jobs)
-            chosen = np.repeat(loads, times[first : first + len(loads)], axis=0)
-            first += len(loads)
-            for slot, load in zip(slots, chosen, strict=False):  # some slots may stay empty
-                workers = np.minimum(load, [left[job] for job in jobs])
-                placed = self._loads.on_servers(jobs, workers)
-                if placed is None:
-                    return None
-                for at, job in enumerate(jobs):
-                    left[job] -= int(workers[at])
-                    for own, units in zip(counts, placed, strict=True):
-                        own[names[job]][slot - 1] = units[:, at]
-        return OasisSolution(instance, counts[0], counts[1])
+        return number

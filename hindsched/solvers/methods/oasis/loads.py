@@ -107,6 +107,11 @@ class Loads:
     ----------
     instance : OasisInstance
         The instance.
+
+    Attributes
+    ----------
+    needed : list of ndarray
+        PSs by number of workers, of every job.
     """
 
     def __init__(self, instance: OasisInstance) -> None:
@@ -115,7 +120,7 @@ class Loads:
             _Side(instance.worker_capacity, instance.worker_demand),
             _Side(instance.ps_capacity, instance.ps_demand),
         )
-        self._needed = [
+        self.needed = [
             instance.ps_needed_up_to(job, instance.most_workers(job)) for job in instance.jobs
         ]
         self._known: dict[tuple[int, ...], Ints | None] = {}
@@ -132,14 +137,14 @@ class Loads:
         return self._known[jobs]
 
     def _find(self, jobs: tuple[int, ...]) -> Ints | None:
-        most = np.array([self._needed[job].size - 1 for job in jobs])
-        most_ps = np.array([self._needed[job][-1] for job in jobs])
+        most = np.array([self.needed[job].size - 1 for job in jobs])
+        most_ps = np.array([self.needed[job][-1] for job in jobs])
         workers, ps = self._sides
         effort = _Effort()
         try:
             units = ps.levels(jobs, most_ps, effort)[1][-1]
             served = [
-                np.searchsorted(self._needed[job], own, side="right") - 1
+                np.searchsorted(self.needed[job], own, side="right") - 1
                 for job, own in zip(jobs, units.T, strict=True)
             ]
             nothing = np.zeros((1, len(jobs)), dtype=np.int64)
@@ -149,9 +154,19 @@ class Loads:
         except _TooMany:
             return None
 
+    def known(self, jobs: tuple[int, ...]) -> Ints:
+        """The same where there are not too many."""
+        found = self.of(jobs)
+        assert found is not None
+        return found
+
+    def most(self, jobs: tuple[int, ...], weights: Floats, seconds: float) -> float:
+        """The most that a load of some jobs is worth, a worker of each having a weight."""
+        return float((self.known(jobs) @ weights).max(initial=0.0))
+
     def on_servers(self, jobs: tuple[int, ...], workers: Ints) -> tuple[Ints, Ints] | None:
         """Workers and PSs by server, shape (servers, J), of what lies below a load."""
-        needed = [self._needed[job][n] for job, n in zip(jobs, workers.tolist(), strict=True)]
+        needed = [self.needed[job][n] for job, n in zip(jobs, workers.tolist(), strict=True)]
         sides = zip(self._sides, (workers, np.array(needed)), strict=True)
         try:
             placed = [side.on_servers(jobs, units) for side, units in sides]

@@ -31,7 +31,13 @@ from hindsched.solvers.methods.base import (
     solve_milp,
 )
 from hindsched.solvers.methods.generic import generic_methods
-from hindsched.solvers.methods.oasis.conflicts import Leaves, add_cut, last_ends, promised_ends
+from hindsched.solvers.methods.oasis.conflicts import (
+    Leaves,
+    add_cut,
+    add_cut_of_work,
+    last_ends,
+    promised_ends,
+)
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.oasis.resources import OasisOracle
 from hindsched.solvers.program import solve_program, within_gap
@@ -104,6 +110,11 @@ def milp(
         def shrunk_enough(until: float = shrink_until) -> bool:
             return out_of_time() or now() > until
 
+        if leaves.refutation is not None:
+            refutation = leaves.weakened(leaves.refutation, last_ends(ends), shrunk_enough)
+            add_cut_of_work(ends, refutation)
+            cuts += 1
+            continue
         for conflict in leaves.conflicts(promised, last_ends(ends), shrunk_enough):
             add_cut(ends, conflict)
             cuts += 1

@@ -1,0 +1,185 @@
+"""Loads that are asked for where there are too many to list, and what is refuted by weights."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+import hindsched as hs
+from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.models.oasis.patterns import build_ends_program
+from hindsched.solvers.backends.standard_form import compile_program
+from hindsched.solvers.methods.oasis import leaf_of_loads, priced_loads
+from hindsched.solvers.methods.oasis import loads as loads_module
+from hindsched.solvers.methods.oasis.conflicts import Leaves, add_cut_of_work, last_ends
+from hindsched.solvers.methods.oasis.leaf_of_loads import LeafOfLoads
+from hindsched.solvers.methods.oasis.loads import Loads
+from hindsched.solvers.methods.oasis.priced_loads import PricedLoads
+from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.status import Status
+
+
+def drawn(seed: int, **settings: int) -> OasisInstance:
+    """A small instance of the paper's kind."""
+    chosen = {"jobs": 5, "horizon": 5, "servers": 3, "max_duration": 3} | settings
+    instance = hs.generate("oasis", "paper", seed, **chosen)
+    assert isinstance(instance, OasisInstance)
+    return instance
+
+
+@pytest.fixture
+def nothing_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every set of jobs has too many loads to list them."""
+    monkeypatch.setattr(loads_module, "MOST_COMPARISONS", 0)
+
+
+def some_ends(instance: OasisInstance, random: np.random.Generator) -> dict[int, int]:
+    return {
+        at: int(random.integers(job.arrival, instance.horizon + 1))
+        for at, job in enumerate(instance.jobs)
+        if random.random() < 0.8
+    }
+
+
+@pytest.mark.parametrize("patterns", [0, 120])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_best_load_is_the_best_of_all(
+    seed: int, patterns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(priced_loads, "MOST_PATTERNS", patterns)
+    instance, random = drawn(seed), np.random.default_rng(seed)
+    listed = Loads(instance)
+    priced = PricedLoads(instance, listed.needed)
+    for _ in range(6):
+        jobs = tuple(np.flatnonzero(random.random(5) < 0.6).tolist()) or (0,)
+        weights = random.random(len(jobs)) * (random.random(len(jobs)) < 0.8)
+        everything = listed.of(jobs)
+        assert everything is not None
+        expected = float((everything @ weights).max(initial=0.0))
+        found = priced.most(jobs, weights, math.inf)
+        assert found == pytest.approx(expected, rel=1e-3, abs=1e-9)
+        assert found >= expected - 1e-9
+        assert float((priced.known(jobs) @ weights).max()) >= (1 - 1e-3) * expected
+    for load in priced.known(jobs):
+        assert (everything >= load).all(axis=1).any()
+        placed = priced.on_servers(jobs, load)
+        assert placed is not None
+        for units, demand, capacity in zip(
+            placed,
+            (instance.worker_demand, instance.ps_demand),
+            (instance.worker_capacity, instance.ps_capacity),
+            strict=True,
+        ):
+            assert (units @ demand[list(jobs)] <= capacity + 1e-9).all()
+        assert (placed[0].sum(axis=0) == load).all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.usefixtures("nothing_listed")
+def test_leaves_of_priced_loads_agree_with_leaves_of_patterns(seed: int) -> None:
+    instance, decided = drawn(seed), 0
+    of_loads, leaves = LeafOfLoads(instance), Leaves(instance, SolveOptions())
+    random = np.random.default_rng(seed)
+    for _ in range(8):
+        ends = some_ends(instance, random)
+        if not ends:
+            continue
+        found, expected = of_loads.decide(ends, None), leaves._decided_by_patterns(ends, None)
+        assert not of_loads.are_listed(ends)
+        assert not (of_loads.refutes(ends) and expected.status == Status.OPTIMAL)
+        if found is None:
+            continue
+        decided += 1
+        assert found.status == expected.status
+        if found.has_point:
+            solution = of_loads.solution
+            assert solution is not None
+            assert solution.is_feasible()
+            for job, end in ends.items():
+                completion = solution.completion(instance.jobs[job].name)
+                assert completion is not None
+                assert completion <= end
+    assert decided >= 4
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+@pytest.mark.parametrize("seed", [0, 5, 7, 9])
+def test_cuts_of_work_hold_for_all_that_servers_can_keep(
+    seed: int, is_listed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_listed:
+        monkeypatch.setattr(loads_module, "MOST_COMPARISONS", 0)
+    instance = drawn(seed, jobs=4)
+    leaves, random = Leaves(instance, SolveOptions()), np.random.default_rng(seed)
+    program = build_ends_program(instance)
+    last, cuts = last_ends(program), 0
+    for _ in range(30):
+        ends = {
+            job: end
+            for job, end in some_ends(instance, random).items()
+            if job in last and end in program.block(job).u
+        }
+        if ends and leaves.decide(ends, None).status == Status.INFEASIBLE and leaves.refutation:
+            found = leaves.weakened(leaves.refutation, last, lambda: False)
+            assert all(found.ends[job] >= ends[job] for job in found.ends)
+            assert leaves._decided_by_patterns(found.ends, None).status == Status.INFEASIBLE
+            add_cut_of_work(program, found)
+            cuts += 1
+    assert cuts
+    by_job = {job: [None, *program.block(job).u] if job in last else [None] for job in range(4)}
+    matrix = compile_program(program.model)
+    rows = [at for at, row in enumerate(matrix.rows) if "conflicts" in row.name]
+    assert len(rows) == cuts
+    position = {id(column): at for at, column in enumerate(matrix.columns)}
+    checked = 0
+    for choice in product(*by_job.values()):
+        ends = {job: end for job, end in zip(by_job, choice, strict=True) if end is not None}
+        point = np.zeros(len(matrix.columns))
+        for job, end in ends.items():
+            point[position[id(program.block(job).u[end])]] = 1.0
+        used = (matrix.matrix @ point)[rows]
+        if (used > matrix.row_upper[rows]).any():
+            checked += 1
+            if checked <= 25:
+                assert leaves._decided_by_patterns(ends, None).status == Status.INFEASIBLE
+    assert checked
+
+
+@pytest.mark.usefixtures("nothing_listed")
+@pytest.mark.parametrize("seed", range(4))
+def test_the_optimum_is_the_same_whether_loads_are_listed_or_asked_for(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = drawn(seed, jobs=6, horizon=6)
+    priced = hs.solve(instance, "milp")
+    monkeypatch.undo()
+    listed = hs.solve(instance, "milp")
+    assert priced.status == listed.status == Status.OPTIMAL
+    assert priced.objective == pytest.approx(listed.objective, rel=1e-6)
+
+
+@pytest.mark.usefixtures("nothing_listed")
+def test_no_loads_are_asked_for_where_a_slot_takes_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(priced_loads, "MOST_UNITS", 10)
+    leaf = LeafOfLoads(drawn(0))
+    assert leaf.refutes({0: 5}) is None
+    assert leaf.decide({0: 5}, None) is None
+    assert not leaf.is_large({0: 5})
+
+
+@pytest.mark.usefixtures("nothing_listed")
+def test_a_leaf_without_time_is_not_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = drawn(7, jobs=6, horizon=6)
+    everybody = dict.fromkeys(range(6), 4)
+    leaf = LeafOfLoads(instance)
+    assert leaf.decide(everybody, 0.0) is None
+    assert leaf.refutation is None
+    monkeypatch.setattr(leaf_of_loads, "KNOWN_SECONDS", 0.0)
+    found = leaf.decide(everybody, None)
+    assert found is not None
+    assert found.status == Status.INFEASIBLE

@@ -113,9 +113,10 @@ def milp(
         if leaves.refutation is not None:
             refutation = leaves.weakened(leaves.refutation, last_ends(ends), shrunk_enough)
             add_cut_of_work(ends, refutation)
-            cuts += 1
-            continue
-        for conflict in leaves.conflicts(promised, last_ends(ends), shrunk_enough):
+            conflicts = [refutation.ends]  # which no tolerance of the solver keeps
+        else:
+            conflicts = leaves.conflicts(promised, last_ends(ends), shrunk_enough)
+        for conflict in conflicts:
             add_cut(ends, conflict)
             cuts += 1
         best = take(best)

@@ -13,7 +13,8 @@ from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.methods import auto, duel
 from hindsched.solvers.methods.dives import Dives, dive_of
 from hindsched.solvers.methods.oasis import dive as dive_module
-from hindsched.solvers.methods.oasis import packing_inequalities
+from hindsched.solvers.methods.oasis import packing_inequalities, slot_packing
+from hindsched.solvers.methods.oasis import progress as progress_module
 from hindsched.solvers.methods.oasis.dive import Dive
 from hindsched.solvers.methods.oasis.fluid import (
     FluidProgram,
@@ -279,7 +280,9 @@ def test_what_single_jobs_hold_by_turns_needs_no_inequality():
     assert found.violated(0, group, {0: room[group] / 2, 1: other[group] / 2}) is None
 
 
-def test_a_slot_is_packed_as_well_as_by_hand():
+@pytest.mark.parametrize("long", [200, 0])
+def test_a_slot_is_packed_as_well_as_by_hand(long, monkeypatch):
+    monkeypatch.setattr(progress_module, "LONG", long)
     instance = hs.generate("oasis", "small", 3, jobs=3, servers=4)
     oracle = build_oracle(instance)
     wishes = [Wish(job, 2.0, 3, 1.0 + job, 0, 0.0) for job in range(3)]
@@ -325,6 +328,51 @@ def placeable(items, demand, free):
                 return True
             free[server] += demand[items[0]]
     return False
+
+
+@pytest.mark.parametrize(("most_patterns", "is_more"), [(0, False), (100, True)])
+def test_alike_servers_take_patterns_where_they_are_few(most_patterns, is_more, monkeypatch):
+    monkeypatch.setattr(progress_module, "LONG", 0)
+    monkeypatch.setattr(slot_packing, "MOST_PATTERNS", most_patterns)
+    instance = hs.generate("oasis", "paper", 2, jobs=6, horizon=10, servers=25)
+    oracle = build_oracle(instance)
+    wishes = [Wish(job, 4.0, oracle.block(job).task.needed.size - 1, 1.0, 0, 0.0)
+              for job in range(6)]  # fmt: skip
+    taken, add = [], slot_packing._Side._add_patterns
+
+    def adds(side, servers, patterns):
+        taken.append(servers.size)
+        add(side, servers, patterns)
+
+    monkeypatch.setattr(slot_packing._Side, "_add_patterns", adds)
+    placed = pack_slot(oracle, wishes, FOREVER, Event())
+    assert (max(taken, default=0) > 1) == is_more
+    for side, tables in enumerate((instance.worker_units.tables, instance.ps_units.tables)):
+        used = sum(np.outer(held[side], tables[1][job]) for job, held in placed.items())
+        assert (used <= tables[0]).all()
+    for job, (workers, ps) in placed.items():
+        assert workers.sum() <= wishes[job].most
+        assert ps.sum() == oracle.block(job).task.needed[workers.sum()]
+    monkeypatch.setattr(progress_module, "LONG", 200)
+    alone = pack_slot(oracle, wishes, FOREVER, Event())
+
+    def worth(placed):
+        counts = [int(workers.sum()) for workers, _ in placed.values()]
+        return sum(min(count, 4) + 0.8 * max(0, count - 4) for count in counts)
+
+    assert worth(placed) == pytest.approx(worth(alone), rel=0.02)
+
+
+def test_over_a_long_horizon_the_fluid_program_has_fewer_rows_and_is_above(monkeypatch):
+    oracle, prices = prices_of(hs.named_instance("oasis-t10-i10-h10-s0"))
+    short = fluid_of(oracle, prices)
+    monkeypatch.setattr(progress_module, "LONG", 10)
+    long = fluid_of(oracle, prices)
+    assert long._highs.getNumRow() < short._highs.getNumRow()
+    assert long.num_columns == short.num_columns
+    assert short.solve(FOREVER)
+    assert long.solve(FOREVER)
+    assert long.objective >= short.objective - 1e-6
 
 
 def test_who_must_run_now_runs_before_who_is_worth_more_a_worker():
@@ -415,4 +463,5 @@ def test_what_a_dive_takes_is_judged_by_its_own_time_and_by_more_than_its_first_
         told[dive._progress.slot - 1] = dive.seconds_to_go()
     assert told[1] == 0.0
     assert told[2] > 0.0
-    assert all(seconds <= 10.0 - done for done, seconds in told.items())
+    exact = {done: done * (10 - done) ** 2 / (done * (20 - done)) for done in told if done > 1}
+    assert {done: told[done] for done in exact} == pytest.approx(exact)  # one second a slot

@@ -122,12 +122,15 @@ class Dive:
         return self.failed or self._progress.slot > self._progress.until
 
     def seconds_to_go(self) -> float:
-        """Estimate of what the rest of the dive takes, once some slots are closed; else 0."""
+        """Estimate of what the rest of the dive takes, once some slots are closed; else 0.
+
+        A slot takes as long as many are open behind it.
+        """
         done = self._progress.slot - self._first
         left = self._progress.until - self._progress.slot + 1
         if self.is_over or done < SHARE_TO_JUDGE * (done + left):
             return 0.0
-        return self._seconds * left / done
+        return self._seconds * left**2 / (done * (done + 2 * left))
 
     def step(self, seconds: float) -> None:
         """Do one piece: build the fluid program, a round of inequalities, or one slot.

@@ -9,6 +9,9 @@ capacity, for real servers waste some of it.
 Inequalities of the packing on one server are added where its point breaks them: they know that two
 large PSs do not share a server, which sums over a group do not.
 
+A job that is admitted by a share runs on a group of servers by that share at most. These rows are a
+third of the program and hardly any of them binds, so over a long horizon they are left out.
+
 Over a long horizon the slots that come late are added up in stretches, the longer the later they
 come: a stretch has the capacity of its slots, and a job that ends in it has the utility of its
 middle. The program is then built anew from time to time, from what was closed on.
@@ -27,7 +30,7 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.solvers.methods.oasis.packing_inequalities import PackingInequalities
-from hindsched.solvers.methods.oasis.progress import Progress
+from hindsched.solvers.methods.oasis.progress import Progress, is_long
 from hindsched.solvers.methods.oasis.sparse_program import SparseProgram
 from hindsched.solvers.pricing.decisions import COMPLETES
 from hindsched.solvers.pricing.oasis.resources import OasisOracle
@@ -267,7 +270,7 @@ class FluidProgram:
                     column = program.column(0.0, float(room[group]) * slots)
                     held[side].append(column)
                     self._held.setdefault((side, group, stretch), []).append((job, column))
-                    if side == 0 and room[group] < most:
+                    if side == 0 and room[group] < most and not is_long(self.oracle):
                         limit = [(c, -float(room[group]) * slots) for c in running]
                         program.row([(column, 1.0), *limit], -math.inf, 0.0)
                     for resource in np.flatnonzero(demand).tolist():

@@ -13,7 +13,7 @@ from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.methods import auto, duel
 from hindsched.solvers.methods.dives import Dives, dive_of
 from hindsched.solvers.methods.oasis import dive as dive_module
-from hindsched.solvers.methods.oasis import packing_inequalities, slot_packing
+from hindsched.solvers.methods.oasis import packing_inequalities
 from hindsched.solvers.methods.oasis import progress as progress_module
 from hindsched.solvers.methods.oasis.dive import Dive
 from hindsched.solvers.methods.oasis.fluid import (
@@ -280,9 +280,7 @@ def test_what_single_jobs_hold_by_turns_needs_no_inequality():
     assert found.violated(0, group, {0: room[group] / 2, 1: other[group] / 2}) is None
 
 
-@pytest.mark.parametrize("long", [200, 0])
-def test_a_slot_is_packed_as_well_as_by_hand(long, monkeypatch):
-    monkeypatch.setattr(progress_module, "LONG", long)
+def test_a_slot_is_packed_as_well_as_by_hand():
     instance = hs.generate("oasis", "small", 3, jobs=3, servers=4)
     oracle = build_oracle(instance)
     wishes = [Wish(job, 2.0, 3, 1.0 + job, 0, 0.0) for job in range(3)]
@@ -328,39 +326,6 @@ def placeable(items, demand, free):
                 return True
             free[server] += demand[items[0]]
     return False
-
-
-@pytest.mark.parametrize(("most_patterns", "is_more"), [(0, False), (100, True)])
-def test_alike_servers_take_patterns_where_they_are_few(most_patterns, is_more, monkeypatch):
-    monkeypatch.setattr(progress_module, "LONG", 0)
-    monkeypatch.setattr(slot_packing, "MOST_PATTERNS", most_patterns)
-    instance = hs.generate("oasis", "paper", 2, jobs=6, horizon=10, servers=25)
-    oracle = build_oracle(instance)
-    wishes = [Wish(job, 4.0, oracle.block(job).task.needed.size - 1, 1.0, 0, 0.0)
-              for job in range(6)]  # fmt: skip
-    taken, add = [], slot_packing._Side._add_patterns
-
-    def adds(side, servers, patterns):
-        taken.append(servers.size)
-        add(side, servers, patterns)
-
-    monkeypatch.setattr(slot_packing._Side, "_add_patterns", adds)
-    placed = pack_slot(oracle, wishes, FOREVER, Event())
-    assert (max(taken, default=0) > 1) == is_more
-    for side, tables in enumerate((instance.worker_units.tables, instance.ps_units.tables)):
-        used = sum(np.outer(held[side], tables[1][job]) for job, held in placed.items())
-        assert (used <= tables[0]).all()
-    for job, (workers, ps) in placed.items():
-        assert workers.sum() <= wishes[job].most
-        assert ps.sum() == oracle.block(job).task.needed[workers.sum()]
-    monkeypatch.setattr(progress_module, "LONG", 200)
-    alone = pack_slot(oracle, wishes, FOREVER, Event())
-
-    def worth(placed):
-        counts = [int(workers.sum()) for workers, _ in placed.values()]
-        return sum(min(count, 4) + 0.8 * max(0, count - 4) for count in counts)
-
-    assert worth(placed) == pytest.approx(worth(alone), rel=0.02)
 
 
 def test_over_a_long_horizon_the_fluid_program_has_fewer_rows_and_is_above(monkeypatch):

@@ -230,3 +230,18 @@ def test_a_limit_in_the_first_schedules_leaves_a_certificate(monkeypatch):
 def test_first_prices_stop_at_their_share_of_the_time():
     assert Subgradient(build_oracle(read(T100)), stop=lambda: True).iterations == 1
     assert Subgradient(build_oracle(read(T100))).iterations > 1
+
+
+def test_prices_and_search_that_a_limit_stops_leave_what_they_know(no_tree, monkeypatch):
+    """On a loaded machine their last steps may take longer than a command has."""
+
+    def endless(self):
+        raise limits.OutOfTime
+
+    monkeypatch.setattr(duel.Duel, "_result", endless)
+    monkeypatch.setattr(auto, "SMALL_SIZE", 0)
+    instance = read(T10)
+    found = solve(instance, time_limit=1.0, threads=1)
+    assert found.stopped_by is StoppedBy.TIME_LIMIT
+    assert found.certified_bound == found.bound < instance.certain_bound()
+    assert found.objective > 0.5 * found.bound

@@ -8,11 +8,13 @@ search all the time; the parent bounds, and searches as well once the bound hard
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from threading import Event
 
 import numpy as np
 
+from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.answer import Progress
@@ -154,9 +156,13 @@ class Duel:
         parts = [self.search_along] * helpers
         with Team(instance, formulation, self.options.gap, parts, Event()) as team:
             self._team = team
-            self._take_turns(deadline, turn)
-            self._report(force=True)
-            return self._result()
+            try:
+                self._take_turns(deadline, turn)
+                self._report(force=True)
+                return self._result()
+            except BaseException:  # a limit stops it in the middle of a step
+                self._keep_best()
+                raise
 
     def search_along(self, member: Member) -> None:
         """Search with other draws until killed: what a member does."""
@@ -289,6 +295,15 @@ class Duel:
             return
         certificate = certify(self.oracle, self.bounding.best.prices)
         keep_bound(self.oracle.instance, certificate, "subgradient", METHOD)
+
+    def _keep_best(self) -> None:
+        """Keep the best solution and bound, whatever step was broken off."""
+        assert self._team is not None
+        found = self._team.solution()
+        with suppress(SolveFailed):  # half a step of the search
+            found = better(None if self.search is None else self.search.solution(), found)
+        keep_solution(found, METHOD)
+        self._keep_bound()
 
     def _start_search(self, last: float) -> None:
         """Build the primal search and its first solutions, where the family can place jobs."""

@@ -123,7 +123,9 @@ def test_cuts_of_work_hold_for_all_that_servers_can_keep(
             if job in last and end in program.block(job).u
         }
         if ends and leaves.decide(ends, None).status == Status.INFEASIBLE and leaves.refutation:
-            found = leaves.weakened(leaves.refutation, last, lambda: False)
+            leaves.conflicts(ends, last, lambda: False)
+            found = leaves.weakest
+            assert found is not None
             assert all(found.ends[job] >= ends[job] for job in found.ends)
             assert leaves._decided_by_patterns(found.ends, None).status == Status.INFEASIBLE
             add_cut_of_work(program, found)

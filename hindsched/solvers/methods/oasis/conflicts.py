@@ -58,6 +58,8 @@ class Leaves:
         Schedule of the last leaf, if it had one.
     refutation : Refutation, optional
         Why the last leaf has none, where its work is more than slots can do.
+    weakest : Refutation, optional
+        The same of the weakest promises that the last conflicts were made of.
     best : Solution, optional
         The best schedule of any leaf.
     impossible : list of dict
@@ -70,6 +72,7 @@ class Leaves:
         self.count = 0
         self.solution: OasisSolution | None = None
         self.refutation: Refutation | None = None
+        self.weakest: Refutation | None = None
         self.best: Solution | None = None
         self._kept: list[Ends] = []
         self._loads = LeafOfLoads(instance)
@@ -139,8 +142,11 @@ class Leaves:
         list of dict
             One or two conflicts: jobs are tried for removal shortest first, and longest first.
         """
-        if self.refutation is not None and not self._loads.are_listed(ends):
-            return [self.weakened(self.refutation, last, out_of_time).ends]
+        self.weakest = self.refutation
+        if self.weakest is not None and not self._loads.are_listed(ends):
+            self.weakest = self._loads.weakened(self.weakest, last, out_of_time)
+            ends = self.weakest.ends
+            self.impossible.append(ends)
         shortest_first = sorted(ends, key=lambda i: self.instance.work[i])
         ends = self._weakened(ends, last, shortest_first, out_of_time)
         if self._loads.is_large(ends):
@@ -150,14 +156,6 @@ class Leaves:
             smaller = self._shrink(ends, last, order, out_of_time)
             if smaller not in found:
                 found.append(smaller)
-        return found
-
-    def weakened(
-        self, refutation: Refutation, last: Ends, out_of_time: Callable[[], bool]
-    ) -> Refutation:
-        """A refutation that says more: of later ends, which are impossible from here on."""
-        found = self._loads.weakened(refutation, last, out_of_time)
-        self.impossible.append(found.ends)
         return found
 
     def _weakened(
@@ -175,8 +173,9 @@ class Leaves:
             if known is not None or out_of_time():
                 return known is False
             refuted = self._loads.refutes(weaker, SHRINK_SECONDS)
-            if refuted:
-                self.impossible.append(weaker)
+            if refuted and self._loads.refutation is not None:
+                self.weakest = self._loads.refutation
+                self.impossible.append(self.weakest.ends)
             elif refuted is False and self._worth(weaker) > self._worth(doubtful):
                 doubtful = weaker
             return refuted is True

@@ -110,15 +110,11 @@ def milp(
         def shrunk_enough(until: float = shrink_until) -> bool:
             return out_of_time() or now() > until
 
-        if leaves.refutation is not None:
-            refutation = leaves.weakened(leaves.refutation, last_ends(ends), shrunk_enough)
-            add_cut_of_work(ends, refutation)
-            conflicts = [refutation.ends]  # which no tolerance of the solver keeps
-        else:
-            conflicts = leaves.conflicts(promised, last_ends(ends), shrunk_enough)
-        for conflict in conflicts:
+        for conflict in leaves.conflicts(promised, last_ends(ends), shrunk_enough):
             add_cut(ends, conflict)
             cuts += 1
+        if leaves.weakest is not None:  # says more, but a solver's tolerance may let it pass
+            add_cut_of_work(ends, leaves.weakest)
         best = take(best)
     closed = within_gap(best.objective(), bound, options.gap)
     ended = closed or program.stopped_by != StoppedBy.GAP  # the program's gap is not the problem's

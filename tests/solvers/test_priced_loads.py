@@ -185,3 +185,46 @@ def test_a_leaf_without_time_is_not_decided(monkeypatch: pytest.MonkeyPatch) -> 
     found = leaf.decide(everybody, None)
     assert found is not None
     assert found.status == Status.INFEASIBLE
+
+
+def one_server(jobs: int, workers: int, cpu: float, held: float) -> OasisInstance:
+    """Jobs without PSs on a server that holds so many workers; each is done in a slot."""
+    facts = {"arrival": 1, "epochs": 1, "chunks": workers, "minibatches": 1, "minibatch_slots": 1.0}
+    utility = {"kind": "linear", "intercept": 10, "slope": -1}
+    needs = {"gradient_mb": 0, "worker": {"cpu": cpu}, "ps": {}, "utility": utility}
+    return OasisInstance.model_validate(
+        {
+            "format": "hindsched/1", "name": "one", "horizon": 2, "slot_seconds": 1,
+            "resources": ["cpu", "bandwidth"], "bandwidth_resource": "bandwidth",
+            "worker_servers": [{"name": "w", "capacity": {"cpu": cpu * held}}],
+            "ps_servers": [{"name": "p", "capacity": {}}],
+            "jobs": [{"name": f"j{number}", **facts, **needs} for number in range(jobs)],
+        }
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", [1.0, 5e-4, 1e-6, 1e-8, 1e-12])
+def test_small_weights_leave_nothing_out_of_a_bound(scale: float) -> None:
+    instance = one_server(jobs=5, workers=4, cpu=2.0, held=1)
+    priced, random = PricedLoads(instance, Loads(instance).needed), np.random.default_rng(0)
+    for _ in range(10):
+        weights = scale * (1 + 0.02 * random.random(5))
+        assert priced.most((0, 1, 2, 3, 4), weights, math.inf) >= weights.max()
+    weights = scale * np.array([0.0, 1e-8, 1e-8, 2e-8, 1.0])
+    assert priced.most((0, 1, 2, 3), weights[:4], math.inf) >= weights[3]
+    assert priced.most((0, 1, 2, 3, 4), weights, math.inf) >= weights[4]
+    assert priced.most((0, 1), np.zeros(2), math.inf) == 0
+
+
+def test_jobs_of_millions_of_workers_are_not_refuted(nothing_listed: None) -> None:
+    leaf = LeafOfLoads(one_server(jobs=6, workers=10**7, cpu=1.0, held=3 * 10**7))
+    decided = leaf.decide(dict.fromkeys(range(6), 2), 5.0)
+    assert decided is None or decided.status != Status.INFEASIBLE
+
+
+@pytest.mark.parametrize("cpu", [1e-11, 1e13])
+def test_servers_are_full_in_any_unit(cpu: float, nothing_listed: None) -> None:
+    leaf = LeafOfLoads(one_server(jobs=6, workers=10, cpu=cpu, held=30))
+    decided = leaf.decide(dict.fromkeys(range(6), 2), 20.0)
+    assert decided is not None
+    assert decided.status == Status.OPTIMAL

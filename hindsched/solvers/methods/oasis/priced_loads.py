@@ -33,6 +33,9 @@ MOST_UNITS = 2_000
 
 BEYOND = 0.01
 """Worth of a worker that is not wanted, relative to one that is."""
+DEAREST, ALLOWED = 2.0**10, 1e-6
+"""Worth of the dearest worker as the solver sees it, and what its tolerances leave out of a bound
+for each unit that may be larger: below them it takes a worth for none, or two loads for equal."""
 Placed = tuple[Ints, Ints]
 """Workers and PSs of one slot, shapes (servers, I)."""
 
@@ -89,6 +92,7 @@ class _Slot:
             program.row([(column, 1.0), (n, -1.0)], -math.inf, 0.0)
         self._workers = np.array(workers, dtype=np.int32)
         self._wanted = np.array(wanted, dtype=np.int32)
+        self._allowed = ALLOWED * (1 + sum(own.size - 1 for own in needed))
         self._loaded = program.load(Event())
 
     def solve(
@@ -99,6 +103,11 @@ class _Slot:
         Workers beyond what is wanted are worth next to nothing.
         """
         highs, size = self._loaded.highs, len(self.jobs)
+        dearest = float(weights.max())
+        if dearest <= 0:
+            return 0.0, None
+        scale = DEAREST / dearest
+        weights = weights * scale
         beyond = weights if wanted is None else BEYOND * weights
         highs.changeColsCost(size, self._workers, -beyond)
         highs.changeColsCost(size, self._wanted, -(weights - beyond))
@@ -107,7 +116,8 @@ class _Slot:
         found = self._loaded.solve(seconds)
         info = highs.getInfo()
         spend(1 + max(0, int(info.mip_node_count)))
-        return -float(info.mip_dual_bound), self._placed() if found else None
+        bound = -float(info.mip_dual_bound) + self._allowed
+        return bound / scale, self._placed() if found else None
 
     def _placed(self) -> Placed:
         values = self._loaded.values()
@@ -140,9 +150,9 @@ def _runs(
                 first = len(program.value)
                 columns = [program.column(0.0, float(fits[job]), whole=True) for job in able]
                 for resource in np.flatnonzero(demand[able].any(axis=0)).tolist():
-                    uses = zip(columns, demand[able, resource].tolist(), strict=True)
-                    used = [(column, amount) for column, amount in uses if amount]
-                    program.row(used, -math.inf, float(server[resource]))
+                    shares = (demand[able, resource] / server[resource]).tolist()
+                    used = zip(columns, shares, strict=True)
+                    program.row([(column, share) for column, share in used if share], -math.inf, 1)
                 found.append(_Runs(first, alone, np.array([one]), is_pattern=False))
         else:
             units = np.zeros((len(patterns), len(counts)), dtype=np.int64)

@@ -12,6 +12,7 @@ import hindsched as hs
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.patterns import build_ends_program
 from hindsched.solvers.backends.standard_form import compile_program
+from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.methods.oasis import leaf_of_loads, priced_loads
 from hindsched.solvers.methods.oasis import loads as loads_module
 from hindsched.solvers.methods.oasis.conflicts import Leaves, add_cut_of_work, last_ends
@@ -228,3 +229,13 @@ def test_servers_are_full_in_any_unit(cpu: float, nothing_listed: None) -> None:
     decided = leaf.decide(dict.fromkeys(range(6), 2), 20.0)
     assert decided is not None
     assert decided.status == Status.OPTIMAL
+
+
+def test_an_interrupt_ends_asking(nothing_listed: None) -> None:
+    instance = drawn(0)
+    ends = dict.fromkeys(range(5), instance.horizon)
+    with catch_interrupt() as interrupted:
+        interrupted.set()
+        leaf = LeafOfLoads(instance)
+        assert leaf.decide(ends, None) is None
+        assert not len(leaf._priced)

@@ -35,6 +35,10 @@ class Stop:
     def __init__(self, interrupted: Event) -> None:
         self._interrupted, self._deadline = interrupted, math.inf
 
+    def listen_to(self, interrupted: Event) -> None:
+        """End solves where another event is set."""
+        self._interrupted = interrupted
+
     def after(self, seconds: float | None) -> None:
         """End solves so many seconds from now; where work is counted no clock ends any."""
         late = math.inf if seconds is None or is_counted() else now() + max(seconds, 0.0)

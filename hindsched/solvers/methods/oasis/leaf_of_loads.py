@@ -157,8 +157,9 @@ class LeafOfLoads:
         known, most = len(self._priced), 0.0
         for jobs, slots in spans.items():
             left = until - now()
-            if left <= 0:
-                return False
+            with catch_interrupt() as interrupted:
+                if left <= 0 or interrupted.is_set():
+                    return False
             each = np.array([weights[job] for job in jobs])
             most += len(slots) * loads.most(jobs, each, left)
         if most < (1 - MISSING) * self._needed(weights):

@@ -21,6 +21,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.rounding import lines_below
+from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.methods.oasis.slot_packing import trim_to
 from hindsched.solvers.methods.oasis.sparse_program import SparseProgram
 from hindsched.solvers.pricing.oasis.patterns import server_patterns
@@ -113,7 +114,9 @@ class _Slot:
         highs.changeColsCost(size, self._wanted, -(weights - beyond))
         if wanted is not None:
             highs.changeColsBounds(size, self._wanted, np.zeros(size), wanted.astype(float))
-        found = self._loaded.solve(seconds)
+        with catch_interrupt() as interrupted:
+            self._loaded.listen_to(interrupted)
+            found = self._loaded.solve(seconds)
         info = highs.getInfo()
         spend(1 + max(0, int(info.mip_node_count)))
         bound = -float(info.mip_dual_bound) + self._allowed

@@ -93,6 +93,10 @@ class LoadedProgram:
         self.highs.passModel(program)
         self._stop.listen(self.highs)
 
+    def listen_to(self, interrupted: Event) -> None:
+        """End further solves where another event is set."""
+        self._stop.listen_to(interrupted)
+
     def solve(self, seconds: float) -> bool:
         """Solve for at most so many seconds, or nodes; whether there is a feasible point."""
         counted = is_counted()

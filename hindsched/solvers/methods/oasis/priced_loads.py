@@ -21,6 +21,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.rounding import lines_below
+from hindsched.solvers.backends.highs import UNSOUND_PRESOLVE_RULES
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.methods.oasis.slot_packing import trim_to
 from hindsched.solvers.methods.oasis.sparse_program import SparseProgram
@@ -94,7 +95,7 @@ class _Slot:
         self._workers = np.array(workers, dtype=np.int32)
         self._wanted = np.array(wanted, dtype=np.int32)
         self._allowed = ALLOWED * (1 + sum(own.size - 1 for own in needed))
-        self._loaded = program.load(Event())
+        self._loaded = program.load(Event(), presolve_rule_off=UNSOUND_PRESOLVE_RULES)
 
     def solve(
         self, weights: Floats, wanted: Ints | None, seconds: float

@@ -13,6 +13,7 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.oasis.solution import OasisSolution
+from hindsched.solvers.backends.highs import UNSOUND_PRESOLVE_RULES
 from hindsched.solvers.methods.oasis.loads import Loads
 from hindsched.solvers.methods.oasis.priced_loads import PricedLoads
 from hindsched.solvers.methods.oasis.sparse_program import LoadedProgram, SparseProgram
@@ -55,7 +56,8 @@ def program_of_loads(
         if share is not None:
             terms.append((share, -needed))
         program.row(terms, 0.0 if goal is Goal.SHARE else needed, math.inf)
-    return program.load(interrupted)
+    rules = 0 if goal is Goal.SHARE else UNSOUND_PRESOLVE_RULES
+    return program.load(interrupted, presolve_rule_off=rules)
 
 
 @dataclass

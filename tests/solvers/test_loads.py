@@ -8,8 +8,6 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-import hindsched as hs
-from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solvers.methods.oasis import loads as loads_module
 from hindsched.solvers.methods.oasis.conflicts import Leaves
 from hindsched.solvers.methods.oasis.leaf_of_loads import LeafOfLoads
@@ -17,14 +15,7 @@ from hindsched.solvers.methods.oasis.loads import Loads
 from hindsched.solvers.methods.oasis.sparse_program import LoadedProgram
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.status import Status, StoppedBy
-
-
-def drawn(seed: int, **settings: int) -> OasisInstance:
-    """A small instance of the paper's kind."""
-    chosen = {"jobs": 5, "horizon": 5, "servers": 3, "max_duration": 3} | settings
-    instance = hs.generate("oasis", "paper", seed, **chosen)
-    assert isinstance(instance, OasisInstance)
-    return instance
+from tests.solvers.oasis_leaves import drawn, keeps, some_ends
 
 
 def is_held(units: tuple[int, ...], capacity: list, demand: list) -> bool:
@@ -76,23 +67,13 @@ def test_leaves_of_loads_agree_with_leaves_of_patterns(seed: int) -> None:
     of_loads, leaves = LeafOfLoads(instance), Leaves(instance, SolveOptions())
     random = np.random.default_rng(seed)
     for _ in range(8):
-        ends = {
-            job: int(random.integers(instance.jobs[job].arrival, 6))
-            for job in range(5)
-            if random.random() < 0.8
-        }
+        ends = some_ends(instance, random)
         found, expected = of_loads.decide(ends, None), leaves._decided_by_patterns(ends, None)
         assert found is not None
         assert found.status == expected.status
         assert not (of_loads.refutes(ends) and found.status == Status.OPTIMAL)
         if found.has_point:
-            solution = of_loads.solution
-            assert solution is not None
-            assert solution.is_feasible()
-            for job, end in ends.items():
-                completion = solution.completion(instance.jobs[job].name)
-                assert completion is not None
-                assert completion <= end
+            assert keeps(of_loads.solution, ends)
 
 
 def test_where_loads_are_too_many_patterns_decide(monkeypatch: pytest.MonkeyPatch) -> None:

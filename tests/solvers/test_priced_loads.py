@@ -21,28 +21,13 @@ from hindsched.solvers.methods.oasis.loads import Loads
 from hindsched.solvers.methods.oasis.priced_loads import PricedLoads
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.status import Status
-
-
-def drawn(seed: int, **settings: int) -> OasisInstance:
-    """A small instance of the paper's kind."""
-    chosen = {"jobs": 5, "horizon": 5, "servers": 3, "max_duration": 3} | settings
-    instance = hs.generate("oasis", "paper", seed, **chosen)
-    assert isinstance(instance, OasisInstance)
-    return instance
+from tests.solvers.oasis_leaves import drawn, keeps, some_ends
 
 
 @pytest.fixture
 def nothing_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every set of jobs has too many loads to list them."""
     monkeypatch.setattr(loads_module, "MOST_COMPARISONS", 0)
-
-
-def some_ends(instance: OasisInstance, random: np.random.Generator) -> dict[int, int]:
-    return {
-        at: int(random.integers(job.arrival, instance.horizon + 1))
-        for at, job in enumerate(instance.jobs)
-        if random.random() < 0.8
-    }
 
 
 @pytest.mark.parametrize("patterns", [0, 120])
@@ -96,13 +81,7 @@ def test_leaves_of_priced_loads_agree_with_leaves_of_patterns(seed: int) -> None
         decided += 1
         assert found.status == expected.status
         if found.has_point:
-            solution = of_loads.solution
-            assert solution is not None
-            assert solution.is_feasible()
-            for job, end in ends.items():
-                completion = solution.completion(instance.jobs[job].name)
-                assert completion is not None
-                assert completion <= end
+            assert keeps(of_loads.solution, ends)
     assert decided >= 4
 
 

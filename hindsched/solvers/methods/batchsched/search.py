@@ -44,10 +44,11 @@ UNPRICED = 0.05
 HOT, COLD = 8e-3, 8e-5
 """Mean worsening that is accepted at a cycle's begin and end, relative to what the objective is
 above that of all jobs alone on the cluster."""
-FIRST_CYCLE, LONGEST_CYCLE = 1000, 16_000
+FIRST_CYCLE = 1000
 """Moves in the first cycle; each further one is twice as long. At its end the best returns."""
-CYCLES_LEFT = 6.0
-"""A cycle takes all the time that is left where that is less than so many times the last one's."""
+CYCLES_LEFT = 3.0
+"""A cycle takes all the time that is left where that is less than so many times the last one's: no
+time is left that would not do for a longer one."""
 MOVES, MOVES_OF_KINDS = 10, 50
 """Moves of one call on real servers, and on kinds of servers in as much time or less."""
 TOGETHER = 3
@@ -328,7 +329,7 @@ class WindowSearch:
         left = self._seconds_left()
         last = self._cycle_seconds - left
         self._is_last = 0.0 < left < CYCLES_LEFT * last
-        self._cycle = min(2 * self._cycle, LONGEST_CYCLE)
+        self._cycle *= 2
         self._begin_cycle()
 
     def _begin_cycle(self) -> None:

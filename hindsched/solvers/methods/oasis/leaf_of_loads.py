@@ -177,7 +177,7 @@ class LeafOfLoads:
             work = self._work(ends)
             program = program_of_loads(work, spans, self._listed, Goal.ALL, interrupted)
             found = program.solve(seconds)
-            spend(1 + max(0, int(program.highs.getInfo().mip_node_count)))
+            spend(1 + program.nodes)
             if program.is_infeasible:
                 return ProgramResult(Status.INFEASIBLE, StoppedBy.INFEASIBLE)
             if not found:
@@ -196,7 +196,7 @@ class LeafOfLoads:
                 known = len(self._priced)
                 program = program_of_loads(work, spans, self._priced, Goal.MISSING, interrupted)
                 found = program.solve(max(0.0, min(KNOWN_SECONDS, until - now())))
-                spend(1 + max(0, int(program.highs.getInfo().mip_node_count)))
+                spend(1 + program.nodes)
                 if not found or interrupted.is_set():
                     return False
                 taken = taken_at(spans, self._priced, program.values())

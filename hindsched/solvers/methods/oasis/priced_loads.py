@@ -20,6 +20,7 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.models.oasis.program import Pools
 from hindsched.models.oasis.rounding import lines_below
 from hindsched.solvers.backends.highs import UNSOUND_PRESOLVE_RULES
 from hindsched.solvers.interrupt import catch_interrupt
@@ -118,9 +119,8 @@ class _Slot:
         with catch_interrupt() as interrupted:
             self._loaded.listen_to(interrupted)
             found = self._loaded.solve(seconds)
-        info = highs.getInfo()
-        spend(1 + max(0, int(info.mip_node_count)))
-        bound = -float(info.mip_dual_bound) + self._allowed
+        spend(1 + self._loaded.nodes)
+        bound = -float(highs.getInfo().mip_dual_bound) + self._allowed
         return bound / scale, self._placed() if found else None
 
     def _placed(self) -> Placed:
@@ -140,7 +140,8 @@ def _runs(
     """Add what servers hold to a program, so that the counts are at most that."""
     held: list[list[tuple[int, float]]] = [[] for _ in counts]
     found: list[_Runs] = []
-    for server, members in _groups(capacity):
+    pools = Pools.of(capacity, np.zeros((1, *capacity.shape)), grouped=True)
+    for server, members in zip(pools.capacity, pools.members, strict=True):
         fits = np.array(
             [how_many_fit(server, own, int(n)) for own, n in zip(demand, most, strict=True)]
         )
@@ -150,7 +151,7 @@ def _runs(
         patterns = server_patterns(server, demand[able], fits[able], MOST_PATTERNS)
         if patterns is None:
             alone = np.eye(len(counts), dtype=np.int64)[able]
-            for one in members.tolist():
+            for one in members:
                 first = len(program.value)
                 columns = [program.column(0.0, float(fits[job]), whole=True) for job in able]
                 for resource in np.flatnonzero(demand[able].any(axis=0)).tolist():
@@ -165,19 +166,13 @@ def _runs(
             number = float(len(members))
             columns = [program.column(0.0, number, whole=True) for _ in patterns]
             program.row([(column, 1.0) for column in columns], -math.inf, number)
-            found.append(_Runs(first, units, members, is_pattern=True))
+            found.append(_Runs(first, units, np.array(members), is_pattern=True))
     for own in found:
         for row, job in np.argwhere(own.units > 0).tolist():
             held[job].append((own.first + row, float(own.units[row, job])))
     for count, terms in zip(counts, held, strict=True):
         program.row([*terms, (count, -1.0)], 0.0, math.inf)
     return found
-
-
-def _groups(capacity: Floats) -> list[tuple[Floats, Ints]]:
-    """Identical servers: what one has, and their positions."""
-    kinds, kind = np.unique(capacity, axis=0, return_inverse=True)
-    return [(own, np.flatnonzero(kind.ravel() == place)) for place, own in enumerate(kinds)]
 
 
 class PricedLoads:

@@ -115,7 +115,7 @@ def pack_slot(
         interrupted, mip_rel_gap=GAP, mip_max_nodes=MOST_NODES, mip_allow_restart=False
     )
     found = loaded.solve(min(seconds, MOST_SECONDS))
-    spend(1 + max(0, int(loaded.highs.getInfo().mip_node_count)))
+    spend(1 + loaded.nodes)
     if not found:
         return {}
     values = np.rint(loaded.values()).astype(np.int64)

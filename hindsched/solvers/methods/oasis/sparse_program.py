@@ -118,6 +118,11 @@ class LoadedProgram:
         return bool(self.highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible)
 
     @property
+    def nodes(self) -> int:
+        """Nodes of the last solve."""
+        return max(0, int(self.highs.getInfo().mip_node_count))
+
+    @property
     def objective(self) -> float:
         """Objective of the minimised program."""
         return float(self.highs.getInfo().objective_function_value)

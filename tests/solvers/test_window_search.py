@@ -105,23 +105,26 @@ def test_tiny_instances_are_solved(changes):
     assert hits >= 7
 
 
-def test_the_last_cycle_cools_down_with_the_time_that_is_left():
+@pytest.mark.parametrize(("seconds", "steps"), [(3990.0, 100), (4000.0, 300)])
+def test_the_last_cycle_cools_down_with_the_time_that_is_left(seconds, steps):
+    """A second is an iteration, ten a step: cycles of 1,000 and 2,000 before the last."""
     instance = hs.generate("batchsched", jobs=15, seed=3, servers=4, horizon=8)
     oracle = build_oracle(instance, rows="servers")
     begun = []
     found = search_of(
         oracle,
         np.zeros(oracle.rows.size),
-        seconds_left=lambda: 4000.0 - sum(each.iterations for each in begun),
+        seconds_left=lambda: seconds - sum(each.iterations for each in begun),
     )
     begun.append(found)
     found.construct()
     shares = []
-    while found.iterations < 4000:
+    while found.iterations < seconds:
         found.improve(after(1))
         shares.append(found._share_of_cycle() if found._is_last else -1.0)
-    assert shares[:99] + shares[-1:] == [-1.0] * 100
-    assert shares[99:-1] == pytest.approx(np.arange(300) / 300)
+    left = seconds - 10 * steps
+    assert shares[: steps - 1] + shares[-1:] == [-1.0] * steps
+    assert shares[steps - 1 : -1] == pytest.approx(np.arange(0.0, left, 10.0) / left)
 
 
 def test_without_a_limit_no_cycle_is_the_last():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from threading import Event
 
+import highspy
 import numpy as np
 import pytest
 
@@ -13,7 +14,7 @@ from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.methods import auto, duel
 from hindsched.solvers.methods.dives import Dives, dive_of
 from hindsched.solvers.methods.oasis import dive as dive_module
-from hindsched.solvers.methods.oasis import packing_inequalities
+from hindsched.solvers.methods.oasis import packing_inequalities, slot_packing
 from hindsched.solvers.methods.oasis import progress as progress_module
 from hindsched.solvers.methods.oasis.dive import Dive
 from hindsched.solvers.methods.oasis.fluid import (
@@ -24,6 +25,7 @@ from hindsched.solvers.methods.oasis.fluid import (
 from hindsched.solvers.methods.oasis.packing_inequalities import PackingInequalities, separated
 from hindsched.solvers.methods.oasis.progress import Progress
 from hindsched.solvers.methods.oasis.slot_packing import Wish, pack_slot
+from hindsched.solvers.methods.oasis.sparse_program import SparseProgram
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
 
@@ -71,7 +73,7 @@ def test_where_late_slots_are_added_up_schedules_are_feasible_and_near_it_too(
     name, optimum, monkeypatch
 ):
     oracle, prices = prices_of(hs.named_instance(name))
-    monkeypatch.setattr(dive_module, "FINES", (4,))
+    monkeypatch.setattr(dive_module, "MOST_FINE", 4)
     limit = most_columns(oracle, 4)
     assert limit < most_columns(oracle, oracle.instance.horizon)
     monkeypatch.setattr(dive_module, "MOST_WHOLE", limit)
@@ -280,7 +282,9 @@ def test_what_single_jobs_hold_by_turns_needs_no_inequality():
     assert found.violated(0, group, {0: room[group] / 2, 1: other[group] / 2}) is None
 
 
-def test_a_slot_is_packed_as_well_as_by_hand():
+@pytest.mark.parametrize("most_patterns", [0, 100])
+def test_a_slot_is_packed_as_well_as_by_hand(most_patterns, monkeypatch):
+    monkeypatch.setattr(slot_packing, "MOST_PATTERNS", most_patterns)
     instance = hs.generate("oasis", "small", 3, jobs=3, servers=4)
     oracle = build_oracle(instance)
     wishes = [Wish(job, 2.0, 3, 1.0 + job, 0, 0.0) for job in range(3)]
@@ -430,3 +434,64 @@ def test_what_a_dive_takes_is_judged_by_its_own_time_and_by_more_than_its_first_
     assert told[2] > 0.0
     exact = {done: done * (10 - done) ** 2 / (done * (20 - done)) for done in told if done > 1}
     assert {done: told[done] for done in exact} == pytest.approx(exact)  # one second a slot
+
+
+def test_alike_servers_take_patterns_where_they_are_few(monkeypatch):
+    instance = hs.generate("oasis", "paper", 2, jobs=6, horizon=10, servers=25)
+    oracle = build_oracle(instance)
+    wishes = [Wish(job, 4.0, oracle.block(job).task.needed.size - 1, 1.0, 0, 0.0)
+              for job in range(6)]  # fmt: skip
+    taken, add = [], slot_packing._Side._add_patterns
+
+    def adds(side, servers, patterns):
+        taken.append(servers.size)
+        add(side, servers, patterns)
+
+    def worth(placed):
+        counts = [int(workers.sum()) for workers, _ in placed.values()]
+        return sum(min(count, 4) + 0.8 * max(0, count - 4) for count in counts)
+
+    monkeypatch.setattr(slot_packing._Side, "_add_patterns", adds)
+    placed = pack_slot(oracle, wishes, FOREVER, Event())
+    assert max(taken) > 1
+    for side, tables in enumerate((instance.worker_units.tables, instance.ps_units.tables)):
+        used = sum(np.outer(held[side], tables[1][job]) for job, held in placed.items())
+        assert (used <= tables[0]).all()
+    for job, (workers, ps) in placed.items():
+        assert workers.sum() <= wishes[job].most
+        assert ps.sum() == oracle.block(job).task.needed[workers.sum()]
+    taken.clear()
+    monkeypatch.setattr(slot_packing, "MOST_PATTERNS", 0)
+    alone = pack_slot(oracle, wishes, FOREVER, Event())
+    assert not taken
+    assert worth(placed) == pytest.approx(worth(alone), rel=0.02)
+
+
+def test_a_program_that_a_basis_leads_astray_is_solved_from_none(monkeypatch):
+    program = SparseProgram()
+    program.row([(program.column(1.0, 5.0), 1.0)], 0.0, 3.0)
+    loaded = program.load(Event())
+    told = [highspy.HighsModelStatus.kNotset]
+    cleared = []
+    loaded.highs = SolverThatSays(loaded.highs, told, cleared)
+    assert loaded.solve(FOREVER)
+    assert (cleared, loaded.is_optimal, loaded.objective) == ([True], True, -3.0)
+    assert loaded.solve(FOREVER)
+    assert cleared == [True]
+
+
+class SolverThatSays:
+    """HiGHS, with other words for how it ended as long as there are some."""
+
+    def __init__(self, highs, told, cleared):
+        self._highs, self._told, self._cleared = highs, told, cleared
+
+    def __getattr__(self, name):
+        return getattr(self._highs, name)
+
+    def getModelStatus(self):
+        return self._told.pop() if self._told else self._highs.getModelStatus()
+
+    def clearSolver(self):
+        self._cleared.append(True)
+        return self._highs.clearSolver()

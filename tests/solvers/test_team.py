@@ -331,9 +331,9 @@ def test_the_parent_searches_until_a_member_has_said_what_a_dive_takes(dueling, 
     team.is_running = False  # alone it dives first
     turn()
     assert len(dived) == 2
-    team.is_running = dives.have_windows = True  # with windows all dive
+    team.is_running = dives.have_windows = True  # with windows all dive, until the turn is over
     turn()
-    assert len(dived) == 3
+    assert len(dived) == 5
 
 
 def test_no_dive_begins_where_one_took_too_long_elsewhere(dueling, monkeypatch):

@@ -93,6 +93,11 @@ class Dives:
         Which of those who dive at the same time this is, and how many they are.
     interrupted : Event
         Set by Ctrl-C: ends a piece.
+
+    Attributes
+    ----------
+    seconds : float
+        What the dive that was worked on last has taken so far.
     """
 
     def __init__(self, oracle: BlockOracle, number: int, of: int, interrupted: Event) -> None:
@@ -103,7 +108,7 @@ class Dives:
         self._windows = None if windows is None else windows(oracle, number / of, interrupted)
         self._dive: Dive | None = None
         self._known: Solution | None = None
-        self._seconds = self._longest = 0.0
+        self.seconds = self._longest = 0.0
         self._of_windows = self._has_dived = False
         self.is_over = self._make is None
         self.have_windows = self._windows is not None and not self._windows.are_none
@@ -147,7 +152,7 @@ class Dives:
             left = seconds_left()
             if self._dive is None:
                 self._dive = self._next(prices, objective, best, left)
-                self._seconds = 0.0
+                self.seconds = 0.0
             if self._dive is None:
                 self.is_over = True
                 break
@@ -156,7 +161,7 @@ class Dives:
                 continue
             begin = now()
             self._dive.step(SHARE_OF_PIECE * left)
-            self._seconds += now() - begin
+            self.seconds += now() - begin
             if self._dive.is_over:
                 return self._finish(self._dive)
         return None
@@ -185,14 +190,14 @@ class Dives:
         """End a dive that would not end in time; windows of what is known may."""
         self.is_over = self._of_windows or self._windows is None
         if not self._of_windows:
-            self._longest, self._has_dived = max(self._longest, self._seconds + to_go), True
+            self._longest, self._has_dived = max(self._longest, self.seconds + to_go), True
         self._dive = None
 
     def _finish(self, dive: Dive) -> Solution | None:
         """What a dive that is over has found, if that is news."""
         self._dive = None
         if not self._of_windows:
-            self._longest, self._has_dived = max(self._longest, self._seconds), True
+            self._longest, self._has_dived = max(self._longest, self.seconds), True
         found = dive.solution()
         self.is_over = found is None and not self._of_windows
         if found is None or better(self._known, found) is self._known:

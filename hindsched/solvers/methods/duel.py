@@ -53,6 +53,8 @@ ENDED = (StoppedBy.GAP, StoppedBy.INTERRUPTED, StoppedBy.INFEASIBLE)
 """Why prices and search stop for good."""
 LONGEST_DIVE = "longest_dive"
 """By which name a member says how many seconds its longest dive took."""
+SHARE_TO_POLISH = 0.05
+"""How long the search goes on with a dive's schedule at once, relative to the dive."""
 SLOW_BOUND = 2e-4
 """Relative gain of the bound in a turn below which the search gets most of the time."""
 
@@ -331,8 +333,11 @@ class Duel:
 
     def _search_until(self, deadline: float) -> None:
         assert self.search is not None
-        if self._dives is not None and not self._dives.is_over and self._may_dive(self._dives):
-            self._dive(self._dives, lambda: self._stop(deadline))
+        dives = self._dives
+        while dives is not None and not dives.is_over and self._may_dive(dives):
+            self._dive(dives, lambda: self._stop(deadline))
+            if not dives.have_windows or self._stop(deadline):
+                break
         self.search.improve(lambda: self._stop(deadline))
 
     def _may_dive(self, dives: Dives) -> bool:
@@ -360,7 +365,11 @@ class Duel:
             self.seconds_left,
             stop,
         )
-        return found is not None and self.search.adopt(found)
+        if found is None or not self.search.adopt(found):
+            return False
+        last = now() + SHARE_TO_POLISH * dives.seconds
+        self.search.improve(lambda: now() >= last or self._interrupted.is_set())
+        return True
 
     def _stop(self, deadline: float) -> bool:
         """Whether to end the turn; an interrupt or a closed gap end the method."""

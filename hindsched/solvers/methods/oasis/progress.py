@@ -15,7 +15,7 @@ from hindsched.arrays import Ints
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.pricing.oasis.resources import OasisOracle
 
-LONG = 200
+LONG = 80
 """Slots from which on a horizon is long: dives do without what windows mend, and end sooner."""
 
 Placed = dict[int, tuple[Ints, Ints]]

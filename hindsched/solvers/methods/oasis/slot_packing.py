@@ -2,7 +2,8 @@
 
 An integer program over the servers as they are. Up to what the fluid program wants of a job a
 worker counts in full, beyond it less; a job that must run so many workers now to end in time brings
-what that is worth only if it does.
+what that is worth only if it does. Servers that are alike and hold few patterns are taken together:
+that leaves nothing to tell apart, and the relaxation is nearly whole.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from hindsched.arrays import Ints
 from hindsched.instances.decimals import Whole, how_many_fit
 from hindsched.solvers.methods.oasis.sparse_program import SparseProgram
+from hindsched.solvers.pricing.oasis.patterns import server_patterns
 from hindsched.solvers.pricing.oasis.resources import OasisOracle
 from hindsched.solvers.work import spend
 
@@ -23,8 +25,20 @@ AHEAD = 0.8
 """Worth of a worker beyond what is wanted, relative to one before."""
 IDLE_PS = 1e-3
 """Cost of a PS relative to the worth of a worker: none is placed in vain."""
-GAP, MOST_NODES, MOST_SECONDS = 0.005, 10, 6.0
-"""Where the solver stops."""
+MOST_SECONDS = 6.0
+"""Seconds after which what was found of a slot counts."""
+SOLVER = {
+    "mip_rel_gap": 0.005,
+    "mip_max_nodes": 10,
+    "mip_allow_restart": False,
+    "mip_heuristic_run_feasibility_jump": False,
+    "mip_heuristic_run_root_reduced_cost": False,
+    "mip_heuristic_run_shifting": True,
+    "mip_heuristic_run_zi_round": True,
+}
+"""Options of HiGHS: where it stops, and the heuristics that gain more here than they take."""
+MOST_PATTERNS = 100
+"""Patterns of one server up to which those that are alike are packed by patterns."""
 
 
 @dataclass(frozen=True)
@@ -74,76 +88,124 @@ def pack_slot(
     dict
         Workers and PSs by server, by job that runs.
     """
-    instance = oracle.instance
-    program = SparseProgram()
-    capacity = (instance.worker_capacity, instance.ps_capacity)
-    demands = (instance.worker_demand, instance.ps_demand)
-    placed: tuple[dict[int, list[tuple[int, int]]], ...] = ({}, {})
-    used: dict[tuple[int, int, int], list[tuple[int, float]]] = {}
+    instance, program = oracle.instance, SparseProgram()
+    parts = []
     for wish in wishes:
-        ps_each = float(instance.ps_per_worker(instance.jobs[wish.job]))
         wanted = min(wish.most, math.ceil(wish.workers - 1e-6))
-        parts = [
+        parts.append([
             program.column(wish.worth, wanted),
             program.column(AHEAD * wish.worth, wish.most - wanted),
-        ]
-        for side in (0, 1):
-            demand = demands[side][wish.job]
-            room = how_many_fit(capacity[side], demand, wish.most)
-            value = -IDLE_PS * wish.worth if side else 0.0
-            own = placed[side][wish.job] = []
-            for server in np.flatnonzero(room > 0).tolist():
-                column = program.column(value, float(room[server]), whole=True)
-                own.append((server, column))
-                for resource in np.flatnonzero(demand).tolist():
-                    entry = (column, float(demand[resource]))
-                    used.setdefault((side, server, resource), []).append(entry)
-            if side == 0 and 0 < wish.due <= min(wish.most, room.sum()):
-                in_time = program.column(wish.due_worth, 1.0, whole=True)
-                terms = [(part, 1.0) for part in parts]
-                program.row([*terms, (in_time, -float(wish.due))], 0.0, math.inf)
-            units = [(column, 1.0) for _, column in own]
-            if side == 0:
-                program.row([*units, *((part, -1.0) for part in parts)], 0.0, 0.0)
-            elif ps_each:
-                program.row([*units, *((part, -ps_each) for part in parts)], 0.0, math.inf)
-    for (side, server, resource), terms in used.items():
-        total = float(capacity[side][server, resource])
-        if sum(program.most[column] * amount for column, amount in terms) > total:
-            program.row(terms, -math.inf, total)
-    loaded = program.load(
-        interrupted, mip_rel_gap=GAP, mip_max_nodes=MOST_NODES, mip_allow_restart=False
-    )
+        ])  # fmt: skip
+    workers, ps = (_Side(oracle, side, wishes, program) for side in (0, 1))
+    for number, wish in enumerate(wishes):
+        ps_each = float(instance.ps_per_worker(instance.jobs[wish.job]))
+        if 0 < wish.due <= min(wish.most, workers.room[number]):
+            in_time = program.column(wish.due_worth, 1.0, whole=True)
+            terms = [(part, 1.0) for part in parts[number]]
+            program.row([*terms, (in_time, -float(wish.due))], 0.0, math.inf)
+        served = [(part, -1.0) for part in parts[number]]
+        program.row([*workers.units[number], *served], 0.0, math.inf)
+        if ps_each:
+            served = [(part, -ps_each) for part in parts[number]]
+            program.row([*ps.units[number], *served], 0.0, math.inf)
+    loaded = program.load(interrupted, **SOLVER)
     found = loaded.solve(min(seconds, MOST_SECONDS))
     spend(1 + loaded.nodes)
     if not found:
         return {}
     values = np.rint(loaded.values()).astype(np.int64)
-    jobs = [wish.job for wish in wishes]
-    held = [_held(oracle, side, jobs, placed[side], values) for side in (0, 1)]
-    for job, workers, ps in zip(jobs, *held, strict=True):
-        _serve(oracle.block(job).task.needed, workers, ps)
-    return {
-        job: (workers, ps) for job, workers, ps in zip(jobs, *held, strict=True) if workers.any()
-    }
+    placed = {}
+    for wish, *held in zip(wishes, workers.held(values), ps.held(values), strict=True):
+        trim_to(held[0], wish.most)
+        _serve(oracle.block(wish.job).task.needed, *held)
+        if held[0].any():
+            placed[wish.job] = held[0], held[1]
+    return placed
 
 
-def _held(
-    oracle: OasisOracle,
-    side: int,
-    jobs: list[int],
-    placed: dict[int, list[tuple[int, int]]],
-    values: Ints,
-) -> Ints:
-    """Units of the jobs on each server at a point, shape (J, servers), as servers hold them."""
-    instance = oracle.instance
-    capacity, demand = (instance.worker_units, instance.ps_units)[side].tables
-    counts = np.zeros((len(jobs), len(capacity)), dtype=np.int64)
-    for own, job in zip(counts, jobs, strict=True):
-        for server, column in placed[job]:
-            own[server] = values[column]
-    drop_overload(counts, capacity, demand[jobs])
-    return counts
+class _Side:
+    """What worker servers (0) or PS servers (1) hold of each job, in columns of a program.
+
+    Servers that are alike take patterns, each so many of them, where these are few; else every
+    server has a column for each job's units.
+
+    Attributes
+    ----------
+    room : list of int
+        Units that all servers hold of each job alone.
+    units : list of list
+        Terms that add up to the units of each job.
+    """
+
+    def __init__(
+        self, oracle: OasisOracle, side: int, wishes: list[Wish], program: SparseProgram
+    ) -> None:
+        instance = oracle.instance
+        jobs = [wish.job for wish in wishes]
+        self._program = program
+        self._capacity = (instance.worker_capacity, instance.ps_capacity)[side]
+        self._demand = (instance.worker_demand, instance.ps_demand)[side][jobs]
+        exact = (instance.worker_units, instance.ps_units)[side].tables
+        self._exact = exact[0], exact[1][jobs]
+        self._values = [-IDLE_PS * wish.worth if side else 0.0 for wish in wishes]
+        self.units: list[list[tuple[int, float]]] = [[] for _ in wishes]
+        self._alike: list[tuple[Ints, list[tuple[int, Ints]]]] = []
+        self._single: list[tuple[int, int, int]] = []
+        groups = (oracle.worker_groups, oracle.ps_groups)[side]
+        most = [wish.most for wish in wishes]
+        room = [how_many_fit(self._capacity[groups.first], *each)
+                for each in zip(self._demand, most, strict=True)]  # fmt: skip
+        self.room = [int(each @ groups.size) for each in room]
+        for group, each in enumerate(np.array(room).T):
+            able, servers = np.flatnonzero(each), np.flatnonzero(groups.member == group)
+            if not able.size:
+                continue
+            capacity, demand = self._capacity[servers[0]], self._demand[able]
+            patterns = server_patterns(capacity, demand, each[able], MOST_PATTERNS)
+            if patterns is None:
+                for server in servers.tolist():
+                    self._add_server(server, able.tolist(), each)
+            else:
+                whole = np.zeros((len(patterns), len(wishes)), dtype=np.int64)
+                whole[:, able] = patterns
+                self._add_patterns(servers, whole)
+
+    def _add_patterns(self, servers: Ints, patterns: Ints) -> None:
+        columns = []
+        for pattern in patterns:
+            value = float(pattern @ self._values)
+            columns.append(self._program.column(value, float(servers.size), whole=True))
+            for number in np.flatnonzero(pattern).tolist():
+                self.units[number].append((columns[-1], float(pattern[number])))
+        terms = [(column, 1.0) for column in columns]
+        self._program.row(terms, -math.inf, float(servers.size))
+        self._alike.append((servers, list(zip(columns, patterns, strict=True))))
+
+    def _add_server(self, server: int, able: list[int], room: Ints) -> None:
+        program, used = self._program, dict[int, list[tuple[int, float]]]()
+        for number in able:
+            column = program.column(self._values[number], float(room[number]), whole=True)
+            self.units[number].append((column, 1.0))
+            self._single.append((server, number, column))
+            for resource in np.flatnonzero(self._demand[number]).tolist():
+                entry = (column, float(self._demand[number, resource]))
+                used.setdefault(resource, []).append(entry)
+        for resource, terms in used.items():
+            total = float(self._capacity[server, resource])
+            if sum(program.most[column] * amount for column, amount in terms) > total:
+                program.row(terms, -math.inf, total)
+
+    def held(self, values: Ints) -> Ints:
+        """Units of the jobs on each server at a point, shape (J, servers), as servers hold them."""
+        counts = np.zeros((len(self.units), len(self._capacity)), dtype=np.int64)
+        for server, number, column in self._single:
+            counts[number, server] = values[column]
+        for servers, patterns in self._alike:
+            taken = [pattern for column, pattern in patterns for _ in range(values[column])]
+            for server, pattern in zip(servers.tolist(), taken, strict=False):
+                counts[:, server] = pattern
+        drop_overload(counts, *self._exact)
+        return counts
 
 
 def drop_overload(counts: Ints, capacity: Whole, demand: Whole) -> None:

@@ -14,6 +14,12 @@ from hindsched.arrays import Floats
 from hindsched.solvers.backends.stop import Stop
 from hindsched.solvers.work import is_counted, units_of
 
+GAVE_UP = (
+    highspy.HighsModelStatus.kNotset,
+    highspy.HighsModelStatus.kSolveError,
+    highspy.HighsModelStatus.kUnknown,
+)
+"""How HiGHS ends where the basis that it began from led it astray; from none it does better."""
 Terms = Iterable[tuple[int, float]]
 """Columns with their coefficients."""
 
@@ -104,6 +110,9 @@ class LoadedProgram:
         units = max(1, units_of(seconds)) if counted and seconds < math.inf else highspy.kHighsIInf
         self.highs.setOptionValue("mip_max_nodes", min(self._most_nodes, units))
         self.highs.run()
+        if self.highs.getModelStatus() in GAVE_UP:
+            self.highs.clearSolver()
+            self.highs.run()
         status = self.highs.getInfo().primal_solution_status
         return bool(status == highspy.SolutionStatus.kSolutionStatusFeasible)
 

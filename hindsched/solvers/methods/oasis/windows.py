@@ -23,9 +23,9 @@ from hindsched.solvers.methods.oasis.progress import Window, with_slots
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.oasis.resources import OasisOracle
 
-LENGTH, STEP = 40, 20
+LENGTH, STEP = 20, 10
 """Slots of a window, and from one to the next."""
-LEAST_WINDOWS = 5
+LEAST_WINDOWS = 4
 """Lengths of a window below which a horizon has none: there several whole dives fit in the time."""
 SWEEPS = 4
 """Sweeps without any gain after which they end."""

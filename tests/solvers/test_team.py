@@ -309,6 +309,7 @@ def dueling():
 
 def test_the_parent_searches_until_a_member_has_said_what_a_dive_takes(dueling, monkeypatch):
     dives, team = dueling._dives, SimpleNamespace(is_running=True, details={}, objective=None)
+    dives.have_windows = False
     dived, moves = [], dueling.search.iterations
     monkeypatch.setattr(dueling, "_dive", lambda *_: dived.append(dueling.search.iterations))
 

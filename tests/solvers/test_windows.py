@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from threading import Event
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -152,7 +153,7 @@ def test_with_other_slots_who_ends_sooner_stops_and_who_does_not_end_is_left_out
 def test_what_was_gained_in_a_window_is_tried_in_the_schedule_of_another(crowded, monkeypatch):
     _, oracle, prices, solution = crowded
     window = gained_in(oracle, prices, solution)
-    monkeypatch.setattr(windows_module, "LENGTH", 12)
+    monkeypatch.setattr(windows_module, "LENGTHS", (12,))
     windows = Windows(oracle, 0.0, Event())
     windows._dive = dive_into(oracle, prices, solution, window.first, window.last)
     found = dived(windows._dive)
@@ -167,7 +168,7 @@ def test_what_was_gained_in_a_window_is_tried_in_the_schedule_of_another(crowded
 def test_what_was_gained_in_a_window_stays_where_the_next_is_worth_no_more(crowded, monkeypatch):
     _, oracle, prices, solution = crowded
     window = gained_in(oracle, prices, solution)
-    monkeypatch.setattr(windows_module, "LENGTH", 12)
+    monkeypatch.setattr(windows_module, "LENGTHS", (12,))
     windows = Windows(oracle, 0.0, Event())
     windows._gained = [window]
     dive = windows.next(prices, solution)
@@ -180,8 +181,7 @@ def test_what_was_gained_in_a_window_stays_where_the_next_is_worth_no_more(crowd
 
 def test_windows_sweep_over_the_horizon_until_nothing_is_gained(crowded, monkeypatch):
     _, oracle, prices, solution = crowded
-    monkeypatch.setattr(windows_module, "LENGTH", 12)
-    monkeypatch.setattr(windows_module, "STEP", 6)
+    monkeypatch.setattr(windows_module, "LENGTHS", (12,))
     monkeypatch.setattr(windows_module, "SWEEPS", 2)
     windows, best, spans = Windows(oracle, 0.5, Event()), solution, []
     while (dive := windows.next(prices, best)) is not None:
@@ -199,9 +199,30 @@ def test_windows_sweep_over_the_horizon_until_nothing_is_gained(crowded, monkeyp
     ) is None  # fmt: skip
 
 
+def test_where_a_sweep_gains_nothing_the_next_has_windows_of_another_length(crowded, monkeypatch):
+    _, oracle, prices, solution = crowded
+    better_one = gained_in(oracle, prices, solution).solution
+    monkeypatch.setattr(windows_module, "LENGTHS", (12, 8))
+    made = []
+
+    def fails(oracle, prices, least, number, interrupted, window, inequalities):
+        made.append((number, window.last - window.first + 1))
+        return SimpleNamespace(window=window, solution=lambda: None)
+
+    monkeypatch.setattr(windows_module, "Dive", fails)
+    windows = Windows(oracle, 0.0, Event())
+    while windows.next(prices, solution) is not None:
+        pass
+    sweeps = {number: max(length for each, length in made if each == number) for number, _ in made}
+    assert sweeps == {0: 12, 1: 12, 2: 8, 3: 12, 4: 8}
+    made.clear()
+    assert windows.next(prices, better_one) is not None
+    assert made == [(5, 12)]
+
+
 def test_a_short_horizon_has_no_windows(crowded, monkeypatch):
     _, oracle, prices, solution = crowded
-    monkeypatch.setattr(windows_module, "LENGTH", 5)
+    monkeypatch.setattr(windows_module, "LENGTHS", (5,))
     monkeypatch.setattr(windows_module, "LEAST_WINDOWS", 5)
     assert Windows(oracle, 0.0, Event()).next(prices, solution) is None
     assert not Dives(oracle, 0, 1, Event()).have_windows
@@ -212,8 +233,7 @@ def test_a_short_horizon_has_no_windows(crowded, monkeypatch):
 
 def test_the_first_dive_is_followed_by_windows_and_then_by_the_next(crowded, monkeypatch):
     _, oracle, prices, _ = crowded
-    monkeypatch.setattr(windows_module, "LENGTH", 8)
-    monkeypatch.setattr(windows_module, "STEP", 8)
+    monkeypatch.setattr(windows_module, "LENGTHS", (8,))
     monkeypatch.setattr(windows_module, "SWEEPS", 1)
     dives, kinds, bests = Dives(oracle, 0, 1, Event()), [], [None]
     while len(kinds) < 3 or kinds[-1]:
@@ -267,7 +287,7 @@ def test_windows_follow_a_dive_that_would_not_end_in_time_and_no_other_dive(crow
 def test_a_better_schedule_from_elsewhere_begins_the_sweeps_anew(crowded, monkeypatch):
     _, oracle, prices, solution = crowded
     better_one = gained_in(oracle, prices, solution).solution
-    monkeypatch.setattr(windows_module, "LENGTH", 12)
+    monkeypatch.setattr(windows_module, "LENGTHS", (12,))
     windows = Windows(oracle, 0.0, Event())
     assert windows.next(prices, solution) is not None
     windows._idle = 10**6
@@ -278,7 +298,7 @@ def test_a_better_schedule_from_elsewhere_begins_the_sweeps_anew(crowded, monkey
 def test_a_window_that_gains_begins_the_sweeps_anew(crowded, monkeypatch):
     _, oracle, prices, solution = crowded
     window = gained_in(oracle, prices, solution)
-    monkeypatch.setattr(windows_module, "LENGTH", 12)
+    monkeypatch.setattr(windows_module, "LENGTHS", (12,))
     windows = Windows(oracle, 0.0, Event())
     windows._dive = dive_into(oracle, prices, solution, window.first, window.last)
     assert dived(windows._dive).objective() > solution.objective()
@@ -289,8 +309,7 @@ def test_a_window_that_gains_begins_the_sweeps_anew(crowded, monkeypatch):
 def test_auto_with_windows_goes_the_same_way_twice(monkeypatch):
     monkeypatch.setattr(auto, "SMALL_SIZE", 0)
     monkeypatch.setattr(duel, "LEAST_TO_DIVE", 0)
-    monkeypatch.setattr(windows_module, "LENGTH", 8)
-    monkeypatch.setattr(windows_module, "STEP", 4)
+    monkeypatch.setattr(windows_module, "LENGTHS", (8,))
     instance = hs.generate("oasis", "paper", 1, jobs=14, horizon=14, servers=8, max_duration=5)
     tried, next_of = [], Windows.next
 

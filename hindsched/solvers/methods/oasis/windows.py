@@ -4,7 +4,8 @@ A dive decides what comes late knowing little of what servers will waste until t
 promises. Once it is over the slots around a broken one can be decided anew, with the rest as it
 stands: that program is small, and it knows who runs behind the window.
 
-Windows overlap and sweep over the horizon, each sweep with another margin and moved by half a step.
+Windows overlap and sweep over the horizon, each sweep with another margin and moved by half a step;
+where they gain nothing more, windows of other lengths may.
 Where several processes do so, each begins elsewhere; and what one gained in a window is tried in
 the better schedule that another tells of.
 """
@@ -23,10 +24,11 @@ from hindsched.solvers.methods.oasis.progress import Window, with_slots
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.oasis.resources import OasisOracle
 
-LENGTH, STEP = 20, 10
-"""Slots of a window, and from one to the next."""
+LENGTHS = (20, 40, 12, 28)
+"""Slots of a window, from one to the next half of them. After a sweep that gained nothing those of
+the next are of the next length, after one that did of the first."""
 LEAST_WINDOWS = 4
-"""Lengths of a window below which a horizon has none: there several whole dives fit in the time."""
+"""First lengths below which a horizon has none: there several whole dives fit in the time."""
 SWEEPS = 4
 """Sweeps without any gain after which they end."""
 
@@ -47,15 +49,17 @@ class Windows:
     def __init__(self, oracle: BlockOracle, begin: float, interrupted: Event) -> None:
         self._oracle, self._interrupted = cast(OasisOracle, oracle), interrupted
         self._inequalities = PackingInequalities(self._oracle, interrupted)
-        self._sweep, self._first = 0, 1 + STEP * int(begin * oracle.instance.horizon / STEP)
-        self._idle = 0
+        self._sweep, self._length = 0, LENGTHS[0]
+        self._idle = -1  # sweeps without a gain, below 0 in one that has gained
+        step = self._length // 2
+        self._first = 1 + step * int(begin * oracle.instance.horizon / step)
         self._dive: Dive | None = None
         self._gained: list[Window] = []
 
     @property
     def are_none(self) -> bool:
         """Whether the horizon is too short for them."""
-        return self._oracle.instance.horizon < LEAST_WINDOWS * LENGTH
+        return self._oracle.instance.horizon < LEAST_WINDOWS * LENGTHS[0]
 
     def next(self, prices: Floats, solution: Solution) -> Dive | None:
         """A dive into the next window of a schedule; None where none is left to try.
@@ -71,17 +75,22 @@ class Windows:
         if self.are_none:
             return None
         best = self._joined(cast(OasisSolution, solution))
-        if self._idle >= SWEEPS * (horizon // STEP):
+        if self._first > horizon - self._length // 4:
+            self._begin_sweep()
+        if self._idle >= SWEEPS:
             return None
-        if self._first > horizon - STEP // 2:
-            self._sweep += 1
-            self._first = 1 + self._sweep % 2 * (STEP // 2)
-        window = Window(best, self._first, min(self._first + LENGTH - 1, horizon))
-        self._first += STEP
+        window = Window(best, self._first, min(self._first + self._length - 1, horizon))
+        self._first += self._length // 2
         self._dive = Dive(
             self._oracle, prices, 0.0, self._sweep, self._interrupted, window, self._inequalities
         )
         return self._dive
+
+    def _begin_sweep(self) -> None:
+        self._sweep += 1
+        self._idle += 1
+        self._length = LENGTHS[self._idle % len(LENGTHS)]
+        self._first = 1 + self._sweep % 2 * (self._length // 4)
 
     def _joined(self, solution: OasisSolution) -> OasisSolution:
         """The best schedule, with what was gained here where another process found it."""
@@ -90,7 +99,8 @@ class Windows:
             window, found = self._dive.window, cast(OasisSolution | None, self._dive.solution())
             gained = found is not None and found.objective() > window.solution.objective()
             is_new = objective > window.solution.objective()
-            self._idle = 0 if gained or is_new else self._idle + 1
+            if gained or is_new:
+                self._idle = -1
             if found is not None and gained:
                 self._gained.append(window._replace(solution=found))
             if found is not None and found.objective() >= objective:

@@ -53,9 +53,9 @@ MOST_WHOLE, MOST_COLUMNS = 15_000, 40_000
 """Columns of the fluid program above which late slots are added up in stretches, and above which it
 is not built: it would take too long."""
 SHARE_OF_FINE, LEAST_FINE, MOST_FINE = 1 / 3, 32, 64
-"""Slots that are not, from the first open one on: a share of all, at least and at most so many; half
-of them in every other dive. Half of those are closed before the program is built anew. The more
-there are, the better and the longer a dive."""
+"""Slots that are not, from the first open one on: a share of all, at least and at most so many, and
+half of them in every other dive. Half of those are closed before the program is built anew. The
+more there are, the better and the longer a dive."""
 SHARE_TO_JUDGE = 0.05
 """Share of the slots from which on they say how long the others take."""
 STAKE = 2e-4

@@ -154,7 +154,7 @@ def test_what_was_gained_in_a_window_is_tried_in_the_schedule_of_another(crowded
     _, oracle, prices, solution = crowded
     window = gained_in(oracle, prices, solution)
     monkeypatch.setattr(windows_module, "LENGTHS", (12,))
-    windows = Windows(oracle, 0.0, Event())
+    windows = Windows(oracle, 0, 1, Event())
     windows._dive = dive_into(oracle, prices, solution, window.first, window.last)
     found = dived(windows._dive)
     assert found.objective() > solution.objective()
@@ -169,7 +169,7 @@ def test_what_was_gained_in_a_window_stays_where_the_next_is_worth_no_more(crowd
     _, oracle, prices, solution = crowded
     window = gained_in(oracle, prices, solution)
     monkeypatch.setattr(windows_module, "LENGTHS", (12,))
-    windows = Windows(oracle, 0.0, Event())
+    windows = Windows(oracle, 0, 1, Event())
     windows._gained = [window]
     dive = windows.next(prices, solution)
     monkeypatch.setattr(dive, "_to_beat", 1e9)
@@ -183,7 +183,7 @@ def test_windows_sweep_over_the_horizon_until_nothing_is_gained(crowded, monkeyp
     _, oracle, prices, solution = crowded
     monkeypatch.setattr(windows_module, "LENGTHS", (12,))
     monkeypatch.setattr(windows_module, "SWEEPS", 2)
-    windows, best, spans = Windows(oracle, 0.5, Event()), solution, []
+    windows, best, spans = Windows(oracle, 1, 2, Event()), solution, []
     while (dive := windows.next(prices, best)) is not None:
         spans.append((dive.window.first, dive.window.last))
         found = dived(dive)
@@ -194,7 +194,7 @@ def test_windows_sweep_over_the_horizon_until_nothing_is_gained(crowded, monkeyp
     assert best.objective() > solution.objective()
     assert len(spans) > 4 * 2
     assert spans[:6] == [(13, 24), (19, 24), (4, 15), (10, 21), (16, 24), (1, 12)]
-    assert Windows(build_oracle(hs.generate("oasis", "small", 0)), 0.0, Event()).next(
+    assert Windows(build_oracle(hs.generate("oasis", "small", 0)), 0, 1, Event()).next(
         prices, solution
     ) is None  # fmt: skip
 
@@ -210,25 +210,30 @@ def test_where_a_sweep_gains_nothing_the_next_has_windows_of_another_length(crow
         return SimpleNamespace(window=window, solution=lambda: None)
 
     monkeypatch.setattr(windows_module, "Dive", fails)
-    windows = Windows(oracle, 0.0, Event())
+    windows = Windows(oracle, 0, 1, Event())
     while windows.next(prices, solution) is not None:
         pass
     sweeps = {number: max(length for each, length in made if each == number) for number, _ in made}
-    assert sweeps == {0: 12, 1: 12, 2: 8, 3: 12, 4: 8}
+    assert sweeps == {0: 12, 1: 12, 2: 8, 3: 12, 4: 8}  # another margin each
     made.clear()
     assert windows.next(prices, better_one) is not None
     assert made == [(5, 12)]
+    made.clear()
+    windows = Windows(oracle, 1, 2, Event())
+    while windows.next(prices, solution) is not None:
+        pass
+    assert {number for number, _ in made} == {1, 3, 5, 7, 9}  # another process has the others
 
 
 def test_a_short_horizon_has_no_windows(crowded, monkeypatch):
     _, oracle, prices, solution = crowded
     monkeypatch.setattr(windows_module, "LENGTHS", (5,))
     monkeypatch.setattr(windows_module, "LEAST_WINDOWS", 5)
-    assert Windows(oracle, 0.0, Event()).next(prices, solution) is None
+    assert Windows(oracle, 0, 1, Event()).next(prices, solution) is None
     assert not Dives(oracle, 0, 1, Event()).have_windows
     monkeypatch.setattr(windows_module, "LEAST_WINDOWS", 4)
     assert Dives(oracle, 0, 1, Event()).have_windows
-    assert Windows(oracle, 0.0, Event()).next(prices, solution) is not None
+    assert Windows(oracle, 0, 1, Event()).next(prices, solution) is not None
 
 
 def test_the_first_dive_is_followed_by_windows_and_then_by_the_next(crowded, monkeypatch):
@@ -288,7 +293,7 @@ def test_a_better_schedule_from_elsewhere_begins_the_sweeps_anew(crowded, monkey
     _, oracle, prices, solution = crowded
     better_one = gained_in(oracle, prices, solution).solution
     monkeypatch.setattr(windows_module, "LENGTHS", (12,))
-    windows = Windows(oracle, 0.0, Event())
+    windows = Windows(oracle, 0, 1, Event())
     assert windows.next(prices, solution) is not None
     windows._idle = 10**6
     assert windows.next(prices, solution) is None
@@ -299,7 +304,7 @@ def test_a_window_that_gains_begins_the_sweeps_anew(crowded, monkeypatch):
     _, oracle, prices, solution = crowded
     window = gained_in(oracle, prices, solution)
     monkeypatch.setattr(windows_module, "LENGTHS", (12,))
-    windows = Windows(oracle, 0.0, Event())
+    windows = Windows(oracle, 0, 1, Event())
     windows._dive = dive_into(oracle, prices, solution, window.first, window.last)
     assert dived(windows._dive).objective() > solution.objective()
     windows._idle = 10**6

@@ -59,8 +59,8 @@ class Windows(Protocol):
         """A dive that makes a schedule better, if anything; None where none is left to try."""
 
 
-MakeWindows = Callable[[BlockOracle, float, Event], Windows]
-"""``make(oracle, begin, interrupted)``: where in the horizon to begin, from 0 to 1."""
+MakeWindows = Callable[[BlockOracle, int, int, Event], Windows]
+"""``make(oracle, number, of, interrupted)``: which of several at the same time."""
 
 
 def dive_of(family: str) -> MakeDive | None:
@@ -105,7 +105,7 @@ class Dives:
         self._make = dive_of(family)
         self._oracle, self._numbers, self._interrupted = oracle, count(number, of), interrupted
         windows = windows_of(family)
-        self._windows = None if windows is None else windows(oracle, number / of, interrupted)
+        self._windows = None if windows is None else windows(oracle, number, of, interrupted)
         self._dive: Dive | None = None
         self._known: Solution | None = None
         self.seconds = self._longest = 0.0

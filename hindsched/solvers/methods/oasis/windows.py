@@ -5,13 +5,14 @@ promises. Once it is over the slots around a broken one can be decided anew, wit
 stands: that program is small, and it knows who runs behind the window.
 
 Windows overlap and sweep over the horizon, each sweep with another margin and moved by half a step;
-where they gain nothing more, windows of other lengths may.
-Where several processes do so, each begins elsewhere; and what one gained in a window is tried in
-the better schedule that another tells of.
+where they gain nothing more, windows of other lengths may. Where several processes do so, each
+begins elsewhere and has margins of its own; and what one gained in a window is tried in the better
+schedule that another tells of.
 """
 
 from __future__ import annotations
 
+from itertools import count
 from threading import Event
 from typing import cast
 
@@ -40,19 +41,20 @@ class Windows:
     ----------
     oracle : OasisOracle
         In the layout of groups.
-    begin : float
-        Where in the horizon to begin, from 0 to 1.
+    number, of : int
+        Which of those who try windows at the same time this is, and how many they are.
     interrupted : Event
         Set by Ctrl-C.
     """
 
-    def __init__(self, oracle: BlockOracle, begin: float, interrupted: Event) -> None:
+    def __init__(self, oracle: BlockOracle, number: int, of: int, interrupted: Event) -> None:
         self._oracle, self._interrupted = cast(OasisOracle, oracle), interrupted
         self._inequalities = PackingInequalities(self._oracle, interrupted)
-        self._sweep, self._length = 0, LENGTHS[0]
+        self._margins, self._is_moved, self._length = count(number, of), False, LENGTHS[0]
+        self._margin = next(self._margins)
         self._idle = -1  # sweeps without a gain, below 0 in one that has gained
         step = self._length // 2
-        self._first = 1 + step * int(begin * oracle.instance.horizon / step)
+        self._first = 1 + step * (number * oracle.instance.horizon // (of * step))
         self._dive: Dive | None = None
         self._gained: list[Window] = []
 
@@ -82,15 +84,15 @@ class Windows:
         window = Window(best, self._first, min(self._first + self._length - 1, horizon))
         self._first += self._length // 2
         self._dive = Dive(
-            self._oracle, prices, 0.0, self._sweep, self._interrupted, window, self._inequalities
+            self._oracle, prices, 0.0, self._margin, self._interrupted, window, self._inequalities
         )
         return self._dive
 
     def _begin_sweep(self) -> None:
-        self._sweep += 1
+        self._margin, self._is_moved = next(self._margins), not self._is_moved
         self._idle += 1
         self._length = LENGTHS[self._idle % len(LENGTHS)]
-        self._first = 1 + self._sweep % 2 * (self._length // 4)
+        self._first = 1 + self._is_moved * (self._length // 4)
 
     def _joined(self, solution: OasisSolution) -> OasisSolution:
         """The best schedule, with what was gained here where another process found it."""

@@ -14,6 +14,7 @@ from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.methods import auto, duel
 from hindsched.solvers.methods.base import better
 from hindsched.solvers.methods.dives import Dives, windows_of
+from hindsched.solvers.methods.oasis import fluid as fluid_module
 from hindsched.solvers.methods.oasis import windows as windows_module
 from hindsched.solvers.methods.oasis.dive import Dive
 from hindsched.solvers.methods.oasis.fluid import SMALL, FluidProgram
@@ -29,7 +30,7 @@ FOREVER = 1e6
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    monkeypatch.setattr(windows_module, "LEAST_WINDOWS", 1)
+    monkeypatch.setattr(fluid_module, "LONG", 1)
 
 
 @pytest.fixture(scope="module")
@@ -227,11 +228,13 @@ def test_where_a_sweep_gains_nothing_the_next_has_windows_of_another_length(crow
 
 def test_a_short_horizon_has_no_windows(crowded, monkeypatch):
     _, oracle, prices, solution = crowded
-    monkeypatch.setattr(windows_module, "LENGTHS", (5,))
-    monkeypatch.setattr(windows_module, "LEAST_WINDOWS", 5)
+    monkeypatch.setattr(fluid_module, "LONG", 25)
+    assert oracle.instance.horizon == 24
     assert Windows(oracle, 0, 1, Event()).next(prices, solution) is None
     assert not Dives(oracle, 0, 1, Event()).have_windows
-    monkeypatch.setattr(windows_module, "LEAST_WINDOWS", 4)
+    monkeypatch.setattr(fluid_module, "LARGE_AND_LONG", 24)
+    assert not Dives(oracle, 0, 1, Event()).have_windows
+    monkeypatch.setattr(fluid_module, "MOST_WHOLE", 100)
     assert Dives(oracle, 0, 1, Event()).have_windows
     assert Windows(oracle, 0, 1, Event()).next(prices, solution) is not None
 

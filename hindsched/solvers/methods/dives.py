@@ -114,6 +114,11 @@ class Dives:
         self.have_windows = self._windows is not None and not self._windows.are_none
 
     @property
+    def is_diving(self) -> bool:
+        """Whether a dive has begun that is not over."""
+        return self._dive is not None
+
+    @property
     def longest(self) -> float:
         """Seconds that the longest dive took, or would have taken; 0 before the first is over."""
         return self._longest

@@ -54,7 +54,8 @@ ENDED = (StoppedBy.GAP, StoppedBy.INTERRUPTED, StoppedBy.INFEASIBLE)
 LONGEST_DIVE = "longest_dive"
 """By which name a member says how many seconds its longest dive took."""
 SHARE_TO_POLISH = 0.05
-"""How long the search goes on with a dive's schedule at once, relative to the dive."""
+"""How long the search goes on after a dive, relative to the dive; as long as it where the last such
+search gained."""
 SLOW_BOUND = 2e-4
 """Relative gain of the bound in a turn below which the search gets most of the time."""
 
@@ -107,6 +108,7 @@ class Duel:
         self._team: Team | None = None
         self._dives: Dives | None = None
         self._members = 1
+        self._search_gains = False  # the last time that it went on after a dive
         self._guiding = 0.0  # the bound whose prices the search follows
         self._keep_bound()
 
@@ -180,7 +182,8 @@ class Duel:
                 return False
 
             while not dives.is_over:
-                if self._dive(dives, never) and (found := search.solution()):
+                self._dive(dives, never)
+                if search.objective != told and (found := search.solution()):
                     told = search.objective
                     member.tell(found)
                 if dives.longest:
@@ -354,8 +357,8 @@ class Duel:
             dives.expect(seconds)
         return seconds is not None
 
-    def _dive(self, dives: Dives, stop: Callable[[], bool]) -> bool:
-        """Go on with a dive; return whether the search's best became better by its schedules."""
+    def _dive(self, dives: Dives, stop: Callable[[], bool]) -> None:
+        """Go on with a dive; once it is over search on, from its schedule where that is better."""
         assert self.search is not None
         objective = self.objective
         found = dives.work(
@@ -365,11 +368,18 @@ class Duel:
             self.seconds_left,
             stop,
         )
-        if found is None or not self.search.adopt(found):
-            return False
-        last = now() + SHARE_TO_POLISH * dives.seconds
+        is_adopted = found is not None and self.search.adopt(found)
+        if is_adopted or (dives.have_windows and not dives.is_diving):
+            self._polish(dives.seconds)
+
+    def _polish(self, seconds: float) -> None:
+        """Search for a while after a dive that took so many seconds."""
+        assert self.search is not None
+        before = self.search.objective
+        seconds *= 1.0 if self._search_gains else SHARE_TO_POLISH
+        last = now() + min(seconds, self.seconds_left())
         self.search.improve(lambda: now() >= last or self._interrupted.is_set())
-        return True
+        self._search_gains = self.search.objective != before
 
     def _stop(self, deadline: float) -> bool:
         """Whether to end the turn; an interrupt or a closed gap end the method."""

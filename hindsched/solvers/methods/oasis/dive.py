@@ -32,6 +32,7 @@ from hindsched.solvers.methods.base import better
 from hindsched.solvers.methods.oasis.fluid import (
     TOUCHED,
     FluidProgram,
+    is_large,
     most_columns,
 )
 from hindsched.solvers.methods.oasis.packing_inequalities import PackingInequalities
@@ -49,9 +50,8 @@ SLOTS_OF_ROUND = 16
 """Slots from one further round to the next: plans change, and so does who shares a server."""
 ADMITTED = 0.6
 """Share from which on a job that would begin now is admitted."""
-MOST_WHOLE, MOST_COLUMNS = 15_000, 40_000
-"""Columns of the fluid program above which late slots are added up in stretches, and above which it
-is not built: it would take too long."""
+MOST_COLUMNS = 40_000
+"""Columns of the fluid program above which it is not built: it would take too long."""
 SHARE_OF_FINE, LEAST_FINE, MOST_FINE = 1 / 3, 32, 64
 """Slots that are not, from the first open one on: a share of all, at least and at most so many, and
 half of them in every other dive. Half of those are closed before the program is built anew. The
@@ -107,7 +107,7 @@ class Dive:
         if window is None:
             jobs = range(oracle.num_blocks)
             self._progress = Progress(np.zeros(len(jobs), dtype=np.int64), set(jobs), self._fine)
-            if most_columns(self.oracle, self._fine) > MOST_WHOLE:
+            if is_large(self.oracle):
                 fine = min(MOST_FINE, max(LEAST_FINE, int(SHARE_OF_FINE * self._fine)))
                 self._fine = min(self._fine, fine // (1 + number % 2))
             self._fits = most_columns(self.oracle, self._fine) <= MOST_COLUMNS
@@ -126,13 +126,15 @@ class Dive:
     def seconds_to_go(self) -> float:
         """Estimate of what the rest of the dive takes, once some slots are closed; else 0.
 
-        A slot takes as long as many are open behind it.
+        A slot takes as long as many are open behind it, or by the root of how many where late ones
+        are added up.
         """
         done = self._progress.slot - self._first
         left = self._progress.until - self._progress.slot + 1
         if self.is_over or done < SHARE_TO_JUDGE * (done + left):
             return 0.0
-        return self._seconds * left**2 / (done * (done + 2 * left))
+        rest = (left / (done + left)) ** (2.0 if self._fine >= self._progress.until else 1.5)
+        return self._seconds * rest / (1.0 - rest)
 
     def step(self, seconds: float) -> None:
         """Do one piece: build the fluid program, a round of inequalities, or one slot.

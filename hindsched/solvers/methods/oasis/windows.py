@@ -20,6 +20,7 @@ from hindsched.arrays import Floats
 from hindsched.solutions.base import Solution
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.methods.oasis.dive import Dive
+from hindsched.solvers.methods.oasis.fluid import is_long
 from hindsched.solvers.methods.oasis.packing_inequalities import PackingInequalities
 from hindsched.solvers.methods.oasis.progress import Window, with_slots
 from hindsched.solvers.pricing.base import BlockOracle
@@ -28,8 +29,6 @@ from hindsched.solvers.pricing.oasis.resources import OasisOracle
 LENGTHS = (20, 40, 12, 28)
 """Slots of a window, from one to the next half of them. After a sweep that gained nothing those of
 the next are of the next length, after one that did of the first."""
-LEAST_WINDOWS = 4
-"""First lengths below which a horizon has none: there several whole dives fit in the time."""
 SWEEPS = 4
 """Sweeps without any gain after which they end."""
 
@@ -60,8 +59,8 @@ class Windows:
 
     @property
     def are_none(self) -> bool:
-        """Whether the horizon is too short for them."""
-        return self._oracle.instance.horizon < LEAST_WINDOWS * LENGTHS[0]
+        """Whether there are none: where several whole dives fit in the time."""
+        return not is_long(self._oracle)
 
     def next(self, prices: Floats, solution: Solution) -> Dive | None:
         """A dive into the next window of a schedule; None where none is left to try.

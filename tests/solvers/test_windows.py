@@ -195,6 +195,7 @@ def test_windows_sweep_over_the_horizon_until_nothing_is_gained(crowded, monkeyp
     assert best.objective() > solution.objective()
     assert len(spans) > 4 * 2
     assert spans[:6] == [(13, 24), (19, 24), (4, 15), (10, 21), (16, 24), (1, 12)]
+    monkeypatch.setattr(fluid_module, "LONG", 24)
     assert Windows(build_oracle(hs.generate("oasis", "small", 0)), 0, 1, Event()).next(
         prices, solution
     ) is None  # fmt: skip

@@ -42,3 +42,37 @@ def test_overloaded_servers_lose_the_last_units():
     counts = np.array([[1, 2, 0], [1, 1, 3], [1, 0, 1]])
     drop_overload(counts, np.array([[3, 9], [2, 9], [9, 3]]), np.array([[1, 0], [1, 0], [1, 1]]))
     assert counts.tolist() == [[1, 2, 0], [1, 0, 3], [1, 0, 1]]
+
+
+def test_jobs_without_ps_keep_no_other_from_its_own():
+    """Patterns are maximal: a server with room for one PS held 30 units each of twenty such jobs."""
+
+    def cluster(name, number, capacity):
+        return [{"name": f"{name}{n}", "capacity": capacity} for n in range(number)]
+
+    def job(name, chunks, worker, ps):
+        return {
+            "name": name, "arrival": 1, "epochs": 5, "chunks": chunks, "minibatches": 1,
+            "minibatch_slots": 1, "gradient_mb": 0, "worker": worker, "ps": ps,
+            "utility": {"kind": "linear", "slope": 0, "intercept": 100},
+        }  # fmt: skip
+
+    alone = [job(f"b{n}", 30, {"gpu": 1}, {}) for n in range(20)]
+    instance = OasisInstance.parse(
+        {
+            "format": "hindsched/1", "family": "oasis", "name": "idle", "horizon": 100,
+            "slot_seconds": 3600, "resources": ["cpu", "gpu", "bw"], "bandwidth_resource": "bw",
+            "worker_servers": [
+                *cluster("wa", 1, {"cpu": 40, "bw": 1e6}), *cluster("wb", 1, {"gpu": 30}),
+            ],
+            "ps_servers": cluster("p", 40, {"cpu": 1, "bw": 100}),
+            "jobs": [job("a", 400, {"cpu": 1, "bw": 1}, {"cpu": 1, "bw": 1}), *alone],
+        }
+    )  # fmt: skip
+    wishes = [
+        Wish(0, 40.0, 40, 1.0, 0, 0.0),
+        *(Wish(n, 1.5, 30, 2.0, 0, 0.0) for n in range(1, 21)),
+    ]
+    placed = pack_slot(build_oracle(instance), wishes, 10.0, Event())
+    assert placed[0][0].sum() == placed[0][1].sum() == 40
+    assert sum(workers.sum() for workers, _ in placed.values()) == 70

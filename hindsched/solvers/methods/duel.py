@@ -182,7 +182,7 @@ class Duel:
                 return False
 
             while not dives.is_over:
-                self._dive(dives, never)
+                self._dive(dives, never, never)
                 if search.objective != told and (found := search.solution()):
                     told = search.objective
                     member.tell(found)
@@ -336,9 +336,9 @@ class Duel:
 
     def _search_until(self, deadline: float) -> None:
         assert self.search is not None
-        dives = self._dives
+        dives, last = self._dives, self.begin + self.limit
         while dives is not None and not dives.is_over and self._may_dive(dives):
-            self._dive(dives, lambda: self._stop(deadline))
+            self._dive(dives, lambda: self._stop(deadline), lambda: self._stop(last))
             if not dives.have_windows or self._stop(deadline):
                 break
         self.search.improve(lambda: self._stop(deadline))
@@ -357,7 +357,9 @@ class Duel:
             dives.expect(seconds)
         return seconds is not None
 
-    def _dive(self, dives: Dives, stop: Callable[[], bool]) -> None:
+    def _dive(
+        self, dives: Dives, stop: Callable[[], bool], stop_search: Callable[[], bool]
+    ) -> None:
         """Go on with a dive; once it is over search on, from its schedule where that is better."""
         assert self.search is not None
         objective = self.objective
@@ -370,15 +372,15 @@ class Duel:
         )
         is_adopted = found is not None and self.search.adopt(found)
         if is_adopted or (dives.have_windows and not dives.is_diving):
-            self._polish(dives.seconds)
+            self._polish(dives.seconds, stop_search)
 
-    def _polish(self, seconds: float) -> None:
+    def _polish(self, seconds: float, stop: Callable[[], bool]) -> None:
         """Search for a while after a dive that took so many seconds."""
         assert self.search is not None
         before = self.search.objective
         seconds *= 1.0 if self._search_gains else SHARE_TO_POLISH
         last = now() + min(seconds, self.seconds_left())
-        self.search.improve(lambda: now() >= last or self._interrupted.is_set())
+        self.search.improve(lambda: stop() or now() >= last)
         self._search_gains = self.search.objective != before
 
     def _stop(self, deadline: float) -> bool:

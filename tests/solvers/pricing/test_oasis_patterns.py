@@ -134,6 +134,14 @@ def test_rounding_of_many_steps_loses_no_pattern_that_fills_a_server() -> None:
     assert [16, 10, 23] in found.tolist()
 
 
+def test_a_server_of_few_patterns_and_endless_dead_ends_has_none() -> None:
+    # Thirteen: twelve jobs exclude each other, and each needs what four others have alone.
+    demand, most = np.zeros((16, 5)), np.ones(16, dtype=np.int64)
+    demand[range(4), range(4)], most[:4] = 1.0, 100
+    demand[4:, :4], demand[4:, 4] = 30.0, 1.0
+    assert server_patterns(np.array([100.0] * 4 + [1.0]), demand, most, 100) is None
+
+
 def test_a_server_with_room_for_everything_has_one_pattern() -> None:
     # Trying every smaller number of units beside it would take 13^30 steps.
     demand, most = np.ones((30, 2)), np.full(30, 12)

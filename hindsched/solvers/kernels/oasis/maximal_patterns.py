@@ -10,6 +10,9 @@ from hindsched.instances.decimals import FLOAT_ERROR
 from hindsched.solvers.kernels.cheapest_workers import room_for
 from hindsched.solvers.kernels.stable_order import copy_to
 
+STEPS_OF_PATTERN = 10_000
+"""Steps for each pattern that there is room for: a server of which dead ends take more has none."""
+
 
 @compiled()
 def maximal_patterns(capacity: Floats, demand: Floats, most: Ints, found: Ints) -> int:
@@ -31,7 +34,7 @@ def maximal_patterns(capacity: Floats, demand: Floats, most: Ints, found: Ints) 
     Returns
     -------
     int
-        How many there are; limit + 1 if they are more than `found` holds.
+        How many there are; limit + 1 if they are more than `found` holds, or take too many steps.
     """
     jobs, resources = demand.shape
     count = np.zeros(jobs, dtype=np.int64)
@@ -46,7 +49,11 @@ def maximal_patterns(capacity: Floats, demand: Floats, most: Ints, found: Ints) 
             later[job, r] = later[job + 1, r] + count[job] * demand[job, r]
     number = 0
     job = 0
+    steps = STEPS_OF_PATTERN * (found.shape[0] + 1)
     while job >= 0:
+        steps -= 1
+        if steps < 0:
+            return found.shape[0] + 1
         last = job + 1 == jobs
         for r in range(resources):
             left[job + 1, r] = left[job, r] - count[job] * demand[job, r]

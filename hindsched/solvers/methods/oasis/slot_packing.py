@@ -24,7 +24,8 @@ from hindsched.solvers.work import spend
 AHEAD = 0.8
 """Worth of a worker beyond what is wanted, relative to one before."""
 IDLE_PS = 1e-3
-"""Cost of a PS relative to the worth of a worker: none is placed in vain."""
+"""Cost of a PS relative to the worth of a worker: none is placed in vain. Patterns are maximal and
+cost nothing: what is not needed of them is taken away."""
 MOST_SECONDS = 6.0
 """Seconds after which what was found of a slot counts."""
 SOLVER = {
@@ -152,7 +153,10 @@ class _Side:
         self._alike: list[tuple[Ints, list[tuple[int, Ints]]]] = []
         self._single: list[tuple[int, int, int]] = []
         groups = (oracle.worker_groups, oracle.ps_groups)[side]
-        most = [wish.most for wish in wishes]
+        most = [
+            wish.most if side == 0 or instance.ps_per_worker(instance.jobs[wish.job]) else 0
+            for wish in wishes
+        ]
         room = [how_many_fit(self._capacity[groups.first], *each)
                 for each in zip(self._demand, most, strict=True)]  # fmt: skip
         self.room = [int(each @ groups.size) for each in room]
@@ -173,8 +177,7 @@ class _Side:
     def _add_patterns(self, servers: Ints, patterns: Ints) -> None:
         columns = []
         for pattern in patterns:
-            value = float(pattern @ self._values)
-            columns.append(self._program.column(value, float(servers.size), whole=True))
+            columns.append(self._program.column(0.0, float(servers.size), whole=True))
             for number in np.flatnonzero(pattern).tolist():
                 self.units[number].append((columns[-1], float(pattern[number])))
         terms = [(column, 1.0) for column in columns]

@@ -45,7 +45,7 @@ def test_overloaded_servers_lose_the_last_units():
 
 
 def test_jobs_without_ps_keep_no_other_from_its_own():
-    """Patterns are maximal: a server with room for one PS held 30 units each of twenty such jobs."""
+    """Patterns are maximal: a server for one PS held 30 units of each of twenty such jobs."""
 
     def cluster(name, number, capacity):
         return [{"name": f"{name}{n}", "capacity": capacity} for n in range(number)]

@@ -17,6 +17,7 @@ from hindsched.errors import SolveFailed
 from hindsched.solvers import api
 from hindsched.solvers.interrupt import catch_interrupt, stoppable
 from hindsched.solvers.methods import auto
+from hindsched.solvers.methods import duel as duel_module
 from hindsched.solvers.methods.auto import solve_auto
 from hindsched.solvers.methods.dives import Dives
 from hindsched.solvers.methods.duel import LONGEST_DIVE, Duel
@@ -284,6 +285,7 @@ def test_a_member_takes_in_what_comes_while_it_dives(monkeypatch):
             return
 
         monkeypatch.setattr(Dives, "work", work)
+        monkeypatch.setattr(Duel, "_polish", lambda *_: None)
         member = SimpleNamespace(
             number=1,
             take_in=lambda: told.append("taken in"),
@@ -361,6 +363,7 @@ def test_a_member_says_what_its_longest_dive_took(dueling, monkeypatch):
         dives.is_over, dives._longest = dives.longest > 0, dives.longest + 2.0
 
     monkeypatch.setattr(Dives, "work", work)
+    monkeypatch.setattr(Duel, "_polish", lambda *_: None)
     member = SimpleNamespace(
         number=1,
         say=lambda news: said.append(news.details[LONGEST_DIVE]),
@@ -370,3 +373,28 @@ def test_a_member_says_what_its_longest_dive_took(dueling, monkeypatch):
     with pytest.raises(pytest.fail.Exception):
         dueling.search_along(member)
     assert said == [2.0, 4.0]
+
+
+def test_after_a_dive_the_search_goes_on_as_long_where_that_gained(dueling, monkeypatch):
+    spans, objectives = [], iter([1.0, 2.0, 2.0, 2.0, 2.0, 2.0])
+    clock = [dueling.begin]
+    monkeypatch.setattr(duel_module, "now", lambda: clock[0])
+
+    class Improving:
+        objective = property(lambda _: next(objectives))
+
+        def improve(self, stop):
+            begin = clock[0]
+            while not stop():
+                clock[0] += 0.01
+            spans.append(round(clock[0] - begin, 1))
+
+    monkeypatch.setattr(dueling, "search", Improving())
+    for _ in range(3):
+        dueling._polish(10.0, lambda: False)
+    assert spans == [0.5, 10.0, 0.5]
+    asks_once = SimpleNamespace(objective=1.0, improve=lambda stop: stop())
+    monkeypatch.setattr(dueling, "search", asks_once)
+    asked = []
+    dueling._polish(10.0, lambda: asked.append(1) or True)
+    assert asked  # a member takes in there what its parent says

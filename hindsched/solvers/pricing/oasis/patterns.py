@@ -100,7 +100,7 @@ class _Side:
 
 
 def server_patterns(capacity: Floats, demand: Floats, most: Ints, limit: int) -> Ints | None:
-    """Maximal patterns of one `loosened` server; None if they are more than a limit or hard to find."""
+    """Maximal patterns of one `loosened` server; None if more than a limit or hard to find."""
     found = np.empty((limit, len(demand)), dtype=np.int64)
     own = demand.copy()  # kernels are compiled for arrays that can be written
     number = maximal_patterns(loosened(capacity, capacity), own, most, found)

@@ -73,7 +73,7 @@ def test_where_late_slots_are_added_up_schedules_are_feasible_and_near_it_too(
     name, optimum, monkeypatch
 ):
     oracle, prices = prices_of(hs.named_instance(name))
-    monkeypatch.setattr(dive_module, "MOST_FINE", 4)
+    monkeypatch.setattr(dive_module, "FINES", (4,))
     limit = most_columns(oracle, 4)
     assert limit < most_columns(oracle, oracle.instance.horizon)
     monkeypatch.setattr(fluid_module, "MOST_WHOLE", limit)

@@ -233,9 +233,7 @@ def test_a_short_horizon_has_no_windows(crowded, monkeypatch):
     assert oracle.instance.horizon == 24
     assert Windows(oracle, 0, 1, Event()).next(prices, solution) is None
     assert not Dives(oracle, 0, 1, Event()).have_windows
-    monkeypatch.setattr(fluid_module, "LARGE_AND_LONG", 24)
-    assert not Dives(oracle, 0, 1, Event()).have_windows
-    monkeypatch.setattr(fluid_module, "MOST_WHOLE", 100)
+    monkeypatch.setattr(fluid_module, "LONG", 24)
     assert Dives(oracle, 0, 1, Event()).have_windows
     assert Windows(oracle, 0, 1, Event()).next(prices, solution) is not None
 

@@ -52,10 +52,9 @@ ADMITTED = 0.6
 """Share from which on a job that would begin now is admitted."""
 MOST_COLUMNS = 40_000
 """Columns of the fluid program above which it is not built: it would take too long."""
-SHARE_OF_FINE, LEAST_FINE, MOST_FINE = 1 / 3, 32, 64
-"""Slots that are not, from the first open one on: a share of all, at least and at most so many, and
-half of them in every other dive. Half of those are closed before the program is built anew. The
-more there are, the better and the longer a dive."""
+FINES = (64, 32)
+"""Slots that are not, from the first open one on, of dives by turns: half of them are closed before
+the program is built anew. The more there are, the better and the longer a dive."""
 SHARE_TO_JUDGE = 0.05
 """Share of the slots from which on they say how long the others take."""
 STAKE = 2e-4
@@ -108,8 +107,7 @@ class Dive:
             jobs = range(oracle.num_blocks)
             self._progress = Progress(np.zeros(len(jobs), dtype=np.int64), set(jobs), self._fine)
             if is_large(self.oracle):
-                fine = min(MOST_FINE, max(LEAST_FINE, int(SHARE_OF_FINE * self._fine)))
-                self._fine = min(self._fine, fine // (1 + number % 2))
+                self._fine = min(self._fine, FINES[number % len(FINES)])
             self._fits = most_columns(self.oracle, self._fine) <= MOST_COLUMNS
         else:
             self._progress = window.progress(self.oracle)

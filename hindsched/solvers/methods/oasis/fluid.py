@@ -44,8 +44,8 @@ UNIT = 200
 """Iterations of the solver that count as one unit of work."""
 MOST_WHOLE = 15_000
 """Columns of the whole program above which late slots are added up in stretches."""
-LONG, LARGE_AND_LONG = 200, 80
-"""Slots from which on a horizon is long, and from which on where the whole program is larger."""
+LONG = 200
+"""Slots from which on a horizon is long."""
 TORN_AGAIN = 2.0
 """Price of giving up a job that has begun, as a multiple of its utility."""
 
@@ -448,5 +448,4 @@ def is_long(oracle: OasisOracle) -> bool:
 
     Dives do without what windows mend there, and end sooner.
     """
-    horizon = oracle.instance.horizon
-    return horizon >= LONG or (horizon >= LARGE_AND_LONG and is_large(oracle))
+    return bool(oracle.instance.horizon >= LONG)

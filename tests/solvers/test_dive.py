@@ -14,8 +14,8 @@ from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.methods import auto, duel
 from hindsched.solvers.methods.dives import Dives, dive_of
 from hindsched.solvers.methods.oasis import dive as dive_module
-from hindsched.solvers.methods.oasis import fluid as fluid_module
 from hindsched.solvers.methods.oasis import packing_inequalities, slot_packing
+from hindsched.solvers.methods.oasis import progress as progress_module
 from hindsched.solvers.methods.oasis.dive import Dive
 from hindsched.solvers.methods.oasis.fluid import (
     FluidProgram,
@@ -76,7 +76,7 @@ def test_where_late_slots_are_added_up_schedules_are_feasible_and_near_it_too(
     monkeypatch.setattr(dive_module, "FINES", (4,))
     limit = most_columns(oracle, 4)
     assert limit < most_columns(oracle, oracle.instance.horizon)
-    monkeypatch.setattr(fluid_module, "MOST_WHOLE", limit)
+    monkeypatch.setattr(dive_module, "MOST_WHOLE", limit)
     dive = Dive(oracle, prices, 0.0, 0, Event())
     built = []
     while not dive.is_over:
@@ -335,7 +335,7 @@ def placeable(items, demand, free):
 def test_over_a_long_horizon_the_fluid_program_has_fewer_rows_and_is_above(monkeypatch):
     oracle, prices = prices_of(hs.named_instance("oasis-t10-i10-h10-s0"))
     short = fluid_of(oracle, prices)
-    monkeypatch.setattr(fluid_module, "LONG", 10)
+    monkeypatch.setattr(progress_module, "LONG", 10)
     long = fluid_of(oracle, prices)
     assert long._highs.getNumRow() < short._highs.getNumRow()
     assert long.num_columns == short.num_columns
@@ -467,7 +467,7 @@ def test_alike_servers_take_patterns_where_they_are_few(monkeypatch):
     assert worth(placed) == pytest.approx(worth(alone), rel=0.02)
 
 
-def test_a_program_that_a_basis_leads_astray_is_solved_from_none(monkeypatch):
+def test_a_program_that_a_basis_leads_astray_is_solved_from_none():
     program = SparseProgram()
     program.row([(program.column(1.0, 5.0), 1.0)], 0.0, 3.0)
     loaded = program.load(Event())

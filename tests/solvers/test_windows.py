@@ -14,7 +14,7 @@ from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.methods import auto, duel
 from hindsched.solvers.methods.base import better
 from hindsched.solvers.methods.dives import Dives, windows_of
-from hindsched.solvers.methods.oasis import fluid as fluid_module
+from hindsched.solvers.methods.oasis import progress as progress_module
 from hindsched.solvers.methods.oasis import windows as windows_module
 from hindsched.solvers.methods.oasis.dive import Dive
 from hindsched.solvers.methods.oasis.fluid import SMALL, FluidProgram
@@ -30,7 +30,7 @@ FOREVER = 1e6
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    monkeypatch.setattr(fluid_module, "LONG", 1)
+    monkeypatch.setattr(progress_module, "LONG", 1)
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +195,7 @@ def test_windows_sweep_over_the_horizon_until_nothing_is_gained(crowded, monkeyp
     assert best.objective() > solution.objective()
     assert len(spans) > 4 * 2
     assert spans[:6] == [(13, 24), (19, 24), (4, 15), (10, 21), (16, 24), (1, 12)]
-    monkeypatch.setattr(fluid_module, "LONG", 24)
+    monkeypatch.setattr(progress_module, "LONG", 24)
     assert Windows(build_oracle(hs.generate("oasis", "small", 0)), 0, 1, Event()).next(
         prices, solution
     ) is None  # fmt: skip
@@ -229,11 +229,11 @@ def test_where_a_sweep_gains_nothing_the_next_has_windows_of_another_length(crow
 
 def test_a_short_horizon_has_no_windows(crowded, monkeypatch):
     _, oracle, prices, solution = crowded
-    monkeypatch.setattr(fluid_module, "LONG", 25)
+    monkeypatch.setattr(progress_module, "LONG", 25)
     assert oracle.instance.horizon == 24
     assert Windows(oracle, 0, 1, Event()).next(prices, solution) is None
     assert not Dives(oracle, 0, 1, Event()).have_windows
-    monkeypatch.setattr(fluid_module, "LONG", 24)
+    monkeypatch.setattr(progress_module, "LONG", 24)
     assert Dives(oracle, 0, 1, Event()).have_windows
     assert Windows(oracle, 0, 1, Event()).next(prices, solution) is not None
 

@@ -32,7 +32,6 @@ from hindsched.solvers.methods.base import better
 from hindsched.solvers.methods.oasis.fluid import (
     TOUCHED,
     FluidProgram,
-    is_large,
     most_columns,
 )
 from hindsched.solvers.methods.oasis.packing_inequalities import PackingInequalities
@@ -50,8 +49,9 @@ SLOTS_OF_ROUND = 16
 """Slots from one further round to the next: plans change, and so does who shares a server."""
 ADMITTED = 0.6
 """Share from which on a job that would begin now is admitted."""
-MOST_COLUMNS = 40_000
-"""Columns of the fluid program above which it is not built: it would take too long."""
+MOST_WHOLE, MOST_COLUMNS = 15_000, 40_000
+"""Columns of the fluid program above which late slots are added up in stretches, and above which it
+is not built: it would take too long."""
 FINES = (64, 32)
 """Slots that are not, from the first open one on, of dives by turns: half of them are closed before
 the program is built anew. The more there are, the better and the longer a dive."""
@@ -106,7 +106,7 @@ class Dive:
         if window is None:
             jobs = range(oracle.num_blocks)
             self._progress = Progress(np.zeros(len(jobs), dtype=np.int64), set(jobs), self._fine)
-            if is_large(self.oracle):
+            if most_columns(self.oracle, self._fine) > MOST_WHOLE:
                 self._fine = min(self._fine, FINES[number % len(FINES)])
             self._fits = most_columns(self.oracle, self._fine) <= MOST_COLUMNS
         else:

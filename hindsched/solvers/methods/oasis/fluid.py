@@ -30,7 +30,7 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.solvers.methods.oasis.packing_inequalities import PackingInequalities
-from hindsched.solvers.methods.oasis.progress import Progress
+from hindsched.solvers.methods.oasis.progress import Progress, is_long
 from hindsched.solvers.methods.oasis.sparse_program import SparseProgram
 from hindsched.solvers.pricing.decisions import COMPLETES
 from hindsched.solvers.pricing.oasis.resources import OasisOracle
@@ -42,10 +42,6 @@ TOUCHED = 1e-6
 """Values above it are not 0."""
 UNIT = 200
 """Iterations of the solver that count as one unit of work."""
-MOST_WHOLE = 15_000
-"""Columns of the whole program above which late slots are added up in stretches."""
-LONG = 200
-"""Slots from which on a horizon is long."""
 TORN_AGAIN = 2.0
 """Price of giving up a job that has begun, as a multiple of its utility."""
 
@@ -142,7 +138,6 @@ class FluidProgram:
         self.oracle, self.margin, self._interrupted = oracle, margin, interrupted
         self._inequalities = inequalities
         self._opened: Stretch | None = None
-        self._is_long = is_long(oracle)
         self._progress = progress
         self._grid = stretches(progress.slot, progress.until, fine)
         single = [each.last for each in self._grid if each.size == 1]
@@ -275,7 +270,7 @@ class FluidProgram:
                     column = program.column(0.0, float(room[group]) * slots)
                     held[side].append(column)
                     self._held.setdefault((side, group, stretch), []).append((job, column))
-                    if side == 0 and room[group] < most and not self._is_long:
+                    if side == 0 and room[group] < most and not is_long(self.oracle):
                         limit = [(c, -float(room[group]) * slots) for c in running]
                         program.row([(column, 1.0), *limit], -math.inf, 0.0)
                     for resource in np.flatnonzero(demand).tolist():
@@ -436,16 +431,3 @@ def most_columns(oracle: OasisOracle, fine: int) -> int:
         * (1 + int(np.count_nonzero(block.worker_room)) + int(np.count_nonzero(block.ps_room)))
         for block in blocks
     )
-
-
-def is_large(oracle: OasisOracle) -> bool:
-    """Whether the program of single slots would take too long."""
-    return most_columns(oracle, oracle.instance.horizon) > MOST_WHOLE
-
-
-def is_long(oracle: OasisOracle) -> bool:
-    """Whether a dive takes so long that its time counts more than how good its schedule is.
-
-    Dives do without what windows mend there, and end sooner.
-    """
-    return bool(oracle.instance.horizon >= LONG)

@@ -15,6 +15,9 @@ from hindsched.arrays import Ints
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.pricing.oasis.resources import OasisOracle
 
+LONG = 200
+"""Slots from which on a horizon is long: dives do without what windows mend, and end sooner."""
+
 Placed = dict[int, tuple[Ints, Ints]]
 """Workers and PSs by server, by job that runs, in one slot."""
 
@@ -100,6 +103,11 @@ class Window(NamedTuple):
         """What jobs earn in the schedule."""
         names = [oracle.instance.jobs[job].name for job in sorted(jobs)]
         return float(sum(self.solution.value(name) for name in names))
+
+
+def is_long(oracle: OasisOracle) -> bool:
+    """Whether the horizon is one where the time of a dive counts more than its first schedule."""
+    return bool(oracle.instance.horizon >= LONG)
 
 
 def with_slots(

@@ -20,9 +20,8 @@ from hindsched.arrays import Floats
 from hindsched.solutions.base import Solution
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.methods.oasis.dive import Dive
-from hindsched.solvers.methods.oasis.fluid import is_long
 from hindsched.solvers.methods.oasis.packing_inequalities import PackingInequalities
-from hindsched.solvers.methods.oasis.progress import Window, with_slots
+from hindsched.solvers.methods.oasis.progress import Window, is_long, with_slots
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.oasis.resources import OasisOracle
 

@@ -20,7 +20,7 @@ from hindsched.solvers.methods import auto
 from hindsched.solvers.methods import duel as duel_module
 from hindsched.solvers.methods.auto import solve_auto
 from hindsched.solvers.methods.dives import Dives
-from hindsched.solvers.methods.duel import LONGEST_DIVE, Duel
+from hindsched.solvers.methods.duel import Duel
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.status import Status, StoppedBy
 from hindsched.solvers.team import News, Team, threads_of
@@ -309,44 +309,30 @@ def dueling():
         yield found
 
 
-def test_the_parent_searches_until_a_member_has_said_what_a_dive_takes(dueling, monkeypatch):
-    dives, team = dueling._dives, SimpleNamespace(is_running=True, details={}, objective=None)
-    dives.have_windows = False
-    dived, moves = [], dueling.search.iterations
+def test_a_turn_dives_and_then_searches_or_goes_on_where_there_are_windows(dueling, monkeypatch):
+    dives, dived = dueling._dives, []
     monkeypatch.setattr(dueling, "_dive", lambda *_: dived.append(dueling.search.iterations))
 
     def turn():
-        nonlocal moves
-        asked = iter([False, False])
+        before, asked = dueling.search.iterations, iter([False, False])
         monkeypatch.setattr(dueling, "_stop", lambda _: next(asked, True))
         dueling._search_until(0.0)
-        searched, moves = dueling.search.iterations - moves, dueling.search.iterations
-        return searched
+        return dueling.search.iterations - before
 
-    dueling._team = team
+    dives.have_windows = False
     assert turn() == 2
-    assert not dived
-    team.details[LONGEST_DIVE] = 7.0
-    turn()
     assert len(dived) == 1
-    assert dives.longest == 7.0
-    team.details.clear()
-    team.is_running = False  # alone it dives first
-    turn()
-    assert len(dived) == 2
-    team.is_running = dives.have_windows = True  # with windows all dive, until the turn is over
-    turn()
-    assert len(dived) == 5
+    dives.have_windows = True  # on, until the turn is over
+    assert turn() == 0
+    assert len(dived) == 4
 
 
-def test_no_dive_begins_where_one_took_too_long_elsewhere(dueling, monkeypatch):
+def test_no_dive_begins_where_one_took_too_long(dueling, monkeypatch):
     prices = dueling.bounding.best.prices
     monkeypatch.setattr(Dives, "_finish", lambda *_: pytest.fail("dives"))
     begun, make = [], dueling._dives._make
     dueling._dives._make = lambda *given: begun.append(given) or make(*given)
-    dueling._dives.expect(7.0)
-    dueling._dives.expect(5.0)
-    assert dueling._dives.longest == 7.0
+    dueling._dives._longest = 7.0
     stops = iter([False])
     dueling._dives.work(prices, 0.0, lambda: None, lambda: 9.0, lambda: next(stops, True))
     assert len(begun) == 1
@@ -354,25 +340,6 @@ def test_no_dive_begins_where_one_took_too_long_elsewhere(dueling, monkeypatch):
     dueling._dives.work(prices, 0.0, lambda: None, lambda: 8.0, lambda: False)
     assert dueling._dives.is_over
     assert len(begun) == 1
-
-
-def test_a_member_says_what_its_longest_dive_took(dueling, monkeypatch):
-    said = []
-
-    def work(dives, *_):
-        dives.is_over, dives._longest = dives.longest > 0, dives.longest + 2.0
-
-    monkeypatch.setattr(Dives, "work", work)
-    monkeypatch.setattr(Duel, "_polish", lambda *_: None)
-    member = SimpleNamespace(
-        number=1,
-        say=lambda news: said.append(news.details[LONGEST_DIVE]),
-        heard=list,
-        time_to_listen=lambda: pytest.fail("searches"),
-    )
-    with pytest.raises(pytest.fail.Exception):
-        dueling.search_along(member)
-    assert said == [2.0, 4.0]
 
 
 def test_after_a_dive_the_search_goes_on_as_long_where_that_gained(dueling, monkeypatch):

@@ -118,15 +118,6 @@ class Dives:
         """Whether a dive has begun that is not over."""
         return self._dive is not None
 
-    @property
-    def longest(self) -> float:
-        """Seconds that the longest dive took, or would have taken; 0 before the first is over."""
-        return self._longest
-
-    def expect(self, seconds: float) -> None:
-        """Hear that a dive took so many seconds elsewhere: none begins where that will not do."""
-        self._longest = max(self._longest, seconds)
-
     def work(
         self,
         prices: Floats,

@@ -35,7 +35,7 @@ from hindsched.solvers.program import within_gap
 from hindsched.solvers.result import Result, status_of
 from hindsched.solvers.search import OnThreads, Search
 from hindsched.solvers.status import StoppedBy
-from hindsched.solvers.team import Member, News, Team
+from hindsched.solvers.team import Member, Team
 from hindsched.solvers.work import now
 
 SHARE_OF_FIRST_PRICES = 0.1
@@ -51,8 +51,6 @@ LEAST_TO_DIVE = 1_000
 """Jobs x slots below which inserting jobs finds as good schedules as a dive, and sooner."""
 ENDED = (StoppedBy.GAP, StoppedBy.INTERRUPTED, StoppedBy.INFEASIBLE)
 """Why prices and search stop for good."""
-LONGEST_DIVE = "longest_dive"
-"""By which name a member says how many seconds its longest dive took."""
 SHARE_TO_POLISH = 0.05
 """How long the search goes on after a dive, relative to the dive; as long as it where the last such
 search gained."""
@@ -186,8 +184,6 @@ class Duel:
                 if search.objective != told and (found := search.solution()):
                     told = search.objective
                     member.tell(found)
-                if dives.longest:
-                    member.say(News(details={LONGEST_DIVE: dives.longest}))
                 self._hear(member, search, dives=not dives.is_over)
         while True:
             if search.is_complete:
@@ -337,25 +333,11 @@ class Duel:
     def _search_until(self, deadline: float) -> None:
         assert self.search is not None
         dives, last = self._dives, self.begin + self.limit
-        while dives is not None and not dives.is_over and self._may_dive(dives):
+        while dives is not None and not dives.is_over:
             self._dive(dives, lambda: self._stop(deadline), lambda: self._stop(last))
             if not dives.have_windows or self._stop(deadline):
                 break
         self.search.improve(lambda: self._stop(deadline))
-
-    def _may_dive(self, dives: Dives) -> bool:
-        """Whether this process dives now: where others do, first the search goes on meanwhile.
-
-        A dive tells nothing before it is over, the search does at once. Over a horizon with windows
-        all dive: each begins elsewhere with them.
-        """
-        team = self._team
-        if team is None or not team.is_running or dives.have_windows:
-            return True
-        seconds = team.details.get(LONGEST_DIVE)
-        if isinstance(seconds, float):
-            dives.expect(seconds)
-        return seconds is not None
 
     def _dive(
         self, dives: Dives, stop: Callable[[], bool], stop_search: Callable[[], bool]

@@ -9,8 +9,9 @@ CPU seconds count all processes.
 A search that cools down over its limit (`PACED`) finds its best schedules at the end of any limit,
 so that seconds to a gap say little of it. There a third run has two cores and the limit divided by
 `ASKED`, and its gap at the end is compared with that of one core in the whole limit: that is what a
-user gets who has another core and waits less. Pairs of such cases are kept in the folder, and their
-table in docs/scale.md says both.
+user gets who has another core and waits less.
+
+Pairs are kept in the folder; the tables of docs/scale.md are those of all that are kept.
 
 With ``--cpu-clock`` every process measures its own CPU seconds in place of the wall clock, which
 says on a loaded machine what two free cores would do (not for the families that solve a program,
@@ -121,42 +122,54 @@ def reached(gaps: list[tuple[float, float]], gap: float) -> float:
 
 
 def keep(folder: Path, *pairs: dict[str, Any]) -> list[dict[str, Any]]:
-    """Add pairs to those in a folder, in place of older ones of their seed; return all."""
+    """Add pairs to those in a folder, in place of older ones of their instance; return all."""
     path = folder / "pairs.json"
     known = json.loads(path.read_text()) if path.exists() else []
-    new = {(pair["case"], pair["seed"]) for pair in pairs}
-    known = [pair for pair in known if (pair["case"], pair["seed"]) not in new] + list(pairs)
+    new = {(pair["case"], pair["instance"]) for pair in pairs}
+    known = [pair for pair in known if (pair["case"], pair["instance"]) not in new] + list(pairs)
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(known))
     return known
 
 
+def tables(pairs: list[dict[str, Any]]) -> list[str]:
+    """Lines of the page about pairs, by case."""
+    lines = [f"Measured on {datetime.now(UTC).date()}, {os.cpu_count()} cores."]
+    for case in sorted({pair["case"] for pair in pairs}):
+        lines += ["", *table([pair for pair in pairs if pair["case"] == case])]
+    return lines
+
+
 def table(pairs: list[dict[str, Any]]) -> list[str]:
-    """Lines of the page about pairs of a paced case."""
+    """Lines of the page about pairs of one case."""
+    case, is_paced = pairs[0]["case"], pairs[0]["case"] in PACED
     limits = sorted({pair["limit"] for pair in pairs})
-    said = ", ".join(f"{each:.0f} s" for each in limits)
+    ends = {"one": "1 core", "two": "2 cores"}
+    if is_paced:
+        ends["sooner"] = f"2 cores in 1/{ASKED} of the limit"
     lines = [
-        f"Measured on {datetime.now(UTC).date()}, {os.cpu_count()} cores, limit {said}.",
+        f"`{case}`, limit {', '.join(f'{each:.0f} s' for each in limits)}.",
         "",
-        "| instance | seconds to the same gap, 1 core | 2 cores | ratio | gap at the end, 1 core |"
-        f" 2 cores in 1/{ASKED} of the limit | 2 cores |",
-        "|---|---|---|---|---|---|---|",
+        "| instance | seconds to the same gap, 1 core | 2 cores | ratio |"
+        + "".join(f" gap at the end, {said} |" for said in ends.values()),
+        "|---|---|---|---|" + "---|" * len(ends),
     ]
-    for pair in sorted(pairs, key=lambda pair: pair["seed"]):
+    for pair in sorted(pairs, key=lambda pair: pair["instance"]):
         first, second = pair["seconds"]
         lines.append(
-            f"| {pair['case']}, seed {pair['seed']} | {first:.1f} | {second:.1f} | "
-            f"{first / second:.2f} | {pair['one']:.2%} | {pair['sooner']:.2%} | {pair['two']:.2%} |"
+            f"| {pair['instance']} | {first:.1f} | {second:.1f} | {first / second:.2f} |"
+            + "".join(f" {pair[end]:.2%} |" for end in ends)
         )
-    one, sooner, two = ([pair[name] for pair in pairs] for name in ("one", "sooner", "two"))
     ratio = statistics.median(pair["seconds"][0] / pair["seconds"][1] for pair in pairs)
     for name, middle in (("median", statistics.median), ("mean", statistics.fmean)):
         lines.append(
-            f"| {name} | | | {f'{ratio:.2f}' if name == 'median' else ''} | {middle(one):.2%} |"
-            f" {middle(sooner):.2%} | {middle(two):.2%} |"
+            f"| {name} | | | {f'{ratio:.2f}' if name == 'median' else ''} |"
+            + "".join(f" {middle([pair[end] for pair in pairs]):.2%} |" for end in ends)
         )
-    less = sum(map(float.__lt__, sooner, one))
-    lines += ["", f"In less time two cores end with the smaller gap on {less} of {len(pairs)}."]
+    if is_paced:
+        less = sum(pair["sooner"] < pair["one"] for pair in pairs)
+        said = f"In less time two cores end with the smaller gap on {less} of {len(pairs)}."
+        lines += ["", said]
     return lines
 
 
@@ -191,32 +204,31 @@ def main() -> None:
                     + ", ".join(f"{each} of it {known[-1]:.2f}" for each, known in wider.items()),
                     flush=True,
                 )
+                pair = {
+                    "case": case,
+                    "instance": instance.name,
+                    "limit": given.seconds,
+                    "seconds": (first, second),
+                    "one": one[-1][1],
+                    "two": two[-1][1],
+                }
                 if case in PACED:
                     sooner, _ = run(instance, 2, given.seconds / ASKED)
-                    pair = {
-                        "case": case,
-                        "seed": seed,
-                        "limit": given.seconds,
-                        "seconds": (first, second),
-                        "one": one[-1][1],
-                        "two": two[-1][1],
-                        "sooner": sooner[-1][1],
-                    }
-                    keep(given.folder, pair)
+                    pair["sooner"] = sooner[-1][1]
                     print(
                         f"    gap at the end: {sooner[-1][1]:.4%} in {given.seconds / ASKED:.1f} s"
                         f" on 2 cores, {one[-1][1]:.4%} in {given.seconds:.1f} s on 1",
                         flush=True,
                     )
+                keep(given.folder, pair)
         medians = [f"{each} of it {statistics.median(known):.2f}" for each, known in wider.items()]
         print(
             f"{case}: median ratio {statistics.median(ratios):.2f}; at {', '.join(medians)}",
             flush=True,
         )
-        if case in PACED:
-            kept = [pair for pair in keep(given.folder) if pair["case"] == case]
-            write_between(PAGE, MARK, table(kept))
-            print(*table(kept), sep="\n", flush=True)
+        kept = tables(keep(given.folder))
+        write_between(PAGE, MARK, kept)
+        print(*kept, sep="\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -165,6 +165,19 @@ def test_one_compiled_call_equals_the_single_responses(medium):
         assert use == pytest.approx(expected)
 
 
+def test_prices_that_cannot_be_written_compile_nothing_anew(medium):
+    oracle = build_oracle(medium)
+    prices = np.full(oracle.rows.size, 1e-3)
+    kernels = (resources.best_schedules, resources.best_schedule, resources.place_schedule)
+    found = []
+    for _ in range(2):
+        values, use = oracle.block_values(prices)
+        found.append((values.tolist(), use.tolist(), oracle.best_response(0, prices).value))
+        found.append({kernel: len(kernel.signatures) for kernel in kernels})
+        prices.flags.writeable = False
+    assert found[:2] == found[2:]
+
+
 def test_above_hides_only_what_is_not_wanted(medium):
     oracle = OasisOracle(medium, layout="servers")
     prices = 3e-2 / np.maximum(oracle.rows.capacity, 1.0)

@@ -256,6 +256,8 @@ class OasisOracle(BlockOracle):
         return self._solve(job, job.chunk_task, prices, residual, above)
 
     def _views(self, flat: Floats) -> tuple[Floats, Floats]:
+        if not flat.flags.writeable:  # kernels are compiled once, for arrays that can be written
+            flat = flat.copy()
         return (
             flat[: self._split].reshape(self._shapes[0]),
             flat[self._split :].reshape(self._shapes[1]),

@@ -18,6 +18,7 @@ from threading import Event
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.oasis.solution import OasisSolution
@@ -152,17 +153,23 @@ class LeafOfLoads:
     ) -> bool | None:
         """Whether weights say that slots cannot do the work; None where new loads are known now.
 
-        Also False where no new ones are, or it takes too long.
+        Also False where no new ones are, or it takes too long. Once the loads known by then make up
+        for what is missing these weights refute nothing, and no more slots are asked.
         """
-        known, most = len(self._priced), 0.0
-        for jobs, slots in spans.items():
+        known, needed = len(self._priced), (1 - MISSING) * self._needed(weights)
+        worth = {jobs: np.array([weights[job] for job in jobs]) for jobs in spans}
+        waiting, most = sorted(spans, key=len), 0.0  # from the end: the more jobs, the less known
+        while waiting:
+            known_most = (len(spans[jobs]) * _dearest(loads, jobs, worth[jobs]) for jobs in waiting)
+            if most + sum(known_most) >= needed and len(self._priced) > known:
+                return None
             left = until - now()
             with catch_interrupt() as interrupted:
                 if left <= 0 or interrupted.is_set():
                     return False
-            each = np.array([weights[job] for job in jobs])
-            most += len(slots) * loads.most(jobs, each, left)
-        if most < (1 - MISSING) * self._needed(weights):
+            jobs = waiting.pop()
+            most += len(spans[jobs]) * loads.most(jobs, worth[jobs], left)
+        if most < needed:
             weights = {job: each for job, each in weights.items() if each > 0}
             self.refutation = Refutation({job: ends[job] for job in weights}, weights, most)
             return True
@@ -291,3 +298,8 @@ class LeafOfLoads:
                 return math.inf
             number += len(loads)
         return number
+
+
+def _dearest(loads: Loads | PricedLoads, jobs: tuple[int, ...], worth: Floats) -> float:
+    """The most that a known load is worth."""
+    return float((loads.known(jobs) @ worth).max(initial=0.0))

@@ -18,7 +18,6 @@ from threading import Event
 
 import numpy as np
 
-from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.oasis.solution import OasisSolution
@@ -153,22 +152,31 @@ class LeafOfLoads:
     ) -> bool | None:
         """Whether weights say that slots cannot do the work; None where new loads are known now.
 
-        Also False where no new ones are, or it takes too long. Once the loads known by then make up
-        for what is missing these weights refute nothing, and no more slots are asked.
+        Also False where no new ones are, or it takes too long. What slots do at most and at least
+        is known before they are asked, which takes long; none is asked any more once that refutes,
+        or the loads known by then make up for what is missing.
         """
         known, needed = len(self._priced), (1 - MISSING) * self._needed(weights)
         worth = {jobs: np.array([weights[job] for job in jobs]) for jobs in spans}
-        waiting, most = sorted(spans, key=len), 0.0  # from the end: the more jobs, the less known
-        while waiting:
-            known_most = (len(spans[jobs]) * _dearest(loads, jobs, worth[jobs]) for jobs in waiting)
-            if most + sum(known_most) >= needed and len(self._priced) > known:
+        at_most = {jobs: len(own) * loads.at_most(jobs, worth[jobs]) for jobs, own in spans.items()}
+        waiting = set(spans)
+        while sum(at_most.values()) >= needed and waiting:
+            at_least = {
+                jobs: len(spans[jobs]) * float((loads.known(jobs) @ worth[jobs]).max(initial=0.0))
+                for jobs in waiting
+            }
+            asked = sum(most for jobs, most in at_most.items() if jobs not in waiting)
+            if asked + sum(at_least.values()) >= needed and len(self._priced) > known:
                 return None
             left = until - now()
             with catch_interrupt() as interrupted:
                 if left <= 0 or interrupted.is_set():
                     return False
-            jobs = waiting.pop()
-            most += len(spans[jobs]) * loads.most(jobs, worth[jobs], left)
+            jobs = max(at_least, key=lambda jobs: at_most[jobs] - at_least[jobs])
+            most = len(spans[jobs]) * loads.most(jobs, worth[jobs], left)
+            at_most[jobs] = min(at_most[jobs], most)
+            waiting.remove(jobs)
+        most = sum(at_most.values())
         if most < needed:
             weights = {job: each for job, each in weights.items() if each > 0}
             self.refutation = Refutation({job: ends[job] for job in weights}, weights, most)
@@ -236,27 +244,33 @@ class LeafOfLoads:
         """
         weights, known = refutation.weights, dict[tuple[int, ...], float]()
 
-        def most_up_to(ends: Ends) -> float:
-            spans, most = self._spans(ends), 0.0
+        def most_up_to(ends: Ends, enough: float) -> float:
+            spans = self._spans(ends)
             loads = self._loads_of(spans)
-            for jobs, slots in spans.items():
+            if loads is None:
+                return math.inf
+            worth = {jobs: np.array([weights[job] for job in jobs]) for jobs in spans}
+            most = {jobs: known.get(jobs, math.inf) for jobs in spans}
+            for jobs, each in worth.items():
                 if jobs not in known:
-                    if loads is None or out_of_time():
-                        return math.inf
-                    each = np.array([weights[job] for job in jobs])
-                    known[jobs] = loads.most(jobs, each, SLOT_SECONDS)
-                most += len(slots) * known[jobs]
-            return most
+                    most[jobs] = loads.at_most(jobs, each)
+            while True:
+                total = sum(len(slots) * most[jobs] for jobs, slots in spans.items())
+                unknown = [jobs for jobs in spans if jobs not in known]
+                if total < enough or not unknown or out_of_time():
+                    return total
+                jobs = unknown[0]
+                most[jobs] = known[jobs] = loads.most(jobs, worth[jobs], SLOT_SECONDS)
 
-        best = refutation
+        best, enough = refutation, (1 - MISSING) * self._needed(weights)
         for job in sorted(weights, key=lambda job: weights[job] * float(self.instance.work[job])):
             refuted, not_refuted = best.ends[job], last[job] + 1
             while not_refuted - refuted > 1:  # the last end, then by bisection
                 first = refuted == best.ends[job] and not_refuted > last[job]
                 end = last[job] if first else (refuted + not_refuted) // 2
                 ends = {**best.ends, job: end}
-                most = most_up_to(ends)
-                if most < (1 - MISSING) * self._needed(weights):
+                most = most_up_to(ends, enough)
+                if most < enough:
                     best, refuted = Refutation(ends, weights, most), end
                 else:
                     not_refuted = end
@@ -298,8 +312,3 @@ class LeafOfLoads:
                 return math.inf
             number += len(loads)
         return number
-
-
-def _dearest(loads: Loads | PricedLoads, jobs: tuple[int, ...], worth: Floats) -> float:
-    """The most that a known load is worth."""
-    return float((loads.known(jobs) @ worth).max(initial=0.0))

@@ -9,6 +9,8 @@ has the same loads, so that they are worked out once for each set of jobs.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
@@ -163,6 +165,10 @@ class Loads:
     def most(self, jobs: tuple[int, ...], weights: Floats, seconds: float) -> float:
         """The most that a load of some jobs is worth, a worker of each having a weight."""
         return float((self.known(jobs) @ weights).max(initial=0.0))
+
+    def at_most(self, jobs: tuple[int, ...], weights: Floats) -> float:
+        """The same: see `PricedLoads.at_most`."""
+        return self.most(jobs, weights, math.inf)
 
     def on_servers(self, jobs: tuple[int, ...], workers: Ints) -> tuple[Ints, Ints] | None:
         """Workers and PSs by server, shape (servers, J), of what lies below a load."""

@@ -1,4 +1,4 @@
-"""What ends a solve of HiGHS before HiGHS would: an event, or a deadline of the package's clock."""
+"""What ends a solve of HiGHS before HiGHS would: an event, the package's clock, enough knowledge."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _ASKS = {
         _KIND.kCallbackMipInterrupt,
     )
 }
+_OF_MIP = int(_KIND.kCallbackMipInterrupt)
 
 
 class Stop:
@@ -30,10 +31,17 @@ class Stop:
     ----------
     interrupted : Event
         Ends a solve.
+
+    Attributes
+    ----------
+    enough : tuple of float, optional
+        Ends a mixed-integer solve that minimises once its bound is more than the first, or it has a
+        point of at most the second.
     """
 
     def __init__(self, interrupted: Event) -> None:
         self._interrupted, self._deadline = interrupted, math.inf
+        self.enough: tuple[float, float] | None = None
 
     def listen_to(self, interrupted: Event) -> None:
         """End solves where another event is set."""
@@ -44,13 +52,23 @@ class Stop:
         late = math.inf if seconds is None or is_counted() else now() + max(seconds, 0.0)
         self._deadline = late
 
+    def _knows_enough(self, told: Any) -> bool:
+        if self.enough is None:
+            return False
+        above, point = self.enough
+        return bool(told.mip_dual_bound > above or told.mip_primal_bound <= point)
+
     def listen(self, highs: highspy.Highs) -> None:
         """Let HiGHS ask, whatever algorithm it runs; what others subscribe to is passed on."""
 
         def answer(kind: int, message: str, told: Any, reply: Any, owner: Any) -> None:
             if kind in _ASKS:
                 # False is said too: HiGHS keeps what it was told for the next run
-                reply.user_interrupt = self._interrupted.is_set() or now() > self._deadline
+                reply.user_interrupt = (
+                    self._interrupted.is_set()
+                    or now() > self._deadline
+                    or (kind == _OF_MIP and self._knows_enough(told))
+                )
             else:
                 owner.callbacks[kind].fire(kind, message, told, reply)
 

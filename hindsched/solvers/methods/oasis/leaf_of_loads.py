@@ -71,6 +71,72 @@ class Refutation:
     most: float
 
 
+class Worth:
+    """What slots are worth at most, a worker of each job being worth its weight.
+
+    Slots are asked as little as can be, for that takes long: bounds on what they do, which are
+    quickly known, may refute, and loads that are known may show that nothing will.
+
+    Parameters
+    ----------
+    weights : dict
+        Worth of a worker by job.
+    """
+
+    def __init__(self, weights: dict[int, float]) -> None:
+        self._weights = weights
+        self._at_most: dict[tuple[int, ...], float] = {}
+        self._asked: set[tuple[int, ...]] = set()
+
+    def most(
+        self,
+        spans: Spans,
+        loads: Loads | PricedLoads,
+        enough: float,
+        seconds_left: Callable[[], float],
+    ) -> float:
+        """What all slots are worth at most; not below `enough` where that is not to be shown.
+
+        Parameters
+        ----------
+        spans : dict
+            The slots.
+        loads : Loads or PricedLoads
+            What they may do.
+        enough : float
+            What the most is wanted to be below.
+        seconds_left : callable
+            Seconds for the next slot.
+        """
+        worth = {jobs: np.array([self._weights[job] for job in jobs]) for jobs in spans}
+        number = {jobs: len(slots) for jobs, slots in spans.items()}
+        for jobs, each in worth.items():
+            if jobs not in self._at_most:
+                self._at_most[jobs] = loads.at_most(jobs, each)
+        while True:
+            most = {jobs: n * self._at_most[jobs] for jobs, n in number.items()}
+            least = {
+                jobs: n * float((loads.known(jobs) @ worth[jobs]).max(initial=0.0))
+                for jobs, n in number.items()
+            }
+            upper, lower = sum(most.values()), sum(least.values())
+            waiting = [jobs for jobs in spans if jobs not in self._asked]
+            left = seconds_left()
+            if upper < enough or lower >= enough or not waiting or left <= 0:
+                return upper
+            with catch_interrupt() as interrupted:
+                if interrupted.is_set():
+                    return upper
+            jobs = max(waiting, key=lambda jobs: most[jobs] - least[jobs])
+            shown = (
+                (enough - (upper - most[jobs])) / number[jobs],
+                (enough - (lower - least[jobs])) / number[jobs],
+            )
+            found = loads.most(jobs, worth[jobs], left, shown)
+            self._at_most[jobs] = min(self._at_most[jobs], found)
+            self._asked.add(jobs)
+
+
 class LeafOfLoads:
     """Decides whether jobs can all be finished by given ends, by what servers do in a slot.
 
@@ -152,31 +218,10 @@ class LeafOfLoads:
     ) -> bool | None:
         """Whether weights say that slots cannot do the work; None where new loads are known now.
 
-        Also False where no new ones are, or it takes too long. What slots do at most and at least
-        is known before they are asked, which takes long; none is asked any more once that refutes,
-        or the loads known by then make up for what is missing.
+        Also False where no new ones are, or it takes too long.
         """
         known, needed = len(self._priced), (1 - MISSING) * self._needed(weights)
-        worth = {jobs: np.array([weights[job] for job in jobs]) for jobs in spans}
-        at_most = {jobs: len(own) * loads.at_most(jobs, worth[jobs]) for jobs, own in spans.items()}
-        waiting = set(spans)
-        while sum(at_most.values()) >= needed and waiting:
-            at_least = {
-                jobs: len(spans[jobs]) * float((loads.known(jobs) @ worth[jobs]).max(initial=0.0))
-                for jobs in waiting
-            }
-            asked = sum(most for jobs, most in at_most.items() if jobs not in waiting)
-            if asked + sum(at_least.values()) >= needed and len(self._priced) > known:
-                return None
-            left = until - now()
-            with catch_interrupt() as interrupted:
-                if left <= 0 or interrupted.is_set():
-                    return False
-            jobs = max(at_least, key=lambda jobs: at_most[jobs] - at_least[jobs])
-            most = len(spans[jobs]) * loads.most(jobs, worth[jobs], left)
-            at_most[jobs] = min(at_most[jobs], most)
-            waiting.remove(jobs)
-        most = sum(at_most.values())
+        most = Worth(weights).most(spans, loads, needed, lambda: until - now())
         if most < needed:
             weights = {job: each for job, each in weights.items() if each > 0}
             self.refutation = Refutation({job: ends[job] for job in weights}, weights, most)
@@ -242,25 +287,14 @@ class LeafOfLoads:
         out_of_time : callable
             Whether to stop with what is known.
         """
-        weights, known = refutation.weights, dict[tuple[int, ...], float]()
+        weights, worth = refutation.weights, Worth(refutation.weights)
 
         def most_up_to(ends: Ends, enough: float) -> float:
             spans = self._spans(ends)
             loads = self._loads_of(spans)
             if loads is None:
                 return math.inf
-            worth = {jobs: np.array([weights[job] for job in jobs]) for jobs in spans}
-            most = {jobs: known.get(jobs, math.inf) for jobs in spans}
-            for jobs, each in worth.items():
-                if jobs not in known:
-                    most[jobs] = loads.at_most(jobs, each)
-            while True:
-                total = sum(len(slots) * most[jobs] for jobs, slots in spans.items())
-                unknown = [jobs for jobs in spans if jobs not in known]
-                if total < enough or not unknown or out_of_time():
-                    return total
-                jobs = unknown[0]
-                most[jobs] = known[jobs] = loads.most(jobs, worth[jobs], SLOT_SECONDS)
+            return worth.most(spans, loads, enough, lambda: 0.0 if out_of_time() else SLOT_SECONDS)
 
         best, enough = refutation, (1 - MISSING) * self._needed(weights)
         for job in sorted(weights, key=lambda job: weights[job] * float(self.instance.work[job])):

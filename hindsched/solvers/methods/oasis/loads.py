@@ -162,8 +162,17 @@ class Loads:
         assert found is not None
         return found
 
-    def most(self, jobs: tuple[int, ...], weights: Floats, seconds: float) -> float:
-        """The most that a load of some jobs is worth, a worker of each having a weight."""
+    def most(
+        self,
+        jobs: tuple[int, ...],
+        weights: Floats,
+        seconds: float,
+        enough: tuple[float, float] = (0.0, math.inf),
+    ) -> float:
+        """The most that a load of some jobs is worth, a worker of each having a weight.
+
+        Known at once, whatever is enough: see `PricedLoads.most`.
+        """
         return float((self.known(jobs) @ weights).max(initial=0.0))
 
     def at_most(self, jobs: tuple[int, ...], weights: Floats) -> float:

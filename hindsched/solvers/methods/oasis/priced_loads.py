@@ -40,6 +40,8 @@ BEYOND = 0.01
 DEAREST, ALLOWED = 2.0**10, 1e-6
 """Worth of the dearest worker as the solver sees it, and what its tolerances leave out of a bound
 for each unit that may be larger: below them it takes a worth for none, or two loads for equal."""
+Enough = tuple[float, float]
+"""A worth that no load reaches, and one that some load reaches: either is enough to know."""
 Placed = tuple[Ints, Ints]
 """Workers and PSs of one slot, shapes (servers, I)."""
 
@@ -113,11 +115,12 @@ class _Slot:
         return (self._allowed - self._linear.objective) / scale
 
     def solve(
-        self, weights: Floats, wanted: Ints | None, seconds: float
+        self, weights: Floats, wanted: Ints | None, seconds: float, enough: Enough = (0.0, math.inf)
     ) -> tuple[float, Placed | None]:
         """The most that a load is worth, and one that is worth about as much, if one is found.
 
-        Workers beyond what is wanted are worth next to nothing.
+        Workers beyond what is wanted are worth next to nothing. It is enough to know that no load
+        is worth as much as the first number says, or one that is worth the second.
         """
         highs, size = self._loaded.highs, len(self.jobs)
         dearest = float(weights.max())
@@ -132,7 +135,8 @@ class _Slot:
             highs.changeColsBounds(size, self._wanted, np.zeros(size), wanted.astype(float))
         with catch_interrupt() as interrupted:
             self._loaded.listen_to(interrupted)
-            found = self._loaded.solve(seconds)
+            below, found_one = (-scale * each for each in enough)
+            found = self._loaded.solve(seconds, (below + self._allowed, found_one))
         spend(1 + self._loaded.nodes)
         bound = -float(highs.getInfo().mip_dual_bound) + self._allowed
         return bound / scale, self._placed() if found else None
@@ -212,7 +216,13 @@ class PricedLoads:
         """Loads of some jobs, shape (loads, J)."""
         return np.unique(self._loads[:, jobs], axis=0)
 
-    def most(self, jobs: tuple[int, ...], weights: Floats, seconds: float) -> float:
+    def most(
+        self,
+        jobs: tuple[int, ...],
+        weights: Floats,
+        seconds: float,
+        enough: Enough = (0.0, math.inf),
+    ) -> float:
         """The most that a load of some jobs is worth; a load that is worth it is known then.
 
         Parameters
@@ -223,8 +233,10 @@ class PricedLoads:
             Worth of a worker of each.
         seconds : float
             Time for it; the bound holds at any time.
+        enough : tuple of float
+            It is enough to know that no load is worth the first, or one that is worth the second.
         """
-        bound, _ = self._ask(jobs, weights, None, seconds)
+        bound, _ = self._ask(jobs, weights, None, seconds, enough)
         return bound
 
     def at_most(self, jobs: tuple[int, ...], weights: Floats) -> float:
@@ -239,9 +251,14 @@ class PricedLoads:
         return None if found is None else found[list(jobs)]
 
     def _ask(
-        self, jobs: tuple[int, ...], weights: Floats, wanted: Ints | None, seconds: float
+        self,
+        jobs: tuple[int, ...],
+        weights: Floats,
+        wanted: Ints | None,
+        seconds: float,
+        enough: Enough = (0.0, math.inf),
     ) -> tuple[float, Ints | None]:
-        bound, placed = self._slot(jobs).solve(weights, wanted, seconds)
+        bound, placed = self._slot(jobs).solve(weights, wanted, seconds, enough)
         return bound, None if placed is None else self._take(jobs, placed)
 
     def _slot(self, jobs: tuple[int, ...]) -> _Slot:

@@ -103,9 +103,13 @@ class LoadedProgram:
         """End further solves where another event is set."""
         self._stop.listen_to(interrupted)
 
-    def solve(self, seconds: float) -> bool:
-        """Solve for at most so many seconds, or nodes; whether there is a feasible point."""
+    def solve(self, seconds: float, enough: tuple[float, float] | None = None) -> bool:
+        """Solve for at most so many seconds, or nodes; whether there is a feasible point.
+
+        Also until enough is known: see `Stop.enough`.
+        """
         counted = is_counted()
+        self._stop.enough = enough
         self._stop.after(seconds)
         units = max(1, units_of(seconds)) if counted and seconds < math.inf else highspy.kHighsIInf
         self.highs.setOptionValue("mip_max_nodes", min(self._most_nodes, units))

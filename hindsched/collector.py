@@ -1,7 +1,7 @@
-"""Importing while Python's collector of garbage rests.
+"""Importing and compiling while Python's collector of garbage rests.
 
 What modules make stays, and the collector would go through all of it again and again while numba,
-Pyomo and CVXPY are loaded.
+Pyomo and CVXPY are loaded, or numba compiles.
 """
 
 from __future__ import annotations

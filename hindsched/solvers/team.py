@@ -58,6 +58,8 @@ class News:
         A better bound by the word of a solver.
     details : mapping, optional
         Facts for the result.
+    lessons : sequence
+        What it has learned about the instance since it told last.
     error : str, optional
         What ended the member before its time.
     """
@@ -67,6 +69,7 @@ class News:
     certificate: Certificate | None = None
     bound: float | None = None
     details: Mapping[str, object] | None = None
+    lessons: Sequence[Any] = ()
     error: str | None = None
 
 
@@ -143,6 +146,8 @@ class Team:
         Set once the best solution and the best bound known here meet.
     build : callable, optional
         Makes a solution of what members tell; by default of rows by job.
+    lessons : list, optional
+        Where what members learn is put.
     """
 
     def __init__(
@@ -153,6 +158,7 @@ class Team:
         parts: Sequence[Part],
         closed: Event,
         build: Callable[[Any], Solution] | None = None,
+        lessons: list[Any] | None = None,
     ) -> None:
         self.instance, self.formulation, self.gap = instance, formulation, gap
         self.closed = closed
@@ -160,6 +166,7 @@ class Team:
         self.bound: float | None = None
         self.certificate: Certificate | None = None
         self.details: dict[str, object] = {}
+        self.lessons = [] if lessons is None else lessons
         self.errors: list[str] = []
         self._sign = 1.0 if instance.sense == "max" else -1.0
         self._schedules: Any = None
@@ -252,6 +259,7 @@ class Team:
             if news.bound is not None:
                 self._note(news.bound)
             self.details.update(news.details or {})
+            self.lessons += news.lessons
             if news.error is not None:
                 self.errors.append(news.error)
             self._compare()

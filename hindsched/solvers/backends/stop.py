@@ -1,4 +1,4 @@
-"""What ends a solve of HiGHS before HiGHS would: an event, the package's clock, enough knowledge."""
+"""What ends a solve of HiGHS before it would: an event, the package's clock, enough knowledge."""
 
 from __future__ import annotations
 

@@ -165,6 +165,11 @@ class BranchAndBound:
         return self.sign * worst
 
     @property
+    def lessons(self) -> Sequence[Any]:
+        """What the nodes' program has learned: see `NodeProgram.lessons`."""
+        return () if self._program is None else self._program.lessons
+
+    @property
     def is_closed(self) -> bool:
         """Whether every leaf is closed: the incumbent is optimal within the gap."""
         waiting = self._open or self._refuted

@@ -247,6 +247,11 @@ class NodeProgram:
         """
         return None
 
+    @property
+    def lessons(self) -> Sequence[Any]:
+        """What was learned so far that holds for the whole instance."""
+        return ()
+
     def closing(
         self,
         decisions: Sequence[BranchDecision],

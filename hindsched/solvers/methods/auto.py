@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from threading import Event
+from typing import Any
 
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
@@ -56,6 +57,7 @@ def solve_auto(
     *,
     incumbent: Solution | None = None,
     program: Callable[..., Result] = solve_milp,
+    lessons: list[Any] | None = None,
 ) -> Result:
     """Solve or bound an instance by the route that its size suggests.
 
@@ -67,6 +69,8 @@ def solve_auto(
         A feasible solution that the family knows, to begin from.
     program : callable
         How the family solves its offline program from an incumbent: called like `solve_milp`.
+    lessons : list, optional
+        Where what a tree learns beside the program is put at once: see `NodeProgram.lessons`.
 
     Returns
     -------
@@ -90,7 +94,7 @@ def solve_auto(
                 growing = growing_from(duel, result, interrupted)
                 result = keep(_with_tree(growing, duel, interrupted))
             if result.stopped_by not in ENDED:
-                result = keep(_with_program(result, duel, options, program, threads))
+                result = keep(_with_program(result, duel, options, program, threads, lessons))
             if growing is not None:
                 result = certified_by(growing, result, duel.seconds_left)
         relation = "at most" if small else "above"
@@ -114,6 +118,7 @@ def _with_program(
     options: SolveOptions,
     program: Callable[..., Result],
     threads: int,
+    lessons: list[Any] | None,
 ) -> Result:
     """Solve the offline program and keep the better of everything.
 
@@ -127,7 +132,10 @@ def _with_program(
     if options.threads is not None:
         options = replace(options, threads=threads - len(parts))
     instance, formulation, details = known.instance, known.formulation, dict(known.details)
-    with stoppable() as closed, Team(instance, formulation, options.gap, parts, closed) as team:
+    with (
+        stoppable() as closed,
+        Team(instance, formulation, options.gap, parts, closed, lessons=lessons) as team,
+    ):
         team.offer(known.solution)
         team.take(News(certificate=known.certificate))
         report = _reporter(duel, team)
@@ -191,12 +199,15 @@ def _prove(duel: Duel, known: Result, member: Member) -> None:
             reserve = (1 - SHARE_OF_MEMBER) * duel.limit
             growing = growing_from(duel, found, interrupted, member.tell)
 
-            told = False
+            told, lessons = False, 0
 
             def seconds_left() -> float:
-                nonlocal told
+                nonlocal told, lessons
                 if member.time_to_listen():
                     _hear(member, duel, growing)
+                    if new := growing.lessons[lessons:]:
+                        lessons += len(new)
+                        member.say(News(lessons=new))
                 if growing.is_proven and not told:
                     told = True
                     certificate, bound = growing.so_far()

@@ -13,10 +13,11 @@ new tree on the next layout goes on from the best solution, and the better certi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import Event
+from typing import Any
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
@@ -249,6 +250,11 @@ class Growing:
         """Whether the gap is closed, by the word of the solver that refutes nodes perhaps."""
         tree = self._tree
         return tree is not None and within_gap(tree.objective, tree.solver_bound, self.gap)
+
+    @property
+    def lessons(self) -> Sequence[Any]:
+        """What the present tree has learned about the instance."""
+        return () if self._tree is None else self._tree.lessons
 
     def so_far(self) -> tuple[Certificate, float | None]:
         """What the present tree proves, and what it proves by the word of a solver."""

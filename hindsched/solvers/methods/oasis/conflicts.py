@@ -100,6 +100,12 @@ class Leaves:
             self.impossible.append(ends if self.refutation is None else self.refutation.ends)
         return result
 
+    def learn(self, ends: Ends) -> bool:
+        """Take in promises that no schedule keeps, as somebody else found; whether that is new."""
+        is_new = self.known(ends) is None
+        self.impossible += [ends] if is_new else []
+        return is_new
+
     def _decided_by_patterns(self, ends: Ends, seconds: float | None) -> ProgramResult:
         """The leaf's result by a program of patterns, whatever the servers."""
         leaf = build_leaf(self.instance, ends)

@@ -9,7 +9,9 @@ the time; the smaller bound stands.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -32,6 +34,7 @@ from hindsched.solvers.methods.base import (
 )
 from hindsched.solvers.methods.generic import generic_methods
 from hindsched.solvers.methods.oasis.conflicts import (
+    Ends,
     Leaves,
     add_cut,
     add_cut_of_work,
@@ -60,8 +63,12 @@ def milp(
     on_progress: Progress | None = None,
     *,
     incumbent: Solution | None = None,
+    lessons: Sequence[Ends] = (),
 ) -> Result:
-    """Solve the program of the ends, cutting off what cannot be kept until its best can be."""
+    """Solve the program of the ends, cutting off what cannot be kept until its best can be.
+
+    To `lessons` others may add what cannot be kept while it runs.
+    """
     started = now()
     instance = cast(OasisInstance, instance)
 
@@ -85,8 +92,13 @@ def milp(
         ends = build_ends_program(instance, formulation)
     leaves = Leaves(instance, options)
     bound: float | None = None
-    cuts = 0
+    cuts = heard = 0
     while True:
+        told = lessons[heard:]
+        heard += len(told)
+        for conflict in filter(leaves.learn, told):
+            add_cut(ends, conflict)
+            cuts += 1
         ends.load(cast(OasisSolution, best))
         limit = _share(left(), SHARE_OF_ENDS)
         program = solve_program(
@@ -165,8 +177,13 @@ def auto(
     options: SolveOptions,
     on_progress: Progress | None = None,
 ) -> Result:
-    """Bound and search in turns; small instances by `milp` from the search's solution."""
-    return solve_auto(instance, formulation, options, on_progress, program=milp)
+    """Bound and search in turns; small instances by `milp` from the search's solution.
+
+    What a tree beside the program learns is cut off there as well.
+    """
+    lessons: list[Ends] = []
+    program = partial(milp, lessons=lessons)
+    return solve_auto(instance, formulation, options, on_progress, program=program, lessons=lessons)
 
 
 def insert_by_density(instance: Instance, formulation: str | None = None) -> Solution:

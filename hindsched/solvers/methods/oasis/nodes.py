@@ -349,6 +349,11 @@ class EndsProgram(NodeProgram):
         self._leaves.conflicts(ends, last, lambda: now() > until)
         self._learned += now() - begun
 
+    @property
+    def lessons(self) -> Sequence[Ends]:
+        """Promises that no schedule keeps."""
+        return self._leaves.impossible
+
     def refuting(
         self, decisions: Sequence[BranchDecision], shares: Sequence[Share] | None = None
     ) -> tuple[BranchDecision, ...] | None:

@@ -99,7 +99,9 @@ class _Slot:
         self._workers = np.array(workers, dtype=np.int32)
         self._wanted = np.array(wanted, dtype=np.int32)
         self._allowed = ALLOWED * (1 + sum(own.size - 1 for own in needed))
-        self._loaded = program.load(Event(), presolve_rule_off=UNSOUND_PRESOLVE_RULES)
+        self._loaded = program.load(
+            Event(), presolve_rule_off=UNSOUND_PRESOLVE_RULES, mip_allow_restart=False
+        )
         program.whole = [False] * len(program.whole)
         self._linear = program.load(Event())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from threading import Event
 from typing import cast
@@ -9,8 +10,10 @@ from typing import cast
 import pytest
 
 import hindsched as hs
+from hindsched.errors import SolveFailed
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.kept import keep, keeping, telling
+from hindsched.solvers.methods import auto
 from hindsched.solvers.methods.auto import _hear
 from hindsched.solvers.methods.duel import Duel
 from hindsched.solvers.methods.oasis import methods
@@ -18,8 +21,8 @@ from hindsched.solvers.methods.oasis.conflicts import Leaves
 from hindsched.solvers.methods.tree import growing_from
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.result import Result
-from hindsched.solvers.status import Status
-from hindsched.solvers.team import Member
+from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.team import Member, News
 
 TORN = hs.generate("oasis", "paper", 7, jobs=4, horizon=5, servers=3, max_duration=3)
 """The ends that its program promises first cannot be kept."""
@@ -38,6 +41,40 @@ def test_leaves_know_what_is_weaker_than_kept_and_stronger_than_impossible() -> 
     assert leaves.known({kept: 3}) is None
     assert leaves.best is not None
     assert leaves.best.is_feasible()
+
+
+def test_what_others_learned_is_cut_off_once() -> None:
+    leaves, everybody = Leaves(TORN, SolveOptions()), dict.fromkeys(range(4), 5)
+    assert leaves.learn(everybody)
+    assert not leaves.learn(everybody)
+    assert not leaves.learn({**everybody, 0: 4})
+    assert leaves.known(everybody) is False
+    options = SolveOptions(time_limit=60.0)
+    alone = methods.milp(TORN, "standard", options)
+    told = methods.milp(TORN, "standard", options, lessons=leaves.impossible)
+    assert told.objective == alone.objective
+    assert told.stopped_by is alone.stopped_by is StoppedBy.GAP
+    assert alone.details["leaves"] > told.details["leaves"]
+
+
+def test_the_program_hears_what_the_tree_beside_it_learns(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[object] = []
+    conflict = dict.fromkeys(range(4), 5)
+
+    def prove(duel: Duel, known: Result, member: Member) -> None:
+        member.say(News(lessons=[conflict]))
+
+    def program(*arguments: object, lessons: list[object], **keywords: object) -> Result:
+        until = time.monotonic() + 10
+        while not lessons and time.monotonic() < until:
+            time.sleep(0.01)
+        heard.extend(lessons)
+        raise SolveFailed("nothing more to do")
+
+    monkeypatch.setattr(auto, "_prove", prove)
+    monkeypatch.setattr(methods, "milp", program)
+    hs.solve(TORN, time_limit=20.0, threads=2)
+    assert heard == [conflict]
 
 
 def test_no_leaf_is_decided_twice_while_conflicts_shrink() -> None:

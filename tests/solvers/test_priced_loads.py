@@ -16,7 +16,7 @@ from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.methods.oasis import leaf_of_loads, priced_loads
 from hindsched.solvers.methods.oasis import loads as loads_module
 from hindsched.solvers.methods.oasis.conflicts import Leaves, add_cut_of_work, last_ends
-from hindsched.solvers.methods.oasis.leaf_of_loads import LeafOfLoads
+from hindsched.solvers.methods.oasis.leaf_of_loads import LeafOfLoads, Worth
 from hindsched.solvers.methods.oasis.loads import Loads
 from hindsched.solvers.methods.oasis.priced_loads import PricedLoads
 from hindsched.solvers.options import SolveOptions
@@ -61,6 +61,70 @@ def test_the_best_load_is_the_best_of_all(
         ):
             assert (units @ demand[list(jobs)] <= capacity + 1e-9).all()
         assert (placed[0].sum(axis=0) == load).all()
+
+
+@pytest.mark.parametrize("patterns", [0, 120])
+@pytest.mark.parametrize("seed", range(5))
+def test_no_load_is_worth_more_than_its_bounds_whatever_is_enough(
+    seed: int, patterns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(priced_loads, "MOST_PATTERNS", patterns)
+    instance, random = drawn(seed), np.random.default_rng(seed)
+    listed = Loads(instance)
+    for _ in range(6):
+        priced = PricedLoads(instance, listed.needed)
+        jobs = tuple(np.flatnonzero(random.random(5) < 0.6).tolist()) or (0,)
+        weights = random.random(len(jobs)) * (random.random(len(jobs)) < 0.8)
+        best = listed.at_most(jobs, weights)
+        assert best == listed.most(jobs, weights, math.inf, (0.0, 0.0))
+        assert best - 1e-9 <= priced.at_most(jobs, weights)
+        assert not patterns or priced.at_most(jobs, weights) <= 1.5 * best + 1e-3
+        below, reached = float(random.uniform(0.5, 1.5)) * best, float(random.uniform(0, 1)) * best
+        found = priced.most(jobs, weights, math.inf, (below, reached))
+        assert found >= best - 1e-9
+        known = float((priced.known(jobs) @ weights).max(initial=0.0))
+        optimal = known >= (1 - 1e-3) * best and found <= (1 + 1e-3) * best + 1e-3
+        assert found < below or known >= reached - 1e-9 or optimal
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_slots_are_asked_until_their_worth_is_known_to_be_enough_or_not(seed: int) -> None:
+    instance, random = drawn(seed), np.random.default_rng(seed)
+    listed, refuted = Loads(instance), 0
+    for _ in range(10):
+        weights = dict(enumerate(random.random(5)))
+        chosen = [tuple(np.flatnonzero(random.random(5) < 0.6).tolist()) for _ in range(3)]
+        spans = {jobs: list(range(1, 1 + int(random.integers(1, 4)))) for jobs in chosen if jobs}
+        worth = {jobs: np.array([weights[job] for job in jobs]) for jobs in spans}
+        best = sum(
+            len(slots) * listed.most(jobs, worth[jobs], math.inf) for jobs, slots in spans.items()
+        )
+        enough = best * float(random.uniform(0.8, 1.2)) + 1e-3
+        found = Worth(weights).most(
+            spans, PricedLoads(instance, listed.needed), enough, lambda: math.inf
+        )
+        assert found >= best - 1e-9
+        if abs(best - enough) > 1e-3 * enough:  # what the solver's gap leaves undecided
+            assert (found < enough) == (best < enough)
+        refuted += found < enough
+        without_time = Worth(weights).most(
+            spans, PricedLoads(instance, listed.needed), enough, lambda: 0.0
+        )
+        assert without_time >= best - 1e-9
+    assert 0 < refuted < 10
+
+
+@pytest.mark.usefixtures("nothing_listed")
+def test_slots_are_not_asked_where_bounds_or_known_loads_say_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    instance = drawn(0)
+    priced = PricedLoads(instance, Loads(instance).needed)
+    spans, worth = {(0, 1, 2): [1, 2], (0, 1): [3]}, Worth(dict.fromkeys(range(5), 1.0))
+    best = sum(len(spans[jobs]) * priced.most(jobs, np.ones(len(jobs)), math.inf) for jobs in spans)
+    monkeypatch.setattr(priced, "most", None)
+    assert best <= worth.most(spans, priced, 1e9, lambda: 1.0) < 1e9
+    assert worth.most(spans, priced, 0.9 * best, lambda: 1.0) >= best
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -90,6 +90,29 @@ def test_no_clock_ends_what_is_counted() -> None:
     assert highs.getModelStatus() == OPTIMAL
 
 
+def test_branching_ends_once_enough_is_known() -> None:
+    highs = knapsacks(*WAYS["branching"])
+    highs.run()
+    best, stop = highs.getInfo().objective_function_value, Stop(Event())
+    stop.listen(highs)
+    never = float("inf")
+    # the bound comes from below, points from above: 5 % beside the optimum both are quickly known
+    for above, point in ((1.05 * best, -never), (never, 0.95 * best)):
+        highs.clearSolver()
+        stop.enough = above, point
+        highs.run()
+        info = highs.getInfo()
+        assert highs.getModelStatus() == INTERRUPTED
+        assert info.mip_dual_bound > above or info.objective_function_value <= point
+        assert info.mip_dual_bound <= best + 1e-6
+    for enough in ((never, -never), None):
+        highs.clearSolver()
+        stop.enough = enough
+        highs.run()
+        assert highs.getModelStatus() == OPTIMAL
+        assert highs.getInfo().objective_function_value == pytest.approx(best)
+
+
 def test_what_others_subscribe_to_is_passed_on() -> None:
     heard: list[float] = []
     highs = knapsacks(*WAYS["branching"])

@@ -69,7 +69,7 @@ class News:
     certificate: Certificate | None = None
     bound: float | None = None
     details: Mapping[str, object] | None = None
-    lessons: Sequence[Any] = ()
+    lessons: Sequence[object] = ()
     error: str | None = None
 
 
@@ -158,7 +158,7 @@ class Team:
         parts: Sequence[Part],
         closed: Event,
         build: Callable[[Any], Solution] | None = None,
-        lessons: list[Any] | None = None,
+        lessons: list[object] | None = None,
     ) -> None:
         self.instance, self.formulation, self.gap = instance, formulation, gap
         self.closed = closed

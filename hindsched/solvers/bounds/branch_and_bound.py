@@ -165,7 +165,7 @@ class BranchAndBound:
         return self.sign * worst
 
     @property
-    def lessons(self) -> Sequence[Any]:
+    def lessons(self) -> Sequence[object]:
         """What the nodes' program has learned: see `NodeProgram.lessons`."""
         return () if self._program is None else self._program.lessons
 

@@ -248,7 +248,7 @@ class NodeProgram:
         return None
 
     @property
-    def lessons(self) -> Sequence[Any]:
+    def lessons(self) -> Sequence[object]:
         """What was learned so far that holds for the whole instance."""
         return ()
 

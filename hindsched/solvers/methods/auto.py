@@ -20,7 +20,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from threading import Event
-from typing import Any
 
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
@@ -57,7 +56,7 @@ def solve_auto(
     *,
     incumbent: Solution | None = None,
     program: Callable[..., Result] = solve_milp,
-    lessons: list[Any] | None = None,
+    lessons: list[object] | None = None,
 ) -> Result:
     """Solve or bound an instance by the route that its size suggests.
 
@@ -118,7 +117,7 @@ def _with_program(
     options: SolveOptions,
     program: Callable[..., Result],
     threads: int,
-    lessons: list[Any] | None,
+    lessons: list[object] | None,
 ) -> Result:
     """Solve the offline program and keep the better of everything.
 

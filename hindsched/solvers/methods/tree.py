@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import Event
-from typing import Any
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
@@ -252,7 +251,7 @@ class Growing:
         return tree is not None and within_gap(tree.objective, tree.solver_bound, self.gap)
 
     @property
-    def lessons(self) -> Sequence[Any]:
+    def lessons(self) -> Sequence[object]:
         """What the present tree has learned about the instance."""
         return () if self._tree is None else self._tree.lessons
 

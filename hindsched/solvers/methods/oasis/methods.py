@@ -188,8 +188,8 @@ def auto(
 
     What a tree beside the program learns is cut off there as well.
     """
-    lessons: list[Ends] = []
-    program = partial(milp, lessons=lessons)
+    lessons: list[object] = []
+    program = partial(milp, lessons=cast(Sequence[Ends], lessons))
     return solve_auto(instance, formulation, options, on_progress, program=program, lessons=lessons)
 
 

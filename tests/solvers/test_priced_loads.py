@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hindsched as hs
+from hindsched.arrays import Floats
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.patterns import build_ends_program
 from hindsched.solvers.backends.standard_form import compile_program
@@ -30,6 +31,12 @@ def nothing_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loads_module, "MOST_COMPARISONS", 0)
 
 
+def some_weights(random: np.random.Generator) -> tuple[tuple[int, ...], Floats]:
+    """Some of five jobs, and what a worker of each is worth: nothing for one in five."""
+    jobs = tuple(np.flatnonzero(random.random(5) < 0.6).tolist()) or (0,)
+    return jobs, random.random(len(jobs)) * (random.random(len(jobs)) < 0.8)
+
+
 @pytest.mark.parametrize("patterns", [0, 120])
 @pytest.mark.parametrize("seed", range(5))
 def test_the_best_load_is_the_best_of_all(
@@ -40,8 +47,7 @@ def test_the_best_load_is_the_best_of_all(
     listed = Loads(instance)
     priced = PricedLoads(instance, listed.needed)
     for _ in range(6):
-        jobs = tuple(np.flatnonzero(random.random(5) < 0.6).tolist()) or (0,)
-        weights = random.random(len(jobs)) * (random.random(len(jobs)) < 0.8)
+        jobs, weights = some_weights(random)
         everything = listed.of(jobs)
         assert everything is not None
         expected = float((everything @ weights).max(initial=0.0))
@@ -73,8 +79,7 @@ def test_no_load_is_worth_more_than_its_bounds_whatever_is_enough(
     listed = Loads(instance)
     for _ in range(6):
         priced = PricedLoads(instance, listed.needed)
-        jobs = tuple(np.flatnonzero(random.random(5) < 0.6).tolist()) or (0,)
-        weights = random.random(len(jobs)) * (random.random(len(jobs)) < 0.8)
+        jobs, weights = some_weights(random)
         best = listed.at_most(jobs, weights)
         assert best == listed.most(jobs, weights, math.inf, (0.0, 0.0))
         assert best - 1e-9 <= priced.at_most(jobs, weights)

@@ -220,7 +220,7 @@ class LeafOfLoads:
 
         Also False where no new ones are, or it takes too long.
         """
-        known, needed = len(self._priced), (1 - MISSING) * self._needed(weights)
+        known, needed = len(self._priced), self._needed(weights)
         most = Worth(weights).most(spans, loads, needed, lambda: until - now())
         if most < needed:
             weights = {job: each for job, each in weights.items() if each > 0}
@@ -229,7 +229,9 @@ class LeafOfLoads:
         return None if len(self._priced) > known else False
 
     def _needed(self, weights: dict[int, float]) -> float:
-        return sum(each * float(self.instance.work[job]) for job, each in weights.items())
+        """What slots must be worth at least if nothing but rounding is missing."""
+        work = self.instance.work
+        return (1 - MISSING) * sum(each * float(work[job]) for job, each in weights.items())
 
     def _by_listed(self, ends: Ends, spans: Spans, seconds: float) -> ProgramResult | None:
         """What all loads say; None where rounding let in what servers do not hold."""
@@ -288,23 +290,24 @@ class LeafOfLoads:
             Whether to stop with what is known.
         """
         weights, worth = refutation.weights, Worth(refutation.weights)
+        needed = self._needed(weights)
 
-        def most_up_to(ends: Ends, enough: float) -> float:
+        def most_up_to(ends: Ends) -> float:
             spans = self._spans(ends)
             loads = self._loads_of(spans)
             if loads is None:
                 return math.inf
-            return worth.most(spans, loads, enough, lambda: 0.0 if out_of_time() else SLOT_SECONDS)
+            return worth.most(spans, loads, needed, lambda: 0.0 if out_of_time() else SLOT_SECONDS)
 
-        best, enough = refutation, (1 - MISSING) * self._needed(weights)
+        best = refutation
         for job in sorted(weights, key=lambda job: weights[job] * float(self.instance.work[job])):
             refuted, not_refuted = best.ends[job], last[job] + 1
             while not_refuted - refuted > 1:  # the last end, then by bisection
                 first = refuted == best.ends[job] and not_refuted > last[job]
                 end = last[job] if first else (refuted + not_refuted) // 2
                 ends = {**best.ends, job: end}
-                most = most_up_to(ends, enough)
-                if most < enough:
+                most = most_up_to(ends)
+                if most < needed:
                     best, refuted = Refutation(ends, weights, most), end
                 else:
                     not_refuted = end

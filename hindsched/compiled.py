@@ -1,16 +1,128 @@
 """How kernels are compiled: kept on disk, watched by the clock, without a way in for C.
 
 Nobody calls a kernel from C, and numba would compile that way in for each: a tenth of its time.
+
+What only kernels call is a part of them: each takes its parts in and optimises them with its own
+code. Numba would optimise every part on its own before and make machine code of it, which nobody
+runs: a third of the time that a family compiles.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from functools import cached_property, partial, update_wrapper
+from typing import Generic, TypeVar
 
 from numba import njit
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, StateDict
+from numba.core.compiler_machinery import LoweringPass, PassManager, register_pass
+from numba.core.typed_passes import AnnotateTypes
 
 from hindsched.compiler_clock import load_compiler
 from hindsched.kernel_cache import ensure_cache_folder
+
+R = TypeVar("R")
+
+
+class _CodeToTakeIn(JITCodeLibrary):
+    """Code that its callers copy and optimise, and of which no machine code is made."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Nowhere: `PartOfKernel` sees to it that nobody goes there."""
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> _CodeToTakeIn:
+        """Who is asked to set the environment of machine code, of which there is none."""
+        return self
+
+    def set_env(self, name: str, environment: object) -> None:
+        """Do nothing."""
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _LowerToTakeIn(LoweringPass):
+    """Have the pass behind this one put its code into a `_CodeToTakeIn`."""
+
+    _name = "lower_to_take_in"
+
+    def __init__(self) -> None:
+        LoweringPass.__init__(self)
+
+    def run_pass(self, state: StateDict) -> bool:
+        state.library = _CodeToTakeIn(state.targetctx.codegen(), state.func_id.func_qualname)
+        return False
+
+
+class _PartCompiler(CompilerBase):
+    """Numba's own passes, but for the last."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_LowerToTakeIn, AnnotateTypes)  # which is before code is made
+        passes.finalize()
+        return [passes]
+
+
+class PartOfKernel(Generic[R]):
+    """A function that only kernels call; called from Python it is a kernel like any other.
+
+    Parameters
+    ----------
+    function : callable
+        What to compile.
+    options
+        Of `numba.njit`.
+    """
+
+    def __init__(self, function: Callable[..., R], **options: object) -> None:
+        self.py_func = function
+        self._options = options
+        self._part = njit(
+            pipeline_class=_PartCompiler,
+            no_cpython_wrapper=True,
+            no_cfunc_wrapper=True,
+            **options,
+        )(function)
+        update_wrapper(self, function)
+
+    @property
+    def _numba_type_(self) -> object:
+        """What numba takes this for where a kernel calls it."""
+        return self._part._numba_type_
+
+    @cached_property
+    def _alone(self) -> Callable[..., R]:
+        return compiled(**self._options)(self.py_func)
+
+    def __call__(self, *args: object, **kwargs: object) -> R:
+        """Call it as a kernel of its own, compiled at the first call."""
+        return self._alone(*args, **kwargs)
+
+
+def part_of_kernel(**options: object) -> Callable[[Callable[..., R]], PartOfKernel[R]]:
+    """Decorate a function that only kernels call: see `PartOfKernel`.
+
+    Parameters
+    ----------
+    options
+        Of `numba.njit`.
+    """
+
+    def decorate(function: Callable[..., R]) -> PartOfKernel[R]:
+        return PartOfKernel(function, **options)
+
+    return decorate
+
 
 ensure_cache_folder()
 load_compiler()

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.stable_order import stable_order
 
 
-@compiled()
+@part_of_kernel()
 def room_for(residual: Floats, demand: Floats) -> int:
     """How many units of `demand` fit into a `loosened` `residual`, both of shape (resources,)."""
     most = 1 << 30

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled
+from hindsched.compiled import part_of_kernel
 
 UNLIMITED = 2**31 - 1
 
@@ -24,7 +24,7 @@ def no_limits(*shape: int) -> Range:
     return Range(np.zeros(shape, dtype=np.int64), np.full(shape, UNLIMITED, dtype=np.int64))
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def limited_prefix(
     skipped: int, low: Ints, most: Ints, price: Floats, order: Ints, cost: Floats
 ) -> None:
@@ -67,7 +67,7 @@ def limited_prefix(
             cost[n] = total
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def fill_limited(
     skipped: int, low: Ints, most: Ints, order: Ints, wanted: int, placed: Ints
 ) -> None:

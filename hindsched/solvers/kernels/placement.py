@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 
 NEAR = 1e-9
 """No multiple of a `same_ceilings` quotient lies as close above a whole number."""
@@ -68,7 +68,7 @@ def num_ps(elsewhere: int, ratio: float) -> int:
     return max(1, int(np.ceil(elsewhere * ratio - NEAR)))
 
 
-@compiled()
+@part_of_kernel()
 def fits_together(workers: int, ps: int, worker: Floats, server: Floats, free: Floats) -> bool:
     """Whether workers and PSs fit into what is free, all of shape (resources,)."""
     for r in range(free.shape[0]):
@@ -78,7 +78,7 @@ def fits_together(workers: int, ps: int, worker: Floats, server: Floats, free: F
     return True
 
 
-@compiled()
+@part_of_kernel()
 def spread_cost(count: int, room: Ints, cost: Floats, order: Ints) -> float:
     """Price of the cheapest `count` workers; inf without room."""
     total = 0.0

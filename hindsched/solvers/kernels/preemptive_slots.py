@@ -13,13 +13,13 @@ from heapq import heappop, heappush
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 
 ROUNDING = 1e-15
 """Share of the work that each rate added may miss by rounding: a bound errs outward only."""
 
 
-@compiled()
+@part_of_kernel()
 def _envelope(rate: Floats, cost: Floats, hull: Ints) -> int:
     """Ways on the lower envelope from (0, 0), by rising rate, written to `hull`; their number."""
     number = 0

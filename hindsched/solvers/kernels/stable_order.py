@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 
 from hindsched.arrays import Ints
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 
 RUN = 16
 """Keys that are sorted by insertion."""
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def _goes_before(one: Any, other: Any) -> bool:
     """Whether a key is smaller, or a number where the other is none (which no number equals)."""
     return bool(one < other or (one == one and other != other))
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def stable_order(keys: Any) -> Ints:
     """Positions of the keys in ascending order, equal ones in the order of their positions.
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 from hindsched.instances.modes import ModeColumns
 from hindsched.solvers.kernels.placement import num_ps
 from hindsched.solvers.kernels.stable_order import stable_order
@@ -20,7 +20,7 @@ from hindsched.solvers.kernels.stable_order import stable_order
 NOTHING = -1
 
 
-@compiled()
+@part_of_kernel()
 def window_rooms(free: Ints, first: int, length: int, room: Ints) -> None:
     """Fill `room`, shape (servers,), with the least of `free` (slots, servers) in a window."""
     servers = free.shape[1]
@@ -31,7 +31,7 @@ def window_rooms(free: Ints, first: int, length: int, room: Ints) -> None:
             room[s] = min(room[s], free[t, s])
 
 
-@compiled()
+@part_of_kernel()
 def central_host(count: int, workers: Ints, ps: Ints) -> int:
     """Server with the least room for workers that takes `count` of them and a PS; -1 if none."""
     best = NOTHING
@@ -41,7 +41,7 @@ def central_host(count: int, workers: Ints, ps: Ints) -> int:
     return best
 
 
-@compiled()
+@part_of_kernel()
 def spread_host(
     count: int, workers: Ints, ps: Ints, ratio: float, ps_quota: int
 ) -> tuple[int, int]:
@@ -161,7 +161,7 @@ def best_offer(
     return best, best_cost, best_mode, best_start, best_host, best_ps
 
 
-@compiled()
+@part_of_kernel()
 def _first(
     mode: int, start: int, other: int, other_start: int, together: Ints, count: Ints
 ) -> bool:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 from hindsched.instances.modes import ModeColumns
 from hindsched.solvers.kernels.placement import Window, best_host
 from hindsched.solvers.kernels.stable_order import stable_order
@@ -125,7 +125,7 @@ def best_window(
     return best, best_mode, best_start, best_at, best_on
 
 
-@compiled()
+@part_of_kernel()
 def _clear(
     workers: Floats, ps: Floats, server: int, count: int, start: int, length: int, known: int
 ) -> int:
@@ -142,7 +142,7 @@ def _clear(
     return t
 
 
-@compiled()
+@part_of_kernel()
 def _least(free: Floats, server: int, first: int, length: int) -> float:
     """Whole units that are free on a server in every slot of a window."""
     least = free[server, first]

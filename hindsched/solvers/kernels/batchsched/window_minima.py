@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 
 
 def num_levels(slots: int) -> int:
@@ -49,7 +49,7 @@ def update_minima(table: Floats, server: int, first: int, last: int) -> None:
                 )
 
 
-@compiled()
+@part_of_kernel()
 def level_of(length: int) -> int:
     """Largest k with ``2**k <= length``."""
     k = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.batchsched.window_plan import (
     GIVE_BACK,
     TAKE,
@@ -81,7 +81,7 @@ def follow(given: Plan, plan: Plan, cluster: Cluster, jobs: Jobs) -> None:
             book(TAKE, j, plan, cluster, jobs)
 
 
-@compiled()
+@part_of_kernel()
 def smallest(keys: Floats, count: int) -> Ints:
     """Positions of the smallest keys in ascending order, of equal ones the first: few of many."""
     found, size = np.empty(count, np.int64), 0
@@ -97,7 +97,7 @@ def smallest(keys: Floats, count: int) -> Ints:
     return found
 
 
-@compiled()
+@part_of_kernel()
 def choose(plan: Plan, jobs: Jobs, word: Words) -> Ints:
     """Jobs to take out, the pivot first: that has its way, or the order is by noisy density."""
     number = jobs.weight.shape[0]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.arrays import Bools, Floats, Ints
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.draws import Words, below, unit
 from hindsched.solvers.kernels.placement import num_ps
 from hindsched.solvers.kernels.stable_order import stable_order
@@ -183,7 +183,7 @@ def renew_room(cluster: Cluster, share: Floats, changed: Bools, first: int, stop
                 room[m, t, h] = most[t]
 
 
-@compiled()
+@part_of_kernel()
 def book(sign: np.int64, j: int, plan: Plan, cluster: Cluster, jobs: Jobs) -> None:
     """Take what a job's schedule uses (`TAKE`), or give it back (`GIVE_BACK`)."""
     m, start, stop, host, p, units = plan.what[j]
@@ -205,7 +205,7 @@ def book(sign: np.int64, j: int, plan: Plan, cluster: Cluster, jobs: Jobs) -> No
     renew_room(cluster, jobs.share, changed, start, stop)
 
 
-@compiled()
+@part_of_kernel()
 def least_of(row: Floats, first: int, stop: int) -> float:
     """What of a row is free in all of some slots."""
     least = row[first]
@@ -214,7 +214,7 @@ def least_of(row: Floats, first: int, stop: int) -> float:
     return float(least)
 
 
-@compiled()
+@part_of_kernel()
 def lower(left: Floats, free: Floats, first: int, stop: int) -> None:
     """Lower what is free on all servers to what is in some more slots."""
     for h in range(left.shape[0]):
@@ -226,7 +226,7 @@ def lower(left: Floats, free: Floats, first: int, stop: int) -> None:
             left[h, r] = least
 
 
-@compiled()
+@part_of_kernel()
 def fits(count: int, worker: Floats, units: int, ps: Floats, left: Floats) -> bool:
     """Whether workers and PSs fit into what is free."""
     most = 0.0
@@ -235,7 +235,7 @@ def fits(count: int, worker: Floats, units: int, ps: Floats, left: Floats) -> bo
     return most == 0.0
 
 
-@compiled()
+@part_of_kernel()
 def beside(
     mode: Ints, m: int, p: int, h: int, most: int, elsewhere: int, left: Floats, jobs: Jobs
 ) -> tuple[int, int]:
@@ -253,7 +253,7 @@ def beside(
     return 0, 0
 
 
-@compiled()
+@part_of_kernel()
 def has_host(k: int, m: int, total: int, room: NDArray[np.int16], left: Floats, jobs: Jobs) -> bool:
     """Whether some server can hold the fewest PSs of a mode that any server needs."""
     mode, ps = jobs.modes[k], jobs.ps
@@ -273,7 +273,7 @@ def has_host(k: int, m: int, total: int, room: NDArray[np.int16], left: Floats, 
     return False
 
 
-@compiled()
+@part_of_kernel()
 def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int, int]:
     """Cheapest mode of a job, its worker type and start; mode -1 if none fits."""
     servers, resources, slots = cluster.free.shape
@@ -353,7 +353,7 @@ def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int
     return best_k, best_m, best_t
 
 
-@compiled()
+@part_of_kernel()
 def place(
     j: int,
     k: int,

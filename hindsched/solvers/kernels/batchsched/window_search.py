@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hindsched.arrays import Bools, Floats, Ints
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.batchsched.window_floors import window_floor
 from hindsched.solvers.kernels.batchsched.window_minima import level_of
 from hindsched.solvers.kernels.cheapest_workers import room_for
@@ -108,7 +108,7 @@ def fill_window(t: int, length: int, state: State, worker: Floats, window: Windo
         window.room[h] = room_for(free[h], worker)
 
 
-@compiled()
+@part_of_kernel()
 def window_price(t: int, length: int, prefix: Floats, demand: Floats, price: Floats) -> None:
     """Window price of one unit of `demand` on every server."""
     for h in range(price.shape[0]):
@@ -140,7 +140,7 @@ def window_bound(
     return count * cheapest + cheapest_ps
 
 
-@compiled()
+@part_of_kernel()
 def slot_bounds(slots: int, table: Floats, cumulative: Floats, blocked: Ints) -> None:
     """Prefix sums of one row of slot costs, and of its slots without room."""
     cumulative[0] = 0.0
@@ -151,7 +151,7 @@ def slot_bounds(slots: int, table: Floats, cumulative: Floats, blocked: Ints) ->
         blocked[t + 1] = blocked[t] + (1 if full else 0)
 
 
-@compiled()
+@part_of_kernel()
 def worth_trying(t: int, length: int, first: int, stop: int, changes: Bools) -> bool:
     """Whether a start is an end of a stretch without changes."""
     return (

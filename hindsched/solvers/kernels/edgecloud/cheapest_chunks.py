@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.stable_order import copy_to
 
 
-@compiled()
+@part_of_kernel()
 def _insert_sorted(values: Any, size: int, value: float) -> None:
     column = size
     while column > 0 and values[column - 1] > value:

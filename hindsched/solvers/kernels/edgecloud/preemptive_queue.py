@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.stable_order import copy_to
 
 TINY = 1e-9
@@ -116,7 +116,7 @@ class QueueState:
         return end
 
 
-@compiled()
+@part_of_kernel()
 def _goes_before(data: Any, worker: int, column: int, entry: Any) -> bool:
     """Whether a new entry goes before an old one: smaller key, then earlier available."""
     if entry[0] != data[worker, column, 0]:
@@ -136,7 +136,7 @@ def _insert(size: Any, job: Any, data: Any, worker: int, name: int, entry: Any) 
     size[worker] += 1
 
 
-@compiled()
+@part_of_kernel()
 def _top(available: Any, remaining: Any, size: int, now: float) -> tuple[int, float]:
     """First available unfinished entry, and when one before it becomes available."""
     soonest = np.inf
@@ -149,7 +149,7 @@ def _top(available: Any, remaining: Any, size: int, now: float) -> tuple[int, fl
     return -1, soonest
 
 
-@compiled()
+@part_of_kernel()
 def _advance(data: Any, size: int, remaining: Any, start: float, end: float) -> None:
     """Run one worker's queue over [start, end); `remaining` is changed."""
     now = start

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hindsched.arrays import Bools, Ints
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.stable_order import copy_to
 
 NEVER = 1 << 40
@@ -74,7 +74,7 @@ class Order(NamedTuple):
     in_cloud: Bools
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def earliest_end(
     busy: Bools, edge: int, ready: Ints, work: int, chunks: int, counts: Ints, limit: int
 ) -> int:
@@ -103,7 +103,7 @@ def earliest_end(
     return slot
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def occupy(busy: Bools, edge: int, ready: Ints, work: int, chunks: int, counts: Ints) -> None:
     """Take the first free slots for as many chunks as `counts` allows, `chunks` in all.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from hindsched.arrays import Ints
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.stable_order import copy_to
 
 MOST_NODES = 20_000
 """Nodes after which the best schedule found so far stands."""
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def _largest(load: Ints) -> int:
     """As ``load.max()``, which takes ten times as long to compile."""
     found = load[0]
@@ -21,7 +21,7 @@ def _largest(load: Ints) -> int:
     return found
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def _longest_first(size: Ints, load: Ints, machine: Ints) -> int:
     load[:] = 0
     for job in range(size.size):

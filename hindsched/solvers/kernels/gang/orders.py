@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.draws import Words, below, unit
 from hindsched.solvers.kernels.stable_order import copy_to, stable_order
 
@@ -48,7 +48,7 @@ class Jobs(NamedTuple):
     penalty: Floats
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def step_at(time: Ints, size: int, moment: int) -> int:
     """The step that holds at a moment."""
     low, high = 0, size - 1
@@ -61,7 +61,7 @@ def step_at(time: Ints, size: int, moment: int) -> int:
     return low
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def split(time: Ints, room: Ints, size: int, step: int, moment: int) -> tuple[int, int]:
     """The step that begins at a moment in or after `step`, made if need be; and the new size."""
     while step + 1 < size and time[step + 1] <= moment:
@@ -76,7 +76,7 @@ def split(time: Ints, room: Ints, size: int, step: int, moment: int) -> tuple[in
     return step + 1, size + 1
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def book(time: Ints, room: Ints, size: int, step: int, start: int, end: int, gpus: int) -> int:
     """Take GPUs from `start` (in or after `step`) to `end`; the new size."""
     first, size = split(time, room, size, step, start)
@@ -86,7 +86,7 @@ def book(time: Ints, room: Ints, size: int, step: int, start: int, end: int, gpu
     return size
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def insert(
     time: Ints, room: Ints, size: int, earliest: int, duration: int, gpus: int
 ) -> tuple[int, int]:
@@ -105,7 +105,7 @@ def insert(
     return -1, size
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def join_equal(time: Ints, room: Ints, size: int) -> int:
     """Join steps of equal room, but not the last; the new size."""
     kept = 0
@@ -142,7 +142,7 @@ def starts_in_order(order: Ints, jobs: Jobs, gpus_in_all: int) -> Ints:
     return start
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def timeline(
     start: Ints, duration: Ints, gpus: Ints, gpus_in_all: int, time: Ints, room: Ints
 ) -> int:
@@ -164,7 +164,7 @@ def timeline(
     return size + 1
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def cost_of(jobs: Jobs, job: int, start: int) -> float:
     """Cost of a job that starts then."""
     end = start + jobs.duration[job]
@@ -181,7 +181,7 @@ def total_cost(jobs: Jobs, start: Ints) -> float:
     return total
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def _choose(state: Words, order: Ints, first: int, reach: int, most: int, chosen: Ints) -> int:
     """Draw jobs that start one after another: always the first, others of the next `reach`."""
     end = min(order.size, first + reach)
@@ -197,7 +197,7 @@ def _choose(state: Words, order: Ints, first: int, reach: int, most: int, chosen
     return count
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def _reorder(state: Words, chosen: Ints, count: int) -> None:
     """Draw an order in which jobs come back: shuffled, one put first, or the first put last."""
     draw = unit(state)

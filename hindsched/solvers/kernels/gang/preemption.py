@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hindsched.arrays import Ints
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.gang.placing import (
     Cluster,
     empty_cluster,
@@ -116,7 +116,7 @@ def pass_event(ranks: Ranks, now: int, way: int, threshold: int, ended: Ints, ar
     return int(NEVER)
 
 
-@compiled()
+@part_of_kernel()
 def _rank(ranks: Ranks, job: int, now: int, way: int, threshold: int) -> int:
     """Present rank of a job."""
     done = ranks.done[job]
@@ -127,7 +127,7 @@ def _rank(ranks: Ranks, job: int, now: int, way: int, threshold: int) -> int:
     return 1 if done * ranks.gpus[job] >= threshold else 0
 
 
-@compiled()
+@part_of_kernel()
 def join(ranks: Ranks, job: int, now: int, way: int, threshold: int) -> None:
     """A job arrives, or waits again, behind equal ranks of smaller position."""
     waiting, key = ranks.waiting, ranks.key
@@ -154,7 +154,7 @@ def join(ranks: Ranks, job: int, now: int, way: int, threshold: int) -> None:
     ranks.sizes[0] += 1
 
 
-@compiled()
+@part_of_kernel()
 def leave(ranks: Ranks, job: int, now: int) -> None:
     """A running job is complete."""
     running = ranks.running
@@ -168,7 +168,7 @@ def leave(ranks: Ranks, job: int, now: int) -> None:
     ranks.since[job] = -1
 
 
-@compiled()
+@part_of_kernel()
 def _keep(cluster: Cluster, job: int) -> bool:
     """Book a job where it stands already, if that is still free."""
     first, last = cluster.offset[job], cluster.offset[job] + cluster.number[job]
@@ -180,7 +180,7 @@ def _keep(cluster: Cluster, job: int) -> bool:
     return True
 
 
-@compiled()
+@part_of_kernel()
 def _compact(ranks: Ranks) -> None:
     """Make room for new places: only those of running jobs are still needed."""
     cluster = ranks.cluster
@@ -204,7 +204,7 @@ def _compact(ranks: Ranks) -> None:
     cluster.used[0] = total
 
 
-@compiled()
+@part_of_kernel()
 def _sort_running(ranks: Ranks, now: int, way: int, threshold: int) -> None:
     """Rank the running jobs as of now: nearly sorted already."""
     running, key = ranks.running, ranks.key
@@ -221,7 +221,7 @@ def _sort_running(ranks: Ranks, now: int, way: int, threshold: int) -> None:
         running[place_at] = job
 
 
-@compiled()
+@part_of_kernel()
 def rank_jobs(ranks: Ranks, now: int, way: int, threshold: int) -> None:
     """Decide who holds GPUs from now on; what changes is in `stopped` and `started`."""
     cluster, waiting, key, gpus = ranks.cluster, ranks.waiting, ranks.key, ranks.gpus
@@ -284,7 +284,7 @@ def rank_jobs(ranks: Ranks, now: int, way: int, threshold: int) -> None:
             join(ranks, ranks.stopped[index], now, way, threshold)
 
 
-@compiled()
+@part_of_kernel()
 def next_crossing(ranks: Ranks, now: int, threshold: int) -> int:
     """When the next running job leaves the first queue."""
     soonest = NEVER
@@ -337,7 +337,7 @@ def run_ranks(
     return History(rows[: counts[0]], places[: counts[1]])
 
 
-@compiled()
+@part_of_kernel()
 def _grown(table: Ints) -> Ints:
     larger = np.empty((2 * table.shape[0], table.shape[1]), dtype=table.dtype)
     larger[: table.shape[0]] = table

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.gang.placing import (
     Cluster,
     empty_cluster,
@@ -106,7 +106,7 @@ def pass_event(queue: Queue, now: int, way: int, ended: Ints, arrived: Ints) -> 
     return int(start_jobs(queue, now, way))
 
 
-@compiled()
+@part_of_kernel()
 def enqueue(queue: Queue, job: int) -> None:
     """Put a job into the queue, behind equal keys."""
     waiting, key = queue.waiting, queue.key
@@ -123,7 +123,7 @@ def enqueue(queue: Queue, job: int) -> None:
     queue.sizes[0] += 1
 
 
-@compiled()
+@part_of_kernel()
 def finish(queue: Queue, job: int) -> None:
     """A running job is complete."""
     release(queue.cluster, job)
@@ -136,7 +136,7 @@ def finish(queue: Queue, job: int) -> None:
     queue.sizes[1] -= 1
 
 
-@compiled()
+@part_of_kernel()
 def start_job(queue: Queue, job: int, now: int, started: int) -> int:
     """Put a placed job among the running and the started ones; says how many those are."""
     end = now + queue.expected[job]
@@ -151,7 +151,7 @@ def start_job(queue: Queue, job: int, now: int, started: int) -> int:
     return started + 1
 
 
-@compiled()
+@part_of_kernel()
 def start_jobs(queue: Queue, now: int, way: int) -> int:
     """Start what the policy starts now; says how many, their positions are in `started`."""
     waiting, gpus, failed = queue.waiting, queue.gpus, queue.failed
@@ -190,7 +190,7 @@ def start_jobs(queue: Queue, now: int, way: int) -> int:
     return started
 
 
-@compiled()
+@part_of_kernel()
 def reservation(queue: Queue, job: int, now: int) -> tuple[int, Ints]:
     """When a job that does not fit now can start, and GPUs left free by it then, by server."""
     cluster = queue.cluster
@@ -209,7 +209,7 @@ def reservation(queue: Queue, job: int, now: int) -> tuple[int, Ints]:
     return until, spare
 
 
-@compiled()
+@part_of_kernel()
 def _backfill(queue: Queue, now: int, head: int, started: int) -> tuple[int, int, int]:
     """Start later jobs that do not delay the head; (kept, next position, started)."""
     cluster, waiting, gpus = queue.cluster, queue.waiting, queue.gpus
@@ -235,7 +235,7 @@ def _backfill(queue: Queue, now: int, head: int, started: int) -> tuple[int, int
     return kept, index, started
 
 
-@compiled()
+@part_of_kernel()
 def place_beside(cluster: Cluster, job: int, gpus: int, spare: Ints, short: bool) -> bool:
     """Place a job that ends before the reservation, or on GPUs that it does not need."""
     if short:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from hindsched.arrays import Ints
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.draws import Words, below, unit
 from hindsched.solvers.kernels.gang.orders import Jobs, cost_of
 from hindsched.solvers.kernels.stable_order import copy_to
@@ -26,7 +26,7 @@ TOGETHER = 64
 """GPUs compared between two looks at what is known already."""
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def advance(old: Ints, new: Ints, job: int, jobs: Jobs) -> int:
     """Start the next job where the GPUs become free at `old`; fill `new`, return the start."""
     width = jobs.gpus[job]
@@ -57,7 +57,7 @@ def starts_in_sequence(sequence: Ints, jobs: Jobs, gpus_in_all: int, start: Ints
         start[job] = advance(row[place % 2], row[1 - place % 2], job, jobs)
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def _later(new: Ints, old: Ints) -> int:
     """0 if two rows are equal, 1 if the new one is later and nowhere earlier, else -1."""
     earlier = later = 0
@@ -70,7 +70,7 @@ def _later(new: Ints, old: Ints) -> int:
     return 1 if later else 0
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def _move(state: Words, old: Ints, new: Ints, first: int, last: int) -> None:
     """Draw what comes to places `first` to `last`: two swapped, or a block moved to an end."""
     if unit(state) < SWAP:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hindsched.arrays import Ints
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solutions.mlbroker.transport import ship
 from hindsched.solvers.kernels.mlbroker.blocks import PricedBlock
 from hindsched.solvers.kernels.mlbroker.relaxed_placement import (
@@ -149,7 +149,7 @@ def restricted_placement(
     return best, min(best, open_bound), best_workers, best_ps
 
 
-@compiled()
+@part_of_kernel()
 def _branch_and_bound(
     block: PricedBlock,
     floor: Ints,

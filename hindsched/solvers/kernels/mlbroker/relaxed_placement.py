@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.mlbroker.blocks import PricedBlock
 from hindsched.solvers.kernels.stable_order import copy_to
 
 
-@compiled()
+@part_of_kernel()
 def relaxed_placement(block: PricedBlock, ps: int) -> tuple[float, Floats]:
     """Least cost with fractional workers and the PS in centre `ps`: a bound, in closed form.
 
@@ -64,7 +64,7 @@ def relaxed_by_place(block: PricedBlock) -> tuple[Floats, Floats]:
     return costs, workers
 
 
-@compiled()
+@part_of_kernel()
 def _prices_per_gb(block: PricedBlock, ps: int, per_gb: Floats) -> int:
     """Write what a GB costs in each centre with the PS in `ps`; the cheapest centre."""
     _, capacity, needed, _, worker_price, _, exchange, _, launch = block

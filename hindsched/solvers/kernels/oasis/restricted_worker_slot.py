@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.limited_servers import fill_limited, limited_prefix
 from hindsched.solvers.kernels.placement import NOTHING
 from hindsched.solvers.kernels.stable_order import stable_order
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def unit_prices(side, t, price_of):
     """Price of one unit on every server in slot index `t`."""
     for h in range(price_of.shape[0]):

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 
 
 class Side(NamedTuple):
@@ -116,20 +116,20 @@ class Listing(NamedTuple):
     room: Ints
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def full_side(prices, room, demand):
     """Empty servers at these prices."""
     return Side(prices, prices, prices, False, room, demand)
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def empty_listing(workers, ps):
     """Room for the servers of either side."""
     width = max(workers.room.shape[0], ps.room.shape[0])
     return Listing(np.empty(width, np.int64), np.empty(width), np.empty(width, np.int64))
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def sort_servers(side, t, most, listing):
     """List the servers with room in slot index `t`, cheapest unit first, ties by index.
 
@@ -169,7 +169,7 @@ def sort_servers(side, t, most, listing):
     return listed
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def prefix_costs(listed, listing, most, cost):
     """Fill ``cost[n]``: price of the `n` cheapest units. Returns the most units there are."""
     cost[0] = 0.0
@@ -183,7 +183,7 @@ def prefix_costs(listed, listing, most, cost):
     return n
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def slot_costs(workers, ps, needed, t, listing, worker_cost, ps_cost, cost):
     """Fill ``cost[n]``: cheapest cost of `n` workers with their PSs; returns the largest n."""
     most = needed.shape[0] - 1
@@ -267,7 +267,7 @@ def best_schedule(workers, ps, task, floor, scratch):
     return best, end
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def relax_states(old, old_lo, old_hi, new, lo, hi, cost, steps, n_max):
     """One slot of the recursion: ``new[s] = min over n of old[s - steps[n]] + cost[n]``."""
     for s in range(lo, hi + 1):
@@ -291,7 +291,7 @@ def relax_states(old, old_lo, old_hi, new, lo, hi, cost, steps, n_max):
         top = step
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def trace_back(table, costs, windows, steps, total, arrival, end, workers):
     """Recover the workers by slot: the fewest that explain each state's cost."""
     workers[:] = 0
@@ -341,7 +341,7 @@ def place_schedule(workers, ps, needed, chosen, first, last, entries):
     return split, stop
 
 
-@compiled(nogil=True)
+@part_of_kernel(nogil=True)
 def fill_cheapest(listed, listing, wanted, t, entries, stop):
     """Put `wanted` units on the listed servers in their order; returns the number of entries."""
     for j in range(listed):

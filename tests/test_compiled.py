@@ -1,0 +1,112 @@
+"""Kernels and their parts: what only kernels call is compiled with them, and runs from Python."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hindsched
+from hindsched.compiled import compiled, part_of_kernel
+
+ROOT = Path(hindsched.__file__).parent
+Name = tuple[str, str]
+
+
+@part_of_kernel()
+def reciprocal(values, place=0):
+    """One over a value."""
+    if values[place] == 0.0:
+        raise ValueError("a zero")
+    return 1.0 / values[place]
+
+
+@part_of_kernel(nogil=True)
+def harmonic_sum(values):
+    total = 0.0
+    for place in range(values.size):
+        total += reciprocal(values, place)
+    return total
+
+
+@compiled()
+def harmonic_mean(values):
+    return values.size / harmonic_sum(values) + 0.0 * reciprocal(values)
+
+
+def test_a_kernel_takes_its_parts_in_and_raises_what_they_raise():
+    assert harmonic_mean(np.array([1.0, 2.0, 4.0])) == 3 / 1.75
+    with pytest.raises(ValueError, match="a zero"):
+        harmonic_mean(np.array([0.0, 1.0]))
+
+
+def test_no_machine_code_is_made_of_a_part_for_its_callers():
+    harmonic_mean(np.array([1.0]))
+    (code,) = [overload.library for overload in harmonic_sum._part.overloads.values()]
+    assert not code._codegen._engine.is_symbol_defined(code.name)
+    assert code.get_pointer_to_function(code.name) == 0
+
+
+def test_a_part_called_from_python_is_a_kernel_like_any_other():
+    values = np.array([4.0, 0.0])
+    assert reciprocal(values) == reciprocal(values, 0) == reciprocal(values, place=0) == 0.25
+    assert harmonic_sum(values[:1]) == 0.25
+    with pytest.raises(ValueError, match="a zero"):
+        reciprocal(values, 1)
+    assert (reciprocal.__name__, reciprocal.__doc__) == ("reciprocal", "One over a value.")
+
+
+def test_what_only_kernels_call_is_part_of_them_and_nothing_else():
+    """A part that Python calls would be compiled twice, a kernel that it does not, for nothing."""
+    trees = {_module(path): ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
+    decorated = {
+        (module, node.name): " ".join(ast.unparse(item) for item in node.decorator_list)
+        for module, tree in trees.items()
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+    }
+    made = {
+        name: text
+        for name, text in decorated.items()
+        if text.startswith(("compiled(", "part_of_kernel("))
+    }
+    from_python: set[Name] = set()
+    from_kernels: set[Name] = set()
+    for module, tree in trees.items():
+        imported = _imported(tree)
+        for node in tree.body:
+            own = (module, getattr(node, "name", ""))
+            found = from_kernels if own in made else from_python
+            found |= {
+                name for name in _named(node, module, imported) if name in made and name != own
+            }
+    parts = {name for name, text in made.items() if text.startswith("part_of_kernel(")}
+    inlined = {name for name, text in made.items() if "inline" in text}
+    assert parts == from_kernels - from_python - inlined
+    assert len(parts) > 100
+
+
+def _module(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
+
+
+def _imported(tree: ast.Module) -> dict[str, Name]:
+    found: dict[str, Name] = {}
+    for item in ast.walk(tree):
+        if isinstance(item, ast.ImportFrom) and item.module:
+            found |= {name.asname or name.name: (item.module, name.name) for name in item.names}
+    return found
+
+
+def _named(node: ast.stmt, module: str, imported: dict[str, Name]) -> set[Name]:
+    """Module and name of all that a statement of a module may mean by its names."""
+    found: set[Name] = set()
+    for item in ast.walk(node):
+        if isinstance(item, ast.Name):
+            found.add(imported.get(item.id, (module, item.id)))
+        elif isinstance(item, ast.Attribute) and isinstance(item.value, ast.Name):
+            package, name = imported.get(item.value.id, ("", item.value.id))
+            found.add((f"{package}.{name}", item.attr))
+    return found

@@ -113,7 +113,7 @@ def load_modules(families: Sequence[str]) -> None:
             algorithms(family)
             if has_module("solvers.methods", family, "methods"):
                 family_module("solvers.methods", family, "methods")
-        importlib.import_module("cvxpy")
+        importlib.import_module("hindsched.quick_cvxpy")
         load_compiler()
         gc.freeze()  # no collection has to go through it ever again
 

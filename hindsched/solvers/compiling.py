@@ -26,7 +26,7 @@ from hindsched.instances.io import write_bytes
 from hindsched.kernel_cache import cache_folder
 
 KERNELS = Path(__file__).with_name("kernels")
-SHORT = 1.0
+SHORT = 0.5
 """Seconds that a run on a tiny instance is given."""
 MOST_RUNS = 8
 """Runs on one tiny instance at most: one that compiles ends sooner, the next gets further."""

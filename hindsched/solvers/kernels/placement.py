@@ -91,7 +91,7 @@ def spread_cost(count: int, room: Ints, cost: Floats, order: Ints) -> float:
     return np.inf
 
 
-@compiled(inline="always")
+@part_of_kernel()
 def best_host(
     count: int, window: Window, worker: Floats, server: Floats, ratio: float, budget: float
 ) -> tuple[float, int, int]:
@@ -159,7 +159,7 @@ def best_host(
     return best, best_at, best_on
 
 
-@compiled(inline="always")
+@part_of_kernel()
 def greedy_host(
     count: int, window: Window, worker: Floats, server: Floats, ratio: float, budget: float
 ) -> tuple[float, int, int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 from hindsched.instances.modes import ModeColumns
 from hindsched.solvers.kernels.cheapest_workers import room_for
 from hindsched.solvers.kernels.limited_servers import Range, fill_limited, limited_prefix
@@ -18,7 +18,7 @@ from hindsched.solvers.kernels.placement import NOTHING, Kinds, fits_together, n
 from hindsched.solvers.kernels.stable_order import stable_order
 
 
-@compiled(inline="always")
+@part_of_kernel()
 def window_prices(
     start: int, end: int, prefix: Floats, worker: Floats, server: Floats, price: Floats,
     ps_price: Floats,

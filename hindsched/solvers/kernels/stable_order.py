@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hindsched.arrays import Ints
-from hindsched.compiled import compiled, part_of_kernel
+from hindsched.compiled import part_of_kernel
 
 RUN = 16
 """Keys that are sorted by insertion."""
@@ -68,7 +68,7 @@ def stable_order(keys: Any) -> Ints:
     return order
 
 
-@compiled(nogil=True, inline="always")
+@part_of_kernel(nogil=True)
 def copy_to(target: Any, source: Any) -> None:
     """Copy the entries of one array of one dimension to another of the same size."""
     for i in range(target.size):

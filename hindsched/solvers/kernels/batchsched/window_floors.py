@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.compiled import compiled
+from hindsched.compiled import compiled, part_of_kernel
 
 SHORTEST = 3
 """Level of the shortest pieces: what a window has beyond them counts nothing."""
@@ -55,7 +55,7 @@ def renew_floors(
                 floors[kind, k, t] = least
 
 
-@compiled(inline="always")
+@part_of_kernel()
 def window_floor(floors: Floats, kind: int, count: int, t: int, length: int) -> float:
     """Least price of `count` units of a kind and one of the last kind, in `length` slots from t."""
     each, once = 0.0, 0.0

@@ -93,7 +93,7 @@ def empty_window(servers: int, resources: int) -> Window:
     )
 
 
-@compiled(inline="always")
+@compiled()
 def fill_window(t: int, length: int, state: State, worker: Floats, window: Window) -> None:
     """Fill what is free, room and cost of every server for the `length` slots from t."""
     level = level_of(length)
@@ -118,7 +118,7 @@ def window_price(t: int, length: int, prefix: Floats, demand: Floats, price: Flo
         price[h] = total
 
 
-@compiled(inline="always")
+@part_of_kernel()
 def window_bound(
     t: int, length: int, count: int, together: int, state: State, window: Window
 ) -> float:

@@ -35,7 +35,7 @@ MOST_SCHEDULES = 300
 PROFILE_POINTS = 61
 WEIGHT_OF_SCHEDULE = 50_000
 """Bytes of a certificate that take as long as a schedule."""
-STEPS = 20
+STEPS = 10
 """Subgradient steps that make the prices of a tree's leaf good for a whole instance."""
 
 

@@ -42,7 +42,7 @@ SMALL_SIZE = 50_000
 SHARE_ALONE, SHARE_BESIDE = (0.1, 1.0), (0.02, 0.15)
 """Share of the time, and seconds at most, that prices and search get before the program, and where
 they go on beside it."""
-SHARE_OF_TREE, MOST_OF_TREE = 0.15, 4.0
+SHARE_OF_TREE, MOST_OF_TREE = 0.15, 6.0
 """Share of the time, and seconds at most, that a tree gets before the program on one core."""
 SHARE_OF_MEMBER = 0.95
 """Share of the time left after which a member tells what it has."""

@@ -4,7 +4,7 @@ Nobody calls a kernel from C, and numba would compile that way in for each: a te
 
 What only kernels call is a part of them: each takes its parts in and optimises them with its own
 code. Numba would optimise every part on its own before and make machine code of it, which nobody
-runs: a third of the time that a family compiles.
+runs: up to a third of the time that a family compiles.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class _LowerToTakeIn(LoweringPass):
 
 
 class _PartCompiler(CompilerBase):
-    """Numba's own passes, but for the last."""
+    """Numba's own passes, and one that says where their code goes."""
 
     def define_pipelines(self) -> list[PassManager]:
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)

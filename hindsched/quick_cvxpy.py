@@ -6,9 +6,10 @@ is called. Whoever asks for ``scipy.stats`` gets it as ever.
 
 from __future__ import annotations
 
-import sys
 from types import ModuleType
 from typing import Any
+
+from hindsched.stand_ins import stand_ins
 
 __all__ = ["cp"]
 
@@ -23,11 +24,5 @@ class _Statistics(ModuleType):
         return entropy(*args, **kwargs)
 
 
-_is_first = "cvxpy" not in sys.modules and "scipy.stats" not in sys.modules
-if _is_first:
-    sys.modules["scipy.stats"] = _Statistics("scipy.stats")
-try:
+with stand_ins([_Statistics("scipy.stats")]):
     import cvxpy as cp
-finally:
-    if _is_first:
-        del sys.modules["scipy.stats"]

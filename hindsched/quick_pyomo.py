@@ -10,6 +10,8 @@ import importlib
 import sys
 from types import ModuleType
 
+from hindsched.stand_ins import stand_ins
+
 UNUSED = ("scipy.stats", "scipy.integrate", "scipy.spatial")
 """What is not imported with Pyomo, but as ever by whoever asks for it."""
 
@@ -19,10 +21,5 @@ def import_quickly() -> None:
     if "pyomo.common.dependencies" in sys.modules:
         return
     importlib.import_module("scipy.sparse")
-    absent = [name for name in UNUSED if name not in sys.modules]
-    sys.modules.update((name, ModuleType(name)) for name in absent)
-    try:
+    with stand_ins(map(ModuleType, UNUSED)):
         importlib.import_module("pyomo.common.dependencies")
-    finally:
-        for name in absent:
-            del sys.modules[name]

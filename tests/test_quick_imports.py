@@ -25,3 +25,23 @@ def test_solving_imports_no_statistics_but_whoever_asks_has_them(first):
         [sys.executable, "-c", f"{first}\n{PROGRAM}"], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
+
+
+QUANTUM = """
+import sys
+import numpy as np
+from hindsched.quick_cvxpy import cp
+assert "scipy.stats" not in sys.modules
+mixed = cp.quantum_rel_entr(np.eye(2) / 2, np.eye(2))  # the one atom that reads the statistics
+assert abs(mixed.value + np.log(2)) < 1e-9
+from scipy.stats import norm
+assert norm.cdf(0.0) == 0.5
+"""
+
+
+@pytest.mark.parametrize("first", ["", "import hindsched.online.rivals.finish_time"])
+def test_cvxpy_is_imported_without_statistics_and_finds_them_where_it_needs_them(first):
+    done = subprocess.run(
+        [sys.executable, "-c", f"{first}\n{QUANTUM}"], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr

@@ -76,6 +76,9 @@ class _PartCompiler(CompilerBase):
 class PartOfKernel(Generic[R]):
     """A function that only kernels call; called from Python it is a kernel like any other.
 
+    It must not print, raise values that it works out, or call itself: a kernel that was compiled in
+    this process has no environment for its parts.
+
     Parameters
     ----------
     function : callable

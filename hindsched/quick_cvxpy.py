@@ -6,6 +6,8 @@ is called. Whoever asks for ``scipy.stats`` gets it as ever.
 
 from __future__ import annotations
 
+import importlib
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -22,6 +24,14 @@ class _Statistics(ModuleType):
         from scipy.stats import entropy
 
         return entropy(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        """Give another thread that imports it meanwhile what the real one has."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(importlib.import_module(self.__name__), name)
 
 
 with stand_ins([_Statistics("scipy.stats")]):

@@ -24,5 +24,6 @@ def stand_ins(modules: Iterable[ModuleType]) -> Iterator[None]:
     try:
         yield
     finally:
-        for name in absent:
-            del sys.modules[name]
+        for name, module in absent.items():
+            if sys.modules.get(name) is module:  # no real one has taken its place
+                del sys.modules[name]

@@ -45,3 +45,28 @@ def test_cvxpy_is_imported_without_statistics_and_finds_them_where_it_needs_them
         [sys.executable, "-c", f"{first}\n{QUANTUM}"], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
+
+
+MEANWHILE = """
+import sys, threading, time
+held = []
+def import_meanwhile():
+    while "scipy.stats" not in sys.modules:
+        time.sleep(0.0002)
+    import scipy.stats
+    held.append(scipy.stats)
+    held.append(scipy.stats.norm)
+other = threading.Thread(target=import_meanwhile)
+other.start()
+from hindsched.quick_cvxpy import cp
+other.join()
+import scipy.stats
+assert held[1] is held[0].norm is scipy.stats.norm
+"""
+
+
+def test_another_thread_has_the_statistics_while_cvxpy_is_imported():
+    done = subprocess.run(
+        [sys.executable, "-c", MEANWHILE], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr

@@ -66,6 +66,8 @@ class ResultStore:
         self.folder = folder
         self.manifest = dict(manifest)
         self._left_out: set[str] = set()
+        self._added: dict[str, Record] = {}
+        self._instances: list[Instance] | None = None
 
     @classmethod
     def create(
@@ -144,7 +146,9 @@ class ResultStore:
         return limit
 
     def instances(self) -> list[Instance]:
-        """The instances, checked against the hashes of the manifest."""
+        """The instances, read once, checked against the hashes of the manifest."""
+        if self._instances is not None:
+            return self._instances.copy()
         found: list[Instance] = []
         for name, sha256 in self.manifest["instances"].items():
             path = self.folder / "instances" / f"{file_name(name)}.json"
@@ -152,7 +156,8 @@ class ResultStore:
             if instance.sha256() != sha256:
                 raise InputError(str(path), instance.sha256(), f"must have the hash {sha256}")
             found.append(instance)
-        return found
+        self._instances = found
+        return found.copy()
 
     def add(self, record: Record) -> None:
         """Keep a task's record; its file appears in one step, after all that belongs to it."""
@@ -168,16 +173,23 @@ class ResultStore:
         record["files"] = hashes
         task_file = self._task_file(record["task"])
         _make_room(task_file)
-        write_json(sealed(record), task_file)
+        record = sealed(record)
+        write_json(record, task_file)
         self._left_out.discard(record["task"])
+        self._added[record["task"]] = record
 
-    def records(self) -> list[Record]:
+    def records(self, *, read_back: bool = True) -> list[Record]:
         """Records of the tasks that have one, failed ones included, in the order of the tasks.
 
         A record that is damaged, or whose schedule or certificate is, is not among them: `damages`
         names it.
+
+        Parameters
+        ----------
+        read_back : bool
+            Whether those that this object added are read from their files too.
         """
-        return [record for _, record in self._intact()]
+        return [record for _, record in self._intact(read_back=read_back)]
 
     def damages(self) -> list[Damage]:
         """Records, schedules and certificates that are not what was written, by their hashes."""
@@ -236,10 +248,14 @@ class ResultStore:
         """Leave tasks out of `records` in which recomputing found something wrong."""
         self._left_out |= {damage.task for damage in damages}
 
-    def _intact(self) -> list[tuple[Task, Record]]:
+    def _intact(self, *, read_back: bool = True) -> list[tuple[Task, Record]]:
         found: list[tuple[Task, Record]] = []
         for task in self.tasks:
-            if task.key not in self._left_out and os.path.lexists(self._task_file(task.key)):
+            if task.key in self._left_out:
+                continue
+            if not read_back and task.key in self._added:
+                found.append((task, self._added[task.key]))
+            elif os.path.lexists(self._task_file(task.key)):
                 record, damages = self._read(task)
                 if record is not None and not damages:
                     found.append((task, record))

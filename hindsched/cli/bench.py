@@ -216,7 +216,7 @@ def _finish(
             run_limit=store.run_limit,
             pool=pool,
         )
-    comparison = Comparison(store.records())
+    comparison = Comparison(store.records(read_back=False))
     parts = PageParts(store, comparison, one_by_one if pool is None else pool.spread)
     store.write_tables(comparison)
     path = write_report(store, comparison, parts)

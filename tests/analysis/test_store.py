@@ -43,6 +43,18 @@ def test_everything_is_kept(full, instance, tasks):
     assert "highspy" in again.manifest["versions"]
 
 
+def test_own_records_are_known_as_they_are_read_back(full, tasks, instance, tmp_path):
+    assert full.records(read_back=False) == full.records()
+    assert ResultStore.open(full.folder).records(read_back=False) == full.records()
+    store = ResultStore.create(tmp_path / "out", [instance], tasks)
+    run_tasks(tasks[1:3], [instance], workers=0, on_record=store.add)
+    (store.folder / "tasks" / f"{tasks[1].key}.json").write_text("{")
+    assert [one["task"] for one in store.records()] == [tasks[2].key]
+    assert len(store.records(read_back=False)) == 2
+    store.leave_out(store.damages())
+    assert store.records(read_back=False) == store.records()
+
+
 def test_schedules_and_prices_can_be_verified_from_the_files(full, instance):
     runs = [record for record in full.records() if record["kind"] == "online"]
     for record in runs:

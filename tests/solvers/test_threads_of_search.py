@@ -14,7 +14,7 @@ import pytest
 import hindsched as hs
 from hindsched.solvers import side_by_side as module
 from hindsched.solvers.kernels.batchsched.window_plan import book
-from hindsched.solvers.methods.batchsched.level import improve_together
+from hindsched.solvers.methods.batchsched.level import TOGETHER, Agreement, improve_together
 from hindsched.solvers.methods.batchsched.search import search_of
 from hindsched.solvers.methods.duel import Duel
 from hindsched.solvers.options import SolveOptions
@@ -22,11 +22,6 @@ from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.side_by_side import side_by_side
 
 RING = {"architecture": "ring-allreduce"}
-
-
-def one_after_the_other(work):
-    """Three calls without threads, the last one first: the others have nothing left to try."""
-    return [work(at) for at in (2, 1, 0)][::-1]
 
 
 def search(changes, threads, **settings):
@@ -60,28 +55,63 @@ def check(level):
     assert level.value == pytest.approx(cost(level, level.plan))
 
 
+def words(seed):
+    """What three threads draw from."""
+    return np.random.default_rng(seed).integers(1, 2**63, 3, dtype=np.uint64)
+
+
 @pytest.mark.parametrize("changes", [{}, RING])
 @pytest.mark.parametrize("of_kinds", [False, True])
 def test_threads_move_one_plan_and_all_follow_it(changes, of_kinds):
     found = search(changes, 3)
     levels, values, leaders = found._kinds if of_kinds else found._reals, set(), set()
-    for round_ in range(80):
-        before = levels[0].value, levels[0].least
-        words = np.random.default_rng(round_).integers(1, 2**63, 3, dtype=np.uint64)
-        tried = improve_together(levels, 20, 1e5, words, one_after_the_other)
-        first = levels[0]
-        assert 1 <= tried <= 20  # the first that ends, ends the others
-        assert first.least == min(*before, first.value)
-        assert cost(first, first.kept) == pytest.approx(first.least)
-        for each in levels:
-            check(each)
-        others = [each.value for each in levels[1:] if each.origin is first.origin]
-        assert others == [first.value] * len(others)
-        assert len(others) == 2 or first.value != before[0]
-        values.add(first.value)
-        leaders.add(id(first))
+    with side_by_side(3) as together:
+        for round_ in range(40):
+            before = levels[0].value, levels[0].least
+            tried = improve_together(levels, 5, 1e5, words(round_), together)
+            first = levels[0]
+            assert 5 <= tried < 3 * 5 * (TOGETHER + 1)
+            assert first.least <= min(*before, first.value)
+            assert cost(first, first.kept) == pytest.approx(first.least)
+            for each in levels:
+                check(each)
+            others = [each.value for each in levels[1:] if each.origin is first.origin]
+            assert others == [first.value] * len(others)
+            values.add(first.value)
+            leaders.add(id(first))
     assert len(values) > 5
     assert len(leaders) > 1
+
+
+def test_of_two_plans_that_change_at_once_the_first_is_agreed_upon_and_the_best_is_kept():
+    found = search({}, 3)
+    levels = list(found._reals)
+    agreement = Agreement(levels)
+    begun, least = agreement.agreed, levels[0].least
+    for at, level in enumerate(levels):
+        if level.origin is not begun:
+            level.follow(begun.plan, begun.value, begun)
+        level.least = least
+        for seed in itertools.count(10 * at):
+            level.improve(5, 1e5, words(seed)[:1], agreement.over[at])
+            if level.value != begun.value:
+                break
+    values = [level.value for level in levels]
+    assert len({*values, begun.value}) == 4
+    for level in levels[::-1]:
+        agreement.offer(level, begun)
+    last = levels[2]
+    assert agreement.agreed.level is last
+    assert agreement.agreed.value == values[2]
+    assert (agreement.agreed.plan.what == last.plan.what).all()
+    assert agreement.least == min(least, *values)
+    assert all(over == [1] for over in agreement.over)
+    agreement.work(0, 5, 0.0, words(0)[:1])
+    check(levels[0])
+    assert levels[0].value <= agreement.agreed.value
+    agreement.end()
+    assert levels[0] is agreement.agreed.level
+    assert cost(levels[0], levels[0].kept) == pytest.approx(agreement.least)
 
 
 @pytest.mark.parametrize("changes", [{}, RING])
@@ -91,7 +121,7 @@ def test_schedules_of_threads_fit_and_are_never_worse(changes, servers):
     values = [found.objective]
     for _ in range(3):
         asked = itertools.count()
-        found.improve(lambda asked=asked: next(asked) >= 150)
+        found.improve(lambda asked=asked: next(asked) >= 15)
         solution = found.solution()
         assert solution.violations() == []
         assert solution.objective() == pytest.approx(found.objective)

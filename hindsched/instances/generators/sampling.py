@@ -54,6 +54,17 @@ class Draws:
             self._words = self._bits.random_raw(WORDS_AT_ONCE).tolist()[::-1]
         return self._words.pop()
 
+    def ahead(self, number: int) -> np.ndarray:
+        """Return the next words, of 64 bits, without drawing them."""
+        missing = number - len(self._words)
+        if missing > 0:
+            self._words = self._bits.random_raw(missing).tolist()[::-1] + self._words
+        return np.array(self._words[: -number - 1 : -1], dtype=np.uint64)
+
+    def skip(self, number: int) -> None:
+        """Draw words that `ahead` showed, for nothing."""
+        del self._words[len(self._words) - number :]
+
     def unit(self) -> float:
         """Draw uniformly from [0, 1): 53 random bits, exact on every machine."""
         return (self.word() >> 11) * 2.0**-53

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
+import numpy as np
 from pydantic import StrictBool, field_validator
 
 from hindsched.errors import InputError
@@ -48,8 +49,15 @@ PS_TYPES = [  # EC2 C4: vCPUs, GB, NIC
 TESTBED_MODELS_MB = [244, 102, 178, 241, 531, 45]
 """Parameters of AlexNet, ResNet-50, -101, -152, VGG-11 and Inception-BN in 32-bit floats."""
 
+EPOCHS, MINIBATCHES = (50, 200), (10, 100)
+MINIBATCH_SLOTS, GRADIENT_MB, WORKER_MBPS = (0.001, 0.1), (30.0, 575.0), (100, 5000)
+"""Ranges of Section V-A of what a job's length follows from, in the order of their draws."""
+WORDS_OF_A_DRAW = 5
+
 MOST_TRIES = 200_000
 """Draws of one job before the settings are called impossible."""
+FEWEST_AT_ONCE, MOST_AT_ONCE = 16, 512
+"""Draws that are seen to be too long in one step: twice as many after a step where all were."""
 
 Shares = tuple[float, float, float]
 """Chances of the three classes of jobs."""
@@ -202,10 +210,16 @@ def _first_possible(
     settings: OasisSettings,
 ) -> Draft:
     """Draw until a job can finish alone on the empty cluster."""
-    for _ in range(MOST_TRIES):
+    tries, at_once = 0, FEWEST_AT_ONCE
+    while tries < MOST_TRIES:
+        if draw is _draw_job and tries > 0:
+            skipped = _skip_long_jobs(at_once, draws, cluster, arrival, settings)
+            tries += skipped
+            at_once = min(2 * at_once, MOST_AT_ONCE) if skipped == at_once else FEWEST_AT_ONCE
         job = draw(draws, cluster, arrival, settings)
         if job is not None:
             return {"name": f"j{index + 1}", **job}
+        tries += 1
     rule = f"no job that arrives in slot {arrival} can finish under these settings"
     raise InputError("set.max_duration", settings.max_duration, rule)
 
@@ -215,9 +229,9 @@ def _draw_job(
 ) -> Draft | None:
     """Section V-A; None if the job is too long or could not finish alone."""
     slots = cluster.horizon - arrival
-    epochs, minibatches = draws.integer(50, 200), draws.integer(10, 100)
-    minibatch_slots = draws.log_uniform(0.001, 0.1)
-    gradient, b = draws.uniform(30, 575), draws.integer(100, 5000)
+    epochs, minibatches = draws.integer(*EPOCHS), draws.integer(*MINIBATCHES)
+    minibatch_slots = draws.log_uniform(*MINIBATCH_SLOTS)
+    gradient, b = draws.uniform(*GRADIENT_MB), draws.integer(*WORKER_MBPS)
     per_batch = minibatch_slots + 2 * gradient * 8 / b / settings.slot_seconds
     if epochs * minibatches * per_batch > min(settings.max_duration, slots):
         return None
@@ -233,6 +247,32 @@ def _draw_job(
         "utility": _draw_utility(draws, settings, draws.uniform(1, 15)),
     }
     return job if _could_finish(cluster, job, slots) else None
+
+
+def _skip_long_jobs(
+    number: int, draws: Draws, cluster: OasisInstance, arrival: int, settings: OasisSettings
+) -> int:
+    """Skip draws that `_draw_job` would call too long, up to a number, and say how many.
+
+    Nearly all are, by more than any rounding. The first that is not, or that has a word which
+    `Draws.integer` may refuse, is left to be drawn.
+    """
+    longest = min(settings.max_duration, cluster.horizon - arrival)
+    words = draws.ahead(number * WORDS_OF_A_DRAW).reshape(number, WORDS_OF_A_DRAW)
+    unit = words / 2.0**64
+    first, last = MINIBATCH_SLOTS
+    minibatch_slots = first * (last / first) ** unit[:, 2]
+    gradient = GRADIENT_MB[0] + (GRADIENT_MB[1] - GRADIENT_MB[0]) * unit[:, 3]
+
+    def integers(low: int, high: int, at: int) -> np.ndarray:
+        return low + words[:, at] % np.uint64(high - low + 1)
+
+    per_batch = minibatch_slots + 16 * gradient / integers(*WORKER_MBPS, 4) / settings.slot_seconds
+    slots = integers(*EPOCHS, 0) * integers(*MINIBATCHES, 1) * per_batch
+    is_long = (slots > longest * (1 + 1e-6)) & (unit.max(axis=1) < 1 - 1e-9)
+    skipped = number if is_long.all() else int(is_long.argmin())
+    draws.skip(skipped * WORDS_OF_A_DRAW)
+    return skipped
 
 
 def _draw_testbed_job(

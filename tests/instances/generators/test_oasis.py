@@ -12,6 +12,7 @@ import pytest
 from hindsched.errors import InputError
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
 from hindsched.instances.io import parse_instance
+from hindsched.instances.oasis import generator
 from hindsched.instances.oasis.generator import PRESETS, SUITES, from_trace, generate
 from hindsched.instances.oasis.trace import fit_steps
 from hindsched.instances.traces.table import build_table
@@ -37,6 +38,33 @@ def test_draws_are_pinned():
     assert draws.normal() == 0.0917864942985
     assert draws.shuffled("abcdef") == ["f", "d", "c", "a", "b", "e"]
     assert Draws(1, "ab").word() != Draws(1, "a", "b").word()
+
+
+def test_words_that_are_looked_at_are_drawn_afterwards():
+    one, other = Draws(1, "a"), Draws(1, "a")
+    one.word(), other.word()
+    seen = one.ahead(100).tolist()
+    assert one.ahead(3).tolist() == seen[:3]
+    assert [other.word() for _ in range(100)] == seen
+    one.skip(98)
+    assert [one.word(), one.word()] == seen[98:]
+    assert one.unit() == other.unit()
+
+
+@pytest.mark.parametrize("settings", [{}, {"network": "random", "jobs": 30}, {"max_duration": 2}])
+def test_jobs_that_are_skipped_as_too_long_are_those_that_are_drawn_in_vain(settings, monkeypatch):
+    found = generate("small", 5, **settings)
+    skipped, skip = [], generator._skip_long_jobs
+
+    def noted(*arguments):
+        skipped.append(skip(*arguments))
+        return skipped[-1]
+
+    monkeypatch.setattr(generator, "_skip_long_jobs", noted)
+    assert generate("small", 5, **settings) == found
+    assert sum(skipped) > 500
+    monkeypatch.setattr(generator, "_skip_long_jobs", lambda *_: 0)
+    assert generate("small", 5, **settings) == found
 
 
 def test_draws_have_the_right_shape():

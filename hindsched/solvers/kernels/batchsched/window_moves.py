@@ -143,9 +143,8 @@ def improve(
 ) -> tuple[int, float, float]:
     """Try moves; return how many, the cost of the plan, and of the best one, which goes to `kept`.
 
-    ``heat`` is the mean worsening that is accepted. ``over`` is shared with threads that try other
-    moves of the same plan: where it is not empty, whoever has another cost or no more to try says
-    so, and the others end as well.
+    ``heat`` is the mean worsening that is accepted. Where ``over`` is not empty, it ends as soon as
+    the plan has another cost, or somebody on another thread says so there.
     """
     what = np.empty((MOST_REMOVED, plan.what.shape[1]), np.int64)
     workers = np.empty((MOST_REMOVED, plan.workers.shape[1]), np.int32)
@@ -185,5 +184,4 @@ def improve(
             copy_to(plan.what[chosen[i]], what[i])
             copy_to(plan.workers[chosen[i]], workers[i])
             book(TAKE, chosen[i], plan, cluster, jobs)
-    over[:] = 1
     return tried, value, best

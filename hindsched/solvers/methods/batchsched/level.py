@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,12 +18,16 @@ from hindsched.solvers.kernels.batchsched.window_plan import (
     renew_room,
 )
 from hindsched.solvers.side_by_side import Together
-from hindsched.solvers.work import spend
+from hindsched.solvers.work import now, spend
 
 MULTIPLES = (1.0, 0.6, 0.3, 1.2, 0.0)
 """Multiples of the prices of the insertions of all jobs."""
 ALONE = np.zeros(0, dtype=np.int64)
-"""What a level shares with others while it is moved alone."""
+"""Where nobody says that it is over: a level that is moved alone goes on from any cost."""
+CACHE_LINE = 64
+"""Bytes that cores exchange at once, at most."""
+TOGETHER, SECONDS_TOGETHER = 10, 0.1
+"""Levels on several threads meet after so many times the moves of one, or after this time."""
 
 
 class Level:
@@ -128,7 +134,7 @@ class Level:
     def improve(self, moves: int, heat: float, word: np.ndarray, over: Ints = ALONE) -> int:
         """Try moves, of which worsenings of `heat` are accepted in the mean; return how many.
 
-        Others that try moves of the same plan at the same time share `over` (see the kernel).
+        With `over` it ends as soon as the cost is another one, or somebody says so there.
         """
         assert self.plan is not None
         prices = self.prices._replace(multiple=np.ones(1))  # each thread draws its own
@@ -138,56 +144,121 @@ class Level:
         )  # fmt: skip
         return tried
 
-    def follow(self, plan: Plan, value: float, least: float, origin: object) -> None:
-        """Go on from a copy of another level's plan; the best one known costs `least`."""
+    def follow(self, plan: Plan, value: float, origin: object) -> None:
+        """Go on from a copy of another level's plan."""
         if self.plan is None:
             self.restart(plan, value)
         else:
             follow(plan, self.plan, self.cluster, self.every)
-        self.value, self.least, self.origin = value, least, origin
+        self.value, self.origin = value, origin
+
+
+class Agreed(NamedTuple):
+    """The plan from which all levels move on; its identity is that of the plan."""
+
+    plan: Plan
+    value: float
+    level: Level
+
+
+class Agreement:
+    """What levels that are moved together agree upon: the last plan of another cost.
+
+    Parameters
+    ----------
+    levels : list of Level
+        The first has the plan.
+    """
+
+    def __init__(self, levels: list[Level]) -> None:
+        first = levels[0]
+        assert first.plan is not None
+        self.levels, self.lock = levels, Lock()
+        self.over = [apart(np.int64(0)) for _ in levels]
+        self.is_over = False
+        self.agreed = Agreed(_copy(first.plan), first.value, first)
+        self.least, self.keeper = first.least, first
+        for level in levels:
+            if level.origin is first.origin:
+                level.origin = self.agreed
+
+    def work(self, at: int, moves: int, heat: float, word: np.ndarray) -> int:
+        """Try so many moves of one level at a time, from the plan of all, until they meet."""
+        level, over, tried = self.levels[at], self.over[at], 0
+        last = now() + SECONDS_TOGETHER
+        while tried < TOGETHER * moves and not self.is_over and now() < last:
+            over[0] = 0  # before it looks: so that nothing newer is missed
+            agreed = self.agreed
+            if level.origin is not agreed:
+                level.follow(agreed.plan, agreed.value, agreed)
+            level.least = self.least
+            tried += level.improve(moves, heat, word, over)
+            if level.value != agreed.value:
+                self.offer(level, agreed)
+        self.is_over = True
+        self.tell()
+        return tried
+
+    def offer(self, level: Level, before: Agreed) -> None:
+        """Agree upon a level's plan unless another one changed the plan that it had before.
+
+        Not the cheaper one of both: that would be colder.
+        """
+        assert level.plan is not None
+        with self.lock:
+            if level.least < self.least:
+                self.least, self.keeper = level.least, level
+            if self.agreed is before:
+                level.origin = self.agreed = Agreed(_copy(level.plan), level.value, level)
+                self.tell()
+
+    def tell(self) -> None:
+        """Let all look what is new."""
+        for over in self.over:
+            over[0] = 1
+
+    def end(self) -> None:
+        """Put the level whose plan is that of all first, with the best plan."""
+        leader, keeper = self.agreed.level, self.keeper
+        if keeper is not leader:
+            leader.kept, keeper.kept = keeper.kept, leader.kept
+        leader.least = self.least
+        self.levels.remove(leader)
+        self.levels.insert(0, leader)
 
 
 def improve_together(
     levels: list[Level], moves: int, heat: float, words: np.ndarray, together: Together
 ) -> int:
-    """Try moves of the first level's plan on all threads until one is accepted.
+    """Try moves of the first level's plan on all threads; return how many were tried.
 
-    Nearly all moves are refused, so that hardly any is tried in vain. Return how many were tried.
+    A level goes its way until the plan has another cost, by its own move or another one's; then all
+    go on from that plan. Nearly all moves are refused, so that hardly any is tried in vain.
 
     Parameters
     ----------
     levels : list of Level
-        One a thread; the others follow the first, which is then the one whose plan changed.
+        One a thread; the others follow the first, which is then the one whose plan changed last.
     moves, heat
-        Of each, as for one level.
+        As for one level; of several each tries more, see `TOGETHER`.
     words : ndarray
         State of the draws of each.
     together : callable
         See `side_by_side`.
     """
-    first = levels[0]
-    assert first.plan is not None
     if len(levels) == 1:
-        return first.improve(moves, heat, words)
-    plan, before, least = _copy(first.plan), first.value, first.least
-    over = np.zeros(1, dtype=np.int64)
-
-    def work(at: int) -> int:
-        level = levels[at]
-        if level.origin is not first.origin:
-            level.follow(plan, before, least, first.origin)
-        return level.improve(moves, heat, words[at : at + 1], over)
-
-    tried = together(work)
-    changed = [each for each in levels if each.value != before]
-    if changed:
-        leader = changed[0]  # of two that changed at once not the cheaper one: that would be colder
-        leader.origin = object()
-        if leader.least == least:
-            leader.kept, first.kept = first.kept, leader.kept
-        levels.remove(leader)
-        levels.insert(0, leader)
+        return levels[0].improve(moves, heat, words)
+    agreement = Agreement(levels)
+    tried = together(lambda at: agreement.work(at, moves, heat, apart(words[at])))
+    agreement.end()
     return sum(tried)
+
+
+def apart(value: np.integer) -> np.ndarray:
+    """An array of one number on a cache line of its own, which no other core writes to."""
+    found = np.zeros(CACHE_LINE // 4, dtype=value.dtype)[:1]
+    found[0] = value
+    return found
 
 
 def _copy(plan: Plan) -> Plan:

@@ -46,18 +46,16 @@ HOT, COLD = 8e-3, 8e-5
 above that of all jobs alone on the cluster."""
 FIRST_CYCLE = 1000
 """Moves in the first cycle; each further one is twice as long. At its end the best returns."""
-CYCLES_LEFT = 3.0
+CYCLES_LEFT = 8.0
 """A cycle takes all the time that is left where that is less than so many times the last one's: no
 time is left that would not do for a longer one."""
 MOVES, MOVES_OF_KINDS = 10, 50
 """Moves of one call on real servers, and on kinds of servers in as much time or less."""
-TOGETHER = 3
-"""So many times as many moves each of several threads may try until one is accepted."""
-HOT_KINDS, WARM = 1.2e-2, 3e-3
+HOT_KINDS, WARM = 3e-2, 3e-3
 """`HOT` on kinds of servers, and on real ones after them."""
 SHARE_OF_KINDS = 0.4
 """Share of a cycle that moves jobs on kinds of servers."""
-LAST_ROUNDS = 4
+LAST_ROUNDS = 2
 """So often the last cycle cools down on kinds of servers: where that ends differs from time to time
 more than with the time taken."""
 GAINED = 0.01
@@ -287,8 +285,7 @@ class WindowSearch:
 
     def _move(self, levels: list[Level], moves: int, heat: float, together: Together) -> int:
         """Try moves on all threads; return how many."""
-        most = moves if len(levels) == 1 else TOGETHER * moves
-        return improve_together(levels, most, heat, self._word(len(levels)), together)
+        return improve_together(levels, moves, heat, self._word(len(levels)), together)
 
     def _realise(self, together: Together) -> int:
         """Put the jobs on real servers, in the order and modes of their best plan on kinds.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hindsched.instances.io import families, read, schema, write
     from hindsched.instances.library import named_instance
     from hindsched.instances.logs import read_log
-    from hindsched.instances.traces import load_trace
+    from hindsched.instances.traces.loading import load_trace
     from hindsched.online.external import External
     from hindsched.online.protocol import Decision, NameCard, OnlineAlgorithm
     from hindsched.online.registry import algorithms
@@ -49,7 +49,7 @@ _SOURCES = {
     "hindsched.instances.generators.registry": ("from_trace", "generate", "suite"),
     "hindsched.instances.io": ("families", "read", "schema", "write"),
     "hindsched.instances.library": ("named_instance",),
-    "hindsched.instances.traces": ("load_trace",),
+    "hindsched.instances.traces.loading": ("load_trace",),
     "hindsched.online.external": ("External",),
     "hindsched.online.protocol": ("Decision", "NameCard", "OnlineAlgorithm"),
     "hindsched.online.registry": ("algorithms",),

@@ -20,9 +20,7 @@ from hindsched.analysis.tasks import Task
 from hindsched.errors import INTERRUPTED
 from hindsched.instances.base import Instance
 from hindsched.online.registry import algorithms
-from hindsched.online.simulator import compile_simulation
-from hindsched.solvers.api import REPLAYS, compile_replays, compile_solve
-from hindsched.solvers.compiling import KERNELS, is_compiled
+from hindsched.solvers.compiling import KERNELS, REPLAYS, is_compiled
 
 Work = dict[str, list[str]]
 """Algorithms by family."""
@@ -137,6 +135,9 @@ def _is_done(process: subprocess.Popen[str], names: Sequence[str]) -> bool:
 
 def main(family: str, *names: str) -> None:
     """Compile one family's kernels in this process."""
+    from hindsched.online.simulator import compile_simulation
+    from hindsched.solvers.api import compile_replays, compile_solve
+
     for name in names:
         if name == REPLAYS:
             compile_replays(family)

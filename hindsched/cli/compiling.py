@@ -22,7 +22,7 @@ def compile_(
     from hindsched.analysis.compiling import not_compiled
     from hindsched.instances.library import families_or_all
     from hindsched.online.registry import algorithms
-    from hindsched.solvers.api import REPLAYS
+    from hindsched.solvers.compiling import REPLAYS
 
     words = families_or_all(family)
     missing = not_compiled({word: [*algorithms(word), REPLAYS] for word in words})

@@ -21,7 +21,7 @@ from hindsched.limits import OutOfTime, nobody_asked, overrun, planned, time_lim
 from hindsched.memory import memory_limit
 from hindsched.models.base import check_size
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.compiling import SHORT, compile_first
+from hindsched.solvers.compiling import REPLAYS, SHORT, compile_first
 from hindsched.solvers.interrupt import catch_interrupt, interruption
 from hindsched.solvers.kept import keeping
 from hindsched.solvers.methods.base import Method, certain, joined
@@ -34,9 +34,6 @@ from hindsched.solvers.progress import LineProgress, Progress
 from hindsched.solvers.result import Result
 from hindsched.solvers.status import Status, StoppedBy
 from hindsched.solvers.work import UNIT_SECONDS, counting, is_counted
-
-REPLAYS = "replays"
-"""Work of `compile_replays` beside the algorithms of a family."""
 
 ROUNDING = 1e-9
 """Relative rounding of an objective's sum, which is all that may beat a certificate's bound."""

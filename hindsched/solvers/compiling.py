@@ -26,6 +26,8 @@ from hindsched.instances.io import write_bytes
 from hindsched.kernel_cache import cache_folder
 
 KERNELS = Path(__file__).with_name("kernels")
+REPLAYS = "replays"
+"""Work of a family beside its algorithms: to run reported decisions again."""
 SHORT = 0.5
 """Seconds that a run on a tiny instance is given."""
 MOST_RUNS = 8

@@ -11,7 +11,7 @@ from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject, Keywords
 
 if TYPE_CHECKING:
-    from hindsched.instances.traces import TraceTable
+    from hindsched.instances.traces.table import TraceTable
 
 Made = TypeVar("Made", bound=Instance)
 QUICK_SEEDS, FULL_SEEDS = 1, 5

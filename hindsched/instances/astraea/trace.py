@@ -13,19 +13,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from hindsched.errors import InputError
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.generators.ranges import check_count, check_positive
 from hindsched.instances.generators.sampling import Draws, rounded
-from hindsched.instances.traces.helios import load_daily_quotas
 from hindsched.instances.traces.origin import keep_origin
-from hindsched.instances.traces.philly import GPUS_PER_NODE, load_virtual_clusters
-from hindsched.instances.traces.reading import read_table
-from hindsched.instances.traces.table import TraceTable
 from hindsched.json_types import Draft
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hindsched.instances.traces.table import TraceTable
+
+GPUS_PER_NODE = 8
+"""Of Philly's nodes."""
 
 PHILLY_NODES = {
     "6214e9": 64, "7f04ca": 32, "11cb48": 16, "b436b2": 64, "ee9e8c": 64, "e13805": 16,
@@ -262,6 +265,10 @@ def shared_gpus(rows: list[Draft], servers: int | None, gpu_seconds_a_gpu: float
 
 
 def _read_capacity(path: str, date: str | None) -> dict[str, int]:
+    from hindsched.instances.traces.helios import load_daily_quotas
+    from hindsched.instances.traces.philly import load_virtual_clusters
+    from hindsched.instances.traces.reading import read_table
+
     columns = read_table(Path(path), Path(path), ()).columns
     if "vc" in columns:
         if date is not None:

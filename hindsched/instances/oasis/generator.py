@@ -56,7 +56,7 @@ WORDS_OF_A_DRAW = 5
 
 MOST_TRIES = 200_000
 """Draws of one job before the settings are called impossible."""
-FEWEST_AT_ONCE, MOST_AT_ONCE = 16, 512
+FEWEST_AT_ONCE, MOST_AT_ONCE = 32, 512
 """Draws that are seen to be too long in one step: twice as many after a step where all were."""
 
 Shares = tuple[float, float, float]
@@ -233,7 +233,8 @@ def _draw_job(
     minibatch_slots = draws.log_uniform(*MINIBATCH_SLOTS)
     gradient, b = draws.uniform(*GRADIENT_MB), draws.integer(*WORKER_MBPS)
     per_batch = minibatch_slots + 2 * gradient * 8 / b / settings.slot_seconds
-    if epochs * minibatches * per_batch > min(settings.max_duration, slots):
+    length = epochs * minibatches * per_batch
+    if length > min(settings.max_duration, slots):
         return None
     job = {
         "arrival": arrival,
@@ -246,6 +247,8 @@ def _draw_job(
         "ps": _demand(draws, draws.integer(5000, 20000), None, cpus=(1, 10), memory=(2, 32)),
         "utility": _draw_utility(draws, settings, draws.uniform(1, 15)),
     }
+    if _has_no_room(cluster, job, length / slots):
+        return None
     return job if _could_finish(cluster, job, slots) else None
 
 
@@ -328,6 +331,17 @@ def _draw_utility(draws: Draws, settings: OasisSettings, target: float) -> Draft
         "decay": draws.uniform(*decay),
         "target": target,
     }
+
+
+def _has_no_room(cluster: OasisInstance, job: Draft, share: float) -> bool:
+    """Whether a job surely could not finish: it has to run more than a share of its workers.
+
+    Says of nearly all that cannot what `_could_finish` would, at a tenth of its effort.
+    """
+    demand = np.array([job["worker"].get(resource, 0) for resource in cluster.resources])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fits = np.nanmin(cluster.worker_capacity / demand, axis=1)
+    return float(np.floor(fits + 1e-6).sum()) < share * job["chunks"] * (1 - 1e-6)
 
 
 def _could_finish(cluster: OasisInstance, job: Draft, slots: int) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,8 +18,10 @@ from hindsched.errors import InputError
 from hindsched.instances.generators.sampling import Draws, rounded
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.instances.traces.origin import keep_origin
-from hindsched.instances.traces.table import TraceTable
 from hindsched.json_types import Draft
+
+if TYPE_CHECKING:
+    from hindsched.instances.traces.table import TraceTable
 
 PER_GPU = {"gpu": 1, "cpu": 4, "memory_gb": 61, "storage_gb": 125, "bandwidth_mbps": 5000}
 """What an EC2 P2 server has for each GPU: a worker's demand."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
-
-import pandas as pd
+from typing import TYPE_CHECKING, TypeVar
 
 from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject
+
+if TYPE_CHECKING:  # generators, which no pandas is loaded for, name this module
+    import pandas as pd
 
 AnyInstance = TypeVar("AnyInstance", bound=Instance)
 KEPT = ("part", "user", "status", "submit_seconds", "duration_seconds", "gpus", "queue_seconds")
@@ -20,6 +21,7 @@ def job_names(rows: pd.DataFrame) -> list[str]:
 
     Examples
     --------
+    >>> import pandas as pd
     >>> job_names(pd.DataFrame({"job": ["a", "a"], "part": ["x", "y"]}))
     ['x/a', 'y/a']
     """

@@ -22,7 +22,6 @@ from hindsched.instances.traces.table import TraceTable, build_table
 from hindsched.json_types import JsonObject
 
 TIME_ZONE = "America/Los_Angeles"
-GPUS_PER_NODE = 8
 FLAT_COLUMNS = ("timestamp", "duration", "num_gpus", "cluster")
 MISSING = (None, "", "None")
 DEFECTS = ("an attempt without start or end", "times of the attempts run backwards")

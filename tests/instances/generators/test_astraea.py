@@ -11,7 +11,7 @@ import pytest
 from hindsched.errors import InputError
 from hindsched.instances.astraea.trace import NO_NODES, PHILLY_NODES
 from hindsched.instances.generators.registry import from_trace, generate, suite
-from hindsched.instances.traces import load_trace
+from hindsched.instances.traces.loading import load_trace
 from hindsched.instances.traces.philly import load_virtual_clusters
 from hindsched.instances.traces.table import build_table
 from hindsched.online.simulator import simulate

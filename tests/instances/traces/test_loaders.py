@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from hindsched.errors import InputError
-from hindsched.instances.traces import load_trace, submit_slots
+from hindsched.instances.traces.loading import load_trace
+from hindsched.instances.traces.table import submit_slots
 from hindsched.instances.traces.alibaba import load_server_shapes
 from hindsched.instances.traces.gavel import load_throughputs
 from hindsched.instances.traces.helios import load_daily_quotas

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hindsched.instances.traces import TraceTable, load_trace
+from hindsched.instances.traces.loading import load_trace
+from hindsched.instances.traces.table import TraceTable
 from hindsched.instances.traces.alibaba import load_server_shapes
 from hindsched.instances.traces.gavel import load_throughputs
 from hindsched.instances.traces.helios import load_daily_quotas

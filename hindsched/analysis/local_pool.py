@@ -66,16 +66,24 @@ class LocalPool:
     workers : int
         Number of processes, at least 1.
     load : callable, optional
-        Called in each process before its first task, to import what tasks need.
+        Imports what tasks need: here, where workers can be copies of this process, else in each of
+        them before its first task.
     """
 
     def __init__(self, workers: int, load: Load | None = None) -> None:
         from joblib.externals.loky import ProcessPoolExecutor
 
+        from hindsched.analysis.copied_worker import Copying, can_be_copied
+
         start_trackers()
         self.size = workers
+        context = None
+        if load is not None and can_be_copied():
+            context = Copying()
+            _load(load)
         self._executor = ProcessPoolExecutor(
             max_workers=workers,
+            context=context,
             initializer=_prepare,
             initargs=(Parent.this(), load),
             env=ONE_THREAD,
@@ -322,8 +330,12 @@ def prepare_worker(parent: Parent) -> None:
 def _prepare(parent: Parent, load: Load | None) -> None:
     prepare_worker(parent)
     if load is not None:
-        with suppress(Exception):  # a task that needs it says so
-            load()
+        _load(load)
+
+
+def _load(load: Load) -> None:
+    with suppress(Exception):  # a task that needs it says so
+        load()
 
 
 def _nothing() -> None:

@@ -7,11 +7,17 @@ import time
 
 import pytest
 
-from hindsched.analysis import sweep
+from hindsched.analysis import copied_worker, sweep
 from hindsched.analysis.local_pool import LocalPool, balanced
 from hindsched.analysis.report.data import one_by_one
 
 PARENT = os.getpid()
+
+
+@pytest.fixture(autouse=True)
+def fresh_workers(monkeypatch):
+    """No copies, which a test runner with one thread would get; see `test_copied_worker`."""
+    monkeypatch.setattr(copied_worker, "can_be_copied", lambda: False)
 
 
 def loads():

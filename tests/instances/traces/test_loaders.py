@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from hindsched.errors import InputError
-from hindsched.instances.traces.loading import load_trace
-from hindsched.instances.traces.table import submit_slots
 from hindsched.instances.traces.alibaba import load_server_shapes
 from hindsched.instances.traces.gavel import load_throughputs
 from hindsched.instances.traces.helios import load_daily_quotas
+from hindsched.instances.traces.loading import load_trace
 from hindsched.instances.traces.philly import load_virtual_clusters
+from hindsched.instances.traces.table import submit_slots
 
 ELASTICFLOW = (
     "job_id,submission_time,duration,num_gpu\nb,100,600,4\na,40,700,2\nc,50,0,1\nd,x,9,1\n"

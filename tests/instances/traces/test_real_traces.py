@@ -9,14 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hindsched.instances.traces.loading import load_trace
-from hindsched.instances.traces.table import TraceTable
 from hindsched.instances.traces.alibaba import load_server_shapes
 from hindsched.instances.traces.gavel import load_throughputs
 from hindsched.instances.traces.helios import load_daily_quotas
+from hindsched.instances.traces.loading import load_trace
 from hindsched.instances.traces.philly import load_virtual_clusters
 from hindsched.instances.traces.reading import number, read_table
-from hindsched.instances.traces.table import build_table
+from hindsched.instances.traces.table import TraceTable, build_table
 
 FOLDER = os.environ.get("HINDSCHED_TRACES", "")
 TRACES = Path(FOLDER)

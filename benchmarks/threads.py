@@ -9,7 +9,8 @@ CPU seconds count all processes.
 A search that cools down over its limit (`PACED`) finds its best schedules at the end of any limit,
 so that seconds to a gap say little of it. There a third run has two cores and the limit divided by
 `ASKED`, and its gap at the end is compared with that of one core in the whole limit: that is what a
-user gets who has another core and waits less.
+user gets who has another core and waits less. How many moves a second of the limit both tried says
+how much longer a search the second core makes.
 
 Pairs are kept in the folder; the tables of docs/scale.md are those of all that are kept.
 
@@ -100,8 +101,8 @@ def count_own_cpu_seconds() -> None:
 
 def run(
     instance: hs.Instance, threads: int, limit: float
-) -> tuple[list[tuple[float, float]], float]:
-    """Falling gaps with their seconds, and the CPU seconds in all."""
+) -> tuple[list[tuple[float, float]], float, float]:
+    """Falling gaps with their seconds, the CPU seconds in all, and moves a second of the limit."""
     gaps: list[tuple[float, float]] = []
     begin, before = work.now(), cpu()
 
@@ -113,7 +114,9 @@ def run(
 
     result = hs.solve(instance, time_limit=limit, threads=threads, on_progress=note)
     note(result.bound, result.objective)
-    return gaps, cpu() - before
+    tried = result.details.get("neighbourhoods", 0)
+    assert isinstance(tried, int)
+    return gaps, cpu() - before, tried / limit
 
 
 def reached(gaps: list[tuple[float, float]], gap: float) -> float:
@@ -151,20 +154,26 @@ def table(pairs: list[dict[str, Any]]) -> list[str]:
         f"`{case}`, limit {', '.join(f'{each:.0f} s' for each in limits)}.",
         "",
         "| instance | seconds to the same gap, 1 core | 2 cores | ratio |"
-        + "".join(f" gap at the end, {said} |" for said in ends.values()),
-        "|---|---|---|---|" + "---|" * len(ends),
+        + "".join(f" gap at the end, {said} |" for said in ends.values())
+        + " moves a second, 1 core | 2 cores |" * is_paced,
+        "|---|---|---|---|" + "---|" * (len(ends) + 2 * is_paced),
     ]
     for pair in sorted(pairs, key=lambda pair: pair["instance"]):
         first, second = pair["seconds"]
         lines.append(
             f"| {pair['instance']} | {first:.1f} | {second:.1f} | {first / second:.2f} |"
             + "".join(f" {pair[end]:.2%} |" for end in ends)
+            + "".join(f" {moves:,.0f} |" for moves in pair.get("moves", ()))
         )
     ratio = statistics.median(pair["seconds"][0] / pair["seconds"][1] for pair in pairs)
     for name, middle in (("median", statistics.median), ("mean", statistics.fmean)):
         lines.append(
             f"| {name} | | | {f'{ratio:.2f}' if name == 'median' else ''} |"
             + "".join(f" {middle([pair[end] for pair in pairs]):.2%} |" for end in ends)
+            + "".join(
+                f" {middle([pair['moves'][at] for pair in pairs]):,.0f} |"
+                for at in range(2 * is_paced)
+            )
         )
     if is_paced:
         less = sum(pair["sooner"] < pair["one"] for pair in pairs)
@@ -190,8 +199,8 @@ def main() -> None:
         wider: dict[float, list[float]] = {multiple: [] for multiple in WIDER}
         for seed in range(given.first, given.first + given.repeat):
             for instance in CASES[case](seed):
-                one, one_cpu = run(instance, 1, given.seconds)
-                two, two_cpu = run(instance, 2, given.seconds)
+                one, one_cpu, one_moves = run(instance, 1, given.seconds)
+                two, two_cpu, two_moves = run(instance, 2, given.seconds)
                 gap = max(one[-1][1], two[-1][1], 1e-6)
                 first, second = reached(one, gap), reached(two, gap)
                 ratios.append(first / second)
@@ -213,8 +222,8 @@ def main() -> None:
                     "two": two[-1][1],
                 }
                 if case in PACED:
-                    sooner, _ = run(instance, 2, given.seconds / ASKED)
-                    pair["sooner"] = sooner[-1][1]
+                    sooner, _, _ = run(instance, 2, given.seconds / ASKED)
+                    pair |= {"sooner": sooner[-1][1], "moves": (one_moves, two_moves)}
                     print(
                         f"    gap at the end: {sooner[-1][1]:.4%} in {given.seconds / ASKED:.1f} s"
                         f" on 2 cores, {one[-1][1]:.4%} in {given.seconds:.1f} s on 1",

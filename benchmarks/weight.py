@@ -35,6 +35,7 @@ PURPOSES = {
     "rich": "tables and progress on the terminal",
     "scipy": "sparse matrices and statistics",
     "typer": "the command line",
+    "threadpoolctl": "one thread of linear algebra in each of these processes",
     "tzdata": "time zones of logs, where the system has none",
 }
 WEIGH = """

@@ -140,15 +140,20 @@ def improve(
     jobs: Jobs,
     word: Words,
     over: Ints,
-) -> tuple[int, float, float]:
-    """Try moves; return how many, the cost of the plan, and of the best one, which goes to `kept`.
+) -> tuple[int, bool, float, float]:
+    """Try moves; the best plan goes to `kept`.
 
     ``heat`` is the mean worsening that is accepted. Where ``over`` is not empty, it ends as soon as
-    the plan has another cost, or somebody on another thread says so there.
+    the plan changes, or somebody on another thread says so there.
+
+    Returns
+    -------
+    tried, changed, value, best
+        How many moves, whether the plan changed, its cost, and that of the best one.
     """
     what = np.empty((MOST_REMOVED, plan.what.shape[1]), np.int64)
     workers = np.empty((MOST_REMOVED, plan.workers.shape[1]), np.int32)
-    tried = 0
+    tried, changed = 0, False
     while tried < moves and not over.any():
         tried += 1
         chosen = choose(plan, jobs, word)
@@ -170,7 +175,12 @@ def improve(
         done, after = insert_all(order, budget, prices, plan, cluster, jobs, word)
         if done == count:
             value += after - before
-            if after != before:
+            differs = False
+            for i in range(count):
+                differs |= (plan.what[chosen[i]] != what[i]).any()
+                differs |= (plan.workers[chosen[i]] != workers[i]).any()
+            if differs:
+                changed = True
                 over[:] = 1
             if value < best - 1e-9 * abs(best):
                 best = value
@@ -184,4 +194,4 @@ def improve(
             copy_to(plan.what[chosen[i]], what[i])
             copy_to(plan.workers[chosen[i]], workers[i])
             book(TAKE, chosen[i], plan, cluster, jobs)
-    return tried, value, best
+    return tried, changed, value, best

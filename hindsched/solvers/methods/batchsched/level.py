@@ -26,6 +26,8 @@ ALONE = np.zeros(0, dtype=np.int64)
 """Where nobody says that it is over: a level that is moved alone goes on from any cost."""
 CACHE_LINE = 64
 """Bytes that cores exchange at once, at most."""
+Heat = Callable[[int], float]
+
 TOGETHER, SECONDS_TOGETHER = 10, 0.1
 """Levels on several threads meet after so many times the moves of one, or after this time."""
 
@@ -52,7 +54,9 @@ class Level:
         The best one since the level began from a plan, of cost `least`; that of the first level
         where several are moved together.
     origin : object
-        Levels of the same one have plans of the same cost, that differ in servers at most.
+        Levels of the same one have the same plan.
+    is_changed : bool
+        Whether the last moves changed the plan.
     """
 
     jobs: Jobs
@@ -67,6 +71,7 @@ class Level:
         self.value = self.least = np.inf
         self._empty: Cluster | None = None
         self.origin = object()
+        self.is_changed = False
 
     def another(self) -> Level:
         """A level of the same cluster and jobs, without a plan."""
@@ -134,11 +139,11 @@ class Level:
     def improve(self, moves: int, heat: float, word: np.ndarray, over: Ints = ALONE) -> int:
         """Try moves, of which worsenings of `heat` are accepted in the mean; return how many.
 
-        With `over` it ends as soon as the cost is another one, or somebody says so there.
+        With `over` it ends as soon as the plan changes, or somebody says so there.
         """
         assert self.plan is not None
         prices = self.prices._replace(multiple=np.ones(1))  # each thread draws its own
-        tried, self.value, self.least = improve(
+        tried, self.is_changed, self.value, self.least = improve(
             moves, heat, self.value, self.least, prices, self.plan, self.kept, self.cluster,
             self.jobs, word, over,
         )  # fmt: skip
@@ -162,7 +167,7 @@ class Agreed(NamedTuple):
 
 
 class Agreement:
-    """What levels that are moved together agree upon: the last plan of another cost.
+    """What levels that are moved together agree upon: the plan as it was changed last.
 
     Parameters
     ----------
@@ -182,7 +187,7 @@ class Agreement:
             if level.origin is first.origin:
                 level.origin = self.agreed
 
-    def work(self, at: int, moves: int, heat: float, word: np.ndarray) -> int:
+    def work(self, at: int, moves: int, heat: Heat, word: np.ndarray) -> int:
         """Try so many moves of one level at a time, from the plan of all, until they meet."""
         level, over, tried = self.levels[at], self.over[at], 0
         last = now() + SECONDS_TOGETHER
@@ -192,8 +197,8 @@ class Agreement:
             if level.origin is not agreed:
                 level.follow(agreed.plan, agreed.value, agreed)
             level.least = self.least
-            tried += level.improve(moves, heat, word, over)
-            if level.value != agreed.value:
+            tried += level.improve(moves, heat(tried * len(self.levels)), word, over)
+            if level.is_changed:
                 self.offer(level, agreed)
         self.is_over = True
         self.tell()
@@ -228,26 +233,29 @@ class Agreement:
 
 
 def improve_together(
-    levels: list[Level], moves: int, heat: float, words: np.ndarray, together: Together
+    levels: list[Level], moves: int, heat: Heat, words: np.ndarray, together: Together
 ) -> int:
     """Try moves of the first level's plan on all threads; return how many were tried.
 
-    A level goes its way until the plan has another cost, by its own move or another one's; then all
-    go on from that plan. Nearly all moves are refused, so that hardly any is tried in vain.
+    A level goes its way until the plan changes, by its own move or another one's; then all go on
+    from that plan. Nearly all moves are refused, so that hardly any is tried in vain. Moves that
+    only change servers count: they make the room in which a job ends sooner.
 
     Parameters
     ----------
     levels : list of Level
         One a thread; the others follow the first, which is then the one whose plan changed last.
-    moves, heat
+    moves : int
         As for one level; of several each tries more, see `TOGETHER`.
+    heat : callable
+        Mean worsening to accept after so many moves of all.
     words : ndarray
         State of the draws of each.
     together : callable
         See `side_by_side`.
     """
     if len(levels) == 1:
-        return levels[0].improve(moves, heat, words)
+        return levels[0].improve(moves, heat(0), words)
     agreement = Agreement(levels)
     tried = together(lambda at: agreement.work(at, moves, heat, apart(words[at])))
     agreement.end()
@@ -256,9 +264,9 @@ def improve_together(
 
 def apart(value: np.integer) -> np.ndarray:
     """An array of one number on a cache line of its own, which no other core writes to."""
-    found = np.zeros(CACHE_LINE // 4, dtype=value.dtype)[:1]
-    found[0] = value
-    return found
+    numbers = CACHE_LINE // value.itemsize
+    found = np.full(2 * numbers, value)
+    return found[numbers : numbers + 1]  # with a line's bytes before and behind it
 
 
 def _copy(plan: Plan) -> Plan:

@@ -29,7 +29,7 @@ from hindsched.solvers.kernels.batchsched.window_plan import (
     excess_costs,
 )
 from hindsched.solvers.methods.batchsched.kinds import by_kind
-from hindsched.solvers.methods.batchsched.level import Level, improve_together
+from hindsched.solvers.methods.batchsched.level import Heat, Level, improve_together
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.batchsched.list_schedule import list_schedule
 from hindsched.solvers.side_by_side import Together, side_by_side
@@ -217,9 +217,9 @@ class WindowSearch:
         elif self._real.plan is None:  # the best is of a form that the kernel does not know
             self.construct()
         elif self._is_of_kinds:
-            tried = self._improve_kinds(done / SHARE_OF_KINDS, together)
+            tried = self._improve_kinds(together)
         else:
-            tried = self._improve_real(done, together)
+            tried = self._improve_real(together)
         self.iterations += tried - MOVES  # of all threads: work is counted on one
         if done >= 1 and self._real.plan is not None:
             self._next_cycle()
@@ -252,38 +252,44 @@ class WindowSearch:
             raise SolveFailed(f"the search broke {broken[0]}")
         return found
 
-    def _share_of_cycle(self) -> float:
-        """How much of the cycle is over: by its moves, in the last one by the time."""
+    def _share_of_cycle(self, tried: int = 0) -> float:
+        """How much of the cycle is over: by its moves and these, in the last one by the time."""
         if self._is_last:
             return 1.0 - self._seconds_left() / self._cycle_seconds
-        return (self.iterations - self._cycle_begin) / self._cycle
+        return (self.iterations + tried - self._cycle_begin) / self._cycle
 
     def _heat(self, level: Level, hot: float, done: float) -> float:
         """Mean worsening to accept."""
-        return hot * (COLD / hot) ** done * max(0.0, level.least - self._least_possible)
+        above = max(0.0, level.least - self._least_possible)
+        return hot * (COLD / hot) ** min(1.0, done) * above
 
-    def _improve_real(self, done: float, together: Together) -> int:
+    def _improve_real(self, together: Together) -> int:
         """Move jobs on the real servers; return how many moves were tried."""
         assert self.objective is not None
         real = self._real
-        hot = HOT
-        if self._kinds:
-            done, hot = (done - SHARE_OF_KINDS) / (1 - SHARE_OF_KINDS), WARM
+        begin, hot = (SHARE_OF_KINDS, WARM) if self._kinds else (0.0, HOT)
+
+        def heat(tried: int) -> float:
+            done = (self._share_of_cycle(tried) - begin) / (1 - begin)
+            return self._heat(real, hot, done)
+
         least = real.least
-        heat = self._heat(real, hot, done)
         tried = self._move(self._reals, MOVES, heat, together)
         if self._real.least < least:
             self._keep(self._real.kept, self._real.least)
         return tried
 
-    def _improve_kinds(self, done: float, together: Together) -> int:
+    def _improve_kinds(self, together: Together) -> int:
         """Move jobs on kinds of servers; return how many moves on real ones take as long."""
-        if self._is_last:
-            done = done * LAST_ROUNDS % 1.0
-        heat = self._heat(self._kinds[0], HOT_KINDS, done)
+        kinds = self._kinds[0]
+
+        def heat(tried: int) -> float:
+            done = self._share_of_cycle(tried * MOVES // MOVES_OF_KINDS) / SHARE_OF_KINDS
+            return self._heat(kinds, HOT_KINDS, done * LAST_ROUNDS % 1.0 if self._is_last else done)
+
         return self._move(self._kinds, MOVES_OF_KINDS, heat, together) * MOVES // MOVES_OF_KINDS
 
-    def _move(self, levels: list[Level], moves: int, heat: float, together: Together) -> int:
+    def _move(self, levels: list[Level], moves: int, heat: Heat, together: Together) -> int:
         """Try moves on all threads; return how many."""
         return improve_together(levels, moves, heat, self._word(len(levels)), together)
 

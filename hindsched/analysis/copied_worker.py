@@ -7,11 +7,13 @@ its own threads run, workers are fresh ones, as loky starts them.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
 from contextvars import Context
 
+import numpy as np
 from joblib.externals.loky.backend.context import LokyContext
 from joblib.externals.loky.backend.process import LokyProcess
 from threadpoolctl import threadpool_limits
@@ -37,11 +39,13 @@ class CopiedWorker(LokyProcess):
         return Popen(process)
 
     def run(self) -> None:
-        """Work; a copy forgets what its parent was in the middle of."""
+        """Work; a copy forgets what its parent was in the middle of, and draws for itself."""
         if not self.is_copy:
             super().run()
             return
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.environ.update(self.env)
+        np.random.seed()  # noqa: NPY002 - of algorithms that draw from numpy's own state
         with threadpool_limits(1):
             Context().run(super().run)
 

@@ -20,7 +20,7 @@ TOLD = """
 import os, signal, time
 from contextvars import ContextVar
 from threadpoolctl import threadpool_info
-import scipy.linalg
+import numpy, scipy.linalg
 
 loaded = []
 held = ContextVar("held", default="default")
@@ -36,6 +36,8 @@ def facts():
         "terminate": signal.getsignal(signal.SIGTERM) == signal.SIG_DFL,
         "interrupt": signal.getsignal(signal.SIGINT) == signal.SIG_IGN,
         "leads": os.getpgrp() == os.getpid(),
+        "environment": os.environ.get("OMP_NUM_THREADS"),
+        "drawn": numpy.random.random(),
     }
 
 def dies():
@@ -100,6 +102,12 @@ def test_copies_forget_what_their_parent_was_in_the_middle_of(script):
         assert each["terminate"]
         assert each["interrupt"]
         assert each["leads"]
+        assert each["environment"] == "1"
+
+
+def test_copies_draw_for_themselves(script):
+    workers = run(script)[0]["workers"]
+    assert len({each["drawn"] for each in workers}) == len(workers)
 
 
 def test_a_process_with_threads_is_not_copied(script):

@@ -43,7 +43,9 @@ class CopiedWorker(LokyProcess):
         if not self.is_copy:
             super().run()
             return
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in signal.valid_signals():
+            if callable(signal.getsignal(number)):
+                signal.signal(number, signal.SIG_DFL)
         os.environ.update(self.env)
         np.random.seed()  # noqa: NPY002 - of algorithms that draw from numpy's own state
         with threadpool_limits(1):

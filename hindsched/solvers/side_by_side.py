@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import Protocol, TypeVar
 
 from hindsched.limits import ROOM_FOR_A_THREAD
@@ -39,7 +40,7 @@ def side_by_side(number: int) -> Iterator[Together]:
             return
 
         def together(work: Callable[[int], Found]) -> list[Found]:
-            others = [pool.submit(work, at) for at in range(1, number)]
+            others = [pool.submit(copy_context().run, work, at) for at in range(1, number)]
             return [work(0), *(each.result() for each in others)]
 
         yield together

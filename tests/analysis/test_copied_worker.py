@@ -34,6 +34,7 @@ def facts():
         "loaded": loaded, "pid": os.getpid(), "parent": os.getppid(), "held": held.get(),
         "blas": [each["num_threads"] for each in threadpool_info()],
         "terminate": signal.getsignal(signal.SIGTERM) == signal.SIG_DFL,
+        "overdue": signal.getsignal(signal.SIGALRM) == signal.SIG_DFL,
         "interrupt": signal.getsignal(signal.SIGINT) == signal.SIG_IGN,
         "leads": os.getpgrp() == os.getpid(),
         "environment": os.environ.get("OMP_NUM_THREADS"),
@@ -51,6 +52,7 @@ import told
 
 told.held.set("of the parent")
 signal.signal(signal.SIGTERM, raise_terminated)
+signal.signal(signal.SIGALRM, raise_terminated)
 if "thread" in sys.argv:
     threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
 with LocalPool(2, told.load) as pool:
@@ -100,6 +102,7 @@ def test_copies_forget_what_their_parent_was_in_the_middle_of(script):
         assert each["blas"] == [1] * len(each["blas"])
         assert len(each["blas"]) >= 1
         assert each["terminate"]
+        assert each["overdue"]
         assert each["interrupt"]
         assert each["leads"]
         assert each["environment"] == "1"

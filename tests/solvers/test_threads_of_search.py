@@ -20,6 +20,7 @@ from hindsched.solvers.methods.duel import Duel
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.side_by_side import side_by_side
+from hindsched.solvers.work import counting, now, spend
 
 RING = {"architecture": "ring-allreduce"}
 
@@ -139,6 +140,12 @@ def test_calls_are_made_at_the_same_time():
         assert [at for at, _ in together(lambda at: (at, meet.wait()))] == [0, 1, 2]
     with side_by_side(1) as together:
         assert together(lambda at: at) == [0]
+
+
+def test_calls_know_what_their_caller_is_in_the_middle_of():
+    with counting(), side_by_side(3) as together:
+        spend(500)
+        assert together(lambda _: now()) == [now()] * 3
 
 
 def test_without_room_for_a_thread_calls_are_made_one_after_the_other(monkeypatch):

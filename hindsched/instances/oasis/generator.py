@@ -213,9 +213,12 @@ def _first_possible(
     tries, at_once = 0, FEWEST_AT_ONCE
     while tries < MOST_TRIES:
         if draw is _draw_job and tries > 0:
-            skipped = _skip_long_jobs(at_once, draws, cluster, arrival, settings)
-            tries += skipped
+            most = min(at_once, MOST_TRIES - tries)
+            skipped = _skip_long_jobs(most, draws, cluster, arrival, settings)
             at_once = min(2 * at_once, MOST_AT_ONCE) if skipped == at_once else FEWEST_AT_ONCE
+            tries += skipped
+            if tries == MOST_TRIES:
+                break
         job = draw(draws, cluster, arrival, settings)
         if job is not None:
             return {"name": f"j{index + 1}", **job}

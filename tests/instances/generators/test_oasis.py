@@ -67,6 +67,22 @@ def test_jobs_that_are_skipped_as_too_long_are_those_that_are_drawn_in_vain(sett
     assert generate("small", 5, **settings) == found
 
 
+def test_no_job_is_drawn_after_the_last_try(monkeypatch):
+    """A step of many draws may reach the limit: what comes then is not looked at."""
+    monkeypatch.setattr(generator, "MOST_TRIES", 100)
+
+    def drawn(seed):
+        try:
+            return generate("small", seed, jobs=1, servers=50).sha256()
+        except InputError as error:
+            return str(error)
+
+    found = [drawn(seed) for seed in range(40)]
+    monkeypatch.setattr(generator, "_skip_long_jobs", lambda *_: 0)
+    assert [drawn(seed) for seed in range(40)] == found
+    assert 0 < sum("can finish" in each for each in found) < 40
+
+
 def test_draws_have_the_right_shape():
     draws = Draws(0)
     units = [draws.unit() for _ in range(4000)]

@@ -105,7 +105,7 @@ def test_tiny_instances_are_solved(changes):
     assert hits >= 7
 
 
-@pytest.mark.parametrize(("seconds", "steps"), [(3990.0, 100), (4000.0, 300)])
+@pytest.mark.parametrize(("seconds", "steps"), [(8990.0, 100), (9000.0, 300)])
 def test_the_last_cycle_cools_down_with_the_time_that_is_left(seconds, steps):
     """A second is an iteration, ten a step: cycles of 1,000 and 2,000 before the last."""
     instance = hs.generate("batchsched", jobs=15, seed=3, servers=4, horizon=8)

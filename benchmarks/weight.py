@@ -34,8 +34,8 @@ PURPOSES = {
     "pyomo": "the offline programs as one declares them",
     "rich": "tables and progress on the terminal",
     "scipy": "sparse matrices and statistics",
+    "threadpoolctl": "one thread of linear algebra in each local process",
     "typer": "the command line",
-    "threadpoolctl": "one thread of linear algebra in each of these processes",
     "tzdata": "time zones of logs, where the system has none",
 }
 WEIGH = """

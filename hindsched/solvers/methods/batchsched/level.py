@@ -27,7 +27,7 @@ ALONE = np.zeros(0, dtype=np.int64)
 CACHE_LINE = 64
 """Bytes that cores exchange at once, at most."""
 Heat = Callable[[int], float]
-
+"""Mean worsening to accept after so many moves."""
 TOGETHER, SECONDS_TOGETHER = 10, 0.1
 """Levels on several threads meet after so many times the moves of one, or after this time."""
 
@@ -188,7 +188,7 @@ class Agreement:
                 level.origin = self.agreed
 
     def work(self, at: int, moves: int, heat: Heat, word: np.ndarray) -> int:
-        """Try so many moves of one level at a time, from the plan of all, until they meet."""
+        """Try moves of one level, so many at a time, from the plan of all until all meet."""
         level, over, tried = self.levels[at], self.over[at], 0
         last = now() + SECONDS_TOGETHER
         while tried < TOGETHER * moves and not self.is_over and now() < last:

@@ -7,7 +7,10 @@ earns back with n_g times the dearest integer packing of one server, y <= sum of
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
 from math import lcm
 from operator import add, itemgetter
 from typing import Any
@@ -245,32 +248,43 @@ class _Rows:
         """What groups earn: in every slot n_g times the dearest integer packing of one server."""
         found = 0
         for group, (number, capacity) in self.groups[side].items():
-            size = [capacity.get(r, 0) for r in self.instance["resources"]]
+            size = tuple(capacity.get(r, 0) for r in self.instance["resources"])
             own = []
             for job in self.jobs.values():
                 if (group, job.name) in places:
-                    demand = [job.demand[side].get(r, 0) for r in self.instance["resources"]]
+                    demand = tuple(job.demand[side].get(r, 0) for r in self.instance["resources"])
                     most = job.needed(job.most) if side == "ps" else job.most
                     own.append(
                         (places[group, job.name], min(most, job.fit(side, capacity)), demand)
                     )
             for t in range(1, self.horizon + 1):
                 units = [(series[t], most, demand) for series, most, demand in own if series[t]]
-                found += number * _dearest(size, sorted(units, key=itemgetter(0)))
+                found += number * _packed(size, tuple(sorted(units, key=itemgetter(0))))
         return found
 
 
-def _dearest(left: list[Any], units: list[Any]) -> Any:
-    """Dearest packing of units (price, most, demand) into what is left of a server."""
-    if not units:
+@lru_cache(1 << 14)  # slots and leaves repeat one another
+def _packed(size: tuple[Any, ...], units: tuple[Any, ...]) -> Any:
+    """Dearest packing of units (price, most, demand), the dearest last, into an empty server."""
+    hopes = [0, *accumulate(price * most for price, most, _ in units)]
+    return _dearest(size, units, len(units), hopes)
+
+
+def _dearest(left: Sequence[Any], units: Sequence[Any], first: int, hopes: list[Any]) -> Any:
+    """Dearest packing of the first units into what is left of a server, where all pay `hopes`."""
+    if not first:
         return 0
     reading.spend(50)
-    price, most, demand = units[-1]
-    room = int(min([most, *(c // d for c, d in zip(left, demand, strict=True) if d)]))
-    hope, best = sum(p * m for p, m, _ in units[:-1]), 0
+    price, room, demand = units[first - 1]
+    for c, d in zip(left, demand, strict=True):
+        if room * d > c:
+            room = c // d
+    if first == 1:
+        return room * price
+    best, hope = 0, hopes[first - 1]
     for n in range(room, -1, -1):
         if n * price + hope <= best:
             break
         rest = [c - n * d for c, d in zip(left, demand, strict=True)]
-        best = max(best, n * price + _dearest(rest, units[:-1]))
+        best = max(best, n * price + _dearest(rest, units, first - 1, hopes))
     return best

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -42,6 +43,17 @@ off: it called a worse point optimal on dozens of the tests' tiny programs, 1.15
 UNSOUND_PRESOLVE_RULES = (1 << 12) | (1 << 13)
 """Aggregator, and parallel rows and columns: together they cut off the optimum of small integer
 programs in HiGHS 1.15.1, which then calls a worse point optimal (5 of 200 tiny oasis instances)."""
+FEW_INTEGERS = 250
+"""Integer columns up to which HiGHS makes do with one kind of search in sub-programs, RINS, and
+does not begin again: else each takes as long as all branching (a half to two thirds of the time of
+such programs). Without any it branches ten times as often, for want of a good point."""
+SPARED_SEARCHES = (
+    "mip_allow_restart",
+    "mip_heuristic_run_feasibility_jump",
+    "mip_heuristic_run_rens",
+    "mip_heuristic_run_root_reduced_cost",
+)
+"""What it does without there."""
 
 _MODEL = highspy.HighsModelStatus
 _STATUS = {
@@ -141,6 +153,15 @@ class HighsProgram:
         )  # fmt: skip
         if status == highspy.HighsStatus.kError:
             raise SolveFailed("HiGHS refuses the model")
+        if lp.is_mixed_integer:
+            self._suit(dict.fromkeys(SPARED_SEARCHES, int(lp.integer.sum()) > FEW_INTEGERS))
+
+    def _suit(self, wanted: Mapping[str, bool | int | str]) -> None:
+        """Set options that suit the program; what the caller named stays."""
+        for name, value in wanted.items():
+            if name not in self._named and self._suited.get(name) != value:
+                self.highs.setOptionValue(name, value)
+                self._suited[name] = value
 
     def replace(self, program: LinearProgram) -> None:
         """Take another program in place of the present one: the solver itself is kept."""
@@ -163,15 +184,11 @@ class HighsProgram:
             (lp.lower <= 0.0).all() and (lp.upper >= 0.0).all()
             and (lp.row_lower <= 0.0).all() and (lp.row_upper >= 0.0).all()
         )  # fmt: skip
-        wanted = {
+        self._suit({
             "presolve": "off" if small else "choose",
             "simplex_strategy": _PRIMAL if primal else _DUAL,
             "simplex_scale_strategy": _UNSCALED if primal else _SCALED,
-        }
-        for name, value in wanted.items():
-            if name not in self._named and self._suited.get(name) != value:
-                self.highs.setOptionValue(name, value)
-                self._suited[name] = value
+        })  # fmt: skip
 
     def set_cost(self, cost: Floats, offset: float) -> None:
         """Replace the objective of the minimised form."""

@@ -28,6 +28,7 @@ from hindsched.models.oasis.rounding import lines_below
 from hindsched.solvers.backends.scaling import objective_factor
 from hindsched.solvers.backends.stop import Stop
 from hindsched.solvers.bounds.branching import Split
+from hindsched.solvers.bounds.column_generation import DUAL_SIMPLEX, PRIMAL_SIMPLEX
 from hindsched.solvers.bounds.lagrangian import row_scale
 from hindsched.solvers.pricing.decisions import COMPLETES, NEVER, Feature, Limits, window_of
 from hindsched.solvers.pricing.oasis.patterns import PatternOracle
@@ -213,6 +214,7 @@ class CompactProgram:
                 if not low <= end <= high:
                     upper[at] = 0.0
         self._highs.changeColsBounds(self._size, self._index, lower, upper)
+        self._highs.setOptionValue("simplex_strategy", DUAL_SIMPLEX)
         self._stay_cost = cost
         stay = np.array(self._stay, dtype=np.int32)
         self._highs.changeColsCost(stay.size, stay, self._factor * cost)
@@ -250,6 +252,7 @@ class CompactProgram:
                 fresh.add(0.0, INFINITE, [*entries, (kept, 1.0)])
         if fresh.cost:
             fresh.give(self._highs, self._factor)
+            self._highs.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)  # a point stays one
         return len(fresh.cost)
 
     def shares(self, job: int) -> dict[int, float]:

@@ -58,8 +58,9 @@ BOUND_SHARE = 0.3
 """Share of the time for the prices of jobs in one piece; the search has the rest."""
 SMALL_COLUMNS = 30_000
 """Variables up to which `auto` also solves the program."""
-SHARE_BEFORE_PROGRAM, MOST_BEFORE_PROGRAM = 0.1, 0.5
-"""Share of the time, and seconds at most, that prices and search get before the program."""
+SHARE_BEFORE_PROGRAM, LEAST_BEFORE_PROGRAM, MOST_BEFORE_PROGRAM = 0.1, 0.1, 0.5
+"""Share of the time that prices and search get before the program, and seconds at most: between
+the two last, the more the larger the program is."""
 LEAST_TEAM_SECONDS = 1.0
 """A search that is shorter needs no others beside it."""
 SEED_STEP = 1_000_003
@@ -313,10 +314,11 @@ def auto(
     with stoppable() as stop:
         run = GangSolve(instance, formulation, options, on_progress, stop)
         run.begin()
-        small = columns_needed(instance, formulation, run.best) <= SMALL_COLUMNS
-        whole = run.clock
+        size = columns_needed(instance, formulation, run.best) / SMALL_COLUMNS
+        small, whole = size <= 1, run.clock
         if small:
-            run.clock = whole.first(min(MOST_BEFORE_PROGRAM, SHARE_BEFORE_PROGRAM * limit))
+            most = max(LEAST_BEFORE_PROGRAM, size * MOST_BEFORE_PROGRAM)
+            run.clock = whole.first(min(most, SHARE_BEFORE_PROGRAM * limit))
         run.search()
         known = run.result("prices+search")
         if not small or run.is_closed or stop.is_set() or whole.is_over:

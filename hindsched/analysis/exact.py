@@ -1,7 +1,8 @@
 """The exact kernel's word on files, from a process of its own.
 
-The kernel is run as anyone else would run it (``python -m hindsched.kernel``), so that nothing of
-this process can help it to a verdict.
+The kernel is run as anyone else could run it who has nothing but its folder (``python kernel``), by
+a Python without its environment or site packages, so that nothing of this process can help it to a
+verdict.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ from hindsched.solutions.base import write_solution
 from hindsched.solvers.result import Result
 from hindsched.solvers.status import StoppedBy
 
+KERNEL = Path(__file__).parents[1] / "kernel"
+"""The kernel's folder."""
+ALONE = ("-I", "-S", "-X", "utf8")
+"""Options of Python by which it reads neither its environment nor site packages."""
 QUICK_SECONDS = 5.0
 """How long `verify` lets the kernel work unless it is told to wait for it."""
 INTERRUPTED_SECONDS = 1.0
@@ -164,11 +169,11 @@ def exact_check(
             write(instance, path)
         else:
             path = Path(instance)
-        command = [sys.executable, "-m", "hindsched.kernel", str(path), *map(str, files)]
+        command = [sys.executable, *ALONE, str(KERNEL), str(path), *map(str, files)]
         for name, number in RAISED.items():
             command += ["--limit", f"{name}={number}"]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+            done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=seconds)
         except subprocess.TimeoutExpired:
             return None
     if done.returncode not in (0, 1, 2) or not done.stdout:

@@ -9,7 +9,6 @@ earns back with n_g times the dearest integer packing of one server, y <= sum of
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import lru_cache
 from itertools import accumulate
 from math import lcm
 from operator import add, itemgetter
@@ -141,6 +140,7 @@ class _Rows:
         self.instance, self.jobs = instance, _jobs(instance)
         self.axis, self.horizon = "server" if by_server else "group", instance["horizon"]
         self.groups: dict[str, dict[str, tuple[int, Amounts]]] = {}
+        self.packed: dict[Any, Any] = {}
         for side in SIDES:
             alike: dict[Any, list[Any]] = {}
             for server in instance[f"{side}_servers"]:
@@ -259,19 +259,20 @@ class _Rows:
                     )
             for t in range(1, self.horizon + 1):
                 units = [(series[t], most, demand) for series, most, demand in own if series[t]]
-                found += number * _packed(size, tuple(sorted(units, key=itemgetter(0))))
+                units.sort(key=itemgetter(0))
+                key = size, tuple(units)  # slots and leaves repeat one another
+                if key not in self.packed:
+                    hopes = [0, *accumulate(price * most for price, most, _ in units)]
+                    self.packed[key] = _dearest(size, units, len(units), hopes)
+                found += number * self.packed[key]
         return found
 
 
-@lru_cache(1 << 14)  # slots and leaves repeat one another
-def _packed(size: tuple[Any, ...], units: tuple[Any, ...]) -> Any:
-    """Dearest packing of units (price, most, demand), the dearest last, into an empty server."""
-    hopes = [0, *accumulate(price * most for price, most, _ in units)]
-    return _dearest(size, units, len(units), hopes)
-
-
 def _dearest(left: Sequence[Any], units: Sequence[Any], first: int, hopes: list[Any]) -> Any:
-    """Dearest packing of the first units into what is left of a server, where all pay `hopes`."""
+    """Dearest packing of the first units (price, most, demand) into what is left of a server.
+
+    The later, the dearer; `hopes` are what the first units pay, all of them.
+    """
     if not first:
         return 0
     reading.spend(50)

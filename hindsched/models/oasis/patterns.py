@@ -105,7 +105,9 @@ def _enumerated(
         own, count = needed[job], most[job]
         if own:  # as `how_many_left`
             count = min(count, max(0, math.floor(min(left[r] / amount for r, amount in own))))
-        for units in range(count, -1, -1):
+        least = count if job == len(most) - 1 else 0  # with fewer of the last it is not maximal
+        steps += least
+        for units in range(count, least - 1, -1):
             chosen.append(units)
             extend([free - units * amount for free, amount in zip(left, rows[job], strict=True)])
             chosen.pop()

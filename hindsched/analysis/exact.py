@@ -169,11 +169,12 @@ def exact_check(
             write(instance, path)
         else:
             path = Path(instance)
-        command = [sys.executable, *ALONE, str(KERNEL), str(path), *map(str, files)]
-        for name, number in RAISED.items():
-            command += ["--limit", f"{name}={number}"]
+        limits = (f"--limit={name}={number}" for name, number in RAISED.items())
+        command = [sys.executable, *ALONE, str(KERNEL), *limits, "--", str(path), *map(str, files)]
         try:
-            done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=seconds)
+            done = subprocess.run(
+                command, capture_output=True, encoding="utf-8", errors="replace", timeout=seconds
+            )
         except subprocess.TimeoutExpired:
             return None
     if done.returncode not in (0, 1, 2) or not done.stdout:

@@ -7,7 +7,6 @@ earns back with n_g times the dearest integer packing of one server, y <= sum of
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
 from math import lcm
@@ -140,7 +139,6 @@ class _Rows:
         self.instance, self.jobs = instance, _jobs(instance)
         self.axis, self.horizon = "server" if by_server else "group", instance["horizon"]
         self.groups: dict[str, dict[str, tuple[int, Amounts]]] = {}
-        self.packed: dict[Any, Any] = {}
         for side in SIDES:
             alike: dict[Any, list[Any]] = {}
             for server in instance[f"{side}_servers"]:
@@ -248,34 +246,35 @@ class _Rows:
         """What groups earn: in every slot n_g times the dearest integer packing of one server."""
         found = 0
         for group, (number, capacity) in self.groups[side].items():
-            size = tuple(capacity.get(r, 0) for r in self.instance["resources"])
-            own = []
+            size = [capacity.get(r, 0) for r in self.instance["resources"]]
+            own, known = [], dict[Any, Any]()
             for job in self.jobs.values():
-                if (group, job.name) in places:
-                    demand = tuple(job.demand[side].get(r, 0) for r in self.instance["resources"])
-                    most = job.needed(job.most) if side == "ps" else job.most
-                    own.append(
-                        (places[group, job.name], min(most, job.fit(side, capacity)), demand)
-                    )
+                most = job.needed(job.most) if side == "ps" else job.most
+                most = min(most, job.fit(side, capacity))
+                if most and (group, job.name) in places:
+                    demand = [job.demand[side].get(r, 0) for r in self.instance["resources"]]
+                    own.append((places[group, job.name], most, demand))
+            reading.to_integers([size, *(demand for *_, demand in own)])
             for t in range(1, self.horizon + 1):
-                units = [(series[t], most, demand) for series, most, demand in own if series[t]]
-                units.sort(key=itemgetter(0))
-                key = size, tuple(units)  # slots and leaves repeat one another
-                if key not in self.packed:
+                reading.spend(5 * len(own))
+                prices = tuple(series[t] for series, _, _ in own)
+                if prices not in known:  # slots repeat one another
+                    units = [(p, *unit) for p, (_, *unit) in zip(prices, own, strict=True) if p]
+                    units.sort(key=itemgetter(0))
                     hopes = [0, *accumulate(price * most for price, most, _ in units)]
-                    self.packed[key] = _dearest(size, units, len(units), hopes)
-                found += number * self.packed[key]
+                    known[prices] = _dearest(size, units, len(units), hopes)
+                found += number * known[prices]
         return found
 
 
-def _dearest(left: Sequence[Any], units: Sequence[Any], first: int, hopes: list[Any]) -> Any:
+def _dearest(left: list[Any], units: list[Any], first: int, hopes: list[Any]) -> Any:
     """Dearest packing of the first units (price, most, demand) into what is left of a server.
 
     The later, the dearer; `hopes` are what the first units pay, all of them.
     """
     if not first:
         return 0
-    reading.spend(50)
+    reading.spend(60)
     price, room, demand = units[first - 1]
     for c, d in zip(left, demand, strict=True):
         if room * d > c:

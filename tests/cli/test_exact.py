@@ -52,6 +52,21 @@ def test_the_kernel_answers_beside_the_fast_check(files, capsys):
     assert "exact kernel: feasible" in capsys.readouterr().out
 
 
+def test_the_kernel_hears_nothing_of_where_it_is_run(files, tmp_path, monkeypatch):
+    """Modules of the folder and of the environment are not its own, and a name is no option."""
+    for name in ("json", "fractions", "argparse", "reading"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(7)")
+    instance, solution, certificate = map(Path, files)
+    (tmp_path / "-x é.json").write_bytes(certificate.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONSTARTUP", str(tmp_path / "json.py"))
+    monkeypatch.setenv("LC_ALL", "C")
+    found = exact_check(instance, solution, "-x é.json")
+    assert found.code == 0
+    assert found.verdict.startswith(("proves optimal", "gap"))
+
+
 def test_a_weaker_statement_is_said_by_both(files, tmp_path, capsys):
     data = json.loads(Path(files[2]).read_text())
     weaker = tmp_path / "weaker.json"

@@ -13,6 +13,7 @@ import pytest
 import hindsched
 from hindsched.instances.base import canonical_json
 from hindsched.instances.io import parse_instance
+from hindsched.kernel.reading import load
 
 KNOWN = Path(hindsched.__file__).parent / "instances" / "known"
 SECONDS, BYTES = 10, 1 << 30
@@ -27,12 +28,12 @@ def files(folder, instance, **certificate):
     data = canonical_json(instance)
     own = {
         "format": "hindsched-certificate/1", "family": instance["family"],
-        "instance": instance["name"], "instance_sha256": parse_instance(instance).sha256(),
-        **certificate,
+        "instance": instance["name"], **certificate,
     }  # fmt: skip
     paths = [folder / "instance.json", folder / "certificate.json"]
-    for path, text in zip(paths, (data, json.dumps(own)), strict=True):
-        path.write_text(text)
+    paths[0].write_text(data)
+    own["instance_sha256"] = load(str(paths[0]))[1]  # of instances that the package refuses too
+    paths[1].write_text(json.dumps(own))
     return [str(path) for path in paths]
 
 
@@ -189,6 +190,39 @@ def test_a_solution_of_long_rows(tmp_path):
     for path, text in zip(paths, (data, {**own, "objective": 0, "jobs": jobs}), strict=True):
         path.write_text(json.dumps(text))
     refused([*map(str, paths), *FEW], "--limit steps=")
+
+
+@pytest.mark.parametrize("fits", [False, True])
+def test_places_of_many_jobs_priced_anew_in_every_slot(tmp_path, fits):
+    """Packings are remembered by their prices: what that takes is counted."""
+    jobs, slots, leaves = 200, 150, 20
+    data = oasis(slots)
+    like = data["jobs"][0]
+    once = {"arrival": 1, "chunks": 1, "epochs": 1, "minibatches": 1, "gradient_mb": 0}
+    demand = [{r: n / 7 for r in data["resources"]} for n in (0.1, 9.7)]
+    data["jobs"] = [
+        like | once | {"name": f"j{k}", "worker": demand[not fits]} for k in range(jobs)
+    ]
+    data["jobs"][0]["epochs"] = 10**6  # never done: no leaf has a schedule for it
+    for side, room in (("worker_servers", 1), ("ps_servers", 20_000)):
+        data[side] = [data[side][0] | {"capacity": dict.fromkeys(data["resources"], room)}]
+    group = data["worker_servers"][0]["name"]
+    found, path = [], []
+    for k in range(leaves):
+        same = [
+            {"group": group, "job": f"j{j}", "price": 1000 + j, "from": 1, "to": slots}
+            for j in range(1, jobs)
+        ]
+        other = [
+            {"group": group, "job": "j0", "price": 10**6 + k * slots + t, "from": t, "to": t}
+            for t in range(1, slots + 1)
+        ]
+        own = path + [completes("j0", at_most=k)] * (k < leaves - 1)
+        path = [*path, completes("j0", at_least=k + 1)]
+        found.append({"decisions": own, "bound": 1e9, "prices": {"worker_units": same + other}})
+    done = kernel(files(tmp_path, data, **TREE, layout="patterns", prices=found))
+    assert done.returncode in (0, 2)
+    assert done.stderr == ""
 
 
 def test_many_values_of_a_utility(tmp_path):

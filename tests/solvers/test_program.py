@@ -21,7 +21,7 @@ from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 from hindsched.errors import InputError, SolveFailed
 from hindsched.solvers import program as door
 from hindsched.solvers.answer import Answer
-from hindsched.solvers.backends.highs import HighsProgram
+from hindsched.solvers.backends.highs import FEW_INTEGERS, SPARED_SEARCHES, HighsProgram
 from hindsched.solvers.backends.standard_form import compile_program
 from hindsched.solvers.interrupt import catch_interrupt
 from hindsched.solvers.options import SolveOptions
@@ -234,6 +234,37 @@ def test_an_unbounded_relaxation_does_not_make_an_integer_point(total, status):
         assert solve_program(model, options).status is status
     bridge = HighsProgram(compile_program(model), SolveOptions())
     assert bridge._unbounded_or_infeasible(30).status is status
+
+
+@pytest.mark.parametrize("jumps", [{}, {"mip_heuristic_run_feasibility_jump": True}])
+@pytest.mark.parametrize(("last", "status"), [(9, Status.UNBOUNDED), (-1, Status.INFEASIBLE)])
+def test_what_the_solver_calls_unbounded_or_infeasible_is_told_apart(jumps, last, status):
+    """Without jumps HiGHS says no more of an unbounded integer program, presolved or not."""
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(domain=pyo.NonNegativeIntegers)
+    model.y = pyo.Var(bounds=(0, 5))
+    model.objective = pyo.Objective(expr=-3 * model.x - 9 * model.y)
+    model.mixed = pyo.Constraint(expr=-3 * model.x + 3 * model.y <= 1)
+    model.last = pyo.Constraint(expr=model.y <= last)
+    options = SolveOptions(threads=1, time_limit=30, solver_options=jumps)
+    assert solve_program(model, options).status is status
+
+
+def test_few_integers_are_searched_for_in_one_way_unless_the_user_says_otherwise():
+    few = compile_program(knapsack(5))
+    many = compile_program(knapsack(FEW_INTEGERS + 1))
+
+    def spared(bridge):
+        return [not bridge.highs.getOptionValue(name)[1] for name in SPARED_SEARCHES]
+
+    bridge = HighsProgram(few, SolveOptions())
+    assert all(spared(bridge))
+    bridge.replace(many)
+    assert not any(spared(bridge))
+    bridge.replace(few)
+    assert all(spared(bridge))
+    own = SolveOptions(solver_options={SPARED_SEARCHES[0]: True})
+    assert spared(HighsProgram(few, own)) == [False, True, True, True]
 
 
 # -- starts

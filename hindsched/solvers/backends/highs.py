@@ -271,7 +271,8 @@ class HighsProgram:
             finally:
                 self.highs.setOptionValue("presolve", presolve)
             model_status = self.highs.getModelStatus()
-        if model_status == _MODEL.kUnbounded and self.program.is_mixed_integer:
+        open_ended = model_status in (_MODEL.kUnbounded, _MODEL.kUnboundedOrInfeasible)
+        if open_ended and self.program.is_mixed_integer:
             return self._unbounded_or_infeasible(time_limit)
         return self._read(model_status)
 

@@ -199,7 +199,7 @@ def test_places_of_many_jobs_priced_anew_in_every_slot(tmp_path, fits):
     data = oasis(slots)
     like = data["jobs"][0]
     once = {"arrival": 1, "chunks": 1, "epochs": 1, "minibatches": 1, "gradient_mb": 0}
-    demand = [{r: n / 7 for r in data["resources"]} for n in (0.1, 9.7)]
+    demand = [dict.fromkeys(data["resources"], n / 7) for n in (0.1, 9.7)]
     data["jobs"] = [
         like | once | {"name": f"j{k}", "worker": demand[not fits]} for k in range(jobs)
     ]

@@ -47,9 +47,7 @@ def test_groups_earn_their_dearest_packings(seed):
         return draw.choice((0, part, draw.randint(1, 9)))
 
     capacity = {r: draw.choice((4 * amount(), 10**40)) for r in names}
-    jobs = [
-        (draw.randint(0, 4), {r: amount() for r in names}) for _ in range(draw.randint(0, 4))
-    ]
+    jobs = [(draw.randint(0, 4), {r: amount() for r in names}) for _ in range(draw.randint(0, 4))]
     horizon = 5
     series = [
         [0, *(draw.choice((0, 3, draw.randint(1, 9), 10**50)) for _ in range(horizon))]

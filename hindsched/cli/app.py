@@ -116,6 +116,7 @@ def run(arguments: Sequence[str] | None = None, began: float | None = None) -> i
         _discard_output()
         return FAILED
     except OSError as error:
+        _discard_what_cannot_be_written()
         name = f"{error.filename}: " if error.filename else ""
         wrong_name = error.errno in (errno.ENAMETOOLONG, errno.ELOOP)
         return _fail(f"{name}{error.strerror or error}", BAD_INPUT if wrong_name else FAILED)
@@ -158,6 +159,14 @@ def _open_missing_streams() -> None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+
+
+def _discard_what_cannot_be_written() -> None:
+    """Where the device is full, output may wait still, and the interpreter's last flush fails."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _discard_output()
 
 
 def _discard_output() -> None:

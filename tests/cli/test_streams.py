@@ -55,31 +55,16 @@ def test_a_closed_stream_is_no_error(flags, closed):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-def test_a_full_device_is_one_line():
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(COMMAND, stdout=full, stderr=subprocess.PIPE, check=False, text=True)
-    assert done.returncode == 1
-    assert done.stderr == "error: No space left on device\n"
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-def test_what_waits_for_a_full_device_is_given_up():
-    """Else the interpreter's last flush fails as well, and its exit code is 120."""
-    script = (
-        "import errno, sys\n"
-        "from hindsched.cli import app\n"
-        "def fail(*_, **__):\n"
-        "    sys.stdout.write('waits')\n"
-        "    raise OSError(errno.ENOSPC, 'No space left on device')\n"
-        "app.app = fail\n"
-        "raise SystemExit(app.run(['list']))\n"
-    )
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_device_is_one_line(unbuffered):
+    """What waits for it is given up: the interpreter's last flush would end with code 120."""
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-c", script], stdout=full, stderr=subprocess.PIPE, check=False,
-            text=True,
-        )  # fmt: skip
-    assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
+            COMMAND, stdout=full, stderr=subprocess.PIPE, check=False, text=True, env=environment
+        )
+    assert done.returncode == 1
+    assert done.stderr == "error: No space left on device\n"
 
 
 def test_a_reader_that_leaves_is_no_traceback():

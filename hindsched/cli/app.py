@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -163,10 +164,11 @@ def _open_missing_streams() -> None:
 
 def _discard_what_cannot_be_written() -> None:
     """Where the device is full, output may wait still, and the interpreter's last flush fails."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        _discard_output()
+    with suppress(ValueError):  # it is closed
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _discard_output()
 
 
 def _discard_output() -> None:

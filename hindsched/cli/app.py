@@ -117,7 +117,7 @@ def run(arguments: Sequence[str] | None = None, began: float | None = None) -> i
         _discard_output()
         return FAILED
     except OSError as error:
-        _discard_what_cannot_be_written()
+        _discard_output()
         name = f"{error.filename}: " if error.filename else ""
         wrong_name = error.errno in (errno.ENAMETOOLONG, errno.ELOOP)
         return _fail(f"{name}{error.strerror or error}", BAD_INPUT if wrong_name else FAILED)
@@ -162,18 +162,13 @@ def _open_missing_streams() -> None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
-def _discard_what_cannot_be_written() -> None:
-    """Where the device is full, output may wait still, and the interpreter's last flush fails."""
+def _discard_output() -> None:
+    """Send nowhere what waits and cannot be written: the interpreter's last flush would fail."""
     with suppress(ValueError):  # it is closed
         try:
             sys.stdout.flush()
         except OSError:
-            _discard_output()
-
-
-def _discard_output() -> None:
-    """Send what is still buffered nowhere, so that the interpreter's last flush cannot fail."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int) -> int:

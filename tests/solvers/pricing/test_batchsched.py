@@ -344,3 +344,27 @@ def test_lists_place_every_job_as_early_as_it_can_be(instance, seed):
     assert solution.objective() <= min(value, other)
     guided = improved_list_schedule(instance, prices=prices, insertions=0)
     assert weighted_completion(instance, guided) <= min(value, other)
+
+
+@settings(max_examples=40, **EXAMPLES)
+@given(tiny_instances(), st.integers(0, 3), st.sampled_from([0.0, 1.5]))
+def test_slots_that_grow_change_no_list(instance, seed, multiple):
+    random = np.random.default_rng(seed)
+    order = list(random.permutation(len(instance.jobs)))
+    prices = random.uniform(0, 2, (4, *instance.server_capacity.shape))
+    growing, at_once = ListScheduler(instance), ListScheduler(instance)
+    growing._slots, at_once._slots = 1, 200
+    few, many = (each.run(order, prices, multiple) for each in (growing, at_once))
+    assert as_solution(instance, few).violations() == []
+    if multiple == 0:  # at prices a job may be better off in slots that did not exist
+        assert solution_rows(instance, few) == solution_rows(instance, many)
+
+
+def solution_rows(instance, schedules):
+    return as_solution(instance, schedules).assignments()
+
+
+def test_one_list_an_instance():
+    first, second = (generate("small", 0, jobs=3) for _ in range(2))
+    assert list_schedule(first) is list_schedule(first)
+    assert list_schedule(first) is not list_schedule(second)

@@ -5,12 +5,13 @@ The incumbent of the exact methods, the time limit of the programs and the start
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.instances.batchsched.instance import BatchschedInstance
+from hindsched.instances.remembered import remembered
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solvers.pricing.batchsched.search import (
     ModeIndex,
@@ -56,17 +57,22 @@ class ListScheduler:
             Each job takes the schedule of least weight x completion + multiple x price, so that 0
             means the earliest completion.
         """
-        order = list(order)
-        while True:
-            found = self._attempt(order, prices, multiple)
-            if found is not None:
-                return found
+        order, placed = list(order), dict[str, Schedule]()
+        while not self._place(order, prices, multiple, placed):
             self._slots *= 2
             self._search = None
+            if multiple > 0:  # a job may be better off in the new slots
+                placed.clear()
+        return placed
 
-    def _attempt(
-        self, order: list[int], prices: Floats | None, multiple: float
-    ) -> dict[str, Schedule] | None:
+    def _place(
+        self,
+        order: list[int],
+        prices: Floats | None,
+        multiple: float,
+        placed: dict[str, Schedule],
+    ) -> bool:
+        """Schedule the jobs that are not placed yet; return whether all fit the slots."""
         if self._search is None:
             self._search = ScheduleSearch(
                 self.instance, self._slots, most_workers(self.instance.jobs)
@@ -77,17 +83,18 @@ class ListScheduler:
             common = min(self._slots, len(prices))
             spread[:common] = multiple * prices[:common]
         self._search.reset(prices=spread)
-        placed: dict[str, Schedule] = {}
-        for position in order:
+        for schedule in placed.values():
+            self._search.book(schedule)
+        for position in order[len(placed) :]:
             job = self.instance.jobs[position]
             schedule = self._search.cheapest(
                 self.index[position], rate=float(job.weight), earliest=job.arrival
             )
             if schedule is None:
-                return None
+                return False
             self._search.book(schedule)
             placed[job.name] = schedule
-        return placed
+        return True
 
     def density_order(self) -> list[int]:
         """Jobs by weight over shortest duration, densest first (Smith's rule on durations)."""
@@ -114,13 +121,16 @@ class ListScheduler:
         return [int(j) for j in np.argsort(-weights / least, kind="stable")]
 
 
-def list_schedule(instance: BatchschedInstance) -> dict[str, Schedule]:
+@remembered
+def list_schedule(instance: BatchschedInstance) -> Mapping[str, Schedule]:
     """List schedule in order of weight over shortest duration."""
     scheduler = ListScheduler(instance)
     return scheduler.run(scheduler.density_order())
 
 
-def weighted_completion(instance: BatchschedInstance, schedules: dict[str, Schedule]) -> float:
+def weighted_completion(
+    instance: BatchschedInstance, schedules: Mapping[str, Schedule]
+) -> float:
     """Objective of schedules: sum of weight x (start + duration)."""
     return float(sum(job.weight * schedules[job.name].completion for job in instance.jobs))
 
@@ -170,7 +180,7 @@ def improved_list_schedule(
 
 
 def as_solution(
-    instance: BatchschedInstance, schedules: dict[str, Schedule], formulation: str | None = None
+    instance: BatchschedInstance, schedules: Mapping[str, Schedule], formulation: str | None = None
 ) -> BatchschedSolution:
     """Schedules as a solution."""
     rows = {name: (schedule.row(),) for name, schedule in schedules.items()}

@@ -16,9 +16,11 @@ from hindsched.solvers.kernels.batchsched.window_plan import (
     Jobs,
     Plan,
     Prices,
-    book,
     find,
+    nothing_changed,
     place,
+    renew_room,
+    use,
 )
 from hindsched.solvers.kernels.draws import Words, below, unit
 from hindsched.solvers.kernels.stable_order import copy_to, stable_order
@@ -52,6 +54,7 @@ def insert_all(
     for j in order:
         ahead += jobs.weight[j] * (jobs.arrival[j] + jobs.shortest[j] + 1)
     cost = 0.0
+    changed = nothing_changed(plan.workers.shape[1])
     for done, j in enumerate(order):
         ahead -= jobs.weight[j] * (jobs.arrival[j] + jobs.shortest[j] + 1)
         k, m, t = find(j, prices, cluster, jobs)
@@ -61,7 +64,8 @@ def insert_all(
         if cost + ahead > budget:
             return done, cost
         place(j, k, m, t, prices, plan, cluster, jobs, word)
-        book(TAKE, j, plan, cluster, jobs)
+        use(TAKE, j, plan, cluster, jobs, changed)
+        renew_room(cluster, jobs.share, changed)
     return len(order), cost
 
 
@@ -69,16 +73,18 @@ def insert_all(
 def follow(given: Plan, plan: Plan, cluster: Cluster, jobs: Jobs) -> None:
     """Make a plan like another one, job by job where they differ."""
     differs = np.zeros(plan.what.shape[0], np.bool_)
+    changed = nothing_changed(plan.workers.shape[1])
     for j in range(plan.what.shape[0]):
         differs[j] = (plan.what[j] != given.what[j]).any()
         differs[j] |= (plan.workers[j] != given.workers[j]).any()
         if differs[j]:
-            book(GIVE_BACK, j, plan, cluster, jobs)
+            use(GIVE_BACK, j, plan, cluster, jobs, changed)
             copy_to(plan.what[j], given.what[j])
             copy_to(plan.workers[j], given.workers[j])
     for j in range(plan.what.shape[0]):
         if differs[j]:
-            book(TAKE, j, plan, cluster, jobs)
+            use(TAKE, j, plan, cluster, jobs, changed)
+    renew_room(cluster, jobs.share, changed)
 
 
 @part_of_kernel()
@@ -148,12 +154,13 @@ def improve(
 
     Returns
     -------
-    tried, changed, value, best
+    tried, moved, value, best
         How many moves, whether the plan changed, its cost, and that of the best one.
     """
     what = np.empty((MOST_REMOVED, plan.what.shape[1]), np.int64)
     workers = np.empty((MOST_REMOVED, plan.workers.shape[1]), np.int32)
-    tried, changed = 0, False
+    changed = nothing_changed(plan.workers.shape[1])
+    tried, moved = 0, False
     while tried < moves and not over.any():
         tried += 1
         chosen = choose(plan, jobs, word)
@@ -165,8 +172,9 @@ def improve(
             copy_to(what[i], plan.what[j])
             copy_to(workers[i], plan.workers[j])
             before += jobs.weight[j] * (plan.what[j, 2] + 1)
-            book(GIVE_BACK, j, plan, cluster, jobs)
+            use(GIVE_BACK, j, plan, cluster, jobs, changed)
             keys[i] = -prices.density[j] * np.exp(unit(word) + unit(word) + unit(word))
+        renew_room(cluster, jobs.share, changed)
         if unit(word) < 0.4:
             keys[0] = -np.inf
         order = chosen[stable_order(keys)]
@@ -180,7 +188,7 @@ def improve(
                 differs |= (plan.what[chosen[i]] != what[i]).any()
                 differs |= (plan.workers[chosen[i]] != workers[i]).any()
             if differs:
-                changed = True
+                moved = True
                 over[:] = 1
             if value < best - 1e-9 * abs(best):
                 best = value
@@ -189,9 +197,10 @@ def improve(
                     copy_to(kept.workers[j], plan.workers[j])
             continue
         for i in range(done):
-            book(GIVE_BACK, order[i], plan, cluster, jobs)
+            use(GIVE_BACK, order[i], plan, cluster, jobs, changed)
         for i in range(count):
             copy_to(plan.what[chosen[i]], what[i])
             copy_to(plan.workers[chosen[i]], workers[i])
-            book(TAKE, chosen[i], plan, cluster, jobs)
-    return tried, changed, value, best
+            use(TAKE, chosen[i], plan, cluster, jobs, changed)
+        renew_room(cluster, jobs.share, changed)
+    return tried, moved, value, best

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hindsched.arrays import Bools, Floats, Ints
+from hindsched.arrays import Floats, Ints
 from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.draws import Words, below, unit
 from hindsched.solvers.kernels.placement import num_ps
@@ -151,22 +151,64 @@ def excess_costs(jobs: Jobs, prices: Prices, slots: int) -> Floats:
     return found
 
 
+class Changed(NamedTuple):
+    """Where what is free has changed since the workers that fit were counted.
+
+    Parameters
+    ----------
+    spans : ndarray of int, shape (most, 3)
+        Server, first slot and the one behind the last.
+    latest : ndarray of int, shape (servers,)
+        The latest span of each server; -1 where there is none.
+    size : ndarray of int, shape (1,)
+        How many spans there are.
+    """
+
+    spans: Ints
+    latest: Ints
+    size: Ints
+
+
+SPANS = 12
+"""Spans that are kept, relative to the servers, before what fits is counted anew."""
+
+
+@part_of_kernel()
+def nothing_changed(servers: int) -> Changed:
+    """No spans, and room for some."""
+    latest, size = np.full(servers, np.int64(-1)), np.zeros(1, np.int64)
+    return Changed(np.empty((SPANS * servers, 3), np.int64), latest, size)
+
+
+@part_of_kernel()
+def note_change(h: int, first: int, stop: int, changed: Changed) -> None:
+    """Add a span of slots, to the server's latest one where they touch."""
+    spans, latest, size = changed
+    at = latest[h]
+    if at >= 0 and first <= spans[at, 2] and spans[at, 1] <= stop:
+        spans[at, 1], spans[at, 2] = min(spans[at, 1], first), max(spans[at, 2], stop)
+        return
+    at = latest[h] = size[0]
+    spans[at, 0], spans[at, 1], spans[at, 2] = h, first, stop
+    size[0] = at + 1
+
+
 @compiled()
-def renew_room(cluster: Cluster, share: Floats, changed: Bools, first: int, stop: int) -> None:
-    """Count anew the workers that fit on the servers where something changed.
+def renew_room(cluster: Cluster, share: Floats, changed: Changed) -> None:
+    """Count anew the workers that fit where something changed; then nothing has.
 
     Half a unit more changes no quotient of whole numbers, and no rounding can then change one.
     Unsigned slots never count from an array's end, and what is written is never what was read: so
-    that several are counted at once.
+    that several are counted at once. One type after the other: what is written lies together.
     """
     free, room, on, total = cluster
-    servers, types, resources = share.shape
-    slots = range(np.uint64(first), np.uint64(stop))
-    least, lower, most = np.empty(stop), np.empty(stop), np.empty(stop, np.int32)
-    for h in range(servers):
-        if not changed[h]:
-            continue
-        for m in range(types):
+    types, resources = share.shape[1:]
+    longest = free.shape[2]
+    least, lower, most = np.empty(longest), np.empty(longest), np.empty(longest, np.int32)
+    for m in range(types):
+        for at in range(changed.size[0]):
+            h = changed.spans[at, 0]
+            slots = range(np.uint64(changed.spans[at, 1]), np.uint64(changed.spans[at, 2]))
             by = share[h, m, 0]
             for t in slots:
                 least[t] = min(MOST, (free[h, 0, t] + 0.5) * by)
@@ -177,23 +219,27 @@ def renew_room(cluster: Cluster, share: Floats, changed: Bools, first: int, stop
                 least, lower = lower, least
             for t in slots:
                 most[t] = np.int32(least[t])
-                total[m, t] += most[t] - on[h, m, t]
-                on[h, m, t] = most[t]
             for t in slots:
+                total[m, t] += most[t] - room[m, t, h]
                 room[m, t, h] = most[t]
+    changed.latest[:] = -1
+    changed.size[0] = 0
 
 
 @part_of_kernel()
-def book(sign: np.int64, j: int, plan: Plan, cluster: Cluster, jobs: Jobs) -> None:
-    """Take what a job's schedule uses (`TAKE`), or give it back (`GIVE_BACK`)."""
+def use(sign: np.int64, j: int, plan: Plan, cluster: Cluster, jobs: Jobs, changed: Changed) -> None:
+    """Take what a job's schedule uses (`TAKE`), or give it back (`GIVE_BACK`).
+
+    Which workers fit is to be counted anew then, for all jobs at once: see `renew_room`.
+    """
     m, start, stop, host, p, units = plan.what[j]
     free, workers, worker, ps = cluster.free, plan.workers, jobs.worker, jobs.ps
     slots = range(np.uint64(start), np.uint64(stop))
-    changed = np.empty(workers.shape[1], np.bool_)
+    if changed.size[0] + workers.shape[1] > changed.spans.shape[0]:
+        renew_room(cluster, jobs.share, changed)
     for h in range(workers.shape[1]):
         count = workers[j, h]
-        changed[h] = count > 0 or h == host
-        if not changed[h]:
+        if count <= 0 and h != host:
             continue
         for r in range(worker.shape[2]):
             used = count * worker[h, m, r]
@@ -202,7 +248,7 @@ def book(sign: np.int64, j: int, plan: Plan, cluster: Cluster, jobs: Jobs) -> No
             used *= sign
             for t in slots:
                 free[h, r, t] -= used
-    renew_room(cluster, jobs.share, changed, start, stop)
+        note_change(h, start, stop, changed)
 
 
 @part_of_kernel()

@@ -11,6 +11,7 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.solvers.kernels.batchsched.window_moves import follow, improve, insert_all
 from hindsched.solvers.kernels.batchsched.window_plan import (
+    Changed,
     Cluster,
     Jobs,
     Plan,
@@ -95,7 +96,9 @@ class Level:
         room = np.zeros((types, self.slots, servers), dtype=np.int16)
         on = np.zeros((servers, types, self.slots), dtype=np.int16)
         cluster = Cluster(free, room, on, np.zeros((types, self.slots), dtype=np.int32))
-        renew_room(cluster, self.every.share, np.ones(servers, dtype=np.bool_), 0, self.slots)
+        spans = np.array([(h, 0, self.slots) for h in range(servers)]).reshape(-1, 3)
+        everywhere = Changed(spans, np.zeros(servers, dtype=np.int64), np.full(1, servers))
+        renew_room(cluster, self.every.share, everywhere)
         return cluster
 
     def insert(

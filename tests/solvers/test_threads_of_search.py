@@ -10,17 +10,21 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from numba import njit
 
 import hindsched as hs
 from hindsched.solvers import side_by_side as module
-from hindsched.solvers.kernels.batchsched.window_plan import book
-from hindsched.solvers.methods.batchsched.level import TOGETHER, Agreement, improve_together
+from hindsched.solvers.kernels.batchsched.common_plan import Common, agree
+from hindsched.solvers.kernels.batchsched.window_moves import improve
+from hindsched.solvers.kernels.turns import apart, end_turn, take_turn
+from hindsched.solvers.methods.batchsched.level import TOGETHER
 from hindsched.solvers.methods.batchsched.search import search_of
 from hindsched.solvers.methods.duel import Duel
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
 from hindsched.solvers.side_by_side import side_by_side
 from hindsched.solvers.work import counting, now, spend
+from tests.solvers.booking import book
 
 RING = {"architecture": "ring-allreduce"}
 
@@ -42,18 +46,26 @@ def cost(level, plan):
 
 
 def check(level):
-    """A level's cluster is what its plan leaves free, and its value what the plan costs."""
-    if level.plan is None:
-        return
-    plan, cluster = level.nothing()
-    for table, kept in zip(plan, level.plan, strict=True):
-        table[:] = kept
-    for job in range(len(plan.what)):
-        book(1, job, plan, cluster, level.every)
-    for mine, anew in zip(level.cluster, cluster, strict=True):
-        assert (mine == anew).all()
-    assert cluster.free.min() >= 0
-    assert level.value == pytest.approx(cost(level, level.plan))
+    """What is free at every seat is what its plan leaves, and the common costs are the plans'."""
+    for seat in level.seats:
+        plan, cluster = level.nothing()
+        for table, mine in zip(plan, seat.plan, strict=True):
+            table[:] = mine
+        for job in range(len(plan.what)):
+            book(1, job, plan, cluster, level.every)
+        for mine, anew in zip(seat.cluster, cluster, strict=True):
+            assert (mine == anew).all()
+        assert cluster.free.min() >= 0
+        if seat.version == level.common.version:
+            assert same(seat.plan, level.common.plan)
+    for plan, costs in zip((level.common.plan, level.kept), level.common.cost, strict=True):
+        assert costs == pytest.approx(cost(level, plan))
+    assert level.least <= level.common.cost[0]
+
+
+def same(one, other):
+    """Whether two plans are the same."""
+    return all((mine == yours).all() for mine, yours in zip(one, other, strict=True))
 
 
 def words(seed):
@@ -65,56 +77,94 @@ def words(seed):
 @pytest.mark.parametrize("of_kinds", [False, True])
 def test_threads_move_one_plan_and_all_follow_it(changes, of_kinds):
     found = search(changes, 3)
-    levels, values, leaders = found._kinds if of_kinds else found._reals, set(), set()
+    level, values = found._kinds if of_kinds else found._real, set()
     with side_by_side(3) as together:
         for round_ in range(40):
-            before = levels[0].value, levels[0].least
-            tried = improve_together(levels, 5, lambda _: 1e5, words(round_), together)
-            first = levels[0]
-            assert 5 <= tried < 3 * 5 * (TOGETHER + 1)
-            assert first.least <= min(*before, first.value)
-            assert cost(first, first.kept) == pytest.approx(first.least)
-            for each in levels:
-                check(each)
-            for each in levels[1:]:
-                if each.origin is first.origin:
-                    assert each.value == first.value
-                    assert (each.plan.workers == first.plan.workers).all()
-            values.add(first.value)
-            leaders.add(id(first))
+            least = level.least
+            tried = level.improve(5, lambda _: 1e5, words(round_), together)
+            assert 0 < tried <= 3 * 5 * TOGETHER
+            assert level.least <= least
+            check(level)
+            values.add(float(level.common.cost[0]))
     assert len(values) > 5
-    assert len(leaders) > 1
+    assert all(seat.version > 0 for seat in level.seats)
+    level.threads = 1
+    level.improve(1, lambda _: 0.0, words(0), lambda work: [work(0)])
+    check(level)
+    assert level.seats[0].version == level.common.version
 
 
-def test_of_two_plans_that_change_at_once_the_first_is_agreed_upon_and_the_best_is_kept():
-    found = search({}, 3)
-    levels = list(found._reals)
-    agreement = Agreement(levels)
-    begun, least = agreement.agreed, levels[0].least
-    for at, level in enumerate(levels):
-        if level.origin is not begun:
-            level.follow(begun.plan, begun.value, begun)
-        level.least = least
-        for seed in itertools.count(10 * at):
-            level.improve(5, 1e5, words(seed)[:1], agreement.over[at])
-            if level.value != begun.value:
-                break
-    values = [level.value for level in levels]
-    assert len({*values, begun.value}) == 4
-    for level in levels[::-1]:
-        agreement.offer(level, begun)
-    last = levels[2]
-    assert agreement.agreed.level is last
-    assert agreement.agreed.value == values[2]
-    assert (agreement.agreed.plan.what == last.plan.what).all()
-    assert agreement.least == min(least, *values)
-    assert all(over == [1] for over in agreement.over)
-    agreement.work(0, 5, lambda _: 0.0, words(0)[:1])
-    check(levels[0])
-    assert levels[0].value <= agreement.agreed.value
-    agreement.end()
-    assert levels[0] is agreement.agreed.level
-    assert cost(levels[0], levels[0].kept) == pytest.approx(agreement.least)
+def moved(level, seat, seed):
+    """A seat's plan after a move that changed it, and its jobs: as if no other seat moved."""
+    common = level.common
+    alone = Common(*(copied(plan) for plan in (common.plan, common.kept)),
+                   *(table.copy() for table in common[2:]))  # fmt: skip
+    for draw in itertools.count(seed):
+        alone.over[0] = 0
+        prices = level.prices._replace(multiple=np.ones(1))
+        improve(1, (1e5, 1e5), alone, seat, prices, level.jobs, words(draw)[:1])
+        if alone.version > common.version:
+            break
+    seat.version[:] = common.version
+    return np.flatnonzero(alone.changed == alone.version), alone.cost[0] - common.cost[0]
+
+
+def copied(plan):
+    """A copy of a plan."""
+    return type(plan)(*(table.copy() for table in plan))
+
+
+def test_of_two_plans_that_change_at_once_the_first_is_agreed_upon():
+    level = search({}, 2)._real
+    level.threads = 3
+    one, two, _ = level.seats
+    common = level.common
+    with side_by_side(3) as together:
+        level.improve(5, lambda _: 0.0, words(0), together)
+    behind = level.seats[2]
+    for seat in (one, two):
+        common.over[0] = 0
+        prices = level.prices._replace(multiple=np.ones(1))
+        improve(1, (0.0, 0.0), common, seat, prices, level.jobs, words(5)[:1])
+    check(level)
+    if one.version != common.version:  # the last move above changed the plan
+        common.over[0] = 0
+        improve(1, (-1e9, -1e9), common, one, prices, level.jobs, words(6)[:1])
+    assert one.version == two.version == common.version
+    before, costs, version = copied(common.plan), common.cost.copy(), int(common.version[0])
+    first, gain = moved(level, one, 10)
+    second, _ = moved(level, two, 100)
+    assert not same(one.plan, two.plan)
+    assert agree(common, one, first, gain)
+    assert not agree(common, two, second, -1e9)
+    assert common.version == version + 1
+    assert same(common.plan, one.plan)
+    assert not same(common.plan, before)
+    assert common.cost[0] == pytest.approx(cost(level, one.plan))
+    assert common.cost[1] == min(costs[1], common.cost[0])
+    assert (np.flatnonzero(common.changed == version + 1) == first).all()
+    assert common.turn == 0
+    common.over[0] = 0
+    improve(1, (-1e9, -1e9), common, behind, prices, level.jobs, words(7)[:1])
+    assert same(behind.plan, common.plan)
+
+
+def test_turns_are_taken_one_after_the_other():
+    """A million additions each, of which none is lost."""
+    turn, total = apart(np.int64(0)), np.zeros(1)
+
+    @njit(nogil=True)
+    def add(times, turn, total):
+        for _ in range(times):
+            take_turn(turn)
+            total[0] += 1
+            end_turn(turn)
+
+    add(1, turn, total)
+    with side_by_side(3) as together:
+        together(lambda _: add(1_000_000, turn, total))
+    assert total == 3_000_001
+    assert turn == 0
 
 
 @pytest.mark.parametrize("changes", [{}, RING])
@@ -219,14 +269,17 @@ def test_the_search_follows_the_prices_of_a_bound_that_converged_meanwhile(monke
 
 def test_a_move_that_only_changes_servers_is_told_too():
     """It makes the room in which another job ends sooner: lost, two threads searched like one."""
-    (level, *_) = search(RING, 2)._reals
-    seen = False
+    level = search(RING, 1)._real
+    common, seen = level.common, False
     for seed in range(400):
-        before, value = [table.copy() for table in level.plan], level.value
-        tried = level.improve(50, 0.0, words(seed)[:1], np.zeros(1, dtype=np.int64))
-        pairs = zip(before, level.plan, strict=True)
-        assert level.is_changed == any((old != new).any() for old, new in pairs)
-        assert level.is_changed or tried == 50
-        seen |= level.is_changed and level.value == value
+        before, value, version = copied(common.plan), float(common.cost[0]), common.version.copy()
+        level.improve(1, lambda _: 0.0, words(seed), lambda work: [work(0)])
+        differs = not same(before, common.plan)
+        assert differs == (common.version == version + 1)
+        told = (common.changed == common.version) if differs else np.zeros(40, dtype=bool)
+        other = (before.what != common.plan.what).any(axis=1)
+        other |= (before.workers != common.plan.workers).any(axis=1)
+        assert (told == other).all()
+        seen |= differs and common.cost[0] == value
     assert seen
     check(level)

@@ -7,9 +7,10 @@ import pytest
 
 import hindsched as hs
 from hindsched.solvers.kernels.batchsched.window_moves import smallest
-from hindsched.solvers.kernels.batchsched.window_plan import GIVE_BACK, TAKE, book
+from hindsched.solvers.kernels.batchsched.window_plan import GIVE_BACK, TAKE
 from hindsched.solvers.methods.batchsched.search import search_of
 from hindsched.solvers.pricing.base import build_oracle
+from tests.solvers.booking import book
 
 RING = {"architecture": "ring-allreduce"}
 
@@ -34,22 +35,22 @@ def searched(changes, seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_room_is_what_whole_numbers_say(changes, seed):
     level = searched(changes, seed)._real
+    (seat,) = level.seats
     servers, types, resources = level.every.worker.shape
     for job in (0, 7, 14, None):
-        room = level.cluster.room.astype(int)
+        room = seat.cluster.room.astype(int)
         expected = np.full(room.shape, 32000)
         for h, m, r in np.ndindex(servers, types, resources):
             if needed := int(level.every.worker[h, m, r]):
-                free = level.cluster.free[h, r].astype(int)
+                free = seat.cluster.free[h, r].astype(int)
                 expected[m, :, h] = np.minimum(expected[m, :, h], free // needed)
         assert (room == expected).all()
-        assert (level.cluster.on.transpose(1, 2, 0) == expected).all()
-        assert (level.cluster.total == expected.sum(axis=2)).all()
+        assert (seat.cluster.total == expected.sum(axis=2)).all()
         if job is not None:
-            book(GIVE_BACK, job, level.plan, level.cluster, level.every)
+            book(GIVE_BACK, job, seat.plan, seat.cluster, level.every)
     assert (expected.max(axis=1) > expected.min(axis=1)).any()
     for job in (0, 7, 14):
-        book(TAKE, job, level.plan, level.cluster, level.every)
+        book(TAKE, job, seat.plan, seat.cluster, level.every)
 
 
 def test_the_smallest_are_those_of_a_stable_order():

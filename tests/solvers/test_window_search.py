@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import hindsched as hs
-from hindsched.solvers.kernels.batchsched.window_plan import book
 from hindsched.solvers.methods.batchsched import kinds as kinds_module
 from hindsched.solvers.methods.batchsched import level as level_module
 from hindsched.solvers.methods.batchsched import search as module
@@ -18,6 +17,7 @@ from hindsched.solvers.methods.searches import search_of as search_of_family
 from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
 from hindsched.solvers.pricing.base import build_oracle
 from tests.brute_force.batchsched import optimum
+from tests.solvers.booking import book
 
 RING = {"architecture": "ring-allreduce"}
 
@@ -77,16 +77,16 @@ def test_what_is_free_is_the_same_after_many_moves():
     instance = hs.generate("batchsched", jobs=12, seed=1, servers=4, horizon=8)
     found = search(instance, 1, find_incumbent(instance, "modes"))
     found.improve(after(120))
-    free, room = (array.copy() for array in found._real.cluster[:2])
+    (seat,) = found._real.seats
+    free, room = (array.copy() for array in seat.cluster[:2])
     plan, cluster = found._real.nothing()
-    for table, kept in zip(plan, found._real.plan, strict=True):
+    for table, kept in zip(plan, seat.plan, strict=True):
         table[:] = kept
     for job in range(len(instance.jobs)):
         book(1, job, plan, cluster, found._real.every)
     assert (cluster.free == free).all()
     assert (cluster.room == room).all()
     assert (cluster.total == room.sum(axis=2)).all()
-    assert (cluster.on == room.transpose(2, 0, 1)).all()
     assert free.min() >= 0
 
 
@@ -181,7 +181,7 @@ def test_a_kind_of_servers_holds_what_its_servers_hold(changes, monkeypatch):
     for whole in (1.0, kinds_module.WHOLE):
         monkeypatch.setattr(kinds_module, "WHOLE", whole)
         found = search(crowded(**changes))
-        real, kinds = found._real, found._kinds[0]
+        real, kinds = found._real, found._kinds
         _, kind = np.unique(real.capacity, axis=0, return_inverse=True)
         servers = real.nothing()[1].room[:, 0]
         summed = [servers[:, kind.ravel() == each].sum(axis=1) for each in range(kind.max() + 1)]
@@ -197,15 +197,16 @@ def test_plans_on_kinds_of_servers_become_schedules(changes, monkeypatch):
     found = search(instance)
     found.construct()
     assert found._is_of_kinds
-    begun = found._kinds[0].least
+    begun = found._kinds.least
     while found._is_of_kinds or found._tries > 0:
         found.improve(after(1))
     assert found.iterations == 590  # two fifths of the first cycle, and all tries to realise it
-    assert found._kinds[0].least < begun
+    assert found._kinds.least < begun
     assert found.solution().violations() == []
-    assert found._real.plan is not None
+    assert found._real.has_plan
     nothing = found._real.nothing()[0]  # no job has a mode there
-    monkeypatch.setattr(found._kinds[0], "kept", nothing)
+    for table, none in zip(found._kinds.kept, nothing, strict=True):
+        table[:] = none
     found._tries = 1
     found._realise(lambda work: [work(0)])
     assert found._real.least == found.objective
@@ -213,7 +214,7 @@ def test_plans_on_kinds_of_servers_become_schedules(changes, monkeypatch):
 
 def test_servers_that_all_differ_are_no_kinds():
     found = search(hs.generate("batchsched", jobs=3, seed=0, servers=1, horizon=4))
-    assert found._kinds == []
+    assert found._kinds is None
 
 
 def test_plans_on_kinds_of_servers_lead_to_better_schedules(monkeypatch):

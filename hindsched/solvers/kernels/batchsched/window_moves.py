@@ -9,6 +9,13 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.compiled import compiled, part_of_kernel
+from hindsched.solvers.kernels.batchsched.common_plan import (
+    Common,
+    Seat,
+    agree,
+    is_behind,
+    take_over,
+)
 from hindsched.solvers.kernels.batchsched.window_plan import (
     GIVE_BACK,
     TAKE,
@@ -24,6 +31,7 @@ from hindsched.solvers.kernels.batchsched.window_plan import (
 )
 from hindsched.solvers.kernels.draws import Words, below, unit
 from hindsched.solvers.kernels.stable_order import copy_to, stable_order
+from hindsched.solvers.kernels.turns import exchange, read
 
 MOST_REMOVED = 10
 """Jobs taken out at most."""
@@ -67,24 +75,6 @@ def insert_all(
         use(TAKE, j, plan, cluster, jobs, changed)
         renew_room(cluster, jobs.share, changed)
     return len(order), cost
-
-
-@compiled(nogil=True)
-def follow(given: Plan, plan: Plan, cluster: Cluster, jobs: Jobs) -> None:
-    """Make a plan like another one, job by job where they differ."""
-    differs = np.zeros(plan.what.shape[0], np.bool_)
-    changed = nothing_changed(plan.workers.shape[1])
-    for j in range(plan.what.shape[0]):
-        differs[j] = (plan.what[j] != given.what[j]).any()
-        differs[j] |= (plan.workers[j] != given.workers[j]).any()
-        if differs[j]:
-            use(GIVE_BACK, j, plan, cluster, jobs, changed)
-            copy_to(plan.what[j], given.what[j])
-            copy_to(plan.workers[j], given.workers[j])
-    for j in range(plan.what.shape[0]):
-        if differs[j]:
-            use(TAKE, j, plan, cluster, jobs, changed)
-    renew_room(cluster, jobs.share, changed)
 
 
 @part_of_kernel()
@@ -136,32 +126,41 @@ def choose(plan: Plan, jobs: Jobs, word: Words) -> Ints:
 @compiled(nogil=True)
 def improve(
     moves: int,
-    heat: float,
-    value: float,
-    best: float,
+    heat: tuple[float, float],
+    common: Common,
+    seat: Seat,
     prices: Prices,
-    plan: Plan,
-    kept: Plan,
-    cluster: Cluster,
     jobs: Jobs,
     word: Words,
-    over: Ints,
-) -> tuple[int, bool, float, float]:
-    """Try moves; the best plan goes to `kept`.
+) -> int:
+    """Try moves of the common plan, until a thread is through with its own.
 
-    ``heat`` is the mean worsening that is accepted. Where ``over`` is not empty, it ends as soon as
-    the plan changes, or somebody on another thread says so there.
+    Parameters
+    ----------
+    moves : int
+        How many.
+    heat : tuple of float
+        Mean worsening that is accepted at the begin and at the end.
+    common, seat : Common, Seat
+        The plan, and this thread's copy.
+    prices, jobs, word
+        As for `insert_all`.
 
     Returns
     -------
-    tried, moved, value, best
-        How many moves, whether the plan changed, its cost, and that of the best one.
+    int
+        How many were tried.
     """
+    plan, cluster, _ = seat
     what = np.empty((MOST_REMOVED, plan.what.shape[1]), np.int64)
     workers = np.empty((MOST_REMOVED, plan.workers.shape[1]), np.int32)
+    differs = np.empty(MOST_REMOVED, np.bool_)
     changed = nothing_changed(plan.workers.shape[1])
-    tried, moved = 0, False
-    while tried < moves and not over.any():
+    tried = 0
+    while tried < moves and read(common.over) == 0:
+        if is_behind(common, seat):
+            take_over(common, seat, jobs, changed)
+        warm = heat[0] + (heat[1] - heat[0]) * tried / moves
         tried += 1
         chosen = choose(plan, jobs, word)
         count = chosen.shape[0]
@@ -179,23 +178,15 @@ def improve(
             keys[0] = -np.inf
         order = chosen[stable_order(keys)]
         prices.multiple[0] = MULTIPLES[below(word, len(MULTIPLES))]
-        budget = before - np.log(1.0 - unit(word)) * heat
+        budget = before - np.log(1.0 - unit(word)) * warm
         done, after = insert_all(order, budget, prices, plan, cluster, jobs, word)
         if done == count:
-            value += after - before
-            differs = False
-            for i in range(count):
-                differs |= (plan.what[chosen[i]] != what[i]).any()
-                differs |= (plan.workers[chosen[i]] != workers[i]).any()
-            if differs:
-                moved = True
-                over[:] = 1
-            if value < best - 1e-9 * abs(best):
-                best = value
-                for j in range(plan.what.shape[0]):
-                    copy_to(kept.what[j], plan.what[j])
-                    copy_to(kept.workers[j], plan.workers[j])
-            continue
+            for i in range(count):  # other servers make the room in which a job ends sooner
+                differs[i] = (plan.what[chosen[i]] != what[i]).any()
+                differs[i] |= (plan.workers[chosen[i]] != workers[i]).any()
+            others = chosen[differs[:count]]
+            if others.size == 0 or agree(common, seat, others, after - before):
+                continue
         for i in range(done):
             use(GIVE_BACK, order[i], plan, cluster, jobs, changed)
         for i in range(count):
@@ -203,4 +194,5 @@ def improve(
             copy_to(plan.workers[chosen[i]], workers[i])
             use(TAKE, chosen[i], plan, cluster, jobs, changed)
         renew_room(cluster, jobs.share, changed)
-    return tried, moved, value, best
+    exchange(common.over, 1)
+    return tried

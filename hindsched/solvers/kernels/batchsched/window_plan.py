@@ -78,15 +78,12 @@ class Cluster(NamedTuple):
         Whole units, in floats, which tell quotients sooner.
     room : ndarray of int, shape (worker types, slots, servers)
         Workers that fit.
-    on : ndarray of int, shape (servers, worker types, slots)
-        The same by server.
     total : ndarray of int, shape (worker types, slots)
         Their sum over the servers.
     """
 
     free: Floats
     room: NDArray[np.int16]
-    on: NDArray[np.int16]
     total: NDArray[np.int32]
 
 
@@ -201,7 +198,7 @@ def renew_room(cluster: Cluster, share: Floats, changed: Changed) -> None:
     Unsigned slots never count from an array's end, and what is written is never what was read: so
     that several are counted at once. One type after the other: what is written lies together.
     """
-    free, room, on, total = cluster
+    free, room, total = cluster
     types, resources = share.shape[1:]
     longest = free.shape[2]
     least, lower, most = np.empty(longest), np.empty(longest), np.empty(longest, np.int32)

@@ -21,15 +21,9 @@ from hindsched.instances.batchsched.modes import fewest_ps, modes
 from hindsched.instances.modes import in_pieces
 from hindsched.solutions.base import Solution
 from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution
-from hindsched.solvers.kernels.batchsched.window_plan import (
-    Cluster,
-    Jobs,
-    Plan,
-    Prices,
-    excess_costs,
-)
+from hindsched.solvers.kernels.batchsched.window_plan import Jobs, Plan, Prices, excess_costs
 from hindsched.solvers.methods.batchsched.kinds import by_kind
-from hindsched.solvers.methods.batchsched.level import Heat, Level, improve_together
+from hindsched.solvers.methods.batchsched.level import Level
 from hindsched.solvers.pricing.base import BlockOracle
 from hindsched.solvers.pricing.batchsched.list_schedule import list_schedule
 from hindsched.solvers.side_by_side import Together, side_by_side
@@ -105,10 +99,10 @@ class WindowSearch:
         every = jobs_of(self.instance)
         alone = every.weight * (every.arrival + every.shortest + 1)
         self._least_possible = float(alone.sum())
-        self._reals = [Level(every, self.instance.whole_units.tables[0], self.slots)]
-        self._kinds: list[Level] = []
+        self._real = Level(every, self.instance.whole_units.tables[0], self.slots)
+        self._kinds: Level | None = None
         self._is_of_kinds, self._tries = False, 0
-        self._realised: tuple[Plan, Cluster, float] | None = None
+        self._realised: tuple[Plan, float] | None = None
         self.set_prices(prices)
         if start is not None:
             self.adopt(start)
@@ -116,19 +110,14 @@ class WindowSearch:
             self._begin_of_kinds()
 
     @property
-    def _real(self) -> Level:
-        """The plan on real servers."""
-        return self._reals[0]
-
-    @property
     def threads(self) -> int:
         """Threads that search; with more than one the cycles begin anew."""
-        return len(self._reals)
+        return self._real.threads
 
     @threads.setter
     def threads(self, number: int) -> None:
-        for levels in filter(None, (self._reals, self._kinds)):
-            levels[1:] = [levels[0].another() for _ in range(number - 1)]
+        for level in filter(None, (self._real, self._kinds)):
+            level.threads = number
         self._begin_cycle()
 
     @property
@@ -156,17 +145,16 @@ class WindowSearch:
             worth, every.weight / np.maximum(least, 1e-12), np.ones(1), np.full(1, STEP),
         )  # fmt: skip
         cheap = excess_costs(every, guide, self.slots) <= NEARLY
-        for real in self._reals:
-            real.prices, real.jobs = guide, only(every, cheap)
+        self._real.prices, self._real.jobs = guide, only(every, cheap)
         capacity, of_kinds = by_kind(every, self._real.capacity.astype(float), worth)
         if len(capacity) > MOST_KINDS * len(self._real.capacity):
             return
-        if not self._kinds:
-            self._kinds = [Level(of_kinds, capacity, self.slots) for _ in self._reals]
-        for kinds in self._kinds:
-            kinds.every = of_kinds
-            kinds.prices = guide._replace(worth=np.ones(1))
-            kinds.jobs = only(of_kinds, cheap)
+        if self._kinds is None:
+            self._kinds = Level(of_kinds, capacity, self.slots)
+            self._kinds.threads = self.threads
+        kinds = self._kinds
+        kinds.every, kinds.jobs = of_kinds, only(of_kinds, cheap)
+        kinds.prices = guide._replace(worth=np.ones(1))
 
     def construct(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Insert all jobs in the order of their density, at a few multiples of the prices.
@@ -179,7 +167,7 @@ class WindowSearch:
             Asked after every insertion of all jobs once there are schedules to keep.
         """
         self._real.construct(self._word, stop)
-        if self._real.plan is not None:
+        if self._real.has_plan:
             self._keep(self._real.kept, self._real.least)
         if not self.is_complete:  # the priced slots end where a list of all jobs has room
             listed = list_schedule(self.instance).items()
@@ -214,14 +202,14 @@ class WindowSearch:
         tried = MOVES
         if self._tries > 0:
             tried = MOVES * self._realise(together)
-        elif self._real.plan is None:  # the best is of a form that the kernel does not know
+        elif not self._real.has_plan:  # the best is of a form that the kernel does not know
             self.construct()
         elif self._is_of_kinds:
             tried = self._improve_kinds(together)
         else:
             tried = self._improve_real(together)
         self.iterations += tried - MOVES  # of all threads: work is counted on one
-        if done >= 1 and self._real.plan is not None:
+        if done >= 1 and self._real.has_plan:
             self._next_cycle()
 
     def adopt(self, solution: Solution) -> bool:
@@ -274,24 +262,22 @@ class WindowSearch:
             return self._heat(real, hot, done)
 
         least = real.least
-        tried = self._move(self._reals, MOVES, heat, together)
-        if self._real.least < least:
-            self._keep(self._real.kept, self._real.least)
+        tried = real.improve(MOVES, heat, self._word(self.threads), together)
+        if real.least < least:
+            self._keep(real.kept, real.least)
         return tried
 
     def _improve_kinds(self, together: Together) -> int:
         """Move jobs on kinds of servers; return how many moves on real ones take as long."""
-        kinds = self._kinds[0]
+        kinds = self._kinds
+        assert kinds is not None
 
         def heat(tried: int) -> float:
             done = self._share_of_cycle(tried * MOVES // MOVES_OF_KINDS) / SHARE_OF_KINDS
             return self._heat(kinds, HOT_KINDS, done * LAST_ROUNDS % 1.0 if self._is_last else done)
 
-        return self._move(self._kinds, MOVES_OF_KINDS, heat, together) * MOVES // MOVES_OF_KINDS
-
-    def _move(self, levels: list[Level], moves: int, heat: Heat, together: Together) -> int:
-        """Try moves on all threads; return how many."""
-        return improve_together(levels, moves, heat, self._word(len(levels)), together)
+        tried = kinds.improve(MOVES_OF_KINDS, heat, self._word(self.threads), together)
+        return tried * MOVES // MOVES_OF_KINDS
 
     def _realise(self, together: Together) -> int:
         """Put the jobs on real servers, in the order and modes of their best plan on kinds.
@@ -299,7 +285,8 @@ class WindowSearch:
         Return how many insertions of all jobs were tried.
         """
         assert self.objective is not None
-        plan, real, number = self._kinds[0].kept, self._real, self.threads
+        assert self._kinds is not None
+        plan, real, number = self._kinds.kept, self._real, self.threads
         every = real.every
         chosen = np.zeros(len(every.modes), dtype=bool)
         counts = plan.workers.sum(axis=1)
@@ -311,16 +298,14 @@ class WindowSearch:
         noise = self.random.random((number, len(counts)))
         orders = np.argsort(plan.what[:, 1] + noise, axis=1, kind="stable")
         words = self._word(number)
-        found = together(
-            lambda at: self._reals[at].insert(orders[at], planned, 0.0, words[at : at + 1])
-        )
+        found = together(lambda at: real.insert(orders[at], planned, 0.0, words[at : at + 1]))
         for one in found:
-            if one is not None and (self._realised is None or one[2] < self._realised[2]):
+            if one is not None and (self._realised is None or one[1] < self._realised[1]):
                 self._realised = one
         self._tries = max(0, self._tries - number)
         if self._tries == 0:
             best, self._realised = self._realised, None
-            if best is not None and best[2] < (1.0 + GAINED) * self.objective:
+            if best is not None and best[1] < (1.0 + GAINED) * self.objective:
                 real.begin(*best)
                 self._keep(real.kept, real.least)
             else:
@@ -364,7 +349,7 @@ class WindowSearch:
     def _return_to_best(self) -> None:
         """Go on from the best schedules, where the kernel knows their form."""
         real = self._real
-        real.plan = None
+        real.has_plan = False
         if self.objective is None:
             return
         plan = real.nothing()[0]
@@ -376,18 +361,17 @@ class WindowSearch:
             host, units = (int(hosts[0]), int(row.ps[hosts[0]])) if len(hosts) else (-1, 0)
             plan.what[j] = row.worker_type, row.first - 1, row.last, host, row.ps_type, units
             plan.workers[j] = row.workers
-        real.restart(plan, self.objective)
+        real.begin(plan, self.objective)
 
     def _begin_of_kinds(self) -> None:
         """Go on from the best plan on kinds of servers, where there are few of them."""
-        if not self._kinds:
+        if (kinds := self._kinds) is None:
             return
-        kinds = self._kinds[0]
-        if kinds.plan is None:
+        if not kinds.has_plan:
             kinds.construct(self._word, lambda: self._seconds_left() <= 0)
         else:
-            kinds.restart(kinds.kept, kinds.least)
-        self._is_of_kinds = kinds.plan is not None
+            kinds.begin(kinds.kept, kinds.least)
+        self._is_of_kinds = kinds.has_plan
 
 
 def search_of(

@@ -128,9 +128,7 @@ def list_schedule(instance: BatchschedInstance) -> Mapping[str, Schedule]:
     return scheduler.run(scheduler.density_order())
 
 
-def weighted_completion(
-    instance: BatchschedInstance, schedules: Mapping[str, Schedule]
-) -> float:
+def weighted_completion(instance: BatchschedInstance, schedules: Mapping[str, Schedule]) -> float:
     """Objective of schedules: sum of weight x (start + duration)."""
     return float(sum(job.weight * schedules[job.name].completion for job in instance.jobs))
 

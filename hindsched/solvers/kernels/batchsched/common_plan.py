@@ -1,0 +1,149 @@
+"""One plan that several threads move, each on a copy of its own.
+
+Nearly all moves are refused, so that hardly any is tried in vain: an accepted one changes the
+common plan unless another thread changed it before, and all others take it over when they are
+through with the move that they are trying.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hindsched.arrays import Floats, Ints
+from hindsched.compiled import part_of_kernel
+from hindsched.solvers.kernels.batchsched.window_plan import (
+    GIVE_BACK,
+    TAKE,
+    Changed,
+    Cluster,
+    Jobs,
+    Plan,
+    renew_room,
+    use,
+)
+from hindsched.solvers.kernels.stable_order import copy_to
+from hindsched.solvers.kernels.turns import end_turn, exchange, read, take_turn
+
+LITTLE = 1e-9
+"""Relative gain below which a plan is no better."""
+
+
+class Common(NamedTuple):
+    """What all threads share; only who has the turn changes it.
+
+    Parameters
+    ----------
+    plan, kept : Plan
+        The plan as it was changed last, and the best one.
+    cost : ndarray, shape (2,)
+        What these two cost.
+    changed : ndarray of int, shape (jobs,)
+        Version in which the schedule of each job was changed last.
+    version, turn, over : ndarray of int, shape (1,)
+        How often the plan was changed; 1 while somebody has the turn; 1 once somebody is through
+        with its moves. On cache lines of their own.
+    """
+
+    plan: Plan
+    kept: Plan
+    cost: Floats
+    changed: Ints
+    version: Ints
+    turn: Ints
+    over: Ints
+
+
+class Seat(NamedTuple):
+    """What one thread has: the plan in some version, and what it leaves free.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    cluster : Cluster
+        What is free.
+    version : ndarray of int, shape (1,)
+        The version.
+    """
+
+    plan: Plan
+    cluster: Cluster
+    version: Ints
+
+
+@part_of_kernel(nogil=True)
+def copy_job(j: int, given: Plan, plan: Plan) -> None:
+    """Copy one job's schedule."""
+    copy_to(plan.what[j], given.what[j])
+    copy_to(plan.workers[j], given.workers[j])
+
+
+@part_of_kernel(nogil=True)
+def take_over(common: Common, seat: Seat, jobs: Jobs, changed: Changed) -> None:
+    """Take over what others changed."""
+    plan, cluster, version = seat
+    number = plan.what.shape[0]
+    taken, is_all = np.zeros(number, np.bool_), False
+    while not is_all:
+        for j in range(number):
+            if common.changed[j] > version[0] and not taken[j]:
+                taken[j] = True
+                use(GIVE_BACK, j, plan, cluster, jobs, changed)
+        take_turn(common.turn)
+        is_all = True
+        for j in range(number):
+            is_all &= taken[j] or common.changed[j] <= version[0]
+        if is_all:
+            for j in range(number):
+                if taken[j]:
+                    copy_job(j, common.plan, plan)
+            version[0] = common.version[0]
+        end_turn(common.turn)
+    for j in range(number):
+        if taken[j]:
+            use(TAKE, j, plan, cluster, jobs, changed)
+    renew_room(cluster, jobs.share, changed)
+
+
+@part_of_kernel(nogil=True)
+def agree(common: Common, seat: Seat, chosen: Ints, gain: float) -> bool:
+    """Change the common plan as a thread changed its own, if nobody has changed it before.
+
+    Parameters
+    ----------
+    common, seat : Common, Seat
+        The plan of all, and the thread's.
+    chosen : ndarray of int
+        Jobs whose schedules the thread changed.
+    gain : float
+        How much dearer that is.
+
+    Returns
+    -------
+    bool
+        Whether the plan is changed.
+    """
+    cost = common.cost
+    take_turn(common.turn)
+    is_first = common.version[0] == seat.version[0]
+    if is_first:
+        seat.version[0] += 1
+        for j in chosen:
+            copy_job(j, seat.plan, common.plan)
+            common.changed[j] = seat.version[0]
+        cost[0] += gain
+        if cost[0] < cost[1] - LITTLE * abs(cost[1]):
+            cost[1] = cost[0]
+            for j in range(common.changed.shape[0]):
+                copy_job(j, common.plan, common.kept)
+        exchange(common.version, seat.version[0])
+    end_turn(common.turn)
+    return is_first
+
+
+@part_of_kernel(nogil=True)
+def is_behind(common: Common, seat: Seat) -> bool:
+    """Whether somebody else changed the plan."""
+    return bool(read(common.version) != seat.version[0])

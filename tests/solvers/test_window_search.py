@@ -204,7 +204,7 @@ def test_plans_on_kinds_of_servers_become_schedules(changes, monkeypatch):
     assert found._kinds.least < begun
     assert found.solution().violations() == []
     assert found._real.has_plan
-    nothing = found._real.nothing()[0]  # no job has a mode there
+    nothing = found._kinds.nothing()[0]  # no job has a mode there
     for table, none in zip(found._kinds.kept, nothing, strict=True):
         table[:] = none
     found._tries = 1

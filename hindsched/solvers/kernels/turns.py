@@ -20,7 +20,7 @@ CACHE_LINE = 64
 """Bytes that cores exchange at once, at most."""
 
 
-def apart(value: np.integer) -> np.ndarray:
+def apart(value: np.number) -> np.ndarray:
     """An array of one number on a cache line of its own, which no other core writes to."""
     numbers = CACHE_LINE // value.itemsize
     found = np.full(2 * numbers, value)

@@ -68,6 +68,7 @@ class Level:
 
     @property
     def threads(self) -> int:
+        """Threads that move the plan."""
         return len(self.seats)
 
     @threads.setter
@@ -94,7 +95,8 @@ class Level:
             self._empty = self._empty_cluster()
         what = np.tile(np.array([0, 0, 0, -1, 0, 0]), (number, 1))  # on no host
         plan = Plan(what, np.zeros((number, servers), dtype=np.int32))
-        return plan, Cluster(*(table.copy() for table in self._empty))
+        free, room, total = self._empty
+        return plan, Cluster(free.copy(), room.copy(), total.copy())
 
     def _empty_cluster(self) -> Cluster:
         servers, types = self.every.worker.shape[:2]
@@ -134,8 +136,8 @@ class Level:
     def begin(self, plan: Plan, cost: float) -> None:
         """Go on from a plan: every thread takes it over with its next move."""
         common = self.common
-        for given, table, best in zip(plan, common.plan, common.kept, strict=True):
-            table[:] = best[:] = given
+        for to in (common.plan, common.kept):
+            to.what[:], to.workers[:] = plan
         common.cost[:] = cost
         common.version[0] += 1
         common.changed[:] = common.version[0]

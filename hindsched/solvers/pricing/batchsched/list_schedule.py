@@ -83,8 +83,8 @@ class ListScheduler:
             common = min(self._slots, len(prices))
             spread[:common] = multiple * prices[:common]
         self._search.reset(prices=spread)
-        for schedule in placed.values():
-            self._search.book(schedule)
+        for known in placed.values():
+            self._search.book(known)
         for position in order[len(placed) :]:
             job = self.instance.jobs[position]
             schedule = self._search.cheapest(

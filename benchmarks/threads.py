@@ -7,10 +7,10 @@ moment of one gap is noisy, so ratios at some multiples of the common gap (`WIDE
 CPU seconds count all processes.
 
 A search that cools down over its limit (`PACED`) finds its best schedules at the end of any limit,
-so that seconds to a gap say little of it. There a third run has two cores and the limit divided by
-`ASKED`, and its gap at the end is compared with that of one core in the whole limit: that is what a
-user gets who has another core and waits less. How many moves a second of the limit both tried says
-how much longer a search the second core makes.
+so that seconds to a gap say little of it. There one core has a limit, and two cores have that limit
+divided by `ASKED`: that is what a user gets who has another core and waits less. Compared are the
+gaps at the end, of which one pair says little, and the moves that both tried: as many of two
+threads lead as far as those of one, which ``--moves`` measures without any clock.
 
 Pairs are kept in the folder; the tables of docs/scale.md are those of all that are kept.
 
@@ -39,6 +39,9 @@ from tight import small
 import hindsched as hs
 from hindsched import limits
 from hindsched.solvers import work
+from hindsched.solvers.bounds.lagrangian import Subgradient
+from hindsched.solvers.methods.searches import search_of
+from hindsched.solvers.pricing.base import build_oracle
 
 PAGE = Path("docs/scale.md")
 MARK = "<!-- threads: made by benchmarks/threads.py -->"
@@ -69,6 +72,8 @@ PACED = ("batchsched-crowded",)
 """Cases whose search is paced by its limit."""
 ASKED = 1.6
 """How much faster two cores should be."""
+SECONDS_OF_PRICES, MOVES_A_SECOND = 3.0, 1000.0
+"""Time for the prices of a search whose clock are its moves, and how fast that clock goes."""
 WIDER = (1.25, 1.5, 2.0)
 """Multiples of the common gap at which seconds are compared too."""
 
@@ -101,8 +106,8 @@ def count_own_cpu_seconds() -> None:
 
 def run(
     instance: hs.Instance, threads: int, limit: float
-) -> tuple[list[tuple[float, float]], float, float]:
-    """Falling gaps with their seconds, the CPU seconds in all, and moves a second of the limit."""
+) -> tuple[list[tuple[float, float]], float, int]:
+    """Falling gaps with their seconds, the CPU seconds in all, and the moves tried."""
     gaps: list[tuple[float, float]] = []
     begin, before = work.now(), cpu()
 
@@ -116,7 +121,7 @@ def run(
     note(result.bound, result.objective)
     tried = result.details.get("neighbourhoods", 0)
     assert isinstance(tried, int)
-    return gaps, cpu() - before, tried / limit
+    return gaps, cpu() - before, tried
 
 
 def reached(gaps: list[tuple[float, float]], gap: float) -> float:
@@ -124,62 +129,148 @@ def reached(gaps: list[tuple[float, float]], gap: float) -> float:
     return next(seconds for seconds, value in gaps if value <= gap)
 
 
+def search_of_moves(instance: hs.Instance, threads: int, moves: int) -> float:
+    """Gap of batchsched's search after so many moves, which are its clock."""
+    bounding, begin = Subgradient(build_oracle(instance)), time.perf_counter()
+    while not bounding.converged and time.perf_counter() - begin < SECONDS_OF_PRICES:
+        bounding.step(None)
+    bound, prices = bounding.best.bound, bounding.oracle.prices_on_servers(bounding.best.prices)
+    servers = build_oracle(instance, rows="servers")
+    searches = list[Any]()
+
+    def left() -> float:
+        return (moves - sum(each.iterations for each in searches)) / MOVES_A_SECOND
+
+    search = search_of(servers, prices, seconds_left=left)
+    assert search is not None
+    searches.append(search)
+    search.construct()
+    search.threads = threads
+    search.improve(lambda: left() <= 0)
+    assert search.objective is not None
+    return abs(search.objective - bound) / bound
+
+
 def keep(folder: Path, *pairs: dict[str, Any]) -> list[dict[str, Any]]:
-    """Add pairs to those in a folder, in place of older ones of their instance; return all."""
+    """Add pairs to those in a folder, in place of older ones of their kind; return all."""
     path = folder / "pairs.json"
     known = json.loads(path.read_text()) if path.exists() else []
-    new = {(pair["case"], pair["instance"]) for pair in pairs}
-    known = [pair for pair in known if (pair["case"], pair["instance"]) not in new] + list(pairs)
+    new = {kind_of(pair) for pair in pairs}
+    known = [pair for pair in known if kind_of(pair) not in new] + list(pairs)
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(known))
     return known
+
+
+def kind_of(pair: dict[str, Any]) -> tuple[object, ...]:
+    """What two pairs have in common of which the later one counts."""
+    paced = pair["limit"] if pair["case"] in PACED else None
+    return pair["case"], pair["instance"], paced, pair.get("moves_given")
 
 
 def tables(pairs: list[dict[str, Any]]) -> list[str]:
     """Lines of the page about pairs, by case."""
     lines = [f"Measured on {datetime.now(UTC).date()}, {os.cpu_count()} cores."]
     for case in sorted({pair["case"] for pair in pairs}):
-        lines += ["", *table([pair for pair in pairs if pair["case"] == case])]
+        of_case = [pair for pair in pairs if pair["case"] == case]
+        lines += ["", *(paced_table(of_case) if case in PACED else table(of_case))]
     return lines
 
 
 def table(pairs: list[dict[str, Any]]) -> list[str]:
     """Lines of the page about pairs of one case."""
-    case, is_paced = pairs[0]["case"], pairs[0]["case"] in PACED
-    limits = sorted({pair["limit"] for pair in pairs})
-    ends = {"one": "1 core", "two": "2 cores"}
-    if is_paced:
-        ends["sooner"] = f"2 cores in 1/{ASKED} of the limit"
+    case, limits = pairs[0]["case"], sorted({pair["limit"] for pair in pairs})
     lines = [
         f"`{case}`, limit {', '.join(f'{each:.0f} s' for each in limits)}.",
         "",
         "| instance | seconds to the same gap, 1 core | 2 cores | ratio |"
-        + "".join(f" gap at the end, {said} |" for said in ends.values())
-        + " moves a second, 1 core | 2 cores |" * is_paced,
-        "|---|---|---|---|" + "---|" * (len(ends) + 2 * is_paced),
+        " gap at the end, 1 core | gap at the end, 2 cores |",
+        "|---|---|---|---|---|---|",
     ]
     for pair in sorted(pairs, key=lambda pair: pair["instance"]):
         first, second = pair["seconds"]
         lines.append(
             f"| {pair['instance']} | {first:.1f} | {second:.1f} | {first / second:.2f} |"
-            + "".join(f" {pair[end]:.2%} |" for end in ends)
-            + "".join(f" {moves:,.0f} |" for moves in pair.get("moves", ()))
+            f" {pair['one']:.2%} | {pair['two']:.2%} |"
         )
     ratio = statistics.median(pair["seconds"][0] / pair["seconds"][1] for pair in pairs)
     for name, middle in (("median", statistics.median), ("mean", statistics.fmean)):
-        lines.append(
-            f"| {name} | | | {f'{ratio:.2f}' if name == 'median' else ''} |"
-            + "".join(f" {middle([pair[end] for pair in pairs]):.2%} |" for end in ends)
-            + "".join(
-                f" {middle([pair['moves'][at] for pair in pairs]):,.0f} |"
-                for at in range(2 * is_paced)
-            )
-        )
-    if is_paced:
-        less = sum(pair["sooner"] < pair["one"] for pair in pairs)
-        said = f"In less time two cores end with the smaller gap on {less} of {len(pairs)}."
-        lines += ["", said]
+        ends = "".join(f" {middle([pair[end] for pair in pairs]):.2%} |" for end in ("one", "two"))
+        lines.append(f"| {name} | | | {f'{ratio:.2f}' if name == 'median' else ''} |{ends}")
     return lines
+
+
+def paced_table(pairs: list[dict[str, Any]]) -> list[str]:
+    """Lines of the page about pairs of a case whose search is paced by its limit."""
+    timed = [pair for pair in pairs if "moves_given" not in pair]
+    lines = [
+        f"`{pairs[0]['case']}`, two cores in 1/{ASKED} of the limit of one.",
+        "",
+        "| instance | limit | gap at the end, 1 core | 2 cores in 1/"
+        f"{ASKED} of it | moves tried, 1 core | 2 cores in 1/{ASKED} of it | ratio |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for pair in sorted(timed, key=lambda pair: (pair["limit"], pair["instance"])):
+        one, two = pair["moves"]
+        lines.append(
+            f"| {pair['instance']} | {pair['limit']:.0f} s | {pair['one']:.2%} |"
+            f" {pair['sooner']:.2%} | {one:,} | {two:,} | {two / one:.2f} |"
+        )
+    said = list[str]()
+    by_limit = {f"{limit:.0f} s": [pair for pair in timed if pair["limit"] == limit]
+                for limit in sorted({pair["limit"] for pair in timed})}  # fmt: skip
+    for name, some in [*by_limit.items(), ("all", timed)]:
+        if not some:
+            continue
+        ratio = statistics.median(pair["moves"][1] / pair["moves"][0] for pair in some)
+        one, two = (statistics.fmean(pair[end] for pair in some) for end in ("one", "sooner"))
+        lines.append(f"| mean, median ratio | {name} | {one:.2%} | {two:.2%} | | | {ratio:.2f} |")
+        if name == "all":
+            said += [
+                "",
+                f"The gaps of two cores in 1/{ASKED} of the time are larger by"
+                f" {difference(some, 'one', 'sooner')}, on {len(some)} pairs; in that time they"
+                f" try {ratio:.2f} times the moves (median), in the same time"
+                f" {ASKED * ratio:.2f} times.",
+            ]
+    counted = [pair for pair in pairs if "moves_given" in pair]
+    for moves in sorted({pair["moves_given"] for pair in counted}):
+        some = [pair for pair in counted if pair["moves_given"] == moves]
+        one, two = (statistics.fmean(pair[end] for pair in some) for end in ("one", "two"))
+        said += [
+            "",
+            f"After {moves:,} moves, whatever time they take: {one:.2%} with one thread and"
+            f" {two:.2%} with two, larger by {difference(some, 'one', 'two')}, on"
+            f" {len(some)} pairs.",
+        ]
+    return lines + said
+
+
+def difference(pairs: list[dict[str, Any]], one: str, two: str) -> str:
+    """Mean difference of two gaps in points, and its standard error."""
+    found = [100 * (pair[two] - pair[one]) for pair in pairs]
+    error = statistics.stdev(found) / len(found) ** 0.5 if len(found) > 1 else float("nan")
+    return f"{statistics.fmean(found):.2f} ± {error:.2f} points"
+
+
+def paced_pair(case: str, instance: hs.Instance, limit: float, moves: int | None) -> dict[str, Any]:
+    """One core in a limit and two in a part of it, or both with as many moves; print a line."""
+    pair: dict[str, Any] = {"case": case, "instance": instance.name, "limit": limit}
+    if moves is not None:
+        one, two = (search_of_moves(instance, threads, moves) for threads in (1, 2))
+        print(f"{instance.name}: {moves} moves: {one:.4%} on 1 thread, {two:.4%} on 2", flush=True)
+        return pair | {"limit": 0.0, "moves_given": moves, "one": one, "two": two}
+    (first, _, tried), (second, _, tried_sooner) = (
+        run(instance, 1, limit),
+        run(instance, 2, limit / ASKED),
+    )
+    one, sooner = first[-1][1], second[-1][1]
+    print(
+        f"{instance.name}: {one:.4%} in {limit:.1f} s on 1 core ({tried} moves), {sooner:.4%} in"
+        f" {limit / ASKED:.1f} s on 2 ({tried_sooner} moves, {tried_sooner / tried:.2f} times)",
+        flush=True,
+    )
+    return pair | {"one": one, "sooner": sooner, "moves": (tried, tried_sooner)}
 
 
 def main() -> None:
@@ -189,6 +280,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--moves", type=int, help="of a paced search, in place of its limit")
     parser.add_argument("--folder", type=Path, default=Path("build/threads"))
     parser.add_argument("--cpu-clock", action="store_true")
     given = parser.parse_args()
@@ -199,8 +291,11 @@ def main() -> None:
         wider: dict[float, list[float]] = {multiple: [] for multiple in WIDER}
         for seed in range(given.first, given.first + given.repeat):
             for instance in CASES[case](seed):
-                one, one_cpu, one_moves = run(instance, 1, given.seconds)
-                two, two_cpu, two_moves = run(instance, 2, given.seconds)
+                if case in PACED:
+                    keep(given.folder, paced_pair(case, instance, given.seconds, given.moves))
+                    continue
+                one, one_cpu, _ = run(instance, 1, given.seconds)
+                two, two_cpu, _ = run(instance, 2, given.seconds)
                 gap = max(one[-1][1], two[-1][1], 1e-6)
                 first, second = reached(one, gap), reached(two, gap)
                 ratios.append(first / second)
@@ -221,20 +316,13 @@ def main() -> None:
                     "one": one[-1][1],
                     "two": two[-1][1],
                 }
-                if case in PACED:
-                    sooner, _, _ = run(instance, 2, given.seconds / ASKED)
-                    pair |= {"sooner": sooner[-1][1], "moves": (one_moves, two_moves)}
-                    print(
-                        f"    gap at the end: {sooner[-1][1]:.4%} in {given.seconds / ASKED:.1f} s"
-                        f" on 2 cores, {one[-1][1]:.4%} in {given.seconds:.1f} s on 1",
-                        flush=True,
-                    )
                 keep(given.folder, pair)
-        medians = [f"{each} of it {statistics.median(known):.2f}" for each, known in wider.items()]
-        print(
-            f"{case}: median ratio {statistics.median(ratios):.2f}; at {', '.join(medians)}",
-            flush=True,
-        )
+        if ratios:
+            medians = [f"{each} of it {statistics.median(got):.2f}" for each, got in wider.items()]
+            print(
+                f"{case}: median ratio {statistics.median(ratios):.2f}; at {', '.join(medians)}",
+                flush=True,
+            )
         kept = tables(keep(given.folder))
         write_between(PAGE, MARK, kept)
         print(*kept, sep="\n", flush=True)

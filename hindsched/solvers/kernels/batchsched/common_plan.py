@@ -1,8 +1,9 @@
 """One plan that several threads move, each on a copy of its own.
 
 Nearly all moves are refused, so that hardly any is tried in vain: an accepted one changes the
-common plan unless another thread changed it before, and all others take it over when they are
-through with the move that they are trying.
+common plan, and all others take it over when they are through with the move that they are trying.
+Where another thread changed the plan meanwhile, a move is still worth what it was worth, unless one
+of its jobs was changed or there is no room left.
 """
 
 from __future__ import annotations
@@ -81,11 +82,18 @@ def copy_job(j: int, given: Plan, plan: Plan) -> None:
 
 
 @part_of_kernel(nogil=True)
-def take_over(common: Common, seat: Seat, jobs: Jobs, changed: Changed) -> None:
-    """Take over what others changed."""
+def take_over(common: Common, seat: Seat, moved: Ints, jobs: Jobs, changed: Changed) -> bool:
+    """Take over what others changed, beside what the thread moved itself.
+
+    Returns
+    -------
+    bool
+        Whether these go together: no job was moved twice, and there is room for all. Where one was,
+        nothing is taken over.
+    """
     plan, cluster, version = seat
     number = plan.what.shape[0]
-    taken, is_all = np.zeros(number, np.bool_), False
+    taken, is_all, is_twice = np.zeros(number, np.bool_), False, False
     while not is_all:
         for j in range(number):
             if common.changed[j] > version[0] and not taken[j]:
@@ -95,7 +103,10 @@ def take_over(common: Common, seat: Seat, jobs: Jobs, changed: Changed) -> None:
         is_all = True
         for j in range(number):
             is_all &= taken[j] or common.changed[j] <= version[0]
-        if is_all:
+        for j in moved:
+            is_twice |= common.changed[j] > version[0]
+        is_all |= is_twice
+        if is_all and not is_twice:
             for j in range(number):
                 if taken[j]:
                     copy_job(j, common.plan, plan)
@@ -104,33 +115,63 @@ def take_over(common: Common, seat: Seat, jobs: Jobs, changed: Changed) -> None:
     for j in range(number):
         if taken[j]:
             use(TAKE, j, plan, cluster, jobs, changed)
+    has_room = True
+    for j in range(number):
+        if taken[j] and has_room:
+            has_room = least_left(j, plan, cluster) >= 0.0
     renew_room(cluster, jobs.share, changed)
+    return has_room and not is_twice
 
 
 @part_of_kernel(nogil=True)
-def agree(common: Common, seat: Seat, chosen: Ints, gain: float) -> bool:
-    """Change the common plan as a thread changed its own, if nobody has changed it before.
+def least_left(j: int, plan: Plan, cluster: Cluster) -> float:
+    """What is left of anything where a job runs, at least."""
+    least, free, host = 0.0, cluster.free, plan.what[j, 3]
+    for h in range(free.shape[0]):
+        if plan.workers[j, h] > 0 or h == host:
+            for r in range(free.shape[1]):
+                for t in range(plan.what[j, 1], plan.what[j, 2]):
+                    least = min(least, free[h, r, t])
+    return float(least)
+
+
+@part_of_kernel(nogil=True)
+def agree(
+    common: Common, seat: Seat, moved: Ints, gain: float, jobs: Jobs, changed: Changed
+) -> bool:
+    """Change the common plan as a thread changed its own, if that is still possible.
 
     Parameters
     ----------
     common, seat : Common, Seat
         The plan of all, and the thread's.
-    chosen : ndarray of int
+    moved : ndarray of int
         Jobs whose schedules the thread changed.
     gain : float
         How much dearer that is.
+    jobs, changed : Jobs, Changed
+        As for `take_over`.
 
     Returns
     -------
     bool
         Whether the plan is changed.
     """
+    while not is_agreed(common, seat, moved, gain):
+        if not take_over(common, seat, moved, jobs, changed):
+            return False
+    return True
+
+
+@part_of_kernel(nogil=True)
+def is_agreed(common: Common, seat: Seat, moved: Ints, gain: float) -> bool:
+    """Change the common plan as a thread changed its own, unless it was changed before."""
     cost = common.cost
     take_turn(common.turn)
     is_first = common.version[0] == seat.version[0]
     if is_first:
         seat.version[0] += 1
-        for j in chosen:
+        for j in moved:
             copy_job(j, seat.plan, common.plan)
             common.changed[j] = seat.version[0]
         cost[0] += gain

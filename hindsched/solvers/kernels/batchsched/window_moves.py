@@ -154,13 +154,13 @@ def improve(
     plan, cluster, _ = seat
     what = np.empty((MOST_REMOVED, plan.what.shape[1]), np.int64)
     workers = np.empty((MOST_REMOVED, plan.workers.shape[1]), np.int32)
-    differs = np.empty(MOST_REMOVED, np.bool_)
+    differs, nobody = np.empty(MOST_REMOVED, np.bool_), np.empty(0, np.int64)
     changed = nothing_changed(plan.workers.shape[1])
     tried = 0
     while tried < moves and read(common.over) == 0:
         if is_behind(common, seat):
-            take_over(common, seat, jobs, changed)
-        warm = heat[0] + (heat[1] - heat[0]) * tried / moves
+            take_over(common, seat, nobody, jobs, changed)
+        warm = heat[0] * (heat[1] / heat[0]) ** (tried / moves) if heat[0] > 0 else 0.0
         tried += 1
         chosen = choose(plan, jobs, word)
         count = chosen.shape[0]
@@ -184,8 +184,8 @@ def improve(
             for i in range(count):  # other servers make the room in which a job ends sooner
                 differs[i] = (plan.what[chosen[i]] != what[i]).any()
                 differs[i] |= (plan.workers[chosen[i]] != workers[i]).any()
-            others = chosen[differs[:count]]
-            if others.size == 0 or agree(common, seat, others, after - before):
+            moved = chosen[differs[:count]]
+            if moved.size == 0 or agree(common, seat, moved, after - before, jobs, changed):
                 continue
         for i in range(done):
             use(GIVE_BACK, order[i], plan, cluster, jobs, changed)

@@ -161,11 +161,11 @@ class Level:
         self.common.over[0], number = 0, self.threads
         if number > 1:
             moves = min(TOGETHER * moves, self._most or moves)
-        begin, heats = now(), (heat(0), heat((number - 1) * moves))
+        begin, heats = now(), (heat(0), heat(number * moves))
         tried = together(lambda at: self._work(at, moves, heats, apart(words[at])))
         if number > 1:
-            a_move = (now() - begin) / max(tried)
-            self._most = max(1, int(min(SECONDS_TOGETHER / max(a_move, 1e-9), TOGETHER * moves)))
+            seconds = max(now() - begin, 1e-9)
+            self._most = max(1, int(max(tried) * SECONDS_TOGETHER / seconds))
         return sum(tried)
 
     def _work(self, at: int, moves: int, heats: tuple[float, float], word: np.ndarray) -> int:

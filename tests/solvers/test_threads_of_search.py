@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from types import SimpleNamespace
@@ -14,8 +15,9 @@ from numba import njit
 
 import hindsched as hs
 from hindsched.solvers import side_by_side as module
-from hindsched.solvers.kernels.batchsched.common_plan import Common, agree
+from hindsched.solvers.kernels.batchsched.common_plan import Common, agree, take_over
 from hindsched.solvers.kernels.batchsched.window_moves import improve
+from hindsched.solvers.kernels.batchsched.window_plan import nothing_changed
 from hindsched.solvers.kernels.turns import apart, end_turn, take_turn
 from hindsched.solvers.methods.batchsched.level import TOGETHER
 from hindsched.solvers.methods.batchsched.search import search_of
@@ -94,17 +96,18 @@ def test_threads_move_one_plan_and_all_follow_it(changes, of_kinds):
     assert level.seats[0].version == level.common.version
 
 
-def moved(level, seat, seed):
-    """A seat's plan after a move that changed it, and its jobs: as if no other seat moved."""
-    common = level.common
+def moved(level, seat, draws):
+    """Jobs that a seat moved, of which the others know nothing, and what that costs."""
+    common, nobody = level.common, np.empty(0, dtype=np.int64)
+    take_over(common, seat, nobody, level.every, nothing_changed(len(level.capacity)))
+    assert same(seat.plan, common.plan)
     alone = Common(*(copied(plan) for plan in (common.plan, common.kept)),
                    *(table.copy() for table in common[2:]))  # fmt: skip
-    for draw in itertools.count(seed):
+    prices = level.prices._replace(multiple=np.ones(1))
+    while alone.version == common.version:
         alone.over[0] = 0
-        prices = level.prices._replace(multiple=np.ones(1))
-        improve(1, (1e5, 1e5), alone, seat, prices, level.jobs, words(draw)[:1])
-        if alone.version > common.version:
-            break
+        word = np.random.default_rng(next(draws)).integers(1, 2**63, 1, dtype=np.uint64)
+        improve(1, (1e3, 1e3), alone, seat, prices, level.jobs, word)
     seat.version[:] = common.version
     return np.flatnonzero(alone.changed == alone.version), alone.cost[0] - common.cost[0]
 
@@ -114,39 +117,52 @@ def copied(plan):
     return type(plan)(*(table.copy() for table in plan))
 
 
-def test_of_two_plans_that_change_at_once_the_first_is_agreed_upon():
-    level = search({}, 2)._real
-    level.threads = 3
-    one, two, _ = level.seats
-    common = level.common
-    with side_by_side(3) as together:
-        level.improve(5, lambda _: 0.0, words(0), together)
-    behind = level.seats[2]
-    for seat in (one, two):
-        common.over[0] = 0
-        prices = level.prices._replace(multiple=np.ones(1))
-        improve(1, (0.0, 0.0), common, seat, prices, level.jobs, words(5)[:1])
-    check(level)
-    if one.version != common.version:  # the last move above changed the plan
-        common.over[0] = 0
-        improve(1, (-1e9, -1e9), common, one, prices, level.jobs, words(6)[:1])
-    assert one.version == two.version == common.version
-    before, costs, version = copied(common.plan), common.cost.copy(), int(common.version[0])
-    first, gain = moved(level, one, 10)
-    second, _ = moved(level, two, 100)
-    assert not same(one.plan, two.plan)
-    assert agree(common, one, first, gain)
-    assert not agree(common, two, second, -1e9)
-    assert common.version == version + 1
-    assert same(common.plan, one.plan)
-    assert not same(common.plan, before)
-    assert common.cost[0] == pytest.approx(cost(level, one.plan))
-    assert common.cost[1] == min(costs[1], common.cost[0])
-    assert (np.flatnonzero(common.changed == version + 1) == first).all()
-    assert common.turn == 0
-    common.over[0] = 0
-    improve(1, (-1e9, -1e9), common, behind, prices, level.jobs, words(7)[:1])
-    assert same(behind.plan, common.plan)
+@pytest.mark.parametrize("changes", [{}, RING])
+def test_moves_go_together_unless_a_job_was_moved_twice_or_there_is_no_room(changes):
+    found, draws, seen = search(changes, 1), itertools.count(), Counter()
+    level, changed = found._real, nothing_changed(len(found._real.capacity))
+    common, least = level.common, level.least
+    for _ in range(150):
+        level.threads = 1
+        level.threads = 3
+        _, one, two = level.seats
+        first, gain = moved(level, one, draws)
+        second, other = moved(level, two, draws)
+        before, cost_before, mine = copied(common.plan), float(common.cost[0]), copied(two.plan)
+        version = int(common.version[0])
+        assert agree(common, one, first, gain, level.every, changed)
+        assert same(common.plan, one.plan)
+        assert (np.flatnonzero(common.changed == version + 1) == first).all()
+        assert common.cost[0] == pytest.approx(cost_before + gain)
+        agreed, least = copied(common.plan), min(least, float(common.cost[0]))
+        if agree(common, two, second, other, level.every, changed):
+            seen["together"] += 1
+            assert common.version == version + 2
+            assert common.cost[0] == pytest.approx(cost_before + gain + other)
+            assert same(common.plan, two.plan)
+            for job in range(40):
+                by = mine if job in second else agreed
+                assert (common.plan.what[job] == by.what[job]).all()
+                assert (common.plan.workers[job] == by.workers[job]).all()
+            check(level)
+        else:
+            seen["twice" if set(first) & set(second) else "no room"] += 1
+            assert common.version == version + 1
+            assert same(common.plan, agreed)
+            for table, old in zip(two.plan, before, strict=True):  # as the search takes it back
+                table[second] = old[second]
+            if set(first) & set(second):
+                assert two.version == version
+                assert same(two.plan, before)
+            else:
+                assert two.version == version + 1
+                assert same(two.plan, agreed)
+            level.threads = 2
+            check(level)
+        least = min(least, float(common.cost[0]))
+        assert level.least == pytest.approx(least)
+        assert common.turn == 0
+    assert len(seen) == 3, seen
 
 
 def test_turns_are_taken_one_after_the_other():

@@ -154,7 +154,7 @@ def improve(
     plan, cluster, _ = seat
     what = np.empty((MOST_REMOVED, plan.what.shape[1]), np.int64)
     workers = np.empty((MOST_REMOVED, plan.workers.shape[1]), np.int32)
-    differs, nobody = np.empty(MOST_REMOVED, np.bool_), np.empty(0, np.int64)
+    nobody = np.empty(0, np.int64)
     changed = nothing_changed(plan.workers.shape[1])
     tried = 0
     while tried < moves and read(common.over) == 0:
@@ -181,11 +181,18 @@ def improve(
         budget = before - np.log(1.0 - unit(word)) * warm
         done, after = insert_all(order, budget, prices, plan, cluster, jobs, word)
         if done == count:
-            for i in range(count):  # other servers make the room in which a job ends sooner
-                differs[i] = (plan.what[chosen[i]] != what[i]).any()
-                differs[i] |= (plan.workers[chosen[i]] != workers[i]).any()
-            moved = chosen[differs[:count]]
-            if moved.size == 0 or agree(common, seat, moved, after - before, jobs, changed):
+            done = 0  # of those that moved; to other servers, that makes room for others
+            for i in range(count):
+                j = chosen[i]
+                differs = (plan.what[j] != what[i]).any() or (plan.workers[j] != workers[i]).any()
+                if differs:
+                    order[done] = chosen[done] = j
+                    copy_to(what[done], what[i])
+                    copy_to(workers[done], workers[i])
+                    done += 1
+            count = done
+            moved = chosen[:count]
+            if count == 0 or agree(common, seat, moved, after - before, jobs, changed):
                 continue
         for i in range(done):
             use(GIVE_BACK, order[i], plan, cluster, jobs, changed)

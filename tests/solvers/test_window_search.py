@@ -194,7 +194,7 @@ def test_a_kind_of_servers_holds_what_its_servers_hold(changes, monkeypatch):
 @pytest.mark.parametrize("changes", [{}, RING])
 def test_plans_on_kinds_of_servers_become_schedules(changes, monkeypatch):
     instance = crowded(**changes)
-    found = search(instance)
+    found = search(instance, 1)
     found.construct()
     assert found._is_of_kinds
     begun = found._kinds.least

@@ -228,8 +228,8 @@ def paced_table(pairs: list[dict[str, Any]]) -> list[str]:
         if name == "all":
             said += [
                 "",
-                f"The gaps of two cores in 1/{ASKED} of the time are larger by"
-                f" {difference(some, 'one', 'sooner')}, on {len(some)} pairs; in that time they"
+                f"On {len(some)} pairs the gap of two cores in 1/{ASKED} of the time less that of"
+                f" one core is {difference(some, 'one', 'sooner')} in the mean; in that time they"
                 f" try {ratio:.2f} times the moves (median), in the same time"
                 f" {ASKED * ratio:.2f} times.",
             ]
@@ -239,9 +239,9 @@ def paced_table(pairs: list[dict[str, Any]]) -> list[str]:
         one, two = (statistics.fmean(pair[end] for pair in some) for end in ("one", "two"))
         said += [
             "",
-            f"After {moves:,} moves, whatever time they take: {one:.2%} with one thread and"
-            f" {two:.2%} with two, larger by {difference(some, 'one', 'two')}, on"
-            f" {len(some)} pairs.",
+            f"After {moves:,} moves, whatever time they take, the mean gap of {len(some)} instances"
+            f" is {one:.2%} with one thread and {two:.2%} with two:"
+            f" {difference(some, 'one', 'two')} more.",
         ]
     return lines + said
 

@@ -61,10 +61,11 @@ def test_a_paced_search_is_compared_at_its_ends_and_by_its_moves(tmp_path):
         "| mean, median ratio | all | 6.33% | 6.33% | | | 1.20 |",
     ]
     assert lines[13] == (
-        "The gaps of two cores in 1/1.6 of the time are larger by 0.00 ± 0.58 points, on 3 pairs;"
-        " in that time they try 1.20 times the moves (median), in the same time 1.92 times."
+        "On 3 pairs the gap of two cores in 1/1.6 of the time less that of one core is"
+        " 0.00 ± 0.58 points in the mean; in that time they try 1.20 times the moves (median), in"
+        " the same time 1.92 times."
     )
     assert lines[15] == (
-        "After 4,000 moves, whatever time they take: 6.00% with one thread and 6.50% with two,"
-        " larger by 0.50 ± 0.50 points, on 2 pairs."
+        "After 4,000 moves, whatever time they take, the mean gap of 2 instances is 6.00% with one"
+        " thread and 6.50% with two: 0.50 ± 0.50 points more."
     )

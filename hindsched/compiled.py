@@ -1,5 +1,8 @@
 """How kernels are compiled: kept on disk, watched by the clock, without a way in for C.
 
+A kernel that was kept is as old as its file for numba, whatever became of the parts and constants
+that it took from other files: here it is as old as all kernels' files that it may take from.
+
 Nobody calls a kernel from C, and numba would compile that way in for each: a tenth of its time.
 
 What only kernels call is a part of them: each takes its parts in and optimises them with its own
@@ -10,8 +13,10 @@ runs: up to a third of the time that a family compiles.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial, update_wrapper
-from typing import Generic, TypeVar
+from contextlib import suppress
+from functools import cache, cached_property, update_wrapper
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from numba import njit
 from numba.core.codegen import JITCodeLibrary
@@ -127,6 +132,42 @@ def part_of_kernel(**options: object) -> Callable[[Callable[..., R]], PartOfKern
     return decorate
 
 
+KERNELS = Path(__file__).parent / "solvers" / "kernels"
+
+
+@cache
+def sources_of(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """Files from which the kernels of a folder take their parts, with their times and sizes.
+
+    These are the files beside it, those of kernels of all families, and those of its own family,
+    after which the folder is named.
+    """
+    found = []
+    for source in sorted({*folder.glob("*.py"), *KERNELS.glob("*.py"),
+                          *(KERNELS / folder.name).glob("*.py")}):  # fmt: skip
+        facts = source.stat()
+        found.append((str(source), facts.st_mtime_ns, facts.st_size))
+    return tuple(found)
+
+
+def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Decorate a kernel: compiled at its first call, and kept until one of its sources changes.
+
+    Parameters
+    ----------
+    options
+        Of `numba.njit`.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        kernel = njit(cache=True, no_cfunc_wrapper=True, **options)(function)
+        with suppress(AttributeError):  # where nothing is compiled
+            kept = kernel._cache._cache_file
+            kept._source_stamp = sources_of(Path(function.__code__.co_filename).parent)
+        return kernel
+
+    return decorate
+
+
 ensure_cache_folder()
 load_compiler()
-compiled = partial(njit, cache=True, no_cfunc_wrapper=True)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -10,7 +13,7 @@ import numpy as np
 import pytest
 
 import hindsched
-from hindsched.compiled import compiled, part_of_kernel
+from hindsched.compiled import compiled, part_of_kernel, sources_of
 
 ROOT = Path(hindsched.__file__).parent
 Name = tuple[str, str]
@@ -133,3 +136,30 @@ def _named(node: ast.stmt, module: str, imported: dict[str, Name]) -> set[Name]:
             package, name = imported.get(item.value.id, ("", item.value.id))
             found.add((f"{package}.{name}", item.attr))
     return found
+
+
+def test_a_kernel_that_was_kept_is_compiled_anew_when_a_part_in_another_file_changes(tmp_path):
+    """Numba looks at the kernel's own file only: a part that was mended stayed as it was."""
+    parts, kernel = tmp_path / "parts.py", tmp_path / "kernel.py"
+    text = "from hindsched.compiled import part_of_kernel\n\n@part_of_kernel()\ndef part(x):\n"
+    kernel.write_text(
+        "from hindsched.compiled import compiled\nfrom parts import part\n\n"
+        "@compiled()\ndef whole(x):\n    return 2 * part(x)\n\n"
+        "print(whole(5), sum(whole.stats.cache_hits.values()))\n"
+    )
+    seen = []
+    for body in ("x + 1", "x + 1", "x + 10", "x + 10"):
+        if f"return {body}\n" not in (parts.read_text() if parts.exists() else ""):
+            parts.write_text(f"{text}    return {body}\n")
+        done = subprocess.run(
+            [sys.executable, "-c", "import kernel"], cwd=tmp_path, check=True, text=True,
+            capture_output=True, env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+        )  # fmt: skip
+        seen.append(done.stdout.split())
+    assert seen == [["12", "0"], ["12", "1"], ["30", "0"], ["30", "1"]]
+
+
+def test_a_kernel_is_as_old_as_all_sources_of_its_family():
+    names = {Path(name).name for name, _, _ in sources_of(ROOT / "solvers" / "methods" / "gang")}
+    assert {"orders.py", "methods.py", "stable_order.py"} <= names
+    assert "window_moves.py" not in names

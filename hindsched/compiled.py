@@ -25,7 +25,7 @@ from numba.core.compiler_machinery import LoweringPass, PassManager, register_pa
 from numba.core.typed_passes import AnnotateTypes
 
 from hindsched.compiler_clock import load_compiler
-from hindsched.kernel_cache import ensure_cache_folder
+from hindsched.kernel_cache import KERNELS, ensure_cache_folder
 
 R = TypeVar("R")
 
@@ -130,9 +130,6 @@ def part_of_kernel(**options: object) -> Callable[[Callable[..., R]], PartOfKern
         return PartOfKernel(function, **options)
 
     return decorate
-
-
-KERNELS = Path(__file__).parent / "solvers" / "kernels"
 
 
 @cache

@@ -10,6 +10,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+KERNELS = Path(__file__).parent / "solvers" / "kernels"
+"""Where the kernels' sources are."""
 _told = threading.Event()
 
 

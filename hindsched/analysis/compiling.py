@@ -19,8 +19,9 @@ from contextlib import suppress
 from hindsched.analysis.tasks import Task
 from hindsched.errors import INTERRUPTED
 from hindsched.instances.base import Instance
+from hindsched.kernel_cache import KERNELS
 from hindsched.online.registry import algorithms
-from hindsched.solvers.compiling import KERNELS, REPLAYS, is_compiled
+from hindsched.solvers.compiling import REPLAYS, is_compiled
 
 Work = dict[str, list[str]]
 """Algorithms by family."""

@@ -23,9 +23,8 @@ from hindsched.compiler_clock import seconds_of_compiling
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
 from hindsched.instances.io import write_bytes
-from hindsched.kernel_cache import cache_folder
+from hindsched.kernel_cache import KERNELS, cache_folder
 
-KERNELS = Path(__file__).with_name("kernels")
 REPLAYS = "replays"
 """Work of a family beside its algorithms: to run reported decisions again."""
 SHORT = 0.5

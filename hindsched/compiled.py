@@ -16,18 +16,21 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, cached_property, update_wrapper
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
-from numba import njit
+from numba import njit, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, StateDict
 from numba.core.compiler_machinery import LoweringPass, PassManager, register_pass
 from numba.core.typed_passes import AnnotateTypes
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 
 from hindsched.compiler_clock import load_compiler
 from hindsched.kernel_cache import KERNELS, ensure_cache_folder
 
 R = TypeVar("R")
+__all__ = ["compiled", "intrinsic", "make_array", "part_of_kernel", "sources_of", "types"]
 
 
 class _CodeToTakeIn(JITCodeLibrary):
@@ -147,7 +150,7 @@ def sources_of(folder: Path) -> tuple[tuple[str, int, int], ...]:
     return tuple(found)
 
 
-def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+def compiled(**options: object) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Decorate a kernel: compiled at its first call, and kept until one of its sources changes.
 
     Parameters
@@ -156,12 +159,12 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         Of `numba.njit`.
     """
 
-    def decorate(function: Callable[..., Any]) -> Any:
+    def decorate(function: Callable[..., R]) -> Callable[..., R]:
         kernel = njit(cache=True, no_cfunc_wrapper=True, **options)(function)
         with suppress(AttributeError):  # where nothing is compiled
             kept = kernel._cache._cache_file
             kept._source_stamp = sources_of(Path(function.__code__.co_filename).parent)
-        return kernel
+        return cast(Callable[..., R], kernel)
 
     return decorate
 

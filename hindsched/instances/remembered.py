@@ -22,9 +22,11 @@ def remembered(work_out: Callable[[Of], Found]) -> Callable[[Of], Found]:
     @wraps(work_out)
     def look_up(instance: Of) -> Found:
         key = id(instance)
-        if key not in known:
-            known[key] = work_out(instance)
-            finalize(instance, known.pop, key, None)
-        return known[key]
+        if key in known:
+            return known[key]
+        found = work_out(instance)
+        finalize(instance, known.pop, key, None)  # first: nothing is kept longer than its instance
+        known[key] = found
+        return found
 
     return look_up

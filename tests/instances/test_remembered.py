@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 
+import pytest
+
+from hindsched.instances import remembered as module
 from hindsched.instances.remembered import remembered
 
 
@@ -37,3 +40,20 @@ def test_once_for_each_and_forgotten_with_it():
     gc.collect()
     known = double.__closure__
     assert [cell.cell_contents for cell in known if isinstance(cell.cell_contents, dict)] == [{}]
+
+
+def test_nothing_is_kept_of_an_instance_whose_end_nobody_would_see(monkeypatch):
+    """Another instance may stand in its place later."""
+
+    def full(*_):
+        raise MemoryError
+
+    double = remembered(lambda thing: 2 * thing.number)
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "finalize", full)
+        with pytest.raises(MemoryError):
+            double(Thing(3))
+    (known,) = (cell.cell_contents for cell in double.__closure__
+                if isinstance(cell.cell_contents, dict))  # fmt: skip
+    assert known == {}
+    assert double(Thing(4)) == 8

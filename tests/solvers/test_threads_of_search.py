@@ -17,10 +17,10 @@ import hindsched as hs
 from hindsched.solvers import side_by_side as module
 from hindsched.solvers.kernels.batchsched.common_plan import Common, agree, take_over
 from hindsched.solvers.kernels.batchsched.window_moves import improve
-from hindsched.solvers.kernels.batchsched.window_plan import nothing_changed
+from hindsched.solvers.kernels.batchsched.window_plan import nothing_changed, renew_room, use
 from hindsched.solvers.kernels.turns import apart, end_turn, take_turn
-from hindsched.solvers.methods.batchsched.level import TOGETHER
-from hindsched.solvers.methods.batchsched.search import search_of
+from hindsched.solvers.methods.batchsched.level import TOGETHER, Level
+from hindsched.solvers.methods.batchsched.search import jobs_of, search_of
 from hindsched.solvers.methods.duel import Duel
 from hindsched.solvers.options import SolveOptions
 from hindsched.solvers.pricing.base import build_oracle
@@ -163,6 +163,56 @@ def test_moves_go_together_unless_a_job_was_moved_twice_or_there_is_no_room(chan
         assert level.least == pytest.approx(least)
         assert common.turn == 0
     assert len(seen) == 3, seen
+
+
+@pytest.mark.parametrize("scale", [1, 2**40])
+def test_a_move_without_room_leaves_the_workers_that_fit_as_they_were(scale):
+    """Of a type that needs nothing of what was short, minus infinitely many fit meanwhile."""
+    instance = hs.generate("batchsched", "paper", seed=0, jobs=2, servers=1, **RING)
+    every = jobs_of(instance)
+    shape = every.worker.shape
+    needs = np.zeros(shape)
+    needs[0, :, 0], needs[0, :, -1] = 2 * scale, 1
+    needs[0, 0, 0] = 0
+    share = np.divide(1.0, needs, out=np.full(shape, np.inf), where=needs > 0)
+    every = every._replace(worker=needs, share=share)
+    capacity = np.full((1, shape[2]), 10)
+    capacity[0, 0] = 3 * scale
+    level = Level(every, capacity, 4)
+    level.threads = 2
+    level.begin(level.no_plan(), 0.0)
+    changed = nothing_changed(1)
+    for job, seat in enumerate(level.seats):  # each puts its job where there is room for one
+        take_over(level.common, seat, np.zeros(0, dtype=np.int64), every, changed)
+        seat.plan.what[job] = 1, 2, 3, -1, -1, 0
+        seat.plan.workers[job] = 1
+        book(1, job, seat.plan, seat.cluster, every)
+    one, two = level.seats
+    assert agree(level.common, one, np.array([0]), 1.0, every, changed)
+    assert not agree(level.common, two, np.array([1]), 1.0, every, changed)
+    use(-1, 1, two.plan, two.cluster, every, changed)
+    two.plan.what[1], two.plan.workers[1] = (0, 0, 0, -1, 0, 0), 0
+    renew_room(two.cluster, every.share, changed)
+    for mine, yours in zip(two.cluster, one.cluster, strict=True):
+        assert (mine == yours).all()
+    assert (two.cluster.total == two.cluster.room.sum(axis=2)).all()
+    assert same(two.plan, one.plan)
+
+
+def test_threads_that_failed_in_a_move_begin_anew():
+    found = search({}, 2)
+    level = found._real
+
+    def fail(work):
+        level.seats[1].cluster.free[:] = -1.0
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        level.improve(5, lambda _: 0.0, words(0), fail)
+    assert level.threads == 2
+    with side_by_side(2) as together:
+        level.improve(5, lambda _: 1e5, words(1), together)
+    check(level)
 
 
 def test_turns_are_taken_one_after_the_other():

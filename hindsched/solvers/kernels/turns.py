@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
-from numba.np.arrayobj import make_array
 
 from hindsched.arrays import Ints
-from hindsched.compiled import part_of_kernel
+from hindsched.compiled import intrinsic, make_array, part_of_kernel, types
+
+Inside = Any
+"""What numba and LLVM hand on while they compile."""
 
 CACHE_LINE = 64
 """Bytes that cores exchange at once, at most."""
@@ -27,26 +27,26 @@ def apart(value: np.number) -> np.ndarray:
     return found[numbers : numbers + 1]  # with a line's bytes before and behind it
 
 
-def _first(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _first(context: Inside, builder: Inside, signature: Inside, args: Inside) -> Inside:
     """Where an array's first number stands."""
     return make_array(signature.args[0])(context, builder, args[0]).data
 
 
 @intrinsic
-def read(typing: Any, words: Any) -> tuple[Any, Callable[..., Any]]:
+def read(typing: Inside, words: Inside) -> tuple[Inside, Callable[..., Inside]]:
     """Read the first word of an array, and after it all that was written before that word."""
 
-    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def make(context: Inside, builder: Inside, signature: Inside, args: Inside) -> Inside:
         return builder.load_atomic(_first(context, builder, signature, args), "acquire", 8)
 
     return types.int64(words), make
 
 
 @intrinsic
-def exchange(typing: Any, words: Any, word: Any) -> tuple[Any, Callable[..., Any]]:
+def exchange(typing: Inside, words: Inside, word: Inside) -> tuple[Inside, Callable[..., Inside]]:
     """Put a word in the place of an array's first one at once, and return that."""
 
-    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def make(context: Inside, builder: Inside, signature: Inside, args: Inside) -> Inside:
         place = _first(context, builder, signature, args)
         return builder.atomic_rmw("xchg", place, args[1], "acq_rel")
 

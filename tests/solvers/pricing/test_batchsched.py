@@ -366,5 +366,7 @@ def solution_rows(instance, schedules):
 
 def test_one_list_an_instance():
     first, second = (generate("small", 0, jobs=3) for _ in range(2))
-    assert list_schedule(first) is list_schedule(first)
+    listed = list_schedule(first)
+    assert list_schedule(first) is listed
+    assert not any(one.workers.flags.writeable or one.ps.flags.writeable for one in listed.values())
     assert list_schedule(first) is not list_schedule(second)

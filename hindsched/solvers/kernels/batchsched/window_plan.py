@@ -194,7 +194,8 @@ def note_change(h: int, first: int, stop: int, changed: Changed) -> None:
 def renew_room(cluster: Cluster, share: Floats, changed: Changed) -> None:
     """Count anew the workers that fit where something changed; then nothing has.
 
-    Half a unit more changes no quotient of whole numbers, and no rounding can then change one.
+    Half a unit more changes no quotient of whole numbers, and no rounding can then change one. None
+    fit where more is taken than there is, as before a take-over without room is undone.
     Unsigned slots never count from an array's end, and what is written is never what was read: so
     that several are counted at once. One type after the other: what is written lies together.
     """
@@ -215,7 +216,7 @@ def renew_room(cluster: Cluster, share: Floats, changed: Changed) -> None:
                     lower[t] = min(least[t], (free[h, r, t] + 0.5) * by)
                 least, lower = lower, least
             for t in slots:
-                most[t] = np.int32(least[t])
+                most[t] = np.int32(max(0.0, least[t]))
             for t in slots:
                 total[m, t] += most[t] - room[m, t, h]
                 room[m, t, h] = most[t]

@@ -57,7 +57,7 @@ class Level:
     def __init__(self, every: Jobs, capacity: Floats, slots: int) -> None:
         self.every, self.capacity, self.slots = every, capacity, slots
         self._empty: Cluster | None = None
-        plan, other = self.nothing()[0], self.nothing()[0]
+        plan, other = self.no_plan(), self.no_plan()
         words = (apart(np.int64(0)) for _ in range(3))
         changed = np.zeros(len(every.weight), dtype=np.int64)
         self.common = Common(plan, other, np.full(2, np.inf), changed, *words)
@@ -88,15 +88,18 @@ class Level:
         """What that costs."""
         return float(self.common.cost[1])
 
+    def no_plan(self) -> Plan:
+        """A plan of no jobs."""
+        number, servers = len(self.every.weight), len(self.capacity)
+        what = np.tile(np.array([0, 0, 0, -1, 0, 0]), (number, 1))  # on no host
+        return Plan(what, np.zeros((number, servers), dtype=np.int32))
+
     def nothing(self) -> tuple[Plan, Cluster]:
         """A plan of no jobs and the empty cluster."""
-        number, servers = len(self.every.weight), len(self.capacity)
         if self._empty is None:
             self._empty = self._empty_cluster()
-        what = np.tile(np.array([0, 0, 0, -1, 0, 0]), (number, 1))  # on no host
-        plan = Plan(what, np.zeros((number, servers), dtype=np.int32))
         free, room, total = self._empty
-        return plan, Cluster(free.copy(), room.copy(), total.copy())
+        return self.no_plan(), Cluster(free.copy(), room.copy(), total.copy())
 
     def _empty_cluster(self) -> Cluster:
         servers, types = self.every.worker.shape[:2]
@@ -162,7 +165,12 @@ class Level:
         if number > 1:
             moves = min(TOGETHER * moves, self._most or moves)
         begin, heats = now(), (heat(0), heat(number * moves))
-        tried = together(lambda at: self._work(at, moves, heats, apart(words[at])))
+        try:
+            tried = together(lambda at: self._work(at, moves, heats, apart(words[at])))
+        except BaseException:  # in the middle of a move: what is free is not what the plan leaves
+            self.threads = 0
+            self.threads = number
+            raise
         if number > 1:
             seconds = max(now() - begin, 1e-9)
             self._most = max(1, int(max(tried) * SECONDS_TOGETHER / seconds))

@@ -352,7 +352,7 @@ class WindowSearch:
         real.has_plan = False
         if self.objective is None:
             return
-        plan = real.nothing()[0]
+        plan = real.no_plan()
         for j, job in enumerate(self.instance.jobs):
             row = self._best[job.name]
             hosts = np.flatnonzero(row.ps)

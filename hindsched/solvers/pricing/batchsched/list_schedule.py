@@ -125,7 +125,10 @@ class ListScheduler:
 def list_schedule(instance: BatchschedInstance) -> Mapping[str, Schedule]:
     """List schedule in order of weight over shortest duration."""
     scheduler = ListScheduler(instance)
-    return scheduler.run(scheduler.density_order())
+    found = scheduler.run(scheduler.density_order())
+    for schedule in found.values():  # whoever asks has the same ones
+        schedule.workers.flags.writeable = schedule.ps.flags.writeable = False
+    return found
 
 
 def weighted_completion(instance: BatchschedInstance, schedules: Mapping[str, Schedule]) -> float:

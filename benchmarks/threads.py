@@ -216,34 +216,32 @@ def paced_table(pairs: list[dict[str, Any]]) -> list[str]:
             f"| {pair['instance']} | {pair['limit']:.0f} s | {pair['one']:.2%} |"
             f" {pair['sooner']:.2%} | {one:,} | {two:,} | {two / one:.2f} |"
         )
-    said = list[str]()
-    by_limit = {f"{limit:.0f} s": [pair for pair in timed if pair["limit"] == limit]
-                for limit in sorted({pair["limit"] for pair in timed})}  # fmt: skip
-    for name, some in [*by_limit.items(), ("all", timed)]:
-        if not some:
-            continue
+    limits = sorted({pair["limit"] for pair in timed})
+    groups = {f"{limit:.0f} s": [pair for pair in timed if pair["limit"] == limit]
+              for limit in limits} | ({"all": timed} if timed else {})  # fmt: skip
+    for name, some in groups.items():
         ratio = statistics.median(pair["moves"][1] / pair["moves"][0] for pair in some)
         one, two = (statistics.fmean(pair[end] for pair in some) for end in ("one", "sooner"))
         lines.append(f"| mean, median ratio | {name} | {one:.2%} | {two:.2%} | | | {ratio:.2f} |")
-        if name == "all":
-            said += [
-                "",
-                f"On {len(some)} pairs the gap of two cores in 1/{ASKED} of the time less that of"
-                f" one core is {difference(some, 'one', 'sooner')} in the mean; in that time they"
-                f" try {ratio:.2f} times the moves (median), in the same time"
-                f" {ASKED * ratio:.2f} times.",
-            ]
+    if timed:  # the last ratio is that of all
+        lines += [
+            "",
+            f"On {len(timed)} pairs the gap of two cores in 1/{ASKED} of the time less that of"
+            f" one core is {difference(timed, 'one', 'sooner')} in the mean; in that time they"
+            f" try {ratio:.2f} times the moves (median), in the same time"
+            f" {ASKED * ratio:.2f} times.",
+        ]
     counted = [pair for pair in pairs if "moves_given" in pair]
     for moves in sorted({pair["moves_given"] for pair in counted}):
         some = [pair for pair in counted if pair["moves_given"] == moves]
         one, two = (statistics.fmean(pair[end] for pair in some) for end in ("one", "two"))
-        said += [
+        lines += [
             "",
             f"After {moves:,} moves, whatever time they take, the mean gap of {len(some)} instances"
             f" is {one:.2%} with one thread and {two:.2%} with two:"
             f" {difference(some, 'one', 'two')} more.",
         ]
-    return lines + said
+    return lines
 
 
 def difference(pairs: list[dict[str, Any]], one: str, two: str) -> str:
@@ -260,10 +258,8 @@ def paced_pair(case: str, instance: hs.Instance, limit: float, moves: int | None
         one, two = (search_of_moves(instance, threads, moves) for threads in (1, 2))
         print(f"{instance.name}: {moves} moves: {one:.4%} on 1 thread, {two:.4%} on 2", flush=True)
         return pair | {"limit": 0.0, "moves_given": moves, "one": one, "two": two}
-    (first, _, tried), (second, _, tried_sooner) = (
-        run(instance, 1, limit),
-        run(instance, 2, limit / ASKED),
-    )
+    first, _, tried = run(instance, 1, limit)
+    second, _, tried_sooner = run(instance, 2, limit / ASKED)
     one, sooner = first[-1][1], second[-1][1]
     print(
         f"{instance.name}: {one:.4%} in {limit:.1f} s on 1 core ({tried} moves), {sooner:.4%} in"

@@ -27,7 +27,7 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 from hindsched.compiler_clock import load_compiler
-from hindsched.kernel_cache import KERNELS, ensure_cache_folder
+from hindsched.kernel_cache import KERNELS, ensure_cache_folder, stamps_of
 
 R = TypeVar("R")
 __all__ = ["compiled", "intrinsic", "make_array", "part_of_kernel", "sources_of", "types"]
@@ -142,12 +142,8 @@ def sources_of(folder: Path) -> tuple[tuple[str, int, int], ...]:
     These are the files beside it, those of kernels of all families, and those of its own family,
     after which the folder is named.
     """
-    found = []
-    for source in sorted({*folder.glob("*.py"), *KERNELS.glob("*.py"),
-                          *(KERNELS / folder.name).glob("*.py")}):  # fmt: skip
-        facts = source.stat()
-        found.append((str(source), facts.st_mtime_ns, facts.st_size))
-    return tuple(found)
+    folders = (folder, KERNELS, KERNELS / folder.name)
+    return stamps_of({source for each in folders for source in each.glob("*.py")})
 
 
 def compiled(**options: object) -> Callable[[Callable[..., R]], Callable[..., R]]:

@@ -7,12 +7,19 @@ import stat
 import tempfile
 import threading
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 KERNELS = Path(__file__).parent / "solvers" / "kernels"
 """Where the kernels' sources are."""
 _told = threading.Event()
+
+
+def stamps_of(sources: Iterable[Path]) -> tuple[tuple[str, int, int], ...]:
+    """Files with the times and sizes that tell whether they changed."""
+    facts = [(source, source.stat()) for source in sorted(sources)]
+    return tuple((str(source), stat.st_mtime_ns, stat.st_size) for source, stat in facts)
 
 
 def ensure_cache_folder() -> None:

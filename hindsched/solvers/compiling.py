@@ -23,7 +23,7 @@ from hindsched.compiler_clock import seconds_of_compiling
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
 from hindsched.instances.io import write_bytes
-from hindsched.kernel_cache import KERNELS, cache_folder
+from hindsched.kernel_cache import KERNELS, cache_folder, stamps_of
 
 REPLAYS = "replays"
 """Work of a family beside its algorithms: to run reported decisions again."""
@@ -120,7 +120,5 @@ def _mark(what: str) -> Path:
 def _version() -> str:
     """What compiled kernels depend on: machine, interpreter, numba, and the kernels' sources."""
     facts = [platform.machine(), platform.processor(), platform.python_version(), version("numba")]
-    for source in sorted(KERNELS.rglob("*.py")):
-        stat = source.stat()
-        facts.append(f"{source} {stat.st_mtime_ns} {stat.st_size}")
+    facts += [f"{source} {time} {size}" for source, time, size in stamps_of(KERNELS.rglob("*.py"))]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]

@@ -21,6 +21,7 @@ from hindsched.solvers.kernels.batchsched.window_plan import (
     Cluster,
     Jobs,
     Plan,
+    least_of,
     renew_room,
     use,
 )
@@ -117,7 +118,7 @@ def take_over(common: Common, seat: Seat, moved: Ints, jobs: Jobs, changed: Chan
             use(TAKE, j, plan, cluster, jobs, changed)
     has_room = True
     for j in range(number):
-        if taken[j] and has_room:
+        if taken[j] and has_room and moved.size > 0:
             has_room = least_left(j, plan, cluster) >= 0.0
     renew_room(cluster, jobs.share, changed)
     return has_room and not is_twice
@@ -125,14 +126,14 @@ def take_over(common: Common, seat: Seat, moved: Ints, jobs: Jobs, changed: Chan
 
 @part_of_kernel(nogil=True)
 def least_left(j: int, plan: Plan, cluster: Cluster) -> float:
-    """What is left of anything where a job runs, at least."""
-    least, free, host = 0.0, cluster.free, plan.what[j, 3]
+    """What is left of anything where a job runs, at least; 0 if that is more."""
+    least, free, workers = 0.0, cluster.free, plan.workers[j]
+    _, start, stop, host, _, _ = plan.what[j]
     for h in range(free.shape[0]):
-        if plan.workers[j, h] > 0 or h == host:
+        if workers[h] > 0 or h == host:
             for r in range(free.shape[1]):
-                for t in range(plan.what[j, 1], plan.what[j, 2]):
-                    least = min(least, free[h, r, t])
-    return float(least)
+                least = min(least, least_of(free[h, r], start, stop))
+    return least
 
 
 @part_of_kernel(nogil=True)

@@ -22,8 +22,8 @@ from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.astraea.modes import modes
 from hindsched.instances.generators.registry import generate
 from hindsched.online.simulator import simulate
-from hindsched.solvers.api import solve
-from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.door.options import SolveOptions
 
 SCHEMES = (
     ("astraea", {"rounds": 1}),

@@ -34,7 +34,7 @@ from hindsched.instances.gang.instance import GangInstance
 from hindsched.instances.logs import read_log
 from hindsched.instances.traces.loading import load_trace
 from hindsched.online.gang.replay import replay
-from hindsched.solvers.certificate_file import verify_certificate
+from hindsched.solvers.certificates.file import verify_certificate
 
 HERE = Path(__file__).parent
 TRACES = Path(os.environ["HINDSCHED_TRACES"])

@@ -31,10 +31,10 @@ from hindsched.online.batchsched.algorithms import (
 from hindsched.online.batchsched.density import resource_units
 from hindsched.online.simulator import simulate
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
-from hindsched.solvers.methods.batchsched.methods import METHODS
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.batchsched.list_schedule import list_schedule, weighted_completion
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.families.batchsched.list_schedule import list_schedule, weighted_completion
+from hindsched.solvers.families.batchsched.methods import METHODS
+from hindsched.solvers.oracles.base import build_oracle
 
 
 def transcription(instance, horizon):

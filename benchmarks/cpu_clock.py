@@ -8,7 +8,7 @@ import time
 from types import SimpleNamespace
 
 from hindsched import cli, limits
-from hindsched.solvers import work
+from hindsched.solvers.door import work
 
 
 def count_cpu_seconds() -> None:

@@ -30,7 +30,7 @@ import hindsched as hs
 from hindsched.analysis.cluster_team import cluster_team
 from hindsched.analysis.local_team import local_team
 from hindsched.solvers.bounds.distributed import DividedOracle
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.oracles.base import build_oracle
 
 PAGE = Path("docs/scale.md")
 MARK = "<!-- divided: made by benchmarks/divided.py -->"
@@ -162,8 +162,8 @@ def plan(rows: list[dict[str, Any]]) -> list[str]:
 def first_order(limit: float) -> list[str]:
     """The strong relaxation of batchsched by HiGHS's PDLP, simplex and IPX, and by prices."""
     from hindsched.models.base import offline_program
-    from hindsched.solvers.options import SolveOptions
-    from hindsched.solvers.program import solve_program
+    from hindsched.solvers.door.options import SolveOptions
+    from hindsched.solvers.door.program import solve_program
 
     lines = [
         "| batchsched, jobs | way | bound | s | what it is worth |",

@@ -17,7 +17,7 @@ from statistics import median
 
 from hindsched.instances.edgecloud.generator import from_trace, generate
 from hindsched.online.simulator import simulate
-from hindsched.solvers.api import solve
+from hindsched.solvers.door.api import solve
 
 
 class Transcription:

@@ -31,7 +31,7 @@ from hindsched.instances.gang.instance import GangInstance, gang_data
 from hindsched.instances.io import write
 from hindsched.instances.traces.loading import load_trace
 from hindsched.online.gang.replay import POLICIES, replay
-from hindsched.solvers.certificate_file import verify_certificate, write_certificate
+from hindsched.solvers.certificates.file import verify_certificate, write_certificate
 
 TRACES = Path(os.environ["HINDSCHED_TRACES"])
 PAGE = Path("docs/gang.md")

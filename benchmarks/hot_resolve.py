@@ -12,9 +12,9 @@ import time
 import numpy as np
 import pyomo.environ as pyo
 
-from hindsched.solvers.backends.standard_form import compile_program
-from hindsched.solvers.persistent import PersistentProgram
-from hindsched.solvers.program import solve_program
+from hindsched.solvers.door.persistent import PersistentProgram
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.door.standard_form import compile_program
 
 
 def build(jobs, rows):

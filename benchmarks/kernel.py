@@ -29,7 +29,7 @@ from hindsched.analysis.library.records import PACKAGED, Records
 from hindsched.instances.base import FAMILIES
 from hindsched.instances.recipes import all_recipes
 from hindsched.kernel.__main__ import main as check_files
-from hindsched.solvers.certificate_file import verify_certificate, write_certificate
+from hindsched.solvers.certificates.file import verify_certificate, write_certificate
 
 KERNEL = Path(hs.__file__).parent / "kernel"
 SIZES = {"oasis": {"horizon": 100, "jobs": 100}, "edgecloud": {"jobs": 60}}

@@ -25,12 +25,12 @@ from hindsched.models.mlbroker.convex import RegularisedSlot, slot_values
 from hindsched.models.mlbroker.offline import build_offline
 from hindsched.online.mlbroker.algorithms import ALGORITHMS
 from hindsched.online.simulator import simulate
-from hindsched.solvers.api import solve
-from hindsched.solvers.methods.mlbroker.convex import solve_fractional
-from hindsched.solvers.methods.mlbroker.methods import find_schedule
-from hindsched.solvers.methods.mlbroker.slot import priced_placement, tight_placement
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.program import solve_program
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.families.mlbroker.convex import solve_fractional
+from hindsched.solvers.families.mlbroker.methods import find_schedule
+from hindsched.solvers.families.mlbroker.slot import priced_placement, tight_placement
 
 
 def main() -> None:

@@ -21,9 +21,9 @@ from hindsched.instances.io import read
 from hindsched.models.oasis import offline as models
 from hindsched.models.oasis.block import FORMS
 from hindsched.online.simulator import simulate
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.oasis.resources import OasisOracle
-from hindsched.solvers.program import solve_program
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.families.oasis.resources import OasisOracle
 
 DATA = Path(__file__).parents[1] / "tests/data/instances"
 SMALL = ("oasis-t10-i10-h5-s1", "oasis-t10-i10-h10-s0", "oasis-t10-i10-h25-s0")

@@ -38,9 +38,9 @@ from hindsched.instances.gang.instance import GangInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.oasis.offline import build_offline
 from hindsched.online.batchsched.algorithms import BatchschedOnline
-from hindsched.solvers.methods.mlbroker.slot import tight_placement
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.program import solve_program
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.families.mlbroker.slot import tight_placement
 
 PAGE = Path("docs/performance.md")
 MARK = "<!-- made by benchmarks/performance.py -->"

@@ -20,9 +20,9 @@ import numpy as np
 import hindsched as hs
 from hindsched.models.base import Commitments, offline_program, on_servers
 from hindsched.online.engines import dual_price, reoptimise
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.program import Solver, solve_program
-from hindsched.solvers.rolling import RollingProgram
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import Solver, solve_program
+from hindsched.solvers.door.rolling import RollingProgram
 
 STREAMS = {
     "oasis": {"horizon": 70},

@@ -136,8 +136,8 @@ def bound(file: str, prices: str) -> None:
     """What ``solve --method bound`` does, with its number of evaluations given."""
     from hindsched.instances.io import read
     from hindsched.solvers.bounds.lagrangian import subgradient_bound
-    from hindsched.solvers.certificate_file import write_certificate
-    from hindsched.solvers.pricing.base import build_oracle
+    from hindsched.solvers.certificates.file import write_certificate
+    from hindsched.solvers.oracles.base import build_oracle
 
     found = subgradient_bound(build_oracle(read(file)), max_iterations=EVALUATIONS)
     write_certificate(found.certificate, prices)

@@ -38,10 +38,10 @@ from tight import small
 
 import hindsched as hs
 from hindsched import limits
-from hindsched.solvers import work
 from hindsched.solvers.bounds.lagrangian import Subgradient
-from hindsched.solvers.methods.searches import search_of
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.door import work
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.search.registry import search_of
 
 PAGE = Path("docs/scale.md")
 MARK = "<!-- threads: made by benchmarks/threads.py -->"

@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from hindsched.analysis.worst.api import worst
     from hindsched.analysis.worst.folder import check_witness
     from hindsched.errors import HindschedError, InputError, Refused, SolveFailed
-    from hindsched.instances.frames import gang, instance
+    from hindsched.instances.from_dataframe import gang, instance
     from hindsched.instances.generators.registry import from_trace, generate, suite
     from hindsched.instances.io import families, read, schema, write
     from hindsched.instances.library import named_instance
     from hindsched.instances.logs import read_log
     from hindsched.instances.traces.loading import load_trace
     from hindsched.online.external import External
-    from hindsched.online.protocol import Decision, NameCard, OnlineAlgorithm
+    from hindsched.online.protocol import Capabilities, Decision, OnlineAlgorithm
     from hindsched.online.registry import algorithms
     from hindsched.online.simulator import simulate
     from hindsched.solutions.base import build_solution, read_solution, write_solution
-    from hindsched.solvers.api import solve
-    from hindsched.solvers.certificate_file import read_certificate, write_certificate
-    from hindsched.solvers.explain import explain
-    from hindsched.solvers.methods.tree import certify_optimum
+    from hindsched.solvers.certificates.explain import explain
+    from hindsched.solvers.certificates.file import read_certificate, write_certificate
+    from hindsched.solvers.door.api import solve
+    from hindsched.solvers.door.versions import versions
     from hindsched.solvers.model.offline import model
-    from hindsched.solvers.versions import versions
+    from hindsched.solvers.tree.method import certify_optimum
 
 _SOURCES = {
     "hindsched.analysis.audit": ("audit",),
     "hindsched.analysis.grid": ("sweep",),
-    "hindsched.instances.frames": ("gang", "instance"),
+    "hindsched.instances.from_dataframe": ("gang", "instance"),
     "hindsched.instances.logs": ("read_log",),
     "hindsched.analysis.compare": ("compare", "ratio"),
     "hindsched.analysis.verify": ("verify",),
@@ -51,26 +51,26 @@ _SOURCES = {
     "hindsched.instances.library": ("named_instance",),
     "hindsched.instances.traces.loading": ("load_trace",),
     "hindsched.online.external": ("External",),
-    "hindsched.online.protocol": ("Decision", "NameCard", "OnlineAlgorithm"),
+    "hindsched.online.protocol": ("Decision", "Capabilities", "OnlineAlgorithm"),
     "hindsched.online.registry": ("algorithms",),
     "hindsched.online.simulator": ("simulate",),
     "hindsched.solutions.base": ("build_solution", "read_solution", "write_solution"),
-    "hindsched.solvers.api": ("solve",),
-    "hindsched.solvers.certificate_file": ("read_certificate", "write_certificate"),
-    "hindsched.solvers.explain": ("explain",),
-    "hindsched.solvers.methods.tree": ("certify_optimum",),
+    "hindsched.solvers.door.api": ("solve",),
+    "hindsched.solvers.certificates.file": ("read_certificate", "write_certificate"),
+    "hindsched.solvers.certificates.explain": ("explain",),
+    "hindsched.solvers.tree.method": ("certify_optimum",),
     "hindsched.solvers.model.offline": ("model",),
-    "hindsched.solvers.versions": ("versions",),
+    "hindsched.solvers.door.versions": ("versions",),
 }
 _MODULES = {"plot": "hindsched.analysis.plots.names"}
 _SOURCE_OF = {name: module for module, names in _SOURCES.items() for name in names}
 
 __all__ = [
+    "Capabilities",
     "Decision",
     "External",
     "HindschedError",
     "InputError",
-    "NameCard",
     "OnlineAlgorithm",
     "Refused",
     "SolveFailed",

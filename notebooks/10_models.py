@@ -22,7 +22,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 import hindsched as hs
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.oracles.base import build_oracle
 
 instance = hs.generate("oasis", jobs=6, horizon=8, seed=3)
 model = hs.model(instance)

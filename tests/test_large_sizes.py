@@ -18,8 +18,8 @@ from hindsched.models.base import model_module
 from hindsched.online.simulator import environment_of
 from hindsched.solutions.batchsched.plan import plan_rest
 from hindsched.solutions.commitments import Commitments
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.batchsched.search import ScheduleSearch
+from hindsched.solvers.families.batchsched.oracle_search import ScheduleSearch
+from hindsched.solvers.oracles.base import build_oracle
 from tests.hostile import EXAMPLES, hostile
 
 
@@ -121,7 +121,7 @@ def test_a_search_over_ten_million_slots_is_refused_before_its_tables_are_laid_o
 def test_a_program_too_large_is_refused_before_a_schedule_is_searched(monkeypatch):
     instance = hs.named_instance(EXAMPLES["batchsched"])
     searched = []
-    search = "hindsched.solvers.methods.batchsched.methods.find_incumbent"
+    search = "hindsched.solvers.families.batchsched.methods.find_incumbent"
     monkeypatch.setattr(search, lambda *given: searched.append(given))
     monkeypatch.setattr("hindsched.models.batchsched.offline.MOST_COLUMNS", 10)
     with pytest.raises(InputError, match="columns: must be at most 10 where no limit is given"):

@@ -18,12 +18,12 @@ from hindsched.errors import InputError
 from hindsched.instances.io import write
 from hindsched.limits import OutOfTime, overrun, planned, time_left, time_limit
 from hindsched.memory import LEAST_MEMORY, check_memory, free_memory, memory_limit, parse_bytes
-from hindsched.solvers import api
-from hindsched.solvers.certificate_file import verify_certificate
-from hindsched.solvers.kept import keep
+from hindsched.solvers.certificates.file import verify_certificate
+from hindsched.solvers.door import api
+from hindsched.solvers.door.kept import keep
+from hindsched.solvers.door.status import StoppedBy
+from hindsched.solvers.families.gang import methods
 from hindsched.solvers.methods.base import certain
-from hindsched.solvers.methods.gang import methods
-from hindsched.solvers.status import StoppedBy
 from tests.hostile import EXAMPLES, hostile
 
 
@@ -282,7 +282,7 @@ def test_a_command_loads_what_it_needs(command, unneeded, tmp_path):
 def test_no_family_loads_the_convex_solvers_before_a_method_needs_them():
     code = (
         "import sys\nfrom hindsched.instances.io import families\n"
-        "from hindsched.solvers.api import methods\n"
+        "from hindsched.solvers.door.api import methods\n"
         "assert all(methods(family) for family in families())\n"
         "assert not {'cvxpy', 'clarabel'} & set(sys.modules)"
     )

@@ -39,7 +39,7 @@ assert norm.cdf(0.0) == 0.5
 """
 
 
-@pytest.mark.parametrize("first", ["", "import hindsched.online.rivals.finish_time"])
+@pytest.mark.parametrize("first", ["", "import hindsched.online.baselines.finish_time"])
 def test_cvxpy_is_imported_without_statistics_and_finds_them_where_it_needs_them(first):
     done = subprocess.run(
         [sys.executable, "-c", f"{first}\n{QUANTUM}"], capture_output=True, text=True, timeout=120

@@ -18,12 +18,12 @@ from hindsched.instances import base
 from hindsched.instances.io import read, write
 from hindsched.online.checks import check_algorithm
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.certificate_file import verify_certificate
-from hindsched.solvers.status import Status
+from hindsched.solvers.certificates.file import verify_certificate
+from hindsched.solvers.door.status import Status
 
 WORD = "tollbooth"
 FOLDER = Path(__file__).parent / "sixth_family"
-FLOORS = ("instances", "solutions", "models", "solvers.pricing", "online")
+FLOORS = ("instances", "solutions", "models", "solvers.families", "online")
 
 
 @pytest.fixture(autouse=True)

@@ -25,9 +25,9 @@ from hindsched.errors import InputError
 from hindsched.instances import base as instances_base
 from hindsched.instances.base import Instance, Name, NonNegative, Positive, PositiveCount, Record
 from hindsched.solutions.base import Assignments, Solution, Violation
-from hindsched.solvers.pricing.base import BlockOracle, Response
-from hindsched.solvers.pricing.decisions import COMPLETES, Feature
-from hindsched.solvers.pricing.rows import Rows, RowSet
+from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.oracles.decisions import COMPLETES, Feature
+from hindsched.solvers.oracles.rows import Rows, RowSet
 
 
 class ToyServer(Record):
@@ -249,7 +249,7 @@ def install(monkeypatch):
         contents = {
             "instances.{}.instance": {"INSTANCE": cls},
             "solutions.{}.solution": {"SOLUTION": ToySolution},
-            "solvers.pricing.{}.oracle": {
+            "solvers.families.{}.oracle": {
                 "ORACLE_ROWS": ("groups", "servers"),
                 "TREE_ROWS": ("servers",),
                 "build": lambda i, f, rows=None: ToyOracle(i, f, rows or "groups"),

@@ -21,7 +21,7 @@ from hindsched.analysis.records import Record
 from hindsched.analysis.tasks import Task, failed_record
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance
-from hindsched.solvers.versions import versions
+from hindsched.solvers.door.versions import versions
 
 RETRIES = 2
 TIMEOUT = "10s"

@@ -24,7 +24,7 @@ from hindsched.analysis.cluster import (
 from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.solvers.bounds.distributed import ShareAnswer, ShareTeam, answer
-from hindsched.solvers.pricing.base import BlockOracle
+from hindsched.solvers.oracles.base import BlockOracle
 
 POLL_SECONDS = 0.25
 """How often to look whether a worker has left while an answer is awaited."""

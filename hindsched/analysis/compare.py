@@ -13,7 +13,7 @@ from hindsched.analysis.sweep import run_tasks
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.json_types import Keywords
-from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.door.options import SolveOptions
 
 
 def compare(

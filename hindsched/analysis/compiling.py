@@ -137,7 +137,7 @@ def _is_done(process: subprocess.Popen[str], names: Sequence[str]) -> bool:
 def main(family: str, *names: str) -> None:
     """Compile one family's kernels in this process."""
     from hindsched.online.simulator import compile_simulation
-    from hindsched.solvers.api import compile_replays, compile_solve
+    from hindsched.solvers.door.api import compile_replays, compile_solve
 
     for name in names:
         if name == REPLAYS:

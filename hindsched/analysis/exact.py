@@ -24,8 +24,8 @@ from hindsched.instances.io import write, write_json
 from hindsched.json_types import JsonObject
 from hindsched.limits import seconds_to_finish
 from hindsched.solutions.base import write_solution
-from hindsched.solvers.result import Result
-from hindsched.solvers.status import StoppedBy
+from hindsched.solvers.door.result import Result
+from hindsched.solvers.door.status import StoppedBy
 
 KERNEL = Path(__file__).parents[1] / "kernel"
 """The kernel's folder."""

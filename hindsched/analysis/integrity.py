@@ -100,7 +100,7 @@ def recomputed(
     """
     from hindsched.analysis.verify import verify
     from hindsched.instances.io import read_json
-    from hindsched.solvers.certificate_file import verify_certificate
+    from hindsched.solvers.certificates.file import verify_certificate
 
     try:
         if "solution" in record["files"]:

@@ -28,7 +28,7 @@ from hindsched.analysis.tasks import Task, failed_record
 from hindsched.analysis.trackers import start_trackers
 from hindsched.instances.base import Instance
 from hindsched.limits import ask, nobody_asked
-from hindsched.solvers.interrupt import catch_interrupt, interruption, without_interrupts
+from hindsched.solvers.door.interrupt import catch_interrupt, interruption, without_interrupts
 
 if TYPE_CHECKING:
     from joblib.externals.loky import ProcessPoolExecutor

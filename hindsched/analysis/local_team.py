@@ -18,8 +18,8 @@ from hindsched.analysis.trackers import start_trackers
 from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.solvers.bounds.distributed import ShareAnswer, ShareTeam, answer
-from hindsched.solvers.interrupt import without_interrupts
-from hindsched.solvers.pricing.base import BlockOracle
+from hindsched.solvers.door.interrupt import without_interrupts
+from hindsched.solvers.oracles.base import BlockOracle
 
 
 class LocalTeam(ShareTeam):

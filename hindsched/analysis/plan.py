@@ -19,7 +19,7 @@ from hindsched.online.registry import (
     name_of,
     settings_of,
 )
-from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.door.options import SolveOptions
 
 DEFAULT_SEEDS = 5
 
@@ -142,7 +142,7 @@ def _check_instance_names(instances: Sequence[Instance]) -> None:
 
 
 def _check_offline(families: Sequence[str], offline: Keywords) -> None:
-    from hindsched.solvers.api import methods
+    from hindsched.solvers.door.api import methods
 
     options = dict(offline)
     method = options.pop("method", "auto")

@@ -14,8 +14,8 @@ from typing import Literal
 from hindsched.analysis.rounding import rounded_down, rounded_up
 from hindsched.errors import SolveFailed
 from hindsched.json_types import JsonObject
-from hindsched.solvers.options import DEFAULT_GAP
-from hindsched.solvers.result import relative_gap
+from hindsched.solvers.door.options import DEFAULT_GAP
+from hindsched.solvers.door.result import relative_gap
 
 Sense = Literal["max", "min"]
 

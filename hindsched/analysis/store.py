@@ -41,7 +41,7 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.io import read, read_json, write, write_bytes, write_json, write_text
 from hindsched.json_types import JsonObject, Keywords
-from hindsched.solvers.versions import versions
+from hindsched.solvers.door.versions import versions
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,7 @@ from hindsched.compiler_clock import load_compiler
 from hindsched.errors import InputError
 from hindsched.instances.base import FAMILIES, Instance, family_module, has_module
 from hindsched.online.registry import algorithms
-from hindsched.solvers.interrupt import interruption
+from hindsched.solvers.door.interrupt import interruption
 
 DEFAULT_WORKERS = 2
 
@@ -111,8 +111,8 @@ def load_modules(families: Sequence[str]) -> None:
     with collector_at_rest():
         for family in families:
             algorithms(family)
-            if has_module("solvers.methods", family, "methods"):
-                family_module("solvers.methods", family, "methods")
+            if has_module("solvers.families", family, "methods"):
+                family_module("solvers.families", family, "methods")
         importlib.import_module("hindsched.quick_cvxpy")
         load_compiler()
         gc.freeze()  # no collection has to go through it ever again

@@ -43,7 +43,7 @@ from hindsched.solutions.base import Solution
 
 if TYPE_CHECKING:
     from hindsched.online.simulator import SimulationResult
-    from hindsched.solvers.pricing.rows import PriceRow
+    from hindsched.solvers.oracles.rows import PriceRow
 
 OFFLINE, ONLINE = "offline", "online"
 SECONDS_OF_PROOF = 20.0
@@ -257,7 +257,7 @@ def _offline(instance: Instance, task: Task) -> JsonObject:
 
 def _solved(instance: Instance, method: str, options: Keywords) -> JsonObject:
     from hindsched.analysis.exact import proof_of
-    from hindsched.solvers.api import solve
+    from hindsched.solvers.door.api import solve
 
     result = solve(instance, method, options=options)
     produced_by = {"method": result.method, "options": dict(result.options)}
@@ -296,11 +296,11 @@ def _refused(instance: Instance, method: str, refusal: TooLarge) -> JsonObject:
 
 def _bound_for_rivals(instance: Instance, options: Keywords) -> RivalsBound | None:
     """Bound and certificate of the problem that rivals outside the feasible set solve, if any."""
-    from hindsched.solvers.api import solve
+    from hindsched.solvers.door.api import solve
 
-    if not has_module("solvers.methods", instance.family, "methods"):
+    if not has_module("solvers.families", instance.family, "methods"):
         return None
-    module = family_module("solvers.methods", instance.family, "methods")
+    module = family_module("solvers.families", instance.family, "methods")
     method, formulation = getattr(module, "RIVALS_BOUND", (None, None))
     if method is None:
         return None

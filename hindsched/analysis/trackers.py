@@ -11,7 +11,7 @@ import os
 from functools import cache
 from multiprocessing import resource_tracker
 
-from hindsched.solvers.interrupt import without_interrupts
+from hindsched.solvers.door.interrupt import without_interrupts
 
 QUIET = "ignore:resource_tracker:UserWarning"
 """A killed worker cannot give back Pyomo's semaphore; Python cleans up, but would say so."""

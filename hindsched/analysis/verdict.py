@@ -12,7 +12,7 @@ from hindsched.analysis.algorithm_ratio import AlgorithmRatio
 from hindsched.analysis.ratio import Interval, Optimum, Sense
 from hindsched.analysis.rounding import percent_rounded, rounded_down
 from hindsched.analysis.summary import SummaryRow
-from hindsched.solvers.options import DEFAULT_GAP
+from hindsched.solvers.door.options import DEFAULT_GAP
 
 
 class OnInstance(Protocol):

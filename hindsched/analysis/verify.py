@@ -11,11 +11,11 @@ from hindsched.instances.base import Instance
 from hindsched.instances.io import read_json
 from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Solution, Violation, read_solution
-from hindsched.solvers.options import DEFAULT_GAP
-from hindsched.solvers.result import relative_gap
+from hindsched.solvers.door.options import DEFAULT_GAP
+from hindsched.solvers.door.result import relative_gap
 
 if TYPE_CHECKING:
-    from hindsched.solvers.certificate_file import VerifiedBound
+    from hindsched.solvers.certificates.file import VerifiedBound
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,8 @@ def verify(
 
 
 def _proven(instance: Instance, solution: Solution, certificate: Any) -> VerifiedBound:
-    from hindsched.solvers.certificate import check_same_problem
-    from hindsched.solvers.certificate_file import verify_certificate
+    from hindsched.solvers.certificates.certificate import check_same_problem
+    from hindsched.solvers.certificates.file import verify_certificate
 
     where = "certificate"
     if isinstance(certificate, str | Path):

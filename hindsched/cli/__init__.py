@@ -18,7 +18,7 @@ def main() -> None:
     leave_at_once("before anything began; what was there is as it was")  # modules are loaded
     from hindsched.cli.app import run
     from hindsched.limits import without_alarms
-    from hindsched.solvers.interrupt import Terminated, raise_terminated
+    from hindsched.solvers.door.interrupt import Terminated, raise_terminated
 
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     sys.unraisablehook = without_alarms(sys.unraisablehook)

@@ -19,12 +19,12 @@ from hindsched.cli import (
     explain,
     figure,
     generate,
-    look,
     model,
     simulate,
     solve,
     worst,
 )
+from hindsched.cli import info as look
 from hindsched.cli.library import library
 from hindsched.cli.limits import limited, process_began
 from hindsched.cli.output import errors, out
@@ -58,7 +58,7 @@ def main(
 ) -> None:
     """How good was an online scheduler for distributed ML jobs, in hindsight, with proof."""
     if version:
-        from hindsched.solvers.versions import versions
+        from hindsched.solvers.door.versions import versions
 
         out.print(f"hindsched {versions()['hindsched']}")
         raise typer.Exit(0)
@@ -138,7 +138,7 @@ def run(arguments: Sequence[str] | None = None, began: float | None = None) -> i
 
 def _own_place(error: BaseException) -> str | None:
     """Where in an algorithm of the user's own an exception arose."""
-    from hindsched.online.own_class import place_in_own_file
+    from hindsched.online.load_algorithm import place_in_own_file
 
     return place_in_own_file(error)
 

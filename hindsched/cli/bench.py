@@ -119,8 +119,8 @@ def bench(
     """Solve or bound each instance, run the algorithms, and report the ratio intervals."""
     from hindsched.analysis.cluster import SchedulerLost
     from hindsched.analysis.sweep import begun_pool, check_workers
-    from hindsched.solvers.interrupt import Terminated
-    from hindsched.solvers.options import SolveOptions
+    from hindsched.solvers.door.interrupt import Terminated
+    from hindsched.solvers.door.options import SolveOptions
 
     given = _given(context)
     check_workers(workers)
@@ -457,7 +457,7 @@ def _given(context: typer.Context) -> JsonObject:
 def _reopen(folder: str | None, suite: str, given: Mapping[str, object]) -> ResultStore:
     """Open the results to resume; options given again must be what they were."""
     from hindsched.analysis.store import MANIFEST, ResultStore
-    from hindsched.solvers.versions import versions
+    from hindsched.solvers.door.versions import versions
 
     if folder is None:
         candidates = sorted(path.parent for path in RESULTS.glob(f"{suite}-*/{MANIFEST}"))

@@ -25,8 +25,8 @@ def explain(
     from hindsched.instances.io import read_json
     from hindsched.instances.library import shown_name
     from hindsched.solutions.base import read_solution
-    from hindsched.solvers.certificate_file import verify_certificate
-    from hindsched.solvers.explain import explain as explain_gap
+    from hindsched.solvers.certificates.explain import explain as explain_gap
+    from hindsched.solvers.certificates.file import verify_certificate
 
     instance = load(file)
     check_targets([file, solution, prices], output=output)

@@ -15,7 +15,7 @@ from hindsched.errors import InputError, Interrupted
 from hindsched.limits import LimitReached, NoTimeLeft, OutOfTime, overrun, time_limit
 from hindsched.limits import command as whole_command
 from hindsched.memory import memory_limit, parse_bytes
-from hindsched.solvers.interrupt import Terminated
+from hindsched.solvers.door.interrupt import Terminated
 
 MemoryLimit = Annotated[
     str | None,

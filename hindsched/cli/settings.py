@@ -15,7 +15,7 @@ from hindsched.cli.output import say
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.io import is_replaceable
-from hindsched.solvers.options import SOLVERS
+from hindsched.solvers.door.options import SOLVERS
 
 Family = Annotated[
     str,

@@ -50,8 +50,8 @@ def simulate(
         write_solution(result.solution, output, produced_by)
     summary = result.to_dict()
     if certificate is not None:
-        from hindsched.solvers.certificate import certificate_of_run
-        from hindsched.solvers.certificate_file import write_certificate
+        from hindsched.solvers.certificates.certificate import certificate_of_run
+        from hindsched.solvers.certificates.file import write_certificate
 
         own = certificate_of_run(result)
         write_certificate(own, certificate)

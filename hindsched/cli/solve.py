@@ -53,7 +53,7 @@ def solve(
     from hindsched.instances.io import write_json
     from hindsched.instances.library import shown_name
     from hindsched.solutions.base import write_solution
-    from hindsched.solvers.api import solve as solve_instance
+    from hindsched.solvers.door.api import solve as solve_instance
 
     instance = load(file)
     check_targets([file], output=output, certificate=certificate)
@@ -67,7 +67,7 @@ def solve(
         "progress": True,
     }
     if workers or dask is not None:
-        from hindsched.analysis.divided import divided_bound
+        from hindsched.analysis.distributed_bound import divided_bound
 
         result = divided_bound(
             instance, method, workers=workers, dask=dask, formulation=formulation, options=options
@@ -75,7 +75,7 @@ def solve(
     else:
         result = solve_instance(instance, method, formulation=formulation, options=options)
     if certificate is not None:
-        from hindsched.solvers.methods.tree import certify_optimum
+        from hindsched.solvers.tree.method import certify_optimum
 
         result = certify_optimum(result)
     if output is not None and result.solution is not None:

@@ -62,7 +62,7 @@ def family_module(floor: str, family: str, aspect: str) -> ModuleType:
     Parameters
     ----------
     floor : str
-        Dotted path below the package, for example ``"models"`` or ``"solvers.pricing"``.
+        Dotted path below the package, for example ``"models"`` or ``"solvers.families"``.
     family : str
         One of `FAMILIES`.
     aspect : str

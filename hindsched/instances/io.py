@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from hindsched.errors import InputError
 from hindsched.instances.base import FORMAT, Instance, check_family, families_on, family_module
-from hindsched.instances.source import Limits, Source
+from hindsched.instances.open_compressed import Limits, Source
 from hindsched.json_text import json_text
 from hindsched.json_types import Draft, JsonObject
 

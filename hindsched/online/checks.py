@@ -18,15 +18,15 @@ from typing import Any
 from hindsched.errors import HindschedError
 from hindsched.instances.base import Instance, JobRecord, canonical_json, family_module
 from hindsched.json_types import Keywords
+from hindsched.online.leak_check import reachable
 from hindsched.online.protocol import (
     Decision,
     Environment,
     Estimates,
-    News,
+    JobUpdates,
     OnlineAlgorithm,
     Report,
 )
-from hindsched.online.reachable import reachable
 from hindsched.online.registry import Factory, build_algorithm, declared_estimates
 from hindsched.online.simulator import SimulationResult, environment_of, simulate
 
@@ -111,7 +111,7 @@ class WatchedAlgorithm(OnlineAlgorithm):
         self.decisions.append((slot, _text(decision)))
         return copy.deepcopy(decision)
 
-    def told(self, slot: int, news: News) -> None:
+    def told(self, slot: int, news: JobUpdates) -> None:
         """Pass on what the slot brings."""
         self.algorithm.told(slot, news)
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from hindsched.errors import InputError, Refused
+from hindsched.online.cluster_state import RowTruth
 from hindsched.online.protocol import Decision
-from hindsched.online.truth import RowTruth
 from hindsched.solutions.base import Assignment
 
 DEEPEST = 8

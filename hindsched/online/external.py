@@ -24,8 +24,14 @@ from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import JobRecord
 from hindsched.json_types import JsonObject
 from hindsched.limits import time_left
-from hindsched.online.descendants import Mark
-from hindsched.online.protocol import Decision, Environment, NameCard, News, OnlineAlgorithm
+from hindsched.online.process_tree import Mark
+from hindsched.online.protocol import (
+    Capabilities,
+    Decision,
+    Environment,
+    JobUpdates,
+    OnlineAlgorithm,
+)
 
 PROTOCOL = 1
 """Version of the messages; a scheduler answers ``hello`` with the one that it speaks."""
@@ -85,7 +91,7 @@ class External(OnlineAlgorithm):
             raise InputError("set.timeout", timeout, "must be positive")
         self.timeout = timeout
         self.randomised = randomised  # type: ignore[misc]
-        self.card = NameCard(knows_durations=knows_durations)  # type: ignore[misc]
+        self.card = Capabilities(knows_durations=knows_durations)  # type: ignore[misc]
         self._talk: _Conversation | None = None
 
     def __repr__(self) -> str:
@@ -110,14 +116,14 @@ class External(OnlineAlgorithm):
         self._talk.ask(told, "start", "ready")
         self._last: dict[str, int] = {}
         self._completed: tuple[str, ...] = ()
-        self._news: News = {}
+        self._news: JobUpdates = {}
         self._wake: int | None = None
 
     def completed(self, slot: int, jobs: tuple[str, ...]) -> None:
         """Keep the jobs that ended for the next message."""
         self._completed = jobs
 
-    def told(self, slot: int, news: News) -> None:
+    def told(self, slot: int, news: JobUpdates) -> None:
         """Keep what the slot brings for its message."""
         self._news = news
 

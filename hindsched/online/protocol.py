@@ -21,7 +21,7 @@ from hindsched.instances.base import Instance, JobRecord
 from hindsched.solutions.base import Assignment
 
 if TYPE_CHECKING:
-    from hindsched.solvers.pricing.rows import PriceRow
+    from hindsched.solvers.oracles.rows import PriceRow
 
 SEES_ALL, FORECASTS = " (sees all jobs)", " (forecasts)"
 """What stands behind the name of an algorithm that knows more of the future than others."""
@@ -32,12 +32,12 @@ Estimates: TypeAlias = Mapping[str, Any]
 only a family's own modules know, which declare and read them."""
 Report: TypeAlias = dict[str, Any]
 """What an algorithm tells of its run beside the schedule, by names of its own."""
-News: TypeAlias = Mapping[str, Mapping[str, Any]]
+JobUpdates: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Facts of a slot by job, of which the family's own modules know the names."""
 
 
 @dataclass(frozen=True)
-class NameCard:
+class Capabilities:
     """What an algorithm may know, shown wherever its results are.
 
     Parameters
@@ -54,7 +54,7 @@ class NameCard:
     Examples
     --------
     >>> import hindsched as hs
-    >>> hs.NameCard(knows_durations=False).online
+    >>> hs.Capabilities(knows_durations=False).online
     True
     """
 
@@ -145,7 +145,7 @@ class OnlineAlgorithm(ABC):
         objective is reported but is no ratio's numerator.
     randomised : bool
         True if the seed can change a decision; comparisons then run it once a seed, others once.
-    card : NameCard
+    card : Capabilities
         What it may know.
 
     Examples
@@ -161,7 +161,7 @@ class OnlineAlgorithm(ABC):
 
     feasible_set: ClassVar[bool] = True
     randomised: ClassVar[bool] = False
-    card: ClassVar[NameCard] = NameCard()
+    card: ClassVar[Capabilities] = Capabilities()
 
     def stays_inside(self, formulation: str) -> bool:
         """Whether all that it decides is allowed by a formulation: `feasible_set`."""
@@ -188,7 +188,7 @@ class OnlineAlgorithm(ABC):
         Only families tell it in which an algorithm may begin a run without knowing its end.
         """
 
-    def told(self, slot: int, news: News) -> None:  # noqa: B027  (most have none)
+    def told(self, slot: int, news: JobUpdates) -> None:  # noqa: B027  (most have none)
         """Hear before `step` what `slot` brings of the known jobs: facts by job name.
 
         Only families tell it whose jobs' records change from slot to slot.

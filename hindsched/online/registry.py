@@ -17,7 +17,7 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance, check_family, family_module
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.online.external import External
-from hindsched.online.own_class import load_class
+from hindsched.online.load_algorithm import load_class
 from hindsched.online.protocol import OnlineAlgorithm
 
 Factory = Callable[..., OnlineAlgorithm]

@@ -17,6 +17,7 @@ from hindsched.instances.base import Instance, JobRecord, family_module
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.limits import check_count
 from hindsched.notebook_card import card
+from hindsched.online.cluster_state import RowTruth
 from hindsched.online.decision_check import DecisionCheck
 from hindsched.online.dynamics import WIDTHS
 from hindsched.online.protocol import Environment, Estimates, OnlineAlgorithm
@@ -27,13 +28,12 @@ from hindsched.online.registry import (
     declared_estimates,
     name_of,
 )
-from hindsched.online.truth import RowTruth
 from hindsched.solutions.base import Solution
 from hindsched.solvers.compiling import compile_first
-from hindsched.solvers.interrupt import caught, interruption
+from hindsched.solvers.door.interrupt import caught, interruption
 
 if TYPE_CHECKING:
-    from hindsched.solvers.pricing.rows import PriceRow
+    from hindsched.solvers.oracles.rows import PriceRow
 
 STEPS_WITHOUT_PROGRESS, SHARE_WITHOUT_PROGRESS = 100_000, 0.9
 """After the last arrival an algorithm is stopped as stuck that leaves work undone so often while

@@ -27,10 +27,10 @@ from typing import Any, Self
 from hindsched.instances.base import Instance
 from hindsched.limits import ROOM_FOR_A_THREAD
 from hindsched.solutions.base import Solution, build_solution
-from hindsched.solvers.certificate import Certificate
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.program import within_gap
-from hindsched.solvers.work import is_counted
+from hindsched.solvers.certificates.certificate import Certificate
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import within_gap
+from hindsched.solvers.door.work import is_counted
 
 LISTEN_SECONDS = 0.1
 """How often a member looks for messages."""
@@ -43,7 +43,7 @@ Part = Callable[["Member"], None]
 
 
 @dataclass(frozen=True)
-class News:
+class JobUpdates:
     """What a member found.
 
     Parameters
@@ -97,9 +97,9 @@ class Member:
         objective = solution.objective()
         if objective != self._told:
             self._told = objective
-            self.say(News(objective, solution.assignments()))
+            self.say(JobUpdates(objective, solution.assignments()))
 
-    def say(self, news: News) -> None:
+    def say(self, news: JobUpdates) -> None:
         """Tell the parent."""
         self._line.send(news)
 
@@ -246,7 +246,7 @@ class Team:
                 else:
                     self.take(news)
 
-    def take(self, news: News) -> None:
+    def take(self, news: JobUpdates) -> None:
         """Take in what somebody found."""
         with self._lock:
             if news.schedules is not None and self._beats(news.objective):
@@ -360,4 +360,4 @@ def _work(part: Part, number: int, line: Connection, parent: int) -> None:
         part(member)
     except Exception as error:
         with suppress(OSError):
-            member.say(News(error=f"{type(error).__name__}: {error}"))
+            member.say(JobUpdates(error=f"{type(error).__name__}: {error}"))

@@ -15,7 +15,7 @@ from hindsched.analysis.library.records import Records
 from hindsched.errors import SolveFailed
 from hindsched.instances.recipes import find_recipe
 from hindsched.solutions.base import read_solution
-from hindsched.solvers.certificate_file import read_certificate
+from hindsched.solvers.certificates.file import read_certificate
 
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "benchopt"
 NAME = "oasis/library-small/h3-s2"

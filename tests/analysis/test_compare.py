@@ -222,7 +222,7 @@ def test_a_failed_offline_solve_is_no_ratio(instance, monkeypatch):
     def breaks(*args, **kwargs):
         raise SolveFailed("it broke")
 
-    monkeypatch.setattr("hindsched.solvers.api.solve", breaks)
+    monkeypatch.setattr("hindsched.solvers.door.api.solve", breaks)
     with pytest.raises(SolveFailed, match="it broke"):
         ratio(instance, ["oasis"], progress=False)
 

@@ -47,7 +47,7 @@ def dies():
 SCRIPT = """
 import json, os, signal, sys, threading, time
 from hindsched.analysis.local_pool import LocalPool
-from hindsched.solvers.interrupt import raise_terminated
+from hindsched.solvers.door.interrupt import raise_terminated
 import told
 
 told.held.set("of the parent")

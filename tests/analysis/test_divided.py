@@ -13,13 +13,13 @@ import pytest
 
 import hindsched as hs
 from hindsched.analysis.cluster_team import ClusterTeam, cluster_team
-from hindsched.analysis.divided import divided_bound
+from hindsched.analysis.distributed_bound import divided_bound
 from hindsched.analysis.local_team import LocalTeam, local_team
 from hindsched.errors import InputError
 from hindsched.solvers.bounds.distributed import DividedOracle, exact_terms
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
-from hindsched.solvers.certificate_file import verify_certificate
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.certificates.file import verify_certificate
+from hindsched.solvers.oracles.base import build_oracle
 
 ITERATIONS = 40
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hindsched.analysis.jsonable import jsonable
-from hindsched.solvers.status import Status
+from hindsched.solvers.door.status import Status
 
 
 def test_numpy_enums_and_infinities():

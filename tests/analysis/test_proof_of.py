@@ -11,7 +11,7 @@ from hindsched.analysis.exact import ExactCheck, has_kernel, proof_of
 from hindsched.analysis.ratio import optimum_of
 from hindsched.instances.io import parse_instance
 from hindsched.limits import command
-from hindsched.solvers.status import StoppedBy
+from hindsched.solvers.door.status import StoppedBy
 
 
 @pytest.fixture(scope="module")

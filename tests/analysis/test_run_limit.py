@@ -14,7 +14,7 @@ from hindsched.analysis.spans import Span, job_spans, spans_of
 from hindsched.cli.app import run
 from hindsched.instances.gang.instance import GangInstance, gang_data
 from hindsched.instances.io import write
-from hindsched.solvers import api
+from hindsched.solvers.door import api
 
 INSTANCE = hs.generate("oasis", preset="small", seed=1)
 LATE = r"time limit: "

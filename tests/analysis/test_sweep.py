@@ -15,8 +15,8 @@ import pytest
 from hindsched.analysis import cluster, sweep
 from hindsched.analysis.tasks import OFFLINE, ONLINE, Task
 from hindsched.errors import InputError
-from hindsched.solvers import interrupt
-from hindsched.solvers.interrupt import Terminated, raise_terminated
+from hindsched.solvers.door import interrupt
+from hindsched.solvers.door.interrupt import Terminated, raise_terminated
 
 # Workers cannot import test modules, so functions of this one travel by value.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -92,7 +92,7 @@ from hindsched.analysis.tasks import OFFLINE, ONLINE, Task, run_task
 from hindsched.instances.generators.registry import generate
 from hindsched.limits import nobody_asked
 from hindsched.memory import memory_limit
-from hindsched.solvers import interrupt
+from hindsched.solvers.door import interrupt
 
 
 class Greedy:

@@ -9,7 +9,7 @@ import pytest
 from hindsched.cli import completing
 from hindsched.cli.app import app, run
 from hindsched.instances.base import FAMILIES
-from hindsched.solvers.api import methods
+from hindsched.solvers.door.api import methods
 
 
 @pytest.fixture

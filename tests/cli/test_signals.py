@@ -13,7 +13,7 @@ from hindsched.cli.app import run
 from hindsched.cli.limits import limited
 from hindsched.errors import Interrupted
 from hindsched.instances.io import write
-from hindsched.solvers.interrupt import Terminated
+from hindsched.solvers.door.interrupt import Terminated
 
 LATE = """
 import hindsched.cli, os, sys

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import hindsched as hs
-from hindsched.instances.batchsched.hosting import Hosting
+from hindsched.instances.batchsched.colocation import Hosting
 from hindsched.instances.batchsched.modes import fewest_ps, modes
 from hindsched.instances.modes import NEVER, ps_ratios
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.oracles.base import build_oracle
 
 
 def fewest(servers, worker, size, share, q, n):

@@ -15,7 +15,7 @@ from hindsched.instances.generators.registry import generate as generate_by_word
 from hindsched.instances.generators.registry import suite
 from hindsched.instances.io import parse_instance, read, schema
 from hindsched.online.simulator import simulate
-from hindsched.solvers.api import solve
+from hindsched.solvers.door.api import solve
 from tests.strategies.edgecloud import instance, job
 
 FILES = ("edgecloud-j5-s601", "edgecloud-j7-s600")

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hindsched.kernel import astraea, batchsched, edgecloud, gang, mlbroker, oasis, trees
 from hindsched.kernel.exact import Interval
 from hindsched.kernel.reading import Refused
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.decisions import NEVER, BranchDecision, Feature, to_file
-from hindsched.solvers.pricing.restricted import RestrictedOracle
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.oracles.decisions import NEVER, BranchDecision, Feature, to_file
+from hindsched.solvers.oracles.restricted import RestrictedOracle
 from tests.strategies.astraea import astraea_instances
 from tests.strategies.batchsched import tiny_instances
 from tests.strategies.oasis import oasis_instances

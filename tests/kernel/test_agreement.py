@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 
 from hindsched.kernel.reading import BUDGET, LIMITS, Refused
-from hindsched.solvers.bounds.tree_certificate import Leaf
-from hindsched.solvers.certificate import oracle_of
-from hindsched.solvers.certificate_file import verify_certificate
-from hindsched.solvers.pricing.restricted import RestrictedOracle
+from hindsched.solvers.certificates.certificate import oracle_of
+from hindsched.solvers.certificates.file import verify_certificate
+from hindsched.solvers.oracles.restricted import RestrictedOracle
+from hindsched.solvers.tree.certificate import Leaf
 from tests.kernel.agreement import exact, silent
 from tests.second_opinion import instances
 from tests.second_opinion.milp import Optimum

@@ -16,8 +16,8 @@ import hindsched as hs
 from hindsched.kernel.__main__ import main
 from hindsched.kernel.edgecloud import bound, check, moving_work, whole_chunks
 from hindsched.kernel.reading import Refused
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.decisions import BranchDecision, Feature
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.oracles.decisions import BranchDecision, Feature
 from tests.brute_force.edgecloud import optimum
 from tests.kernel.agreement import fast_leaf, kernel_leaf, random_prices, slack
 from tests.strategies.edgecloud import instance, job, tiny_instances

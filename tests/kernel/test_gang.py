@@ -18,10 +18,10 @@ from hindsched.kernel import gang, reading
 from hindsched.kernel.__main__ import main
 from hindsched.kernel.reading import Refused
 from hindsched.solutions.gang.solution import GangSolution
-from hindsched.solvers.certificate import certify
-from hindsched.solvers.methods.gang.incumbents import incumbents
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.gang.pool import GangOracle
+from hindsched.solvers.certificates.certificate import certify
+from hindsched.solvers.families.gang.incumbents import incumbents
+from hindsched.solvers.families.gang.pool import GangOracle
+from hindsched.solvers.oracles.base import build_oracle
 from tests.kernel.agreement import exact, silent, slack
 
 FORMULATIONS = GangInstance.formulations

@@ -19,7 +19,7 @@ from hindsched.kernel import mlbroker
 from hindsched.kernel.__main__ import main
 from hindsched.kernel.mlbroker import bound, check, placement, transport
 from hindsched.kernel.reading import Refused
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.mlbroker import optimum
 from tests.strategies.mlbroker import instances, make, scaled
 

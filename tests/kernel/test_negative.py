@@ -12,8 +12,8 @@ import pytest
 import hindsched as hs
 from hindsched.instances.base import FAMILIES, canonical_json
 from hindsched.kernel.__main__ import main
-from hindsched.solvers.certificate import certify
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.certificates.certificate import certify
+from hindsched.solvers.oracles.base import build_oracle
 
 SIGNED = {"slope", "intercept", "target"}
 

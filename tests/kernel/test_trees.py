@@ -18,8 +18,8 @@ from hindsched.kernel.cheapest import cheapest_units
 from hindsched.kernel.exact import Interval, exactly
 from hindsched.kernel.reading import LIMITS, Refused, load
 from hindsched.kernel.trees import NEVER
-from hindsched.solvers.bounds.tree_certificate import certify_tree
-from hindsched.solvers.pricing.decisions import COMPLETES, BranchDecision, Feature
+from hindsched.solvers.oracles.decisions import COMPLETES, BranchDecision, Feature
+from hindsched.solvers.tree.certificate import certify_tree
 from tests.kernel.agreement import (
     INSTANCES,
     KERNELS,

@@ -20,9 +20,9 @@ from hindsched.models.astraea.dual import (
 from hindsched.models.base import Commitments
 from hindsched.online.simulator import simulate
 from hindsched.solutions.astraea.solution import AstraeaSolution
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.program import solve_program
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.oracles.base import build_oracle
 from tests.astraea_example import worked_example
 from tests.brute_force.astraea import capacity_binds, optimum
 from tests.strategies.astraea import astraea_instances

@@ -21,12 +21,12 @@ from hindsched.models.batchsched.dual import build_dual, dual_violations
 from hindsched.models.batchsched.placement import build_placement
 from hindsched.online.simulator import simulate
 from hindsched.solutions.batchsched.plan import plan_rest
-from hindsched.solvers.api import check_result
-from hindsched.solvers.methods.batchsched.methods import METHODS
-from hindsched.solvers.options import DEFAULT_GAP, SolveOptions
-from hindsched.solvers.pricing.batchsched.list_schedule import as_solution, improved_list_schedule
-from hindsched.solvers.pricing.batchsched.oracle import MergedOracle, ServerOracle
-from hindsched.solvers.program import solve_program
+from hindsched.solvers.door.api import check_result
+from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.families.batchsched.list_schedule import as_solution, improved_list_schedule
+from hindsched.solvers.families.batchsched.methods import METHODS
+from hindsched.solvers.families.batchsched.oracle import MergedOracle, ServerOracle
 from tests.brute_force import batchsched as brute_force
 from tests.strategies.batchsched import known_b, tiny_instances
 

@@ -12,8 +12,8 @@ from hindsched.instances.io import read
 from hindsched.models.base import Commitments
 from hindsched.models.edgecloud.offline import build_offline
 from hindsched.models.edgecloud.relaxations import build_fractional, build_ilp_4
-from hindsched.solvers.api import solve
-from hindsched.solvers.program import solve_program
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.door.program import solve_program
 from tests.brute_force.edgecloud import optimum
 from tests.strategies.edgecloud import instance, job, tiny_instances
 

@@ -16,13 +16,13 @@ from hindsched.models.base import Commitments
 from hindsched.models.gang.dual import build_dual
 from hindsched.models.gang.offline import FORMS, build_offline, build_subproblem
 from hindsched.models.recorder import recording
-from hindsched.solvers.certificate import certify
-from hindsched.solvers.methods.gang.incumbents import incumbents
+from hindsched.solvers.certificates.certificate import certify
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import Solver
+from hindsched.solvers.families.gang.incumbents import incumbents
 from hindsched.solvers.model.block import SubproblemModel
 from hindsched.solvers.model.offline import Model
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.program import Solver
+from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force import gang as brute_force
 from tests.strategies.gang import tiny_instances
 

@@ -9,7 +9,7 @@ import pytest
 
 import hindsched as hs
 from hindsched.solutions.commitments import Commitments
-from hindsched.solvers.rolling import RollingProgram
+from hindsched.solvers.door.rolling import RollingProgram
 
 
 def two_jobs(first: float, second: float, arrival: int) -> hs.Instance:

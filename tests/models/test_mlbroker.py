@@ -22,13 +22,13 @@ from hindsched.models.mlbroker.convex import (
 from hindsched.models.mlbroker.offline import build_offline
 from hindsched.solutions.base import build_solution
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution
-from hindsched.solvers.backends.convex import solve_convex
-from hindsched.solvers.methods.mlbroker.convex import solve_fractional
-from hindsched.solvers.methods.mlbroker.methods import find_schedule
-from hindsched.solvers.methods.mlbroker.relaxation import relaxation_bound
+from hindsched.solvers.door.convex import solve_convex
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.families.mlbroker.convex import solve_fractional
+from hindsched.solvers.families.mlbroker.methods import find_schedule
+from hindsched.solvers.families.mlbroker.relaxation import relaxation_bound
 from hindsched.solvers.model.offline import model
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.program import solve_program
+from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.mlbroker import optimum
 from tests.strategies.mlbroker import flicker, instances, make, surplus, two_jobs
 

@@ -16,11 +16,11 @@ from hindsched.models.oasis import offline as models
 from hindsched.models.oasis.block import FORMS
 from hindsched.solutions.oasis.placing import place
 from hindsched.solutions.oasis.solution import OasisSolution
-from hindsched.solvers.api import check_result
-from hindsched.solvers.methods.oasis.methods import METHODS
-from hindsched.solvers.options import DEFAULT_GAP, SolveOptions
-from hindsched.solvers.pricing.oasis.resources import OasisOracle
-from hindsched.solvers.program import solve_program
+from hindsched.solvers.door.api import check_result
+from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.families.oasis.methods import METHODS
+from hindsched.solvers.families.oasis.resources import OasisOracle
 from tests.brute_force.oasis import capacity_binds, optimum
 from tests.strategies.oasis import oasis_instances
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.leaf import build_leaf
 from hindsched.models.oasis.patterns import build_ends_program, maximal_patterns
-from hindsched.solvers.api import check_result
-from hindsched.solvers.methods.oasis.methods import METHODS
-from hindsched.solvers.options import DEFAULT_GAP, SolveOptions
-from hindsched.solvers.program import solve_program
-from hindsched.solvers.status import Status
+from hindsched.solvers.door.api import check_result
+from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.door.status import Status
+from hindsched.solvers.families.oasis.methods import METHODS
 from tests.brute_force.oasis import optimum
 from tests.strategies.oasis import oasis_instances
 

@@ -9,8 +9,8 @@ import hindsched as hs
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.patterns import build_ends_program
 from hindsched.models.oasis.rounding import lines_below
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.program import solve_program
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import solve_program
 
 
 def test_lines_are_the_convex_function_below() -> None:

@@ -9,8 +9,8 @@ import pytest
 from hindsched.models import algebra as pyo
 from hindsched.models.recorder import recording
 from hindsched.models.sums import Terms, consecutive, sum_rows, variable, weighted
-from hindsched.solvers.backends.standard_form import compile_program
-from hindsched.solvers.program import solve_program
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.door.standard_form import compile_program
 
 KEYS = np.array([[0, 1], [0, 2], [3, 1]])
 

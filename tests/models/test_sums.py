@@ -20,9 +20,9 @@ from hindsched.models.sums import (
     sum_rows,
     weighted,
 )
-from hindsched.solutions.room import SLOTS_OF_A_PAGE, Room
-from hindsched.solvers.backends.standard_form import compile_program
-from hindsched.solvers.program import solve_program
+from hindsched.solutions.capacity_timeline import SLOTS_OF_A_PAGE, Room
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.door.standard_form import compile_program
 
 FACTORS = st.floats(-3, 3).map(lambda x: round(x, 2)).filter(bool)
 

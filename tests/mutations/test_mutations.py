@@ -33,7 +33,7 @@ from hindsched.errors import HindschedError, SolveFailed
 from hindsched.instances.base import canonical_json
 from hindsched.instances.io import parse_instance
 from hindsched.kernel.__main__ import main
-from hindsched.solvers.certificate_file import verify_certificate
+from hindsched.solvers.certificates.file import verify_certificate
 from tests.mutations import engine
 from tests.second_opinion import instances
 from tests.second_opinion.test_second_opinion import Case

@@ -9,17 +9,17 @@ import pytest
 from hindsched.errors import InputError, Refused
 from hindsched.instances.batchsched.generator import generate
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
+from hindsched.online.baselines.drf import Drf
+from hindsched.online.baselines.fifo import Fifo
+from hindsched.online.baselines.infeasible_baselines import outside
 from hindsched.online.batchsched.antman import AntMan
 from hindsched.online.batchsched.density import densities
 from hindsched.online.batchsched.greedy_rtl import greedy_right_to_left
 from hindsched.online.batchsched.tiresias import Tiresias, TiresiasL
 from hindsched.online.batchsched.wspt import Wspt
 from hindsched.online.protocol import Decision, OnlineAlgorithm
-from hindsched.online.rivals.drf import Drf
-from hindsched.online.rivals.fifo import Fifo
-from hindsched.online.rivals.outside import outside
 from hindsched.online.simulator import simulate
-from hindsched.solvers.pricing.batchsched.search import ScheduleSearch
+from hindsched.solvers.families.batchsched.oracle_search import ScheduleSearch
 from tests.strategies.batchsched import SLOT_SECONDS, instance
 
 BOTH = (PARAMETER_SERVER, RING_ALLREDUCE)

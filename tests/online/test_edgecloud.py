@@ -16,12 +16,12 @@ from hindsched.models.edgecloud.dual import build_dual, worst_slack
 from hindsched.models.edgecloud.relaxations import build_fractional
 from hindsched.online.checks import check_algorithm
 from hindsched.online.edgecloud.algorithms import theorem
-from hindsched.online.edgecloud.speed import run_with_speed
+from hindsched.online.edgecloud.speed_augmentation import run_with_speed
 from hindsched.online.protocol import Decision, OnlineAlgorithm
 from hindsched.online.registry import algorithms, build_algorithm
 from hindsched.online.simulator import simulate
-from hindsched.solvers.api import solve
-from hindsched.solvers.program import solve_program
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.door.program import solve_program
 from tests.strategies.edgecloud import instance, job, tiny_instances
 
 TINY = settings(

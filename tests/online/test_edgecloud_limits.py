@@ -9,7 +9,7 @@ from hindsched.errors import Refused, SolveFailed
 from hindsched.online.checks import check_algorithm
 from hindsched.online.registry import algorithms
 from hindsched.online.simulator import simulate
-from hindsched.solvers.api import solve
+from hindsched.solvers.door.api import solve
 from tests.strategies.edgecloud import instance, job, tiny_instances
 
 TINY = settings(

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from hindsched.errors import SolveFailed
-from hindsched.online.rivals.fair_shares import (
+from hindsched.online.baselines.fair_shares import (
     Present,
     all_of_the_time,
     finish_time_program,
@@ -14,9 +14,9 @@ from hindsched.online.rivals.fair_shares import (
     max_min_shares,
     sum_program,
 )
-from hindsched.online.rivals.finish_time import finish_time_printed, worst_by_chain
-from hindsched.solvers.backends.cones import Cones
-from hindsched.solvers.backends.inequalities import Inequalities
+from hindsched.online.baselines.finish_time import finish_time_printed, worst_by_chain
+from hindsched.solvers.door.cones import Cones
+from hindsched.solvers.door.inequalities import Inequalities
 
 
 def drawn(seed: int) -> Present:

@@ -14,10 +14,10 @@ from hindsched.instances.gang.instance import GangInstance, gang_data
 from hindsched.online.checks import BrokenPromiseError, check_algorithm
 from hindsched.online.gang import policies
 from hindsched.online.gang.algorithms import ALGORITHMS
-from hindsched.online.protocol import Decision, NameCard, OnlineAlgorithm
+from hindsched.online.protocol import Capabilities, Decision, OnlineAlgorithm
 from hindsched.online.registry import build_algorithm
 from hindsched.online.simulator import simulate
-from hindsched.solvers.methods.gang.replay import (
+from hindsched.solvers.families.gang.replay import (
     POLICIES,
     expected_slots,
     replay,
@@ -69,7 +69,7 @@ def lists(draw):
 class Starts(OnlineAlgorithm):
     """Gives the rows that it was built with, by job and slot of the decision."""
 
-    card = NameCard(knows_durations=False)
+    card = Capabilities(knows_durations=False)
 
     def __init__(self, rows=(), wakes=()):
         self.rows, self.wakes = rows, list(wakes)

@@ -13,14 +13,14 @@ from hindsched.models.base import Commitments
 from hindsched.models.gang.tasks import outlook
 from hindsched.online.gang.planning import held_by
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.kernels.gang.orders import total_cost
-from hindsched.solvers.methods.gang.planning import (
+from hindsched.solvers.families.gang.planning import (
     best_on_servers,
     best_plan,
     open_jobs,
     plan_in_order,
 )
-from hindsched.solvers.methods.gang.replay import replay
+from hindsched.solvers.families.gang.replay import replay
+from hindsched.solvers.kernels.gang.orders import total_cost
 
 BUSY = {"jobs": 50, "gpus": 16, "load": 1.5, "weight": (1, 5), "deadline_factor": (1.2, 3.0)}
 

@@ -10,8 +10,8 @@ import pytest
 from hindsched.instances.gang.generator import generate
 from hindsched.instances.gang.instance import GangInstance, gang_data
 from hindsched.online.simulator import simulate
+from hindsched.solvers.families.gang.replay import POLICIES, replay
 from hindsched.solvers.kernels.gang import preemption, reservations, trace_queue
-from hindsched.solvers.methods.gang.replay import POLICIES, replay
 
 ANSWERS = {200: (43228.75, 35699.3), 1000: (88907.0, 87290.0), 3629: (240177.8, 162328.8)}
 

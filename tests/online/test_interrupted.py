@@ -9,8 +9,8 @@ from hindsched.instances.library import known_instance
 from hindsched.online.oasis import planning
 from hindsched.online.protocol import NOTHING, OnlineAlgorithm
 from hindsched.online.simulator import simulate
-from hindsched.solvers.interrupt import catch_interrupt
-from hindsched.solvers.methods.oasis import rest
+from hindsched.solvers.door.interrupt import catch_interrupt
+from hindsched.solvers.families.oasis import rest
 
 
 def press_ctrl_c():

@@ -10,7 +10,7 @@ import pytest
 
 from hindsched.instances.generators.registry import generate
 from hindsched.online.mlbroker.local import Local
-from hindsched.online.protocol import NameCard
+from hindsched.online.protocol import Capabilities
 from hindsched.online.registry import algorithms, build_algorithm
 from hindsched.online.simulator import simulate
 
@@ -38,7 +38,7 @@ class Noting(Local):
 
 
 class Forecasting(Noting):
-    card = NameCard(forecasts="all of it")
+    card = Capabilities(forecasts="all of it")
 
 
 def test_a_record_holds_the_first_slot_and_every_slot_tells_its_own():

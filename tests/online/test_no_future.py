@@ -15,9 +15,9 @@ from hindsched.instances.generators.registry import generate
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.online import checks
 from hindsched.online.checks import BrokenPromiseError, check_algorithm, check_environment
+from hindsched.online.leak_check import reachable
 from hindsched.online.oasis.prices import pool_facts
 from hindsched.online.protocol import NOTHING, Decision, OnlineAlgorithm
-from hindsched.online.reachable import reachable
 from hindsched.online.registry import check_estimates, declared_estimates
 from hindsched.online.simulator import environment_of, simulate
 

@@ -15,7 +15,7 @@ from hindsched.online.oasis.algorithms import theorem
 from hindsched.online.oasis.prices import ExponentialPrices, pool_facts
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
 from hindsched.online.simulator import simulate
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.oracles.base import build_oracle
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "instances"
 

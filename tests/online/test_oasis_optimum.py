@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hindsched.models.oasis import offline as models
 from hindsched.online.oasis.algorithms import ALGORITHMS, Oasis
 from hindsched.online.simulator import simulate
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.program import solve_program
-from hindsched.solvers.subproblem import model_response
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.door.subproblem import model_response
 from tests.brute_force.oasis import capacity_binds, optimum
 from tests.strategies.oasis import oasis_instances, regretful_oasis_instances
 

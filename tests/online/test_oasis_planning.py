@@ -13,10 +13,10 @@ from hindsched.errors import InputError
 from hindsched.models.base import Commitments
 from hindsched.online.oasis.planning import Reoptimise
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.methods.oasis.rest import rest_of, rows_from
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.program import solve_program
-from hindsched.solvers.rolling import RollingProgram
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.door.rolling import RollingProgram
+from hindsched.solvers.families.oasis.rest import rest_of, rows_from
 from tests.strategies.oasis import oasis_instances
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from hindsched.errors import InputError
 from hindsched.instances.io import parse_instance, read
+from hindsched.online.baselines.drf import Drf
+from hindsched.online.baselines.fifo import Fifo
 from hindsched.online.oasis.dorm import Dorm
 from hindsched.online.oasis.dynamics import OasisCluster
 from hindsched.online.oasis.rrh import Rrh
-from hindsched.online.rivals.drf import Drf
-from hindsched.online.rivals.fifo import Fifo
 from hindsched.online.simulator import simulate
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "instances"

@@ -11,9 +11,9 @@ import pytest
 import hindsched as hs
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models import algebra
+from hindsched.online.baselines.sia import Sia
 from hindsched.online.oasis.dorm import Dorm
-from hindsched.online.rivals.sia import Sia
-from hindsched.solvers.backends.standard_form import LinearProgram, compile_program
+from hindsched.solvers.door.standard_form import LinearProgram, compile_program
 
 RUNS = [
     ("oasis", "dorm", Dorm, {"jobs": 9, "horizon": 8}),

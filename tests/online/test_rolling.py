@@ -13,10 +13,10 @@ from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.models.base import Commitments, offline_program, on_servers
 from hindsched.models.recorder import RecordedModel, recording
 from hindsched.online.engines import dual_price, reoptimise
-from hindsched.solvers.backends.standard_form import compile_program
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.program import Solver, solve_program
-from hindsched.solvers.rolling import RollingProgram
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import Solver, solve_program
+from hindsched.solvers.door.rolling import RollingProgram
+from hindsched.solvers.door.standard_form import compile_program
 
 STREAMS = {
     "oasis": {"jobs": 12, "horizon": 10},

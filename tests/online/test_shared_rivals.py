@@ -10,10 +10,10 @@ import pytest
 
 from hindsched.errors import InputError
 from hindsched.instances.generators.registry import generate
+from hindsched.online.baselines.fair_rounds import Gavel, Themis
+from hindsched.online.baselines.fair_shares import Present, all_of_the_time
+from hindsched.online.baselines.sia import Sia
 from hindsched.online.registry import algorithms
-from hindsched.online.rivals.fair_rounds import Gavel, Themis
-from hindsched.online.rivals.fair_shares import Present, all_of_the_time
-from hindsched.online.rivals.sia import Sia
 from hindsched.online.simulator import simulate
 from tests.online.elastic_server import completions, server_of_four
 

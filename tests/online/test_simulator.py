@@ -7,7 +7,7 @@ import pytest
 import hindsched as hs
 from hindsched.errors import InputError, Refused
 from hindsched.instances.library import known_instance
-from hindsched.online.protocol import NOTHING, Decision, NameCard, OnlineAlgorithm
+from hindsched.online.protocol import NOTHING, Capabilities, Decision, OnlineAlgorithm
 from hindsched.online.registry import build_algorithm
 from hindsched.online.simulator import simulate
 
@@ -314,13 +314,13 @@ class SaysItBetweenTimes(Honest):
 
     def start(self, environment):
         super().start(environment)
-        self.card = NameCard(clairvoyant=True)
+        self.card = Capabilities(clairvoyant=True)
 
     def foresee(self, jobs):
         raise AssertionError("the future was told")
 
     def step(self, slot, arrivals):
-        self.card = NameCard()
+        self.card = Capabilities()
         return super().step(slot, arrivals)
 
 
@@ -330,13 +330,13 @@ def test_what_an_algorithm_may_know_is_settled_before_it_starts(instance):
 
 def test_durations_are_not_told_to_a_card_that_turns_in_the_middle():
     class Turns(OnlineAlgorithm):
-        card = NameCard(knows_durations=False)
+        card = Capabilities(knows_durations=False)
 
         def start(self, environment):
             self.told = []
 
         def step(self, slot, arrivals):
-            self.card = NameCard()
+            self.card = Capabilities()
             self.told += [hasattr(job, "duration") for job in arrivals]
             return Decision({job.name: [{"from": slot, "gpus": job.gpus}] for job in arrivals})
 

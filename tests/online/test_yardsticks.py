@@ -8,9 +8,9 @@ import pytest
 
 from hindsched.errors import InputError
 from hindsched.instances.generators.registry import generate
+from hindsched.online.baselines.priority_baselines import LeastAttained, Ranked, ShortestRemaining
 from hindsched.online.dynamics import gang_width
 from hindsched.online.registry import algorithms, build_algorithm, settings_of
-from hindsched.online.rivals.ranked import LeastAttained, Ranked, ShortestRemaining
 from hindsched.online.simulator import simulate
 from tests.online.elastic_server import completions, server_of_four
 from tests.strategies.edgecloud import instance as edge_instance

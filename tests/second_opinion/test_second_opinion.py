@@ -30,11 +30,11 @@ import pytest
 
 import hindsched as hs
 from hindsched.kernel import reading
-from hindsched.solvers.bounds.tree_certificate import certify_tree
-from hindsched.solvers.certificate import certify, row_layouts
-from hindsched.solvers.methods.tree import tree_rows
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.decisions import NEVER, BranchDecision, Feature
+from hindsched.solvers.certificates.certificate import certify, row_layouts
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.oracles.decisions import NEVER, BranchDecision, Feature
+from hindsched.solvers.tree.certificate import certify_tree
+from hindsched.solvers.tree.method import tree_rows
 from tests.second_opinion import instances
 from tests.second_opinion.milp import NotPolishedError, Optimum, read
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hindsched.errors import InputError
 from hindsched.solutions.base import build_solution, read_solution, write_solution
-from hindsched.solvers.api import solve
+from hindsched.solvers.door.api import solve
 from tests.strategies.edgecloud import instance, job, tiny_instances
 
 TINY = settings(

@@ -19,7 +19,7 @@ from hindsched.solutions.mlbroker.solution import (
     undelivered,
 )
 from hindsched.solutions.mlbroker.transport import ship
-from hindsched.solvers.methods.mlbroker.methods import find_schedule
+from hindsched.solvers.families.mlbroker.methods import find_schedule
 from tests.strategies.mlbroker import flicker, instances, make, surplus, two_jobs
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hindsched.solutions.room import SLOTS_OF_A_PAGE, Room
+from hindsched.solutions.capacity_timeline import SLOTS_OF_A_PAGE, Room
 
 SLOTS = 3 * SLOTS_OF_A_PAGE
 spans = st.tuples(st.integers(1, SLOTS), st.integers(1, SLOTS)).map(sorted)

@@ -10,19 +10,19 @@ from typing import Any, ClassVar
 import pytest
 
 import hindsched as hs
-import hindsched.solvers.api as api
+import hindsched.solvers.door.api as api
 import hindsched.solvers.methods.base as methods_base
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import FAMILIES, Instance, Name, Record, has_module
 from hindsched.limits import command
 from hindsched.models.oasis.offline import OasisProgram
 from hindsched.solutions.base import Solution, Violation
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.progress import LineProgress
+from hindsched.solvers.door.result import Result
+from hindsched.solvers.door.status import Status, StoppedBy
 from hindsched.solvers.methods.base import better
 from hindsched.solvers.methods.generic import generic_methods
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.progress import LineProgress
-from hindsched.solvers.result import Result
-from hindsched.solvers.status import Status, StoppedBy
 
 
 class Job(Record):

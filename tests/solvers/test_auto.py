@@ -11,16 +11,16 @@ from hindsched.instances.base import FAMILIES
 from hindsched.instances.generators.registry import generate
 from hindsched.instances.io import read
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.api import check_result, solve
 from hindsched.solvers.bounds.lagrangian import Subgradient
-from hindsched.solvers.certificate_file import verify_certificate
+from hindsched.solvers.certificates.file import verify_certificate
+from hindsched.solvers.door.api import check_result, solve
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.result import Result
+from hindsched.solvers.door.status import Status, StoppedBy
 from hindsched.solvers.methods import auto, duel
 from hindsched.solvers.methods.auto import solve_auto
-from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.result import Result
-from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.search.neighbourhood import NeighbourhoodSearch
 from tests.toy_family import PROBLEMS, brute_force, install, make, random_instance
 
 T10 = "tests/data/instances/oasis-t10-i10-h10-s0.json"
@@ -196,7 +196,7 @@ def test_a_known_solution_is_never_lost():
 
 
 def test_a_family_without_placement_gets_bound_and_program(monkeypatch):
-    name = "hindsched.solvers.pricing.toymax.oracle"
+    name = "hindsched.solvers.oracles.toymax.oracle"
     module = ModuleType(name)
     module.ORACLE_ROWS = ("groups",)
     module.build = sys.modules[name].build

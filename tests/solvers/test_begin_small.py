@@ -5,9 +5,9 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 
-from hindsched.solvers.backends.highs import HighsProgram
-from hindsched.solvers.backends.standard_form import compile_program
-from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.door.highs import HighsProgram
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.standard_form import compile_program
 
 
 def packing(least=0.0):

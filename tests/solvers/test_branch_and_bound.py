@@ -13,15 +13,15 @@ from hindsched.instances.generators.registry import generate
 from hindsched.instances.io import read
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.online.simulator import simulate
-from hindsched.solvers.api import solve
-from hindsched.solvers.bounds.branch_and_bound import BranchAndBound
-from hindsched.solvers.certificate_file import verify_certificate
-from hindsched.solvers.methods import tree
+from hindsched.solvers.certificates.file import verify_certificate
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.status import Status, StoppedBy
 from hindsched.solvers.methods.base import serve_nobody
-from hindsched.solvers.methods.tree import certify_optimum
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.tree import method as tree
+from hindsched.solvers.tree.branch_and_bound import BranchAndBound
+from hindsched.solvers.tree.method import certify_optimum
 from tests.brute_force import astraea as astraea_brute_force
 from tests.brute_force import batchsched as batchsched_brute_force
 from tests.brute_force import oasis as oasis_brute_force
@@ -143,7 +143,7 @@ def test_what_groups_cannot_prove_is_proven_by_patterns():
 
 def test_a_layout_that_leaves_nodes_open_is_followed_by_the_next(monkeypatch):
     instance = three_on_two()
-    monkeypatch.setattr("hindsched.solvers.pricing.oasis.oracle.TREE_ROWS", ("groups", "servers"))
+    monkeypatch.setattr("hindsched.solvers.families.oasis.oracle.TREE_ROWS", ("groups", "servers"))
     result = solve(instance, "tree", time_limit=20.0)
     assert (result.status, result.objective) == (Status.OPTIMAL, 2.0)
     verified = verify_certificate(instance, result.certificate.to_dict())
@@ -243,7 +243,7 @@ def test_what_is_no_optimum_or_too_large_gets_no_tree(monkeypatch):
     bounded = solve(instance, "bound", time_limit=1.0)
     assert certify_optimum(bounded) is bounded
     solved = solve(instance, "milp", time_limit=120.0)
-    monkeypatch.setattr("hindsched.solvers.methods.tree.SMALL_TREE", 10)
+    monkeypatch.setattr("hindsched.solvers.tree.method.SMALL_TREE", 10)
     told = certify_optimum(solved)
     assert told.certificate is None
     assert "not grown" in told.details["tree"]

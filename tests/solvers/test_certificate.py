@@ -17,14 +17,19 @@ from hindsched.instances.io import parse_instance, read, write_json
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution, write_solution
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
-from hindsched.solvers.certificate import KEYS, certificate_of_run, certify, check_same_problem
-from hindsched.solvers.certificate_file import (
+from hindsched.solvers.certificates.certificate import (
+    KEYS,
+    certificate_of_run,
+    certify,
+    check_same_problem,
+)
+from hindsched.solvers.certificates.explain import explain
+from hindsched.solvers.certificates.file import (
     read_certificate,
     verify_certificate,
     write_certificate,
 )
-from hindsched.solvers.explain import explain
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force import oasis as oasis_brute_force
 from tests.strategies.oasis import oasis_instances
 from tests.toy_family import PROBLEMS, ToyOracle, brute_force, install, make, tiny_instances
@@ -145,8 +150,8 @@ class Block:
 sys.meta_path.insert(0, Block())
 from hindsched.instances.io import read
 from hindsched.solutions.base import read_solution
-from hindsched.solvers.certificate_file import read_certificate
-from hindsched.solvers.explain import explain
+from hindsched.solvers.certificates.file import read_certificate
+from hindsched.solvers.certificates.explain import explain
 instance = read({str(path)!r})
 certificate = read_certificate({str(tmp_path / "c.json")!r}, instance)
 solution = read_solution({str(tmp_path / "s.json")!r}, instance)

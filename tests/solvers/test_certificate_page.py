@@ -8,9 +8,9 @@ import pytest
 
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.api import solve
-from hindsched.solvers.certificate_file import verify_certificate
-from hindsched.solvers.explain import explain
+from hindsched.solvers.certificates.explain import explain
+from hindsched.solvers.certificates.file import verify_certificate
+from hindsched.solvers.door.api import solve
 
 PAGE = Path("docs/certificates.md").read_text()
 

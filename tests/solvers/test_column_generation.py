@@ -10,9 +10,9 @@ from hindsched.instances.io import read
 from hindsched.solvers.bounds import column_generation
 from hindsched.solvers.bounds.column_generation import LP_ALGORITHMS, column_generation_bound
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.status import StoppedBy
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.status import StoppedBy
+from hindsched.solvers.oracles.base import build_oracle
 from tests.toy_family import (
     PROBLEMS,
     ToyOracle,

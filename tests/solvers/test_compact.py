@@ -10,11 +10,11 @@ import pytest
 
 import hindsched as hs
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.solvers.methods.oasis.compact import CompactProgram
-from hindsched.solvers.pricing.decisions import COMPLETES, NEVER, BranchDecision, Feature
-from hindsched.solvers.pricing.oasis.patterns import PatternOracle
-from hindsched.solvers.pricing.oasis.restricted import IN_SLOT
-from hindsched.solvers.pricing.restricted import RestrictedOracle
+from hindsched.solvers.families.oasis.compact import CompactProgram
+from hindsched.solvers.families.oasis.patterns import PatternOracle
+from hindsched.solvers.families.oasis.restricted import IN_SLOT
+from hindsched.solvers.oracles.decisions import COMPLETES, NEVER, BranchDecision, Feature
+from hindsched.solvers.oracles.restricted import RestrictedOracle
 
 
 def solved(

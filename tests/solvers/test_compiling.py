@@ -13,15 +13,16 @@ import hindsched as hs
 from hindsched.analysis.compiling import compile_work, not_compiled, work_of
 from hindsched.analysis.tasks import Task
 from hindsched.cli.app import run
-from hindsched.solvers import api, compiling
+from hindsched.solvers import compiling
 from hindsched.solvers.compiling import MOST_RUNS, compile_first, is_compiled, tiny_instances
-from hindsched.solvers.interrupt import Terminated, raise_terminated
+from hindsched.solvers.door import api
+from hindsched.solvers.door.interrupt import Terminated, raise_terminated
+from hindsched.solvers.families.batchsched.oracle import ServerOracle
+from hindsched.solvers.families.gang import methods as gang
+from hindsched.solvers.families.gang import replay
+from hindsched.solvers.families.oasis.patterns import PatternOracle
+from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.methods.base import certain
-from hindsched.solvers.methods.gang import methods as gang
-from hindsched.solvers.methods.gang import replay
-from hindsched.solvers.pricing.batchsched.oracle import ServerOracle
-from hindsched.solvers.pricing.oasis.patterns import PatternOracle
-from hindsched.solvers.pricing.oasis.resources import OasisOracle
 
 
 @pytest.fixture
@@ -134,7 +135,7 @@ def test_decisions_and_solves_are_timed_without_the_compiler(fresh, monkeypatch)
         time.sleep(0.3)
 
     monkeypatch.setattr("hindsched.online.simulator.compile_first", compile_slowly)
-    monkeypatch.setattr("hindsched.solvers.api.compile_first", compile_slowly)
+    monkeypatch.setattr("hindsched.solvers.door.api.compile_first", compile_slowly)
     instance = hs.generate("astraea", jobs=2)
     started = time.perf_counter()
     done = hs.simulate(instance, "astraea")

@@ -8,16 +8,16 @@ import pyomo.environ as pyo
 import pytest
 
 from hindsched.errors import SolveFailed
-from hindsched.solvers.backends.convex import (
+from hindsched.solvers.door.convex import (
     DEFAULT_CHAIN,
     LINEAR_CHAIN,
     ConvexStep,
     residual,
     solve_convex,
 )
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.program import solve_program
-from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.door.status import Status, StoppedBy
 
 
 def entropy(limit=1.0):

@@ -11,23 +11,23 @@ import pytest
 
 import hindsched as hs
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
-from hindsched.solvers.methods import auto, duel
-from hindsched.solvers.methods.dives import Dives, dive_of
-from hindsched.solvers.methods.oasis import dive as dive_module
-from hindsched.solvers.methods.oasis import packing_inequalities, slot_packing
-from hindsched.solvers.methods.oasis import progress as progress_module
-from hindsched.solvers.methods.oasis.dive import Dive
-from hindsched.solvers.methods.oasis.fluid import (
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.families.oasis import dive as dive_module
+from hindsched.solvers.families.oasis import packing_inequalities, slot_packing
+from hindsched.solvers.families.oasis import progress as progress_module
+from hindsched.solvers.families.oasis.dive import Dive
+from hindsched.solvers.families.oasis.fluid import (
     FluidProgram,
     most_columns,
     stretches,
 )
-from hindsched.solvers.methods.oasis.packing_inequalities import PackingInequalities, separated
-from hindsched.solvers.methods.oasis.progress import Progress
-from hindsched.solvers.methods.oasis.slot_packing import Wish, pack_slot
-from hindsched.solvers.methods.oasis.sparse_program import SparseProgram
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.families.oasis.packing_inequalities import PackingInequalities, separated
+from hindsched.solvers.families.oasis.progress import Progress
+from hindsched.solvers.families.oasis.slot_packing import Wish, pack_slot
+from hindsched.solvers.families.oasis.sparse_program import SparseProgram
+from hindsched.solvers.methods import auto, duel
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.search.dives import Dives, dive_of
 
 FOREVER = 1e6
 OPTIMA = {

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import hindsched as hs
 from hindsched.instances.edgecloud.generator import generate
-from hindsched.solvers.methods.edgecloud.incumbents import best_incumbent
-from hindsched.solvers.methods.edgecloud.search import PrioritySearch
+from hindsched.solvers.families.edgecloud.incumbents import best_incumbent
+from hindsched.solvers.families.edgecloud.search import PrioritySearch
 from tests.brute_force.edgecloud import optimum
 from tests.strategies.edgecloud import tiny_instances
 
@@ -76,7 +76,7 @@ def test_it_stops_when_asked_with_what_it_has():
 
 
 def test_a_pool_too_large_leaves_the_simple_schedules(monkeypatch):
-    monkeypatch.setattr("hindsched.solvers.methods.edgecloud.search.MOST_CELLS", 10)
+    monkeypatch.setattr("hindsched.solvers.families.edgecloud.search.MOST_CELLS", 10)
     instance = generate("small", 0)
     result = hs.solve(instance, "search")
     assert result.objective == best_incumbent(instance, "no-migration").objective()

@@ -12,10 +12,10 @@ from hindsched.errors import InputError
 from hindsched.instances.io import read
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
-from hindsched.solvers.certificate import certify, oracle_of
-from hindsched.solvers.explain import Explainer, explain
-from hindsched.solvers.neighbourhood_search import neighbourhood_search
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.certificates.certificate import certify, oracle_of
+from hindsched.solvers.certificates.explain import Explainer, explain
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.search.neighbourhood import neighbourhood_search
 from tests.toy_family import PROBLEMS, ToyOracle, install, make, tiny_instances
 
 mpl.use("agg")
@@ -193,7 +193,7 @@ def test_one_explainer_prices_the_blocks_once_for_all_schedules(monkeypatch):
         built.append(given)
         return oracle_of(*given)
 
-    monkeypatch.setattr("hindsched.solvers.explain.oracle_of", counted)
+    monkeypatch.setattr("hindsched.solvers.certificates.explain.oracle_of", counted)
     explainer = Explainer(instance, certificate)
     for solution, one in zip(runs, alone, strict=True):
         assert explainer.explain(solution).to_dict() == one.to_dict()

@@ -18,14 +18,14 @@ from hindsched.kernel import gang as gang_kernel
 from hindsched.kernel import mlbroker as mlbroker_kernel
 from hindsched.kernel import trees
 from hindsched.kernel.reading import Refused
-from hindsched.solvers.api import solve
-from hindsched.solvers.bounds.branch_and_bound import BranchAndBound
-from hindsched.solvers.certificate_file import verify_certificate
-from hindsched.solvers.methods.gang.incumbents import incumbents
-from hindsched.solvers.methods.mlbroker.methods import find_schedule
-from hindsched.solvers.methods.tree import node_program, tree_rows
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.gang.oracle import tree_rows as gang_rows
+from hindsched.solvers.certificates.file import verify_certificate
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.families.gang.incumbents import incumbents
+from hindsched.solvers.families.gang.oracle import tree_rows as gang_rows
+from hindsched.solvers.families.mlbroker.methods import find_schedule
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.tree.branch_and_bound import BranchAndBound
+from hindsched.solvers.tree.method import node_program, tree_rows
 from tests.brute_force import edgecloud as edgecloud_brute_force
 from tests.brute_force import gang as gang_brute_force
 from tests.brute_force import mlbroker as mlbroker_brute_force

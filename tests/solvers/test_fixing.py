@@ -3,11 +3,11 @@
 import numpy as np
 from hypothesis import Phase, given, settings
 
-from hindsched.solvers.bounds.branch_and_bound import BranchAndBound
 from hindsched.solvers.bounds.fixing import fixings
-from hindsched.solvers.bounds.node_program import NodeProgram
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.restricted import RestrictedOracle
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.oracles.restricted import RestrictedOracle
+from hindsched.solvers.tree.branch_and_bound import BranchAndBound
+from hindsched.solvers.tree.node_program import NodeProgram
 from tests.brute_force import oasis as oasis_brute_force
 from tests.strategies.oasis import oasis_instances
 

@@ -11,18 +11,18 @@ from hypothesis import given, settings
 import hindsched as hs
 from hindsched.instances.gang.generator import generate
 from hindsched.instances.gang.instance import KINDS, GangInstance, gang_data
-from hindsched.solvers.certificate import certify
-from hindsched.solvers.certificate_file import verify_certificate
+from hindsched.solvers.certificates.certificate import certify
+from hindsched.solvers.certificates.file import verify_certificate
+from hindsched.solvers.door.status import Status
+from hindsched.solvers.families.gang.clock import Clock
+from hindsched.solvers.families.gang.incumbents import in_order, incumbents
+from hindsched.solvers.families.gang.prices import climb_prices, first_cut
+from hindsched.solvers.families.gang.replay import replay
+from hindsched.solvers.families.gang.search import Search
 from hindsched.solvers.kernels.gang.orders import FAR, timeline, total_cost
 from hindsched.solvers.kernels.gang.responses import FOREVER, Blocks, pausing_responses
 from hindsched.solvers.kernels.gang.sequences import starts_in_sequence
-from hindsched.solvers.methods.gang.clock import Clock
-from hindsched.solvers.methods.gang.incumbents import in_order, incumbents
-from hindsched.solvers.methods.gang.prices import climb_prices, first_cut
-from hindsched.solvers.methods.gang.replay import replay
-from hindsched.solvers.methods.gang.search import Search
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.status import Status
+from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force import gang as brute_force
 from tests.strategies.gang import tiny_instances
 

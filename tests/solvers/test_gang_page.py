@@ -11,7 +11,7 @@ import pytest
 import hindsched as hs
 from hindsched.instances.gang.instance import KINDS, GangInstance
 from hindsched.models.gang.offline import FORMS, MOST_COLUMNS, MOST_PROGRAM_SLOTS
-from hindsched.solvers.methods.gang.methods import SMALL_COLUMNS
+from hindsched.solvers.families.gang.methods import SMALL_COLUMNS
 from tests.brute_force import gang as brute_force
 
 PAGE = Path("docs/gang.md").read_text(encoding="utf-8")

@@ -11,14 +11,14 @@ from hindsched.instances.io import parse_instance
 from hindsched.instances.library import named_instance
 from hindsched.kernel import batchsched as batchsched_kernel
 from hindsched.kernel.reading import Refused
-from hindsched.solvers.bounds.branch_and_bound import BranchAndBound
-from hindsched.solvers.certificate_file import verify_certificate
-from hindsched.solvers.methods import tree
+from hindsched.solvers.certificates.file import verify_certificate
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.status import StoppedBy
+from hindsched.solvers.families.oasis.nodes import EndsProgram
 from hindsched.solvers.methods.base import bound, serve_nobody
-from hindsched.solvers.methods.oasis.nodes import EndsProgram
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.status import StoppedBy
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.tree import method as tree
+from hindsched.solvers.tree.branch_and_bound import BranchAndBound
 from tests.kernel.agreement import exact, silent
 
 

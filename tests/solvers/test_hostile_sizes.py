@@ -5,9 +5,9 @@ import pytest
 
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.patterns import maximal_patterns
-from hindsched.solvers.api import solve
-from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.search.neighbourhood import NeighbourhoodSearch
 
 
 def at_once(gpus, capacity=1, slots=1):

@@ -16,8 +16,8 @@ from hindsched.instances.modes import in_pieces
 from hindsched.kernel.reading import Refused as RefusedByKernel
 from hindsched.models.base import subproblem
 from hindsched.online.batchsched.tiresias import Tiresias
-from hindsched.solvers.certificate import certify
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.certificates.certificate import certify
+from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.astraea import optimum_in_pieces as best_astraea
 from tests.brute_force.batchsched import optimum_in_pieces as best_batchsched
 from tests.brute_force.batchsched import times

@@ -13,9 +13,9 @@ from hindsched.solvers.bounds.lagrangian import (
     evaluate,
     subgradient_bound,
 )
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.status import StoppedBy
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.status import StoppedBy
+from hindsched.solvers.oracles.base import build_oracle
 from tests.toy_family import (
     PROBLEMS,
     ToyOracle,

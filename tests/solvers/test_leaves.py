@@ -12,17 +12,17 @@ import pytest
 import hindsched as hs
 from hindsched.errors import SolveFailed
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.kept import keep, keeping, telling
+from hindsched.solvers.door.kept import keep, keeping, telling
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.result import Result
+from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.families.oasis import methods
+from hindsched.solvers.families.oasis.conflicts import Leaves
 from hindsched.solvers.methods import auto
 from hindsched.solvers.methods.auto import _hear
 from hindsched.solvers.methods.duel import Duel
-from hindsched.solvers.methods.oasis import methods
-from hindsched.solvers.methods.oasis.conflicts import Leaves
-from hindsched.solvers.methods.tree import growing_from
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.result import Result
-from hindsched.solvers.status import Status, StoppedBy
-from hindsched.solvers.team import Member, News
+from hindsched.solvers.team import JobUpdates, Member
+from hindsched.solvers.tree.method import growing_from
 
 TORN = hs.generate("oasis", "paper", 7, jobs=4, horizon=5, servers=3, max_duration=3)
 """The ends that its program promises first cannot be kept."""
@@ -62,7 +62,7 @@ def test_the_program_hears_what_the_tree_beside_it_learns(monkeypatch: pytest.Mo
     conflict = dict.fromkeys(range(4), 5)
 
     def prove(duel: Duel, known: Result, member: Member) -> None:
-        member.say(News(lessons=[conflict]))
+        member.say(JobUpdates(lessons=[conflict]))
 
     def program(*arguments: object, lessons: list[object], **keywords: object) -> Result:
         until = time.monotonic() + 10

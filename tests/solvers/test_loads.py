@@ -8,13 +8,13 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from hindsched.solvers.methods.oasis import loads as loads_module
-from hindsched.solvers.methods.oasis.conflicts import Leaves
-from hindsched.solvers.methods.oasis.leaf_of_loads import LeafOfLoads
-from hindsched.solvers.methods.oasis.loads import Loads
-from hindsched.solvers.methods.oasis.sparse_program import LoadedProgram
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.families.oasis import loads as loads_module
+from hindsched.solvers.families.oasis.conflicts import Leaves
+from hindsched.solvers.families.oasis.leaf_of_loads import LeafOfLoads
+from hindsched.solvers.families.oasis.loads import Loads
+from hindsched.solvers.families.oasis.sparse_program import LoadedProgram
 from tests.solvers.oasis_leaves import drawn, keeps, some_ends
 
 

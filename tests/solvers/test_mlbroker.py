@@ -17,25 +17,18 @@ from hindsched.models.mlbroker.offline import build_offline, build_subproblem, m
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution
 from hindsched.solutions.mlbroker.transport import ship
-from hindsched.solvers.api import methods, solve
-from hindsched.solvers.backends.convex import solve_convex
-from hindsched.solvers.certificate_file import verify_certificate
-from hindsched.solvers.explain import explain
-from hindsched.solvers.kernels.mlbroker.fee_sharing import share_fees, shared_bound
-from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement, placement_cost
-from hindsched.solvers.kernels.mlbroker.geo_relocation import relocate
-from hindsched.solvers.kernels.mlbroker.relaxed_placement import (
-    relaxed_best,
-    relaxed_by_place,
-    round_largest_remainder,
-)
-from hindsched.solvers.methods.mlbroker import convex as mlbroker_convex
-from hindsched.solvers.methods.mlbroker.bound import lagrangian_certificate
-from hindsched.solvers.methods.mlbroker.convex import regulariser, solve_fractional
-from hindsched.solvers.methods.mlbroker.methods import find_schedule, load_kernels
-from hindsched.solvers.methods.mlbroker.plan import plan_slots
-from hindsched.solvers.methods.mlbroker.relaxation import relaxation_bound
-from hindsched.solvers.methods.mlbroker.slot import (
+from hindsched.solvers.certificates.explain import explain
+from hindsched.solvers.certificates.file import verify_certificate
+from hindsched.solvers.door.api import methods, solve
+from hindsched.solvers.door.convex import solve_convex
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.families.mlbroker import convex as mlbroker_convex
+from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate
+from hindsched.solvers.families.mlbroker.convex import regulariser, solve_fractional
+from hindsched.solvers.families.mlbroker.methods import find_schedule, load_kernels
+from hindsched.solvers.families.mlbroker.plan import plan_slots
+from hindsched.solvers.families.mlbroker.relaxation import relaxation_bound
+from hindsched.solvers.families.mlbroker.slot import (
     best_responses,
     jobs_of,
     priced_block,
@@ -45,9 +38,16 @@ from hindsched.solvers.methods.mlbroker.slot import (
     tiers_of,
     tight_placement,
 )
+from hindsched.solvers.kernels.mlbroker.fee_sharing import share_fees, shared_bound
+from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement, placement_cost
+from hindsched.solvers.kernels.mlbroker.geo_relocation import relocate
+from hindsched.solvers.kernels.mlbroker.relaxed_placement import (
+    relaxed_best,
+    relaxed_by_place,
+    round_largest_remainder,
+)
 from hindsched.solvers.model.offline import model
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.program import solve_program
+from hindsched.solvers.oracles.base import build_oracle
 from tests.strategies.mlbroker import flicker, instances, make, two_jobs
 
 KERNELS = {

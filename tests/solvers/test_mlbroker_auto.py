@@ -6,15 +6,15 @@ import pytest
 from hindsched.instances.mlbroker.generator import SUITES, generate
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.limits import OutOfTime
-from hindsched.solvers.api import solve
-from hindsched.solvers.methods import tree
-from hindsched.solvers.methods.mlbroker import methods
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.decisions import Feature
-from hindsched.solvers.pricing.mlbroker import oracle as in_oracle
-from hindsched.solvers.pricing.mlbroker.oracle import TIER, WORKERS
-from hindsched.solvers.work import now
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.work import now
+from hindsched.solvers.families.mlbroker import methods
+from hindsched.solvers.families.mlbroker import oracle as in_oracle
+from hindsched.solvers.families.mlbroker.oracle import TIER, WORKERS
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.oracles.decisions import Feature
+from hindsched.solvers.tree import method as tree
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from highspy import HighsModelStatus
 from scipy.sparse import csc_matrix
 
 from hindsched.instances.mlbroker.generator import SUITES, generate
-from hindsched.solvers.api import solve
-from hindsched.solvers.bounds.branching import Split
-from hindsched.solvers.methods.mlbroker import nodes
-from hindsched.solvers.methods.mlbroker.bound import lagrangian_certificate
-from hindsched.solvers.pricing.decisions import BranchDecision, Feature, limits_of
-from hindsched.solvers.pricing.mlbroker.oracle import PS, TIER, WORKERS, MlbrokerOracle
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.families.mlbroker import nodes
+from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate
+from hindsched.solvers.families.mlbroker.oracle import PS, TIER, WORKERS, MlbrokerOracle
+from hindsched.solvers.oracles.decisions import BranchDecision, Feature, limits_of
+from hindsched.solvers.tree.branching import Split
 
 
 def small(ending):

@@ -5,8 +5,8 @@ import pytest
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.simulator import simulate
-from hindsched.solvers.api import solve
-from hindsched.solvers.methods.mlbroker.slot import relocated
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.families.mlbroker.slot import relocated
 from tests.strategies.mlbroker import make
 
 THIRD = 0.3333333333333333

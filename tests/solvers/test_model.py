@@ -14,7 +14,7 @@ from hindsched.cli.app import run
 from hindsched.errors import InputError, SolveFailed
 from hindsched.models.batchsched.dual import build_dual
 from hindsched.solvers.model.dual import DualModel
-from hindsched.solvers.pricing.base import build_oracle, row_layouts
+from hindsched.solvers.oracles.base import build_oracle, row_layouts
 
 SMALL = {
     "oasis": {"jobs": 3, "horizon": 6},

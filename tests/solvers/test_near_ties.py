@@ -6,7 +6,7 @@ import pytest
 
 import hindsched as hs
 from hindsched.instances.gang.instance import GangInstance
-from hindsched.solvers.program import within_gap
+from hindsched.solvers.door.program import within_gap
 
 
 def gang(jobs, **cluster):

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 import hindsched as hs
 from hindsched.instances.io import read
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
-from hindsched.solvers.neighbourhood_search import (
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.status import StoppedBy
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.search.neighbourhood import (
     FIRST_ATTEMPTS,
     ORDERS,
     NeighbourhoodSearch,
     neighbourhood_search,
 )
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.status import StoppedBy
 from tests.toy_family import (
     PROBLEMS,
     ToyOracle,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import hindsched as hs
-from hindsched.solvers.bounds.node_program import NodeProgram
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.tree.node_program import NodeProgram
 
 
 @pytest.fixture(scope="module")

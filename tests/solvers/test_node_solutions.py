@@ -9,11 +9,11 @@ import pytest
 
 import hindsched as hs
 from hindsched.solutions.base import Solution
-from hindsched.solvers.bounds import node_solutions
-from hindsched.solvers.bounds.node_solutions import LEAST_SHARE, SHARE_OF_TIME, NodeSolutions
-from hindsched.solvers.methods.oasis.methods import insert_by_density
-from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.families.oasis.methods import insert_by_density
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.search.neighbourhood import NeighbourhoodSearch
+from hindsched.solvers.tree import node_solutions
+from hindsched.solvers.tree.node_solutions import LEAST_SHARE, SHARE_OF_TIME, NodeSolutions
 
 
 def test_what_finds_nothing_better_gets_a_smaller_share(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import hindsched as hs
-from hindsched.solvers.bounds import node_program
-from hindsched.solvers.bounds.columns import Basis
-from hindsched.solvers.bounds.node_program import NodeProgram
-from hindsched.solvers.methods.oasis.nodes import EndsProgram
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.decisions import COMPLETES, BranchDecision
-from hindsched.solvers.pricing.restricted import RestrictedOracle
+from hindsched.solvers.families.oasis.nodes import EndsProgram
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.oracles.decisions import COMPLETES, BranchDecision
+from hindsched.solvers.oracles.restricted import RestrictedOracle
+from hindsched.solvers.tree import node_program
+from hindsched.solvers.tree.columns import Basis
+from hindsched.solvers.tree.node_program import NodeProgram
 
 
 def columns_of(program):

@@ -1,8 +1,8 @@
 """What oasis' integer program says on its way."""
 
 import hindsched as hs
-from hindsched.solvers.methods.oasis import methods
-from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.families.oasis import methods
 
 
 def test_only_schedules_are_told_as_objectives(monkeypatch):

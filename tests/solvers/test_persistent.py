@@ -7,11 +7,11 @@ import pyomo.environ as pyo
 import pytest
 
 from hindsched.errors import InputError, SolveFailed
-from hindsched.solvers import persistent
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.persistent import PersistentProgram
-from hindsched.solvers.program import solve_program
-from hindsched.solvers.status import Status
+from hindsched.solvers.door import persistent
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.persistent import PersistentProgram
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.door.status import Status
 from tests.knapsack import knapsack
 
 

@@ -12,16 +12,16 @@ import hindsched as hs
 from hindsched.arrays import Floats
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.patterns import build_ends_program
-from hindsched.solvers.backends.standard_form import compile_program
-from hindsched.solvers.interrupt import catch_interrupt
-from hindsched.solvers.methods.oasis import leaf_of_loads, priced_loads
-from hindsched.solvers.methods.oasis import loads as loads_module
-from hindsched.solvers.methods.oasis.conflicts import Leaves, add_cut_of_work, last_ends
-from hindsched.solvers.methods.oasis.leaf_of_loads import LeafOfLoads, Worth
-from hindsched.solvers.methods.oasis.loads import Loads
-from hindsched.solvers.methods.oasis.priced_loads import PricedLoads
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.status import Status
+from hindsched.solvers.door.interrupt import catch_interrupt
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.standard_form import compile_program
+from hindsched.solvers.door.status import Status
+from hindsched.solvers.families.oasis import leaf_of_loads, priced_loads
+from hindsched.solvers.families.oasis import loads as loads_module
+from hindsched.solvers.families.oasis.conflicts import Leaves, add_cut_of_work, last_ends
+from hindsched.solvers.families.oasis.leaf_of_loads import LeafOfLoads, Worth
+from hindsched.solvers.families.oasis.loads import Loads
+from hindsched.solvers.families.oasis.priced_loads import PricedLoads
 from tests.solvers.oasis_leaves import drawn, keeps, some_ends
 
 

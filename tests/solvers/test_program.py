@@ -19,14 +19,14 @@ import pytest
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from hindsched.errors import InputError, SolveFailed
-from hindsched.solvers import program as door
-from hindsched.solvers.answer import Answer
-from hindsched.solvers.backends.highs import FEW_INTEGERS, SPARED_SEARCHES, HighsProgram
-from hindsched.solvers.backends.standard_form import compile_program
-from hindsched.solvers.interrupt import catch_interrupt
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.program import solve_program, within_gap
-from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.door import program as door
+from hindsched.solvers.door.answer import Answer
+from hindsched.solvers.door.highs import FEW_INTEGERS, SPARED_SEARCHES, HighsProgram
+from hindsched.solvers.door.interrupt import catch_interrupt
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import solve_program, within_gap
+from hindsched.solvers.door.standard_form import compile_program
+from hindsched.solvers.door.status import Status, StoppedBy
 from tests import knapsack as knapsack_module
 from tests.knapsack import knapsack
 
@@ -379,8 +379,8 @@ def test_an_interrupt_inside_nested_blocks_is_seen_by_all():
 
 SCRIPT = Path(knapsack_module.__file__).read_text(encoding="utf-8") + textwrap.dedent("""
     import json, sys, threading, time
-    from hindsched.solvers.options import SolveOptions
-    from hindsched.solvers.program import solve_program
+    from hindsched.solvers.door.options import SolveOptions
+    from hindsched.solvers.door.program import solve_program
 
     model = knapsack(100, 60)
     told = []

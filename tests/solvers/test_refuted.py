@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 import hindsched as hs
-from hindsched.solvers.bounds.branch_and_bound import BranchAndBound
-from hindsched.solvers.bounds.node_program import NodeProgram
-from hindsched.solvers.certificate_file import verify_certificate
+from hindsched.solvers.certificates.file import verify_certificate
+from hindsched.solvers.door.program import within_gap
+from hindsched.solvers.families.oasis import nodes
+from hindsched.solvers.families.oasis.nodes import EndsProgram
 from hindsched.solvers.methods import auto
 from hindsched.solvers.methods.base import serve_nobody
-from hindsched.solvers.methods.oasis import nodes
-from hindsched.solvers.methods.oasis.nodes import EndsProgram
-from hindsched.solvers.methods.tree import Growing
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.decisions import COMPLETES, NEVER, BranchDecision
-from hindsched.solvers.pricing.restricted import RestrictedOracle
-from hindsched.solvers.program import within_gap
-from hindsched.solvers.team import News, Team
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.oracles.decisions import COMPLETES, NEVER, BranchDecision
+from hindsched.solvers.oracles.restricted import RestrictedOracle
+from hindsched.solvers.team import JobUpdates, Team
+from hindsched.solvers.tree.branch_and_bound import BranchAndBound
+from hindsched.solvers.tree.method import Growing
+from hindsched.solvers.tree.node_program import NodeProgram
 from tests.solvers.test_branch_and_bound import instance_of
 
 PLATEAU = "oasis/small/t8-j8-h5-d4-s0"
@@ -130,9 +130,9 @@ def test_a_member_tells_what_holds_by_a_solvers_word():
     closed = Event()
     team = Team(instance, instance.formulations[0], 1e-6, (), closed)
     with team:
-        team.take(News(objective=99.0, schedules={}, bound=100.0))
+        team.take(JobUpdates(objective=99.0, schedules={}, bound=100.0))
         assert not closed.is_set()
-        team.take(News(bound=99.0))
+        team.take(JobUpdates(bound=99.0))
         assert closed.is_set()
         assert team.certificate is None
 

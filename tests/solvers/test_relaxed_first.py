@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 import hindsched as hs
 from hindsched.online.engines import reoptimise
-from hindsched.solvers.backends.highs import HighsProgram
-from hindsched.solvers.backends.relaxed_first import RelaxedFirst, _narrowed
-from hindsched.solvers.backends.standard_form import compile_program
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.program import Solver, solve_program
-from hindsched.solvers.rolling import RollingProgram
-from hindsched.solvers.status import Status
+from hindsched.solvers.door.highs import HighsProgram
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import Solver, solve_program
+from hindsched.solvers.door.relaxed_first import RelaxedFirst, _narrowed
+from hindsched.solvers.door.rolling import RollingProgram
+from hindsched.solvers.door.standard_form import compile_program
+from hindsched.solvers.door.status import Status
 
 GAP = 1e-9
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import hindsched as hs
 from hindsched.solvers.bounds.remembered import RememberedBounds
-from hindsched.solvers.methods.tree import tree_rows
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.decisions import COMPLETES, NEVER, BranchDecision
-from hindsched.solvers.pricing.restricted import RestrictedOracle
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.oracles.decisions import COMPLETES, NEVER, BranchDecision
+from hindsched.solvers.oracles.restricted import RestrictedOracle
+from hindsched.solvers.tree.method import tree_rows
 
 FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker", "gang")
 

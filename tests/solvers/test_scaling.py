@@ -6,10 +6,10 @@ import pytest
 
 import hindsched as hs
 from hindsched.instances.io import parse_instance
-from hindsched.solvers.backends.scaling import Scaling
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.program import Solver, solve_program
-from hindsched.solvers.program import compile_program as compiled
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import Solver, solve_program
+from hindsched.solvers.door.program import compile_program as compiled
+from hindsched.solvers.door.scaling import Scaling
 from tests.second_opinion import instances
 
 MONEY = 1.25e12

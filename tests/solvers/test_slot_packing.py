@@ -5,9 +5,9 @@ from threading import Event
 import numpy as np
 
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.solvers.api import solve
-from hindsched.solvers.methods.oasis.slot_packing import Wish, drop_overload, pack_slot
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.families.oasis.slot_packing import Wish, drop_overload, pack_slot
+from hindsched.solvers.oracles.base import build_oracle
 
 
 def test_servers_hold_exactly_what_a_slot_packs():

@@ -6,11 +6,11 @@ import hindsched as hs
 from hindsched.instances.base import Instance
 from hindsched.instances.library import named_instance
 from hindsched.instances.oasis.generator import generate
-from hindsched.solvers.api import solve
-from hindsched.solvers.backends.scaling import objective_factor
 from hindsched.solvers.bounds.column_generation import column_generation_bound
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.door.scaling import objective_factor
+from hindsched.solvers.oracles.base import build_oracle
 
 FACTOR = 2.0**-27
 MONEY = {

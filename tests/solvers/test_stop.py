@@ -11,8 +11,8 @@ import highspy
 import numpy as np
 import pytest
 
-from hindsched.solvers.backends.stop import Stop
-from hindsched.solvers.work import counting
+from hindsched.solvers.door.stop import Stop
+from hindsched.solvers.door.work import counting
 
 OPTIMAL, INTERRUPTED = (
     highspy.HighsModelStatus.kOptimal,

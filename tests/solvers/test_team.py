@@ -14,16 +14,16 @@ import pytest
 
 import hindsched as hs
 from hindsched.errors import SolveFailed
-from hindsched.solvers import api
-from hindsched.solvers.interrupt import catch_interrupt, stoppable
+from hindsched.solvers.door import api
+from hindsched.solvers.door.interrupt import catch_interrupt, stoppable
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.status import Status, StoppedBy
 from hindsched.solvers.methods import auto
 from hindsched.solvers.methods import duel as duel_module
 from hindsched.solvers.methods.auto import solve_auto
-from hindsched.solvers.methods.dives import Dives
 from hindsched.solvers.methods.duel import Duel
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.status import Status, StoppedBy
-from hindsched.solvers.team import News, Team, threads_of
+from hindsched.solvers.search.dives import Dives
+from hindsched.solvers.team import JobUpdates, Team, threads_of
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="forks on Linux only")
 SMALL = hs.named_instance("oasis/small/t8-j8-h3-d4-s0")
@@ -169,7 +169,7 @@ def test_the_best_told_solution_counts(best):
 def test_a_told_solution_that_breaks_a_constraint_is_refused_and_said(best):
     rows = best.assignments()
     broken = {job: [*given, *given, *given, *given] for job, given in rows.items()}
-    with team_of(lambda member: member.say(News(1e9, broken))) as team:
+    with team_of(lambda member: member.say(JobUpdates(1e9, broken))) as team:
         team.wait(lambda: 60.0)
         assert team.solution() is None
         assert team.objective is None
@@ -233,7 +233,7 @@ def test_a_parent_never_waits_for_a_member_that_does_not_listen_yet():
         while not (messages := member.heard()):
             time.sleep(0.01)
         assert np.array_equal(messages[0][0], prices)
-        member.say(News(details={"heard": True}))
+        member.say(JobUpdates(details={"heard": True}))
 
     with team_of(listens_late) as team:
         team.exchange(prices)
@@ -250,14 +250,14 @@ def test_a_parent_does_not_wait_for_a_member_that_only_takes_in_what_comes():
 
     def takes_in(member):
         assert not member.heard()  # now the parent may say something
-        member.say(News(details={"listens": True}))
+        member.say(JobUpdates(details={"listens": True}))
         while not done.is_set():
             member.take_in()
             time.sleep(0.01)
         ((heard, _),) = member.heard()
         assert np.array_equal(heard, prices)
         assert not member.heard()
-        member.say(News(details={"heard": True}))
+        member.say(JobUpdates(details={"heard": True}))
 
     with team_of(takes_in) as team:
         while "listens" not in team.details:

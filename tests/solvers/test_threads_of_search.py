@@ -15,17 +15,17 @@ from numba import njit
 
 import hindsched as hs
 from hindsched.solvers import side_by_side as module
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.work import counting, now, spend
+from hindsched.solvers.families.batchsched.level import TOGETHER, Level
+from hindsched.solvers.families.batchsched.search import jobs_of, search_of
 from hindsched.solvers.kernels.batchsched.common_plan import Common, agree, take_over
 from hindsched.solvers.kernels.batchsched.window_moves import improve
 from hindsched.solvers.kernels.batchsched.window_plan import nothing_changed, renew_room, use
 from hindsched.solvers.kernels.turns import apart, end_turn, take_turn
-from hindsched.solvers.methods.batchsched.level import TOGETHER, Level
-from hindsched.solvers.methods.batchsched.search import jobs_of, search_of
 from hindsched.solvers.methods.duel import Duel
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.side_by_side import side_by_side
-from hindsched.solvers.work import counting, now, spend
 from tests.solvers.booking import book
 
 RING = {"architecture": "ring-allreduce"}

@@ -15,18 +15,18 @@ from hindsched.instances.io import read
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import build_solution, write_solution
 from hindsched.solvers.bounds.lagrangian import Subgradient
-from hindsched.solvers.bounds.tree_certificate import certify_tree, check_cover
-from hindsched.solvers.certificate import KEYS
-from hindsched.solvers.certificate_file import (
+from hindsched.solvers.certificates.certificate import KEYS
+from hindsched.solvers.certificates.explain import explain
+from hindsched.solvers.certificates.file import (
     read_as_prices,
     read_certificate,
     verify_certificate,
     write_certificate,
 )
-from hindsched.solvers.explain import explain
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.decisions import COMPLETES, NEVER, BranchDecision, Feature
-from hindsched.solvers.pricing.restricted import RestrictedOracle
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.oracles.decisions import COMPLETES, NEVER, BranchDecision, Feature
+from hindsched.solvers.oracles.restricted import RestrictedOracle
+from hindsched.solvers.tree.certificate import certify_tree, check_cover
 from tests.toy_family import ToyOracle, make
 
 ROOT = Path(__file__).parents[2]
@@ -279,7 +279,7 @@ def test_prices_of_a_tree_are_read_without_its_leaves_being_proven(instance, tre
 def test_of_a_large_tree_the_leaves_nearest_to_the_root_are_read(
     instance, tree, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("hindsched.solvers.certificate_file.MOST_LEAVES", 3)
+    monkeypatch.setattr("hindsched.solvers.certificates.file.MOST_LEAVES", 3)
     path = tmp_path / "tree.json"
     write_certificate(tree, path)
     data = json.loads(path.read_text())

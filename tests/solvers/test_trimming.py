@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 import hindsched as hs
 from hindsched.instances.generators.registry import suites
-from hindsched.solvers.bounds.tree_certificate import check_cover
 from hindsched.solvers.bounds.trimming import trimmed
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.decisions import BranchDecision, Feature
-from hindsched.solvers.pricing.restricted import RestrictedOracle
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.oracles.decisions import BranchDecision, Feature
+from hindsched.solvers.oracles.restricted import RestrictedOracle
+from hindsched.solvers.tree.certificate import check_cover
 
 DEEPEST = 4
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import hindsched as hs
+from hindsched.solvers.families.batchsched.search import search_of
 from hindsched.solvers.kernels.batchsched.window_moves import smallest
 from hindsched.solvers.kernels.batchsched.window_plan import GIVE_BACK, TAKE
-from hindsched.solvers.methods.batchsched.search import search_of
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.oracles.base import build_oracle
 from tests.solvers.booking import book
 
 RING = {"architecture": "ring-allreduce"}

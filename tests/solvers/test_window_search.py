@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import hindsched as hs
-from hindsched.solvers.methods.batchsched import kinds as kinds_module
-from hindsched.solvers.methods.batchsched import level as level_module
-from hindsched.solvers.methods.batchsched import search as module
-from hindsched.solvers.methods.batchsched.methods import find_incumbent
-from hindsched.solvers.methods.batchsched.search import MOST_KINDS, WindowSearch, search_of
-from hindsched.solvers.methods.searches import search_of as search_of_family
-from hindsched.solvers.neighbourhood_search import NeighbourhoodSearch
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.families.batchsched import kinds as kinds_module
+from hindsched.solvers.families.batchsched import level as level_module
+from hindsched.solvers.families.batchsched import search as module
+from hindsched.solvers.families.batchsched.methods import find_incumbent
+from hindsched.solvers.families.batchsched.search import MOST_KINDS, WindowSearch, search_of
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.search.neighbourhood import NeighbourhoodSearch
+from hindsched.solvers.search.registry import search_of as search_of_family
 from tests.brute_force.batchsched import optimum
 from tests.solvers.booking import book
 
@@ -236,7 +236,7 @@ def test_plans_on_kinds_of_servers_lead_to_better_schedules(monkeypatch):
 def test_auto_searches_from_a_list_schedule_and_not_twice(changes, monkeypatch):
     instance = hs.generate("batchsched", jobs=6, seed=12, **changes)
     expected = hs.solve(instance, "milp", threads=1).objective
-    searched = "hindsched.solvers.methods.batchsched.methods.improved_list_schedule"
+    searched = "hindsched.solvers.families.batchsched.methods.improved_list_schedule"
     monkeypatch.setattr(searched, lambda *_, **__: pytest.fail("searched by insertions"))
     result = hs.solve(instance, threads=1, time_limit=60)
     assert result.objective == expected

@@ -11,19 +11,19 @@ import pytest
 import hindsched as hs
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.families.oasis import progress as progress_module
+from hindsched.solvers.families.oasis import windows as windows_module
+from hindsched.solvers.families.oasis.dive import Dive
+from hindsched.solvers.families.oasis.fluid import SMALL, FluidProgram
+from hindsched.solvers.families.oasis.methods import insert_by_density
+from hindsched.solvers.families.oasis.packing_inequalities import PackingInequalities
+from hindsched.solvers.families.oasis.progress import Later, Window, with_slots
+from hindsched.solvers.families.oasis.windows import Windows
 from hindsched.solvers.methods import auto, duel
 from hindsched.solvers.methods.base import better
-from hindsched.solvers.methods.dives import Dives, windows_of
-from hindsched.solvers.methods.oasis import progress as progress_module
-from hindsched.solvers.methods.oasis import windows as windows_module
-from hindsched.solvers.methods.oasis.dive import Dive
-from hindsched.solvers.methods.oasis.fluid import SMALL, FluidProgram
-from hindsched.solvers.methods.oasis.methods import insert_by_density
-from hindsched.solvers.methods.oasis.packing_inequalities import PackingInequalities
-from hindsched.solvers.methods.oasis.progress import Later, Window, with_slots
-from hindsched.solvers.methods.oasis.windows import Windows
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import build_oracle
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.search.dives import Dives, windows_of
 
 FOREVER = 1e6
 

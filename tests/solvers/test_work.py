@@ -10,12 +10,12 @@ import pytest
 import hindsched as hs
 from hindsched.cli.app import run
 from hindsched.errors import InputError
-from hindsched.solvers import work
-from hindsched.solvers.api import methods
+from hindsched.solvers.door import work
+from hindsched.solvers.door.api import methods
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.status import StoppedBy
+from hindsched.solvers.families.oasis.sparse_program import SparseProgram
 from hindsched.solvers.methods import auto
-from hindsched.solvers.methods.oasis.sparse_program import SparseProgram
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.status import StoppedBy
 
 INSTANCES = [
     hs.generate("oasis", seed=1, jobs=4, horizon=6),

@@ -12,8 +12,8 @@ from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.io import write_json
 from hindsched.solutions.base import Solution, write_solution
-from hindsched.solvers.certificate import Certificate
-from hindsched.solvers.result import relative_gap
+from hindsched.solvers.certificates.certificate import Certificate
+from hindsched.solvers.door.result import relative_gap
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from benchmark_utils.judge import Answer
 from benchopt import BaseSolver
 
 import hindsched as hs
-from hindsched.solvers.api import methods
+from hindsched.solvers.door.api import methods
 
 
 class Solver(BaseSolver):

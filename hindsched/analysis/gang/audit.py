@@ -10,7 +10,6 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hindsched.analysis.gang.breaches import Breach, Breaches, find_breaches
 from hindsched.analysis.gang.folder import write_folder
 from hindsched.analysis.gang.judgement import BEATS_BOUND, Judgement, verdict_on
 from hindsched.analysis.gang.page import render_page
@@ -24,6 +23,7 @@ from hindsched.analysis.gang.schedules import (
     of_solution,
 )
 from hindsched.analysis.gang.simple_bounds import simple_bound
+from hindsched.analysis.gang.violations import Breach, Breaches, find_breaches
 from hindsched.errors import InputError
 from hindsched.instances.gang.from_log import instance_of_log
 from hindsched.instances.gang.instance import KINDS, GangInstance
@@ -31,10 +31,10 @@ from hindsched.instances.logs import Log
 from hindsched.limits import OutOfTime, seconds_before
 from hindsched.limits import time_limit as stopped_after
 from hindsched.online.gang.replay import POLICIES, replay
-from hindsched.solvers.api import compile_replays, compile_solve, solve
+from hindsched.solvers.door.api import compile_replays, compile_solve, solve
 
 if TYPE_CHECKING:
-    from hindsched.solvers.result import Result
+    from hindsched.solvers.door.result import Result
 
 Say = Callable[[str], None]
 DEFAULT_SECONDS = 60.0

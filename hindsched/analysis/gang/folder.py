@@ -13,7 +13,7 @@ from hindsched.analysis.spreadsheets import for_spreadsheets
 from hindsched.errors import InputError
 from hindsched.instances.io import write, write_json, write_text
 from hindsched.solutions.base import write_solution
-from hindsched.solvers.certificate_file import write_certificate
+from hindsched.solvers.certificates.file import write_certificate
 
 if TYPE_CHECKING:
     from hindsched.analysis.gang.judgement import Judgement

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from hindsched.analysis.gang.breaches import held_rows, use_over_time
 from hindsched.analysis.gang.schedules import Schedule
+from hindsched.analysis.gang.violations import held_rows, use_over_time
 from hindsched.arrays import Ints
 from hindsched.instances.logs import Log
 from hindsched.instances.logs.times import NANO

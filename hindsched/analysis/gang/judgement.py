@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from hindsched.analysis.gang.breaches import Breaches
 from hindsched.analysis.gang.gap import Gap, find_gap
 from hindsched.analysis.gang.schedules import Schedule, goal_of, kind_of
 from hindsched.analysis.gang.verdict import Verdict
+from hindsched.analysis.gang.violations import Breaches
 from hindsched.instances.gang.instance import KINDS, GangInstance
 from hindsched.instances.logs import Log
 from hindsched.json_types import JsonObject
@@ -19,7 +19,7 @@ from hindsched.json_types import JsonObject
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hindsched.solvers.certificate import Certificate
+    from hindsched.solvers.certificates.certificate import Certificate
 
 BEATS_BOUND = "better than possible"
 WORDS = {

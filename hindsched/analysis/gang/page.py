@@ -44,7 +44,7 @@ def render_page(audit: Judgement, commands: Sequence[str] = ()) -> str:
     commands : sequence of str
         Commands by which somebody else checks it.
     """
-    from hindsched.solvers.versions import versions
+    from hindsched.solvers.door.versions import versions
 
     environment = page_environment("hindsched.analysis.gang")
     environment.filters |= {"number": show_number, "percent": show_percent}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hindsched.analysis.gang.breaches import held_rows, spans_over, use_over_time
 from hindsched.analysis.gang.schedules import Schedule
+from hindsched.analysis.gang.violations import held_rows, spans_over, use_over_time
 from hindsched.analysis.plots.style import GREY, PALETTE, common_look, new_axes
 from hindsched.instances.logs import Log
 from hindsched.instances.logs.times import NANO, find_zone

@@ -22,7 +22,7 @@ from hindsched.instances.io import read_json
 from hindsched.instances.recipes import Recipe, find_recipe
 from hindsched.json_types import JsonObject
 from hindsched.solutions.base import JOB_KEYS, SOLUTION_KEYS
-from hindsched.solvers.certificate import KEYS
+from hindsched.solvers.certificates.certificate import KEYS
 
 ROUNDING = 1e-11
 """What a sum of floating point may be off by, relatively; no more is forgiven."""

@@ -20,9 +20,9 @@ from hindsched.instances.base import check_family
 from hindsched.instances.io import instance_class, read_json, write_bytes
 from hindsched.instances.recipes import Recipe, all_recipes
 from hindsched.solutions.base import SOLUTION_FORMAT
-from hindsched.solvers.certificate import CERTIFICATE_FORMAT
-from hindsched.solvers.options import DEFAULT_GAP
-from hindsched.solvers.result import relative_gap
+from hindsched.solvers.certificates.certificate import CERTIFICATE_FORMAT
+from hindsched.solvers.door.options import DEFAULT_GAP
+from hindsched.solvers.door.result import relative_gap
 
 Part = Literal["solution", "certificate"]
 FORMATS: dict[str, Part] = {SOLUTION_FORMAT: "solution", CERTIFICATE_FORMAT: "certificate"}

@@ -14,8 +14,8 @@ from hindsched.errors import SolveFailed
 from hindsched.instances.generators.registry import make
 from hindsched.instances.recipes import Recipe
 from hindsched.json_types import JsonObject
-from hindsched.solvers.api import solve
-from hindsched.solvers.methods.tree import certify_optimum
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.tree.method import certify_optimum
 
 Advance = Callable[[str], None]
 

@@ -14,7 +14,7 @@ from hindsched.analysis.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from hindsched.solvers.explain import Explanation
+    from hindsched.solvers.certificates.explain import Explanation
 
 LABELS_SHOWN = 40
 JOBS_SHOWN = 12

@@ -11,7 +11,7 @@ from hindsched.analysis.plots.style import colour, common_look, new_axes, whole_
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from hindsched.solvers.certificate import Certificate
+    from hindsched.solvers.certificates.certificate import Certificate
 
 LINES_SHOWN = 8
 VISIBLE = 1e-3

@@ -22,9 +22,9 @@ from hindsched.instances.base import Instance
 from hindsched.instances.library import shown_name
 from hindsched.json_types import JsonObject
 from hindsched.solutions.base import read_solution
-from hindsched.solvers.certificate import Certificate
-from hindsched.solvers.certificate_file import read_as_prices
-from hindsched.solvers.explain import Explainer
+from hindsched.solvers.certificates.certificate import Certificate
+from hindsched.solvers.certificates.explain import Explainer
+from hindsched.solvers.certificates.file import read_as_prices
 
 JOBS_DRAWN = 200
 """Schedules of instances with more jobs are not drawn."""

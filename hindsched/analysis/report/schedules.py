@@ -12,8 +12,8 @@ from hindsched.analysis.spans import job_spans
 from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Solution
-from hindsched.solvers.certificate import Certificate
-from hindsched.solvers.explain import Explainer
+from hindsched.solvers.certificates.certificate import Certificate
+from hindsched.solvers.certificates.explain import Explainer
 
 SERVERS_DRAWN = 60
 STRIPS_DRAWN = 6

@@ -25,7 +25,7 @@ from hindsched.instances.search.space import find_space
 from hindsched.json_types import Draft, JsonObject, Keywords
 from hindsched.limits import LimitReached, OutOfTime, counted_time, overrun
 from hindsched.limits import time_limit as stopped_after
-from hindsched.solvers.interrupt import catch_interrupt
+from hindsched.solvers.door.interrupt import catch_interrupt
 
 DEFAULT_SECONDS = 60.0
 """Time limit of a search that is given neither a time nor a work limit."""

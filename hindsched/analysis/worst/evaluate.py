@@ -20,9 +20,9 @@ from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance, family_module, has_module
 from hindsched.json_types import JsonObject
 from hindsched.online.simulator import SimulationResult
-from hindsched.solvers.api import solve
-from hindsched.solvers.result import Result
-from hindsched.solvers.status import StoppedBy
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.door.result import Result
+from hindsched.solvers.door.status import StoppedBy
 
 EXACT, BOUNDED, INVALID, FAILED = "exact", "bounded", "invalid", "failed"
 """How a candidate's race ended: ratio to a schedule; bound too low; no member; the run failed."""
@@ -151,9 +151,9 @@ def _solved(problem: Problem, instance: Instance, method: str) -> Result:
 @cache
 def _short_cuts(family: str) -> Any:
     """The family's runs and references in numbers alone, if it has them."""
-    if not has_module("solvers.methods", family, "in_numbers"):
+    if not has_module("solvers.families", family, "in_numbers"):
         return None
-    return family_module("solvers.methods", family, "in_numbers")
+    return family_module("solvers.families", family, "in_numbers")
 
 
 def mean_objective(runs: list[SimulationResult]) -> float:

@@ -15,7 +15,7 @@ from hindsched.json_types import JsonObject, Keywords
 from hindsched.online.simulator import SimulationResult
 from hindsched.online.theorem import Theorem
 from hindsched.solutions.base import Solution
-from hindsched.solvers.certificate import Certificate
+from hindsched.solvers.certificates.certificate import Certificate
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from hindsched.instances.io import read, read_json, write, write_json, write_tex
 from hindsched.json_types import JsonObject
 from hindsched.kernel.__main__ import FAMILIES as KERNEL_FAMILIES
 from hindsched.solutions.base import write_solution
-from hindsched.solvers.certificate_file import write_certificate
+from hindsched.solvers.certificates.file import write_certificate
 
 INSTANCE, REFERENCE, CERTIFICATE = "instance.json", "reference.json", "certificate.json"
 CLAIM, WORDS, PICTURE = "witness.json", "witness.txt", "schedules.png"

@@ -19,7 +19,7 @@ from hindsched.analysis.trackers import start_trackers
 from hindsched.analysis.worst.evaluate import Evaluation, evaluate
 from hindsched.analysis.worst.problem import Problem
 from hindsched.json_types import Draft
-from hindsched.solvers.interrupt import without_interrupts
+from hindsched.solvers.door.interrupt import without_interrupts
 
 Candidate = tuple[Draft, float]
 """A candidate and the threshold of its race."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hindsched.analysis.worst.gadgets import gadgets
+from hindsched.analysis.worst.adversarial_patterns import gadgets
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.io import read

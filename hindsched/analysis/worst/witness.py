@@ -28,9 +28,9 @@ from hindsched.instances.base import Instance
 from hindsched.json_types import Draft
 from hindsched.limits import counted_time
 from hindsched.solutions.base import Solution
-from hindsched.solvers.api import solve
-from hindsched.solvers.certificate import Certificate
-from hindsched.solvers.methods.tree import certify_optimum
+from hindsched.solvers.certificates.certificate import Certificate
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.tree.method import certify_optimum
 
 PROOF_SECONDS = 5.0
 """Longest solve of the witness itself, whose bound gives the ratio's upper end."""

@@ -32,7 +32,7 @@ from hindsched.instances.base import (
     cluster_property,
     rounded_up,
 )
-from hindsched.instances.batchsched.hosting import Hosting
+from hindsched.instances.batchsched.colocation import Hosting
 from hindsched.instances.decimals import NEAR, WholeUnits, exact_step, exactly, times
 from hindsched.instances.modes import PREEMPTIVE, MinibatchTime, ps_for, ps_ratios, units
 

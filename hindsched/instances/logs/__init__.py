@@ -5,7 +5,7 @@ from hindsched.instances.logs.capacity import Capacity
 from hindsched.instances.logs.frame import read_frame
 from hindsched.instances.logs.log import Log
 from hindsched.instances.logs.notes import Note, Notes
-from hindsched.instances.source import Limits
+from hindsched.instances.open_compressed import Limits
 
 __all__ = [
     "FORMATS",

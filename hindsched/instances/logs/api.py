@@ -16,7 +16,7 @@ from hindsched.instances.logs.notes import Notes
 from hindsched.instances.logs.reading import Format, Reading, resolve_columns, resolve_settings
 from hindsched.instances.logs.rows import BYTES_A_ROW
 from hindsched.instances.logs.times import MISSING, Clock
-from hindsched.instances.source import Limits, Source
+from hindsched.instances.open_compressed import Limits, Source
 from hindsched.json_types import Keywords
 
 FORMATS = (

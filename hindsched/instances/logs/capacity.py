@@ -85,7 +85,7 @@ def parse_servers(text: str | Sequence[tuple[str, int]], said_by: str) -> Capaci
 def _from_file(path: Path) -> Capacity:
     import csv
 
-    from hindsched.instances.source import Limits, Source
+    from hindsched.instances.open_compressed import Limits, Source
 
     lines = Source(path, Limits(most_bytes=64 << 20, longest_line=1 << 16)).lines()
     servers: list[tuple[str, int]] = []

@@ -22,7 +22,7 @@ from hindsched.instances.logs.csv import DELIMITERS
 from hindsched.instances.logs.reading import Format, Reading
 from hindsched.instances.logs.table import NONE_WORDS, Chunk, chunks
 from hindsched.instances.logs.times import MISSING, OVERFLOWED
-from hindsched.instances.source import Source
+from hindsched.instances.open_compressed import Source
 
 GPU_COLUMN = re.compile(r"gpu(\d+)-(\d+)", re.ASCII)
 JOBS_END, EVENTS_END = "job.csv", "scheduling_events.csv"

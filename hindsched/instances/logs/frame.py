@@ -16,7 +16,7 @@ from hindsched.instances.logs.notes import Notes
 from hindsched.instances.logs.reading import Reading, resolve_columns
 from hindsched.instances.logs.table import Chunk, check_header
 from hindsched.instances.logs.times import Clock, seconds_text
-from hindsched.instances.source import Limits, Source
+from hindsched.instances.open_compressed import Limits, Source
 
 NAME = "frame"
 

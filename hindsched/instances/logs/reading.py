@@ -10,7 +10,7 @@ from hindsched.instances.logs.capacity import Capacity
 from hindsched.instances.logs.notes import Notes
 from hindsched.instances.logs.rows import Rows
 from hindsched.instances.logs.times import Clock
-from hindsched.instances.source import Source
+from hindsched.instances.open_compressed import Source
 
 SPARE_LINES = 1_000_000
 """Lines beside rows that a file may have: comments, headers, empty ones."""

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from hindsched.errors import InputError
-from hindsched.instances.source import Source
+from hindsched.instances.open_compressed import Source
 from hindsched.json_types import JsonObject
 
 SPACE = " \t\n\r"

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.source import Bounded, Limits, Source
+from hindsched.instances.open_compressed import Bounded, Limits, Source
 
 TRACE_LIMITS = Limits(most_bytes=4 << 30)
 """What a file of a trace may unpack to: a bomb ends in one line."""

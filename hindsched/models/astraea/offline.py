@@ -53,7 +53,7 @@ from hindsched.models.sums import gather, restrict, row_prices, sum_rows
 from hindsched.models.windows import Starts, WindowBlock, add_job, job_columns
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import AstraeaSolution, read_row
-from hindsched.solutions.room import Room
+from hindsched.solutions.capacity_timeline import Room
 from hindsched.solutions.window_placing import fixed_rows
 
 __all__ = ["FORMS", "AstraeaProgram", "build_offline", "build_round", "build_subproblem"]

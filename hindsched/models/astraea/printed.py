@@ -29,7 +29,7 @@ from hindsched.models.algebra import Expr, Model
 from hindsched.models.declared import Symbol
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import AstraeaSolution
-from hindsched.solutions.room import Room
+from hindsched.solutions.capacity_timeline import Room
 
 Pace = tuple[int, int, int, int, int]
 """Job, worker type, PS type, zeta, number of workers."""

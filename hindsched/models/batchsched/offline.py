@@ -52,7 +52,7 @@ from hindsched.solutions.batchsched.solution import (
     read_row,
     row_use,
 )
-from hindsched.solutions.room import Room
+from hindsched.solutions.capacity_timeline import Room
 from hindsched.solutions.window_placing import fixed_rows
 
 __all__ = ["FORMS", "BatchschedProgram", "build_max_weight", "build_offline", "build_subproblem"]

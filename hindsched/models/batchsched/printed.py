@@ -31,7 +31,7 @@ from hindsched.models import algebra as pyo
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.declared import Symbol
 from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution
-from hindsched.solutions.room import Room
+from hindsched.solutions.capacity_timeline import Room
 
 Rows = Mapping[str, tuple[BatchschedRow, ...]]
 Pace = tuple[int, int, int, int, int]

@@ -12,7 +12,7 @@ from hindsched.models import algebra as pyo
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.edgecloud.side_rows import may_wait_in_cloud
 from hindsched.models.sums import Terms, consecutive, sum_rows, variable, weighted
-from hindsched.solutions.edgecloud.past import Past
+from hindsched.solutions.edgecloud.frozen_schedule import Past
 
 
 class ProgramBuilder(ABC):

@@ -26,7 +26,7 @@ from hindsched.models.edgecloud.symbols import JOB_SLOTS, SYMBOLS, EdgecloudName
 from hindsched.models.edgecloud.windows import last_slots
 from hindsched.models.sums import row_prices
 from hindsched.solutions.base import Solution
-from hindsched.solutions.edgecloud.past import Past, read_past
+from hindsched.solutions.edgecloud.frozen_schedule import Past, read_past
 from hindsched.solutions.edgecloud.ps import place_parameter_servers
 from hindsched.solutions.edgecloud.runs import Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution

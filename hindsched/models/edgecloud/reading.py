@@ -8,7 +8,7 @@ from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models import algebra as pyo
 from hindsched.models.algebra import Model, Variable
 from hindsched.models.edgecloud.side_rows import may_wait_in_cloud
-from hindsched.solutions.edgecloud.past import Past
+from hindsched.solutions.edgecloud.frozen_schedule import Past
 from hindsched.solutions.edgecloud.runs import ChunkRun
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 

@@ -9,7 +9,7 @@ from hindsched.instances.decimals import common_step, exactly
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models import algebra as pyo
 from hindsched.models.algebra import Expr, Model
-from hindsched.solutions.edgecloud.past import Past
+from hindsched.solutions.edgecloud.frozen_schedule import Past
 
 Parts = Mapping[int, list[tuple[Expr, float]]]
 """Per slot: expressions that are positive if a job runs then, each with its upper bound."""

@@ -13,7 +13,7 @@ from hindsched.models.edgecloud.literal import LiteralBuilder
 from hindsched.models.edgecloud.no_migration import NoMigrationBuilder
 from hindsched.models.edgecloud.reading import read_literal, read_no_migration
 from hindsched.models.edgecloud.symbols import JOB_SLOTS, SYMBOLS, EdgecloudNames
-from hindsched.solutions.edgecloud.past import Past
+from hindsched.solutions.edgecloud.frozen_schedule import Past
 from hindsched.solutions.edgecloud.ps import place_parameter_servers
 from hindsched.solutions.edgecloud.runs import Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.solutions.edgecloud.frozen_schedule import Past
 from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
-from hindsched.solutions.edgecloud.past import Past
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 
 

@@ -10,10 +10,10 @@ from hindsched.online.astraea.hived import Hived
 from hindsched.online.astraea.literal import AstraeaLiteral
 from hindsched.online.astraea.paper import Astraea
 from hindsched.online.astraea.theorem import theorem
+from hindsched.online.baselines.infeasible_baselines import outside_rivals
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.registry import Factory
-from hindsched.online.rivals.outside import outside_rivals
 
 ALGORITHMS: dict[str, Factory] = {
     "astraea": Astraea,

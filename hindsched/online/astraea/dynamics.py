@@ -16,12 +16,12 @@ from hindsched.instances.base import Instance
 from hindsched.instances.modes import in_pieces
 from hindsched.online.astraea.cluster import AstraeaCluster, build_cluster
 from hindsched.online.astraea.private import private_clusters
+from hindsched.online.cluster_state import TruthOfWhole, read_or_refuse, whole_window
 from hindsched.online.protocol import Environment
-from hindsched.online.truth import TruthOfWhole, read_or_refuse, whole_window
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import read_row, row_progress, row_violations
 from hindsched.solutions.base import Assignment
-from hindsched.solutions.room import Room
+from hindsched.solutions.capacity_timeline import Room
 
 ALL = slice(None)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from hindsched.instances.astraea.instance import AstraeaJob
+from hindsched.online.baselines.elastic import FixedWidth
+from hindsched.online.baselines.priority_baselines import comparable
 from hindsched.online.dynamics import Placement
 from hindsched.online.protocol import Decision
-from hindsched.online.rivals.elastic import FixedWidth
-from hindsched.online.rivals.ranked import comparable
 
 
 class GandivaFair(FixedWidth):

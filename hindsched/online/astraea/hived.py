@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hindsched.online.baselines.elastic import FixedWidth
 from hindsched.online.dynamics import Placement
-from hindsched.online.rivals.elastic import FixedWidth
 
 
 class Hived(FixedWidth):

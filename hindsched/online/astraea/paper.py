@@ -37,9 +37,9 @@ from hindsched.online.protocol import Environment
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import write_row
 from hindsched.solutions.base import Assignment
+from hindsched.solvers.door.status import Status
+from hindsched.solvers.door.subproblem import HotSubproblem
 from hindsched.solvers.kernels.astraea.shared_window import best_offer, spread_workers
-from hindsched.solvers.status import Status
-from hindsched.solvers.subproblem import HotSubproblem
 
 Origin = Literal["round", "arrival", "absolute"]
 MOST_ROUNDS = 10_000

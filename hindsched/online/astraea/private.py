@@ -15,7 +15,7 @@ from hindsched.online.protocol import Environment
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import write_row
 from hindsched.solutions.base import Assignment
-from hindsched.solvers.pricing.astraea.oracle import ServerOracle
+from hindsched.solvers.families.astraea.oracle import ServerOracle
 
 EARLIER = 1e-6
 """Share of a job's value that completing in the last slot of a round costs, for ties."""

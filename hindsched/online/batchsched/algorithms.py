@@ -28,6 +28,9 @@ from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.batchsched.modes import modes
 from hindsched.json_types import JsonObject
+from hindsched.online.baselines.drf import Drf
+from hindsched.online.baselines.fifo import Fifo
+from hindsched.online.baselines.infeasible_baselines import outside, outside_rivals
 from hindsched.online.batchsched.antman import AntMan
 from hindsched.online.batchsched.density import (
     densities,
@@ -51,14 +54,11 @@ from hindsched.online.engines.batching import (
 from hindsched.online.engines.primal_dual import Engine
 from hindsched.online.protocol import Environment
 from hindsched.online.registry import Factory
-from hindsched.online.rivals.drf import Drf
-from hindsched.online.rivals.fifo import Fifo
-from hindsched.online.rivals.outside import outside, outside_rivals
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import read_row, write_row
-from hindsched.solvers.pricing.batchsched.oracle import ServerOracle, schedule_of
-from hindsched.solvers.pricing.batchsched.search import ModeIndex, Schedule, ScheduleSearch
-from hindsched.solvers.subproblem import model_response
+from hindsched.solvers.door.subproblem import model_response
+from hindsched.solvers.families.batchsched.oracle import ServerOracle, schedule_of
+from hindsched.solvers.families.batchsched.oracle_search import ModeIndex, Schedule, ScheduleSearch
 
 Order = Literal["index", "weight", "density"]
 TIE_WEIGHT = 1e-6

@@ -11,9 +11,9 @@ from typing import Literal
 
 from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedJob
+from hindsched.online.baselines.elastic import EventDriven
 from hindsched.online.dynamics import Gangs, Placement
 from hindsched.online.protocol import Decision, Environment, draws
-from hindsched.online.rivals.elastic import EventDriven
 
 
 class AntMan(EventDriven):

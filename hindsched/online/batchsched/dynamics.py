@@ -14,9 +14,9 @@ from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.modes import in_pieces, ps_for
+from hindsched.online.cluster_state import RowTruth, read_or_refuse, whole_window
 from hindsched.online.dynamics import GangCluster, Placement
 from hindsched.online.protocol import Environment, Report, draws
-from hindsched.online.truth import RowTruth, read_or_refuse, whole_window
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.batchsched.solution import (
     BatchschedRow,
@@ -27,7 +27,7 @@ from hindsched.solutions.batchsched.solution import (
     row_use,
     write_row,
 )
-from hindsched.solutions.room import Room
+from hindsched.solutions.capacity_timeline import Room
 from hindsched.solutions.rows import read_span
 
 MOST_FIXED_WORKERS = 30

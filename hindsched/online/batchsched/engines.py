@@ -15,8 +15,8 @@ from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.protocol import Decision, Environment
 from hindsched.solutions.base import Assignment
-from hindsched.solvers.pricing.base import BlockOracle
-from hindsched.solvers.pricing.batchsched.oracle import ServerOracle
+from hindsched.solvers.families.batchsched.oracle import ServerOracle
+from hindsched.solvers.oracles.base import BlockOracle
 
 
 class BatchschedReoptimise(Reoptimise):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
-from hindsched.solvers.pricing.batchsched.search import ModeIndex, Schedule, ScheduleSearch
+from hindsched.solvers.families.batchsched.oracle_search import ModeIndex, Schedule, ScheduleSearch
 
 
 def greedy_right_to_left(

@@ -6,7 +6,7 @@ import numpy as np
 
 from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance
-from hindsched.solvers.pricing.batchsched.search import ModeIndex, Schedule, ScheduleSearch
+from hindsched.solvers.families.batchsched.oracle_search import ModeIndex, Schedule, ScheduleSearch
 
 
 class LeftShift:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedJob
+from hindsched.online.baselines.priority_baselines import Ranked
 from hindsched.online.dynamics import Gangs
 from hindsched.online.protocol import Decision, Environment
-from hindsched.online.rivals.ranked import Ranked
 
 
 class Tiresias(Ranked):

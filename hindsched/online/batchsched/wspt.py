@@ -7,7 +7,7 @@ from dataclasses import replace
 from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm
-from hindsched.solvers.pricing.batchsched.search import ModeIndex, Schedule, ScheduleSearch
+from hindsched.solvers.families.batchsched.oracle_search import ModeIndex, Schedule, ScheduleSearch
 
 
 class Wspt(OnlineAlgorithm):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hindsched.instances.base import Instance
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.json_types import JsonObject
+from hindsched.online.baselines.infeasible_baselines import outside_rivals
 from hindsched.online.edgecloud.all_cloud import AllCloud
 from hindsched.online.edgecloud.batchsche import BatchSche
 from hindsched.online.edgecloud.paper import (
@@ -18,7 +19,6 @@ from hindsched.online.edgecloud.srtf import Srtf
 from hindsched.online.edgecloud.tiresias_l import LeastAttainedService
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.registry import Factory
-from hindsched.online.rivals.outside import outside_rivals
 from hindsched.online.theorem import Assumption, Theorem
 
 EPSILON = 1.0

@@ -28,9 +28,9 @@ import numpy as np
 
 from hindsched.errors import InputError, Refused
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
+from hindsched.online.cluster_state import RowTruth, this_slot
 from hindsched.online.edgecloud.cluster import EdgecloudCluster, build_cluster
 from hindsched.online.protocol import Decision, Environment
-from hindsched.online.truth import RowTruth, this_slot
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.ps import active_spans
 from hindsched.solutions.edgecloud.reading import CLOUD_KEYS, EDGE_KEYS, PS_KEYS

@@ -14,8 +14,8 @@ from hindsched.online.edgecloud.ps import place_name
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.protocol import Environment
 from hindsched.solutions.base import Assignment
-from hindsched.solvers.pricing.base import BlockOracle, build_oracle
-from hindsched.solvers.pricing.edgecloud.oracle import EdgecloudOracle
+from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
+from hindsched.solvers.oracles.base import BlockOracle, build_oracle
 
 DOUBLINGS = 12
 """How often the horizon is doubled before a job counts as impossible to place."""

@@ -30,7 +30,7 @@ from hindsched.instances.base import JobRecord
 from hindsched.json_types import JsonObject
 from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment
-from hindsched.solvers.pricing.rows import PriceRow
+from hindsched.solvers.oracles.rows import PriceRow
 
 
 @dataclass(frozen=True)

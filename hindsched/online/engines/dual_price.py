@@ -18,10 +18,10 @@ from hindsched.instances.base import Instance, JobRecord
 from hindsched.models.algebra import paused_gc
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import BlockOracle, build_oracle
-from hindsched.solvers.pricing.rows import PriceRow
-from hindsched.solvers.rolling import RollingProgram
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.rolling import RollingProgram
+from hindsched.solvers.oracles.base import BlockOracle, build_oracle
+from hindsched.solvers.oracles.rows import PriceRow
 
 
 class DualPrice(OnlineAlgorithm):

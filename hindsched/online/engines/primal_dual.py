@@ -18,9 +18,9 @@ from hindsched.instances.base import Instance, JobRecord
 from hindsched.json_types import JsonObject
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment
-from hindsched.solvers.pricing.base import BlockOracle, Response, build_oracle
-from hindsched.solvers.pricing.rows import PriceRow, Rows
-from hindsched.solvers.subproblem import model_response
+from hindsched.solvers.door.subproblem import model_response
+from hindsched.solvers.oracles.base import BlockOracle, Response, build_oracle
+from hindsched.solvers.oracles.rows import PriceRow, Rows
 
 Engine = Literal["oracle", "model"]
 

@@ -15,10 +15,10 @@ from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, JobRecord, family_module
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment, Solution, build_solution
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import build_oracle, row_layouts
-from hindsched.solvers.rolling import RollingProgram
-from hindsched.solvers.status import Status
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.rolling import RollingProgram
+from hindsched.solvers.door.status import Status
+from hindsched.solvers.oracles.base import build_oracle, row_layouts
 
 
 class Reoptimise(OnlineAlgorithm):

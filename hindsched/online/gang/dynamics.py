@@ -34,8 +34,8 @@ from hindsched.instances.gang.instance import (
     GangJob,
     split_formulation,
 )
-from hindsched.online.protocol import Decision, Environment, NameCard
-from hindsched.online.truth import RowTruth, this_slot, whole_window
+from hindsched.online.cluster_state import RowTruth, this_slot, whole_window
+from hindsched.online.protocol import Capabilities, Decision, Environment
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.gang.rows import GangRows, read_gpus, read_span
 from hindsched.solutions.gang.solution import GangSolution
@@ -113,7 +113,7 @@ class Truth(RowTruth[GangJob]):
         """The first slot that the job may use."""
         return int(self.instance.submits[self.instance.names[job.name]]) + 1
 
-    def shown(self, job: GangJob, card: NameCard) -> Any:
+    def shown(self, job: GangJob, card: Capabilities) -> Any:
         """The job, without its duration unless the card says that durations are known."""
         return job.model_copy(deep=True) if card.knows_durations else job.request()
 

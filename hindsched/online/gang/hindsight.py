@@ -5,9 +5,9 @@ from __future__ import annotations
 from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord
 from hindsched.instances.gang.instance import GangInstance
-from hindsched.online.protocol import NOTHING, Decision, Environment, NameCard, OnlineAlgorithm
+from hindsched.online.protocol import NOTHING, Capabilities, Decision, Environment, OnlineAlgorithm
 from hindsched.solutions.base import Assignment
-from hindsched.solvers.methods.gang.search import best_in_rounds
+from hindsched.solvers.families.gang.search import best_in_rounds
 
 
 class Hindsight(OnlineAlgorithm):
@@ -19,7 +19,7 @@ class Hindsight(OnlineAlgorithm):
         Exchanges of neighbouring jobs that the search tries, the same on every machine.
     """
 
-    card = NameCard(online=False, clairvoyant=True)
+    card = Capabilities(online=False, clairvoyant=True)
 
     def __init__(self, exchanges: int = 20_000) -> None:
         if exchanges < 0:

@@ -15,8 +15,7 @@ from hindsched.models.gang.tasks import Outlook, outlook
 from hindsched.online.engines import reoptimise
 from hindsched.online.protocol import Environment, Report
 from hindsched.solutions.base import Assignment
-from hindsched.solvers.kernels.gang.placing import Cluster
-from hindsched.solvers.methods.gang.planning import (
+from hindsched.solvers.families.gang.planning import (
     OpenJobs,
     best_on_servers,
     best_plan,
@@ -25,7 +24,8 @@ from hindsched.solvers.methods.gang.planning import (
     plan_in_order,
     plan_on_servers,
 )
-from hindsched.solvers.pricing.rows import PriceRow
+from hindsched.solvers.kernels.gang.placing import Cluster
+from hindsched.solvers.oracles.rows import PriceRow
 
 MOST_SLOTS, MOST_COLUMNS = 1_000, 30_000
 """Size up to which the program is solved; beyond, plans are orders of the open jobs."""

@@ -1,7 +1,7 @@
 """The schedulers in use, asked one event at a time.
 
 Each keeps its state in the compiled kernels that also replay whole traces
-(``solvers/methods/gang/replay.py``), and decides the same; here it learns of arrivals and ends as
+(``solvers/families/gang/replay.py``), and decides the same; here it learns of arrivals and ends as
 they happen and of durations only if its card says so. A moment of the kernels is the number of
 slots that are over: slot t begins at moment t - 1.
 """
@@ -16,11 +16,9 @@ import numpy as np
 from hindsched.arrays import Ints
 from hindsched.instances.base import JobRecord
 from hindsched.instances.gang.instance import KINDS, GangInstance, slots_of
-from hindsched.online.protocol import Decision, Environment, NameCard, OnlineAlgorithm
+from hindsched.online.protocol import Capabilities, Decision, Environment, OnlineAlgorithm
 from hindsched.solutions.base import Assignment
-from hindsched.solvers.kernels.gang import preemption, queueing, reservations
-from hindsched.solvers.kernels.gang.placing import Cluster, cluster_sizes, most_places
-from hindsched.solvers.methods.gang.replay import (
+from hindsched.solvers.families.gang.replay import (
     POLICIES,
     THRESHOLD_GPU_SECONDS,
     Policy,
@@ -28,6 +26,8 @@ from hindsched.solvers.methods.gang.replay import (
     policy_settings,
     threshold_slots,
 )
+from hindsched.solvers.kernels.gang import preemption, queueing, reservations
+from hindsched.solvers.kernels.gang.placing import Cluster, cluster_sizes, most_places
 
 FIRST_JOBS = 256
 """Jobs for which there is room at first; it doubles."""
@@ -52,7 +52,7 @@ class ReplayedPolicy(OnlineAlgorithm):
         super().__init_subclass__()
         if hasattr(cls, "name"):
             cls.policy = POLICIES[cls.name]
-            cls.card = NameCard(knows_durations=cls.policy.clairvoyant)
+            cls.card = Capabilities(knows_durations=cls.policy.clairvoyant)
 
     def start(self, environment: Environment) -> None:
         """Begin with a free cluster and no jobs."""

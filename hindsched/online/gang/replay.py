@@ -1,5 +1,5 @@
-"""Whole traces replayed by compiled policies; see ``solvers/methods/gang/replay.py``."""
+"""Whole traces replayed by compiled policies; see ``solvers/families/gang/replay.py``."""
 
-from hindsched.solvers.methods.gang.replay import POLICIES, Policy, replay
+from hindsched.solvers.families.gang.replay import POLICIES, Policy, replay
 
 __all__ = ["POLICIES", "Policy", "replay"]

@@ -34,7 +34,7 @@ from hindsched.online.mlbroker.rounding import (
 from hindsched.online.mlbroker.theorem import theorem
 from hindsched.online.protocol import Report
 from hindsched.online.registry import Factory
-from hindsched.solvers.methods.mlbroker.slot import (
+from hindsched.solvers.families.mlbroker.slot import (
     SlotPlacement,
     priced_placement,
     relocated,
@@ -94,7 +94,7 @@ class Mlbroker(Broker):
     def begin(self) -> None:
         """Forget v of the slots before, and the counters."""
         # CVXPY takes long to load: not before a run, and outside the times of its decisions
-        from hindsched.solvers.methods.mlbroker.convex import solve_fractional
+        from hindsched.solvers.families.mlbroker.convex import solve_fractional
 
         self._solve_fractional = solve_fractional
         self._v: dict[str, Floats] = {}

@@ -15,8 +15,14 @@ from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError, Refused
 from hindsched.instances.mlbroker.instance import MlbrokerInstance, MlbrokerJob
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.online.protocol import Decision, Environment, NameCard, News, OnlineAlgorithm
-from hindsched.online.truth import RowTruth, this_slot
+from hindsched.online.cluster_state import RowTruth, this_slot
+from hindsched.online.protocol import (
+    Capabilities,
+    Decision,
+    Environment,
+    JobUpdates,
+    OnlineAlgorithm,
+)
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.mlbroker.solution import parse_rows, undelivered
 
@@ -31,7 +37,7 @@ class Truth(RowTruth[MlbrokerJob]):
         self._index = {job.name: index for index, job in enumerate(instance.jobs)}
         self._placed = np.zeros((len(instance.jobs), instance.horizon), dtype=bool)
 
-    def shown(self, job: MlbrokerJob, card: NameCard) -> MlbrokerJob:
+    def shown(self, job: MlbrokerJob, card: Capabilities) -> MlbrokerJob:
         """A job's data of later slots is a forecast: only algorithms whose card says so get it."""
         if card.clairvoyant or card.forecasts is not None:
             return super().shown(job, card)  # type: ignore[no-any-return]
@@ -98,7 +104,7 @@ class Broker(OnlineAlgorithm):
     def begin(self) -> None:
         """Forget what an earlier run left, for subclasses with further state."""
 
-    def told(self, slot: int, news: News) -> None:
+    def told(self, slot: int, news: JobUpdates) -> None:
         """Keep the live jobs' data of this slot."""
         self.data_now = {name: facts["data_gb"] for name, facts in news.items()}
 

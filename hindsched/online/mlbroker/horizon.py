@@ -18,8 +18,8 @@ from hindsched.instances.mlbroker.instance import MlbrokerJob
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.mlbroker.dynamics import Broker
-from hindsched.online.protocol import NameCard, draws
-from hindsched.solvers.methods.mlbroker.plan import first_of_plan
+from hindsched.online.protocol import Capabilities, draws
+from hindsched.solvers.families.mlbroker.plan import first_of_plan
 
 LARGEST_NOISE = 10.0
 """Deviation of a forecast's logarithm beyond which its factor would overflow."""
@@ -35,7 +35,7 @@ class ReoptimiseWithForecasts(Reoptimise):
         "mip_heuristic_run_feasibility_jump": False,
         "mip_allow_restart": False,
     }
-    card = NameCard(forecasts="the live jobs' data in all later slots, exact")
+    card = Capabilities(forecasts="the live jobs' data in all later slots, exact")
 
 
 class RecedingHorizon(Broker):
@@ -55,7 +55,7 @@ class RecedingHorizon(Broker):
         slots in a row that the plan uses it in.
     """
 
-    card = NameCard(forecasts="the live jobs' data in later slots, exact or with noise")
+    card = Capabilities(forecasts="the live jobs' data in later slots, exact or with noise")
 
     def __init__(
         self,

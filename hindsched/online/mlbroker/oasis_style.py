@@ -9,14 +9,14 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.mlbroker.dynamics import Broker
-from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement
-from hindsched.solvers.kernels.mlbroker.geo_relocation import average_prices
-from hindsched.solvers.methods.mlbroker.slot import (
+from hindsched.solvers.families.mlbroker.slot import (
     ONLINE_NODE_LIMIT,
     best_responses,
     priced_block,
     tiers_of,
 )
+from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement
+from hindsched.solvers.kernels.mlbroker.geo_relocation import average_prices
 
 
 class OasisStyle(Broker):

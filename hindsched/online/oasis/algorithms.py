@@ -15,6 +15,12 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.json_types import JsonObject
+from hindsched.online.baselines.drf import Drf
+from hindsched.online.baselines.fair_rounds import Gavel, Themis
+from hindsched.online.baselines.fifo import Fifo
+from hindsched.online.baselines.optimus import Optimus
+from hindsched.online.baselines.priority_baselines import LeastAttained, ShortestRemaining
+from hindsched.online.baselines.sia import Sia
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.primal_dual import Engine, PrimalDual
 from hindsched.online.oasis.dorm import Dorm
@@ -29,16 +35,10 @@ from hindsched.online.oasis.prices import (
 from hindsched.online.oasis.rrh import Rrh
 from hindsched.online.protocol import Environment
 from hindsched.online.registry import Factory
-from hindsched.online.rivals.drf import Drf
-from hindsched.online.rivals.fair_rounds import Gavel, Themis
-from hindsched.online.rivals.fifo import Fifo
-from hindsched.online.rivals.optimus import Optimus
-from hindsched.online.rivals.ranked import LeastAttained, ShortestRemaining
-from hindsched.online.rivals.sia import Sia
 from hindsched.online.theorem import Assumption, Theorem
-from hindsched.solvers.pricing.base import BlockOracle, Response
-from hindsched.solvers.pricing.oasis.resources import OasisOracle
-from hindsched.solvers.pricing.rows import Rows
+from hindsched.solvers.families.oasis.resources import OasisOracle
+from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.oracles.rows import Rows
 
 SMALL_DEMAND = 0.05
 """Theorem 4 wants demands much smaller than capacities; above this share it does not hold."""

@@ -25,13 +25,13 @@ from hindsched.json_types import JsonObject
 from hindsched.models import algebra as pyo
 from hindsched.models.algebra import Model
 from hindsched.models.recorder import recording
+from hindsched.online.baselines.drf import progressive_filling
+from hindsched.online.baselines.elastic import EventDriven
 from hindsched.online.dynamics import Placement
 from hindsched.online.oasis.dynamics import OasisCluster
 from hindsched.online.protocol import Environment, Report
-from hindsched.online.rivals.drf import progressive_filling
-from hindsched.online.rivals.elastic import EventDriven
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.program import solve_program
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import solve_program
 
 
 class Dorm(EventDriven):

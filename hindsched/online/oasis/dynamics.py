@@ -11,11 +11,11 @@ from hindsched.errors import Refused
 from hindsched.instances.base import Instance
 from hindsched.instances.decimals import loosened
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
+from hindsched.online.cluster_state import TruthOfWhole, this_slot
 from hindsched.online.dynamics import Cluster, Placement
 from hindsched.online.protocol import Environment, draws
-from hindsched.online.truth import TruthOfWhole, this_slot
 from hindsched.solutions.base import Assignment
-from hindsched.solutions.room import Room
+from hindsched.solutions.capacity_timeline import Room
 
 MOST_FIXED_WORKERS = 30
 """Fixed gang sizes are drawn from 1..min(30, most workers)."""

@@ -8,9 +8,9 @@ from typing import ClassVar
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.online.engines import reoptimise
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.methods.oasis.rest import rest_of, rows_from, solve_rest
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.program import within_gap
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import within_gap
+from hindsched.solvers.families.oasis.rest import rest_of, rows_from, solve_rest
 
 WORK_A_NODE = 10
 """Units of work that a solve may take for each of `nodes`: conflicts and leaves are work too."""

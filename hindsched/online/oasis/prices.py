@@ -28,7 +28,7 @@ from hindsched.arrays import Floats, Ints, exp_of, log_of
 from hindsched.instances.base import SigmoidUtility, Utility
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.json_types import JsonObject
-from hindsched.solvers.pricing.rows import Rows
+from hindsched.solvers.oracles.rows import Rows
 
 Units = Literal["file", "capacity"]
 POOLS = ("worker_capacity", "ps_capacity")

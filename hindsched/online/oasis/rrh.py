@@ -8,9 +8,9 @@ from fractions import Fraction
 from hindsched.errors import InputError
 from hindsched.instances.oasis.instance import OasisJob
 from hindsched.json_types import JsonObject
+from hindsched.online.baselines.elastic import FixedWidth
 from hindsched.online.dynamics import Gangs, Placement
 from hindsched.online.protocol import Environment, Report
-from hindsched.online.rivals.elastic import FixedWidth
 
 
 class Rrh(FixedWidth):

@@ -17,8 +17,8 @@ from hindsched.solutions.batchsched.solution import (
     read_row,
     row_use,
 )
+from hindsched.solutions.capacity_timeline import Room
 from hindsched.solutions.commitments import Commitments
-from hindsched.solutions.room import Room
 from hindsched.solutions.window_placing import fixed_rows, hosts, num_ps
 
 FixedRows = dict[str, tuple[BatchschedRow, ...]]

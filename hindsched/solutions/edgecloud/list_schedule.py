@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from hindsched.instances.decimals import exactly
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.solutions.edgecloud.past import Past
+from hindsched.solutions.edgecloud.frozen_schedule import Past
 from hindsched.solutions.edgecloud.runs import ChunkRun
 
 

@@ -27,10 +27,6 @@ import numpy as np
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.json_types import JsonObject
-from hindsched.solvers.answer import Progress
-from hindsched.solvers.backends.scaling import objective_factor
-from hindsched.solvers.backends.stop import Stop
-from hindsched.solvers.bounds.columns import Basis, Column
 from hindsched.solvers.bounds.lagrangian import (
     BoundResult,
     PricePoint,
@@ -38,12 +34,16 @@ from hindsched.solvers.bounds.lagrangian import (
     bound_result,
     row_scale,
 )
-from hindsched.solvers.certificate import check_certifies
-from hindsched.solvers.interrupt import catch_interrupt
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import BlockOracle
-from hindsched.solvers.status import StoppedBy
-from hindsched.solvers.work import is_counted, now, spend
+from hindsched.solvers.certificates.certificate import check_certifies
+from hindsched.solvers.door.answer import Progress
+from hindsched.solvers.door.interrupt import catch_interrupt
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.scaling import objective_factor
+from hindsched.solvers.door.status import StoppedBy
+from hindsched.solvers.door.stop import Stop
+from hindsched.solvers.door.work import is_counted, now, spend
+from hindsched.solvers.oracles.base import BlockOracle
+from hindsched.solvers.tree.columns import Basis, Column
 
 LpAlgorithm = Literal["dual", "primal", "ipx"]
 LP_ALGORITHMS: tuple[LpAlgorithm, ...] = ("primal", "dual", "ipx")

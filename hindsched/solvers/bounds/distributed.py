@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.solvers.pricing.base import BlockOracle, Response
+from hindsched.solvers.oracles.base import BlockOracle, Response
 
 
 @dataclass(frozen=True)

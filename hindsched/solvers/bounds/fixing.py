@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from hindsched.arrays import Floats
-from hindsched.solvers.bounds.node_program import Answers
-from hindsched.solvers.pricing.base import BlockOracle
-from hindsched.solvers.pricing.decisions import COMPLETES, NEVER, BranchDecision, window_of
-from hindsched.solvers.pricing.restricted import RestrictedOracle
+from hindsched.solvers.oracles.base import BlockOracle
+from hindsched.solvers.oracles.decisions import COMPLETES, NEVER, BranchDecision, window_of
+from hindsched.solvers.oracles.restricted import RestrictedOracle
+from hindsched.solvers.tree.node_program import Answers
 
 
 def fixings(

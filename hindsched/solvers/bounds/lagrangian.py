@@ -23,13 +23,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.solvers.answer import Progress
-from hindsched.solvers.certificate import Certificate, Kind, certify, check_certifies
-from hindsched.solvers.interrupt import catch_interrupt
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import BlockOracle
-from hindsched.solvers.status import StoppedBy
-from hindsched.solvers.work import now, spend
+from hindsched.solvers.certificates.certificate import Certificate, Kind, certify, check_certifies
+from hindsched.solvers.door.answer import Progress
+from hindsched.solvers.door.interrupt import catch_interrupt
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.status import StoppedBy
+from hindsched.solvers.door.work import now, spend
+from hindsched.solvers.oracles.base import BlockOracle
 
 DEFLECTION = 0.7
 """Weight of the new subgradient in the direction; the rest is the previous direction."""

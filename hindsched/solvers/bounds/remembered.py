@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hindsched.arrays import Floats
-from hindsched.solvers.pricing.base import BlockOracle
-from hindsched.solvers.pricing.decisions import BranchDecision, Feature
-from hindsched.solvers.pricing.restricted import RestrictedOracle
+from hindsched.solvers.oracles.base import BlockOracle
+from hindsched.solvers.oracles.decisions import BranchDecision, Feature
+from hindsched.solvers.oracles.restricted import RestrictedOracle
 
 Asked = tuple[int, frozenset[tuple[Feature, tuple[int, int]]]]
 """A block and its limits."""

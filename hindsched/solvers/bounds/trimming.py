@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from hindsched.arrays import Floats
-from hindsched.solvers.pricing.decisions import BranchDecision
+from hindsched.solvers.oracles.decisions import BranchDecision
 
 Decisions: TypeAlias = tuple[BranchDecision, ...]
 PricedLeaf: TypeAlias = tuple[Decisions, Floats]

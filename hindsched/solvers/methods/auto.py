@@ -24,18 +24,18 @@ from threading import Event
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.solutions.base import Solution, build_solution
-from hindsched.solvers.answer import Progress
-from hindsched.solvers.interrupt import catch_interrupt, stoppable
-from hindsched.solvers.kept import keep, telling
+from hindsched.solvers.door.answer import Progress
+from hindsched.solvers.door.interrupt import catch_interrupt, stoppable
+from hindsched.solvers.door.kept import keep, telling
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import within_gap
+from hindsched.solvers.door.result import Result, status_of
+from hindsched.solvers.door.status import StoppedBy
+from hindsched.solvers.door.work import now
 from hindsched.solvers.methods.base import closer, joined, solve_milp
 from hindsched.solvers.methods.duel import ENDED, METHOD, Duel
-from hindsched.solvers.methods.tree import Growing, certified_by, growing_from, tree_rows
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.program import within_gap
-from hindsched.solvers.result import Result, status_of
-from hindsched.solvers.status import StoppedBy
-from hindsched.solvers.team import Member, News, Part, Team, threads_of
-from hindsched.solvers.work import now
+from hindsched.solvers.team import JobUpdates, Member, Part, Team, threads_of
+from hindsched.solvers.tree.method import Growing, certified_by, growing_from, tree_rows
 
 SMALL_SIZE = 50_000
 """Jobs x linking rows up to which the offline program is solved."""
@@ -136,7 +136,7 @@ def _with_program(
         Team(instance, formulation, options.gap, parts, closed, lessons=lessons) as team,
     ):
         team.offer(known.solution)
-        team.take(News(certificate=known.certificate))
+        team.take(JobUpdates(certificate=known.certificate))
         report = _reporter(duel, team)
         result = known
 
@@ -190,7 +190,7 @@ def _prove(duel: Duel, known: Result, member: Member) -> None:
         found = duel.run(min(most, share * duel.limit))
         if found.solution is not None:
             member.tell(found.solution)
-        member.say(News(certificate=found.certificate, details=found.details))
+        member.say(JobUpdates(certificate=found.certificate, details=found.details))
         if found.stopped_by in ENDED:
             return
     if has_tree:
@@ -206,16 +206,16 @@ def _prove(duel: Duel, known: Result, member: Member) -> None:
                     _hear(member, duel, growing)
                     if new := growing.lessons[lessons:]:
                         lessons += len(new)
-                        member.say(News(lessons=new))
+                        member.say(JobUpdates(lessons=new))
                 if growing.is_proven and not told:
                     told = True
                     certificate, bound = growing.so_far()
-                    member.say(News(certificate=certificate, bound=bound))
+                    member.say(JobUpdates(certificate=certificate, bound=bound))
                 return max(0.0, duel.seconds_left() - reserve)
 
             grown = growing.run(seconds_left)
         details = {key: grown.details[key] for key in ("nodes", "leaves")}
-        member.say(News(certificate=grown.certificate, bound=grown.bound, details=details))
+        member.say(JobUpdates(certificate=grown.certificate, bound=grown.bound, details=details))
     if duel.search is not None:
         duel.search_along(member)
 

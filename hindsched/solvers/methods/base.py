@@ -18,15 +18,15 @@ import numpy as np
 from hindsched.instances.base import Instance
 from hindsched.models.base import offline_program
 from hindsched.solutions.base import Solution, build_solution
-from hindsched.solvers.answer import Progress
-from hindsched.solvers.certificate import Certificate
-from hindsched.solvers.kept import keep
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.program import ProgramResult, solve_program
-from hindsched.solvers.result import Result, status_of
-from hindsched.solvers.status import Status, StoppedBy
-from hindsched.solvers.work import now
+from hindsched.solvers.certificates.certificate import Certificate
+from hindsched.solvers.door.answer import Progress
+from hindsched.solvers.door.kept import keep
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import ProgramResult, solve_program
+from hindsched.solvers.door.result import Result, status_of
+from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.door.work import now
+from hindsched.solvers.oracles.base import build_oracle
 
 if TYPE_CHECKING:
     from hindsched.solvers.bounds.lagrangian import BoundResult
@@ -82,7 +82,7 @@ def preemptive(
     The blocks without contiguity, by the layout ``preemptive``; it bounds the problem itself too.
     """
     from hindsched.solvers.bounds.lagrangian import subgradient_bound
-    from hindsched.solvers.pricing.preemptive import LAYOUT
+    from hindsched.solvers.oracles.preemptive import LAYOUT
 
     return _bound_by("preemptive", "subgradient", subgradient_bound, instance, formulation, options,
                      on_progress, LAYOUT)  # fmt: skip

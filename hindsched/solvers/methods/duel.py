@@ -17,9 +17,14 @@ import numpy as np
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.solutions.base import Solution, build_solution
-from hindsched.solvers.answer import Progress
 from hindsched.solvers.bounds.lagrangian import Subgradient
-from hindsched.solvers.certificate import certify
+from hindsched.solvers.certificates.certificate import certify
+from hindsched.solvers.door.answer import Progress
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import within_gap
+from hindsched.solvers.door.result import Result, status_of
+from hindsched.solvers.door.status import StoppedBy
+from hindsched.solvers.door.work import now
 from hindsched.solvers.methods.base import (
     better,
     infeasible,
@@ -27,16 +32,11 @@ from hindsched.solvers.methods.base import (
     keep_solution,
     serve_nobody,
 )
-from hindsched.solvers.methods.dives import Dives
-from hindsched.solvers.methods.searches import search_of
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import build_oracle, row_layouts
-from hindsched.solvers.program import within_gap
-from hindsched.solvers.result import Result, status_of
-from hindsched.solvers.search import OnThreads, Search
-from hindsched.solvers.status import StoppedBy
+from hindsched.solvers.oracles.base import build_oracle, row_layouts
+from hindsched.solvers.search.base import OnThreads, Search
+from hindsched.solvers.search.dives import Dives
+from hindsched.solvers.search.registry import search_of
 from hindsched.solvers.team import Member, Team
-from hindsched.solvers.work import now
 
 SHARE_OF_FIRST_PRICES = 0.1
 """Share of the time after which no more uniform prices are tried."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hindsched.instances.base import Instance
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.progress import Progress
+from hindsched.solvers.door.result import Result
 from hindsched.solvers.methods.auto import solve_auto
 from hindsched.solvers.methods.base import (
     FindIncumbent,
@@ -15,10 +18,7 @@ from hindsched.solvers.methods.base import (
     serve_nobody,
     solve_milp,
 )
-from hindsched.solvers.methods.tree import solve_tree
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.progress import Progress
-from hindsched.solvers.result import Result
+from hindsched.solvers.tree.method import solve_tree
 
 
 def generic_methods(

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.modes import in_pieces
-from hindsched.solvers.answer import Progress
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.result import Result
+from hindsched.solvers.door.answer import Progress
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.result import Result
+from hindsched.solvers.oracles.base import build_oracle
 
 MOST_COLUMNS = 50_000
 """Jobs x slots x most workers x servers up to which ``auto`` solves it beside the prices."""

@@ -9,10 +9,10 @@ import numpy as np
 from hindsched.errors import InputError
 from hindsched.json_types import Keywords
 from hindsched.models.base import Prices, Subproblem
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.subproblem import HotSubproblem
 from hindsched.solvers.model.face import HeldPyomo
 from hindsched.solvers.model.result import ModelResult, with_point
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.subproblem import HotSubproblem
 
 
 class SubproblemModel(HeldPyomo[Subproblem]):

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hindsched.models.base import OfflineProgram
-from hindsched.solvers.backends.standard_form import (
+from hindsched.solvers.door.standard_form import (
     LinearProgram,
     TriviallyInfeasibleError,
     compile_program,

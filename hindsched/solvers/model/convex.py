@@ -12,11 +12,11 @@ from hindsched.arrays import Floats
 from hindsched.json_types import Keywords
 from hindsched.models.convex import ConvexProgram
 from hindsched.quick_cvxpy import cp
-from hindsched.solvers.backends.convex import ConvexResult, solve_convex
+from hindsched.solvers.door.convex import ConvexResult, solve_convex
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.status import Status
 from hindsched.solvers.model.face import Held
 from hindsched.solvers.model.numbers import LabelledResult
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.status import Status
 
 if TYPE_CHECKING:
     import pandas as pd

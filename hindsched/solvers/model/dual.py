@@ -12,11 +12,11 @@ from hindsched.errors import SolveFailed
 from hindsched.json_types import Keywords
 from hindsched.models.base import DualProgram, Prices
 from hindsched.solutions.base import Violation
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.status import Status
 from hindsched.solvers.model.face import HeldPyomo
 from hindsched.solvers.model.result import ModelResult, solve_declared
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import BlockOracle, build_oracle
-from hindsched.solvers.status import Status
+from hindsched.solvers.oracles.base import BlockOracle, build_oracle
 
 MOST_ROUNDS = 1_000
 """Rounds of row generation after which a dual is given up."""

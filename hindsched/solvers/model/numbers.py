@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.models.declared import Face
-from hindsched.solvers.status import Status
+from hindsched.solvers.door.status import Status
 
 if TYPE_CHECKING:
     import pandas as pd

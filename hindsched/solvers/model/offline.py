@@ -21,12 +21,12 @@ from hindsched.models.base import (
     subproblem,
 )
 from hindsched.solutions.base import Solution
+from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.model.block import SubproblemModel
 from hindsched.solvers.model.changes import what_changed
 from hindsched.solvers.model.dual import DualModel
 from hindsched.solvers.model.face import HeldPyomo
 from hindsched.solvers.model.result import ModelResult, solve_declared
-from hindsched.solvers.options import SolveOptions
 
 if TYPE_CHECKING:
     from hindsched.solvers.model.convex import ConvexModel

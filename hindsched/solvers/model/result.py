@@ -15,18 +15,18 @@ from hindsched.json_types import JsonObject
 from hindsched.models.base import OfflineProgram
 from hindsched.models.declared import Declared
 from hindsched.solutions.base import Solution
-from hindsched.solvers.answer import Progress
-from hindsched.solvers.duals import ShadowPrices
+from hindsched.solvers.door.answer import Progress
+from hindsched.solvers.door.duals import ShadowPrices
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import ProgramResult, solve_program
+from hindsched.solvers.door.status import Status, StoppedBy
 from hindsched.solvers.model.numbers import LabelledResult, Numbers
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import BlockOracle, build_oracle, row_layouts
-from hindsched.solvers.program import ProgramResult, solve_program
-from hindsched.solvers.status import Status, StoppedBy
+from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hindsched.solvers.certificate import Certificate
+    from hindsched.solvers.certificates.certificate import Certificate
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,7 +126,7 @@ class ModelResult(LabelledResult):
 
         None for a problem whose pricing oracle is not exact.
         """
-        from hindsched.solvers.certificate import certify
+        from hindsched.solvers.certificates.certificate import certify
 
         instance = self.declared.instance
         rows = "servers" if "servers" in row_layouts(instance.family) else None

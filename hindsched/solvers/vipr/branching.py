@@ -18,9 +18,9 @@ import highspy
 import numpy as np
 
 from hindsched.errors import SolveFailed
-from hindsched.solvers.backends.highs import HighsProgram
-from hindsched.solvers.backends.standard_form import INTEGER_TOLERANCE, LinearProgram
-from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.door.highs import HighsProgram
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.standard_form import INTEGER_TOLERANCE, LinearProgram
 from hindsched.solvers.vipr.exact_program import Ends, ExactProgram, Proof
 
 CLOSED = Fraction(1, 10**9)

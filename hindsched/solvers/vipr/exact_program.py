@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from hindsched.solvers.backends.standard_form import LinearProgram
+from hindsched.solvers.door.standard_form import LinearProgram
 
 Terms = Mapping[int, Fraction]
 """Coefficients by column."""
@@ -61,7 +61,7 @@ class ExactProgram:
     Examples
     --------
     >>> import pyomo.environ as pyo
-    >>> from hindsched.solvers.backends.standard_form import compile_program
+    >>> from hindsched.solvers.door.standard_form import compile_program
     >>> model = pyo.ConcreteModel()
     >>> model.x = pyo.Var(bounds=(0, None))
     >>> model.row = pyo.Constraint(expr=3 * model.x >= 1)

@@ -8,10 +8,10 @@ from fractions import Fraction
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject
-from hindsched.solvers.backends.standard_form import TriviallyInfeasibleError, compile_program
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.door.standard_form import TriviallyInfeasibleError, compile_program
 from hindsched.solvers.model.offline import model as build_model
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.program import solve_program
 from hindsched.solvers.vipr.branching import Branching, Tree
 from hindsched.solvers.vipr.exact_program import ExactProgram
 from hindsched.solvers.vipr.file import ViprFile, proven_bound

@@ -8,7 +8,7 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hindsched.analysis.gang.breaches import find_breaches
+from hindsched.analysis.gang.violations import find_breaches
 from hindsched.instances.gang.from_log import instance_of_log
 from hindsched.instances.logs import read_frame
 from hindsched.instances.logs.profiles import runs_of

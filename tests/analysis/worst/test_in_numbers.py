@@ -7,8 +7,8 @@ import pytest
 
 import hindsched as hs
 from hindsched.instances.search.space import find_space
+from hindsched.solvers.families.gang.in_numbers import value_of_reference, value_of_run
 from hindsched.solvers.kernels.gang.equal_machines import MOST_NODES, starts_on_machines
-from hindsched.solvers.methods.gang.in_numbers import value_of_reference, value_of_run
 
 PRESETS = ("small", "one-gpu", "machines", "smith")
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hindsched as hs
-from hindsched.analysis.worst.gadgets import gadgets
+from hindsched.analysis.worst.adversarial_patterns import gadgets
 from hindsched.analysis.worst.moves import MOVES, few_kinds, neighbour
 from hindsched.analysis.worst.shrink import complexity
 from hindsched.errors import InputError

@@ -18,7 +18,7 @@ import pytest
 
 from hindsched.errors import InputError
 from hindsched.instances.logs import Limits, find_format, read_log
-from hindsched.instances.source import WAIT_FOR_WRITER_SECONDS
+from hindsched.instances.open_compressed import WAIT_FOR_WRITER_SECONDS
 
 CSV = "job,submit,start,end,gpus\na,0,0,10,4\nb,5,10,20,4\n"
 SACCT = "JobID|Submit|Start|End|AllocTRES|Elapsed\n"
@@ -217,7 +217,7 @@ def test_a_pipe_without_a_writer_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert WAIT_FOR_WRITER_SECONDS < 5
-    monkeypatch.setattr("hindsched.instances.source.WAIT_FOR_WRITER_SECONDS", 0.1)
+    monkeypatch.setattr("hindsched.instances.open_compressed.WAIT_FOR_WRITER_SECONDS", 0.1)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with pytest.raises(InputError, match="a pipe that nobody writes to"):

@@ -12,7 +12,7 @@ import numpy as np
 
 from hindsched.errors import InputError
 from hindsched.instances.io import parse_instance
-from hindsched.solvers.pricing.base import BlockOracle, build_oracle, row_layouts
+from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
 from tests.second_opinion import instances
 
 FAMILIES = tuple(instances.FAMILIES)

@@ -12,8 +12,8 @@ from hindsched.instances.io import read
 from hindsched.models.astraea.offline import round_instance
 from hindsched.online.astraea.paper import TenantRound
 from hindsched.solutions.astraea.solution import AstraeaSolution
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.subproblem import model_response
+from hindsched.solvers.door.subproblem import model_response
+from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.astraea import optimum
 from tests.strategies.astraea import astraea_instances
 

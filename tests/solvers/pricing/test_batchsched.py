@@ -11,19 +11,19 @@ from hindsched.instances.batchsched.generator import generate
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
 from hindsched.instances.batchsched.modes import modes
 from hindsched.solutions.batchsched.solution import row_use
-from hindsched.solvers.kernels.placement import Window, best_host, greedy_host
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.batchsched import search as search_module
-from hindsched.solvers.pricing.batchsched.list_schedule import (
+from hindsched.solvers.door.subproblem import model_response
+from hindsched.solvers.families.batchsched import oracle_search as search_module
+from hindsched.solvers.families.batchsched.list_schedule import (
     ListScheduler,
     as_solution,
     improved_list_schedule,
     list_schedule,
     weighted_completion,
 )
-from hindsched.solvers.pricing.batchsched.oracle import ServerOracle
-from hindsched.solvers.pricing.batchsched.search import ScheduleSearch, most_workers
-from hindsched.solvers.subproblem import model_response
+from hindsched.solvers.families.batchsched.oracle import ServerOracle
+from hindsched.solvers.families.batchsched.oracle_search import ScheduleSearch, most_workers
+from hindsched.solvers.kernels.placement import Window, best_host, greedy_host
+from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.batchsched import cheapest_placement, placements
 from tests.strategies.batchsched import instance, tiny_instances
 

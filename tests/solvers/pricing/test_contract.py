@@ -20,12 +20,12 @@ import hindsched as hs
 from hindsched.errors import InputError
 from hindsched.online.registry import algorithms
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.pricing.base import BlockOracle, build_oracle, row_layouts
-from hindsched.solvers.pricing.decisions import (
+from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
+from hindsched.solvers.oracles.decisions import (
     COMPLETES,
     NEVER,
 )
-from hindsched.solvers.pricing.restricted import RestrictedOracle
+from hindsched.solvers.oracles.restricted import RestrictedOracle
 from tests.second_opinion.milp import NotPolishedError
 from tests.solvers.pricing.contract import (
     CLOSE,

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hindsched.solvers.pricing.base import BlockOracle
-from hindsched.solvers.pricing.decisions import (
+from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
+from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
+from hindsched.solvers.oracles.base import BlockOracle
+from hindsched.solvers.oracles.decisions import (
     COMPLETES,
     NEVER,
     BranchDecision,
@@ -20,9 +22,7 @@ from hindsched.solvers.pricing.decisions import (
     limits_of,
     to_file,
 )
-from hindsched.solvers.pricing.edgecloud.oracle import EdgecloudOracle
-from hindsched.solvers.pricing.mlbroker.oracle import MlbrokerOracle
-from hindsched.solvers.pricing.restricted import RestrictedOracle
+from hindsched.solvers.oracles.restricted import RestrictedOracle
 from tests.kernel.agreement import certificate, kernel_bound, kernel_leaf
 from tests.solvers.pricing.contract import (
     CLOSE,

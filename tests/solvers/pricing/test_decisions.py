@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hindsched.errors import InputError
-from hindsched.solvers.pricing.decisions import (
+from hindsched.solvers.oracles.decisions import (
     COMPLETES,
     NEVER,
     BranchDecision,

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from hindsched.instances.edgecloud.generator import generate
 from hindsched.instances.io import read
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.api import solve
-from hindsched.solvers.certificate import certify
-from hindsched.solvers.certificate_file import verify_certificate
-from hindsched.solvers.methods.edgecloud.incumbents import list_schedule, priority_schedule
-from hindsched.solvers.methods.edgecloud.methods import lp_4_plus
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.decisions import COMPLETES, NEVER
-from hindsched.solvers.pricing.edgecloud.oracle import ORACLE_ROWS
-from hindsched.solvers.subproblem import model_response
+from hindsched.solvers.certificates.certificate import certify
+from hindsched.solvers.certificates.file import verify_certificate
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.subproblem import model_response
+from hindsched.solvers.families.edgecloud.incumbents import list_schedule, priority_schedule
+from hindsched.solvers.families.edgecloud.methods import lp_4_plus
+from hindsched.solvers.families.edgecloud.oracle import ORACLE_ROWS
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.oracles.decisions import COMPLETES, NEVER
 from tests.strategies.edgecloud import instance, job, tiny_instances
 
 FORMULATIONS = ("no-migration", "literal")

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from hindsched.errors import InputError
 from hindsched.instances.gang.instance import GangInstance, gang_data, split_formulation
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.decisions import COMPLETES, Feature
-from hindsched.solvers.pricing.gang.intervals import IntervalRows, cuts_of
-from hindsched.solvers.pricing.gang.makespan import makespan_bound, makespan_bound_slots
-from hindsched.solvers.pricing.gang.oracle import build, tree_rows
-from hindsched.solvers.pricing.gang.placements import SERVER_GPUS
-from hindsched.solvers.pricing.gang.pool import GangOracle
+from hindsched.solvers.families.gang.intervals import IntervalRows, cuts_of
+from hindsched.solvers.families.gang.makespan import makespan_bound, makespan_bound_slots
+from hindsched.solvers.families.gang.oracle import build, tree_rows
+from hindsched.solvers.families.gang.placements import SERVER_GPUS
+from hindsched.solvers.families.gang.pool import GangOracle
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.oracles.decisions import COMPLETES, Feature
 from tests.strategies.gang import tiny_instances
 
 MANY = settings(max_examples=60, deadline=None, derandomize=True, database=None)

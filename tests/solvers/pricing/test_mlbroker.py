@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.decisions import Feature
-from hindsched.solvers.pricing.mlbroker.oracle import BROKER, tree_rows
+from hindsched.solvers.families.mlbroker.oracle import BROKER, tree_rows
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.oracles.decisions import Feature
 from tests.brute_force.mlbroker import transport
 from tests.strategies.mlbroker import instances, two_jobs
 

@@ -15,11 +15,11 @@ from hindsched.errors import InputError
 from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.io import read
 from hindsched.solutions.oasis.solution import OasisSolution
-from hindsched.solvers.methods.oasis.methods import insert_by_density
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.oasis import resources
-from hindsched.solvers.pricing.oasis.resources import OasisOracle
-from hindsched.solvers.subproblem import model_response
+from hindsched.solvers.door.subproblem import model_response
+from hindsched.solvers.families.oasis import resources
+from hindsched.solvers.families.oasis.methods import insert_by_density
+from hindsched.solvers.families.oasis.resources import OasisOracle
+from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.oasis import deployments, optimum
 from tests.strategies.oasis import oasis_instances
 

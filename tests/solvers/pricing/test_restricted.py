@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from hindsched.instances.astraea import modes as astraea_modes
 from hindsched.instances.batchsched import modes as batchsched_modes
-from hindsched.solvers.pricing.base import Response, build_oracle
-from hindsched.solvers.pricing.decisions import (
+from hindsched.solvers.oracles.base import Response, build_oracle
+from hindsched.solvers.oracles.decisions import (
     COMPLETES,
     NEVER,
     BranchDecision,
@@ -22,7 +22,7 @@ from hindsched.solvers.pricing.decisions import (
     limits_of,
     to_file,
 )
-from hindsched.solvers.pricing.restricted import RestrictedOracle
+from hindsched.solvers.oracles.restricted import RestrictedOracle
 from tests.brute_force.oasis import deployments, utility_of
 from tests.strategies.astraea import astraea_instances
 from tests.strategies.batchsched import tiny_instances

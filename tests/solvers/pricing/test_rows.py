@@ -10,9 +10,9 @@ import pytest
 
 from hindsched.errors import InputError
 from hindsched.instances.generators.registry import generate
-from hindsched.solvers.pricing import rows as module
-from hindsched.solvers.pricing.base import build_oracle
-from hindsched.solvers.pricing.rows import LARGEST_PRICE, Rows, RowSet, slot_labels
+from hindsched.solvers.oracles import rows as module
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.oracles.rows import LARGEST_PRICE, Rows, RowSet, slot_labels
 from tests.strategies.batchsched import known_b
 
 HELD = np.array([[[2.0, 2, 4], [1, 1, 0]], [[6, 2, 0], [3, 3, 0]]])

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import hindsched as hs
 from hindsched.cli.app import run
-from hindsched.solvers.backends.standard_form import compile_program
-from hindsched.solvers.program import solve_program
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.door.standard_form import compile_program
 from hindsched.solvers.vipr.branching import Branching
 from hindsched.solvers.vipr.exact_program import ExactProgram
 from hindsched.solvers.vipr.file import ViprFile, proven_bound

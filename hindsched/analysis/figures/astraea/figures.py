@@ -26,8 +26,8 @@ from hindsched.json_types import JsonObject
 from hindsched.online.astraea.algorithms import theorem
 from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solutions.astraea.solution import AstraeaSolution
-from hindsched.solvers.api import solve
-from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.door.options import SolveOptions
 
 OnRow = Callable[[str], None]
 Setting = JsonObject

@@ -22,7 +22,7 @@ from hindsched.json_types import JsonObject, Keywords
 from hindsched.online.astraea.algorithms import theorem
 from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solutions.astraea.solution import AstraeaSolution
-from hindsched.solvers.pricing.astraea.oracle import ServerOracle
+from hindsched.solvers.families.astraea.oracle import ServerOracle
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture

@@ -37,8 +37,8 @@ from hindsched.online.batchsched.algorithms import (
 )
 from hindsched.online.batchsched.theorem import theorem
 from hindsched.online.simulator import environment_of, simulate
-from hindsched.solvers.api import solve
-from hindsched.solvers.options import SolveOptions
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.door.options import SolveOptions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture

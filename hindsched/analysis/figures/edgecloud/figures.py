@@ -21,13 +21,13 @@ from hindsched.analysis.figures.edgecloud.drawing import draw_utilisation
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.json_types import Draft
 from hindsched.models.edgecloud.relaxations import build_ilp_4
-from hindsched.online.edgecloud.speed import run_with_speed
+from hindsched.online.edgecloud.speed_augmentation import run_with_speed
 from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
-from hindsched.solvers.api import solve
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.program import solve_program
-from hindsched.solvers.work import UNIT_SECONDS, counting
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.door.work import UNIT_SECONDS, counting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture

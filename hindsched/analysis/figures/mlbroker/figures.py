@@ -29,8 +29,8 @@ from hindsched.models.mlbroker.convex import Price
 from hindsched.online.mlbroker.theorem import r1, theorem
 from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution
-from hindsched.solvers.methods.mlbroker.bound import lagrangian_certificate
-from hindsched.solvers.methods.mlbroker.relaxation import relaxation_bound
+from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate
+from hindsched.solvers.families.mlbroker.relaxation import relaxation_bound
 
 OnRow = Callable[[str], None]
 Setting = Draft

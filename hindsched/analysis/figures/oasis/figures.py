@@ -16,9 +16,9 @@ from hindsched.json_types import JsonObject
 from hindsched.online.oasis.algorithms import theorem
 from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solutions.oasis.solution import OasisSolution
-from hindsched.solvers.api import solve
-from hindsched.solvers.options import SolveOptions
-from hindsched.solvers.result import Result
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture

@@ -8,8 +8,8 @@ import numpy as np
 
 from hindsched.errors import Refused
 from hindsched.instances.base import Instance
+from hindsched.online.cluster_state import RowTruth, whole_window
 from hindsched.online.protocol import Environment
-from hindsched.online.truth import RowTruth, whole_window
 from hindsched.solutions.base import Assignment
 
 promised_rows = whole_window

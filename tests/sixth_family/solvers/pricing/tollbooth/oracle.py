@@ -8,8 +8,8 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.solutions.base import Assignment, Solution
-from hindsched.solvers.pricing.base import BlockOracle, Response
-from hindsched.solvers.pricing.rows import Rows, RowSet
+from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.oracles.rows import Rows, RowSet
 
 ORACLE_ROWS = ("servers",)
 

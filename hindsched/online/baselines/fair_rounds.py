@@ -1,0 +1,138 @@
+"""``gavel`` and ``themis``: fair shares of time by a convex program, given out in rounds.
+
+``gavel`` is max-min fairness in the form of Narayanan et al., "Heterogeneity-aware cluster
+scheduling policies for deep learning workloads" (OSDI 2020); ``themis`` is the finish-time fairness
+of Mahajan et al., "Themis: Fair and efficient GPU cluster scheduling" (NSDI 2020), as the former
+writes it as a program. From the papers' published formulas; the full texts were not at hand. The
+programs are in `fair_shares`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hindsched.arrays import Floats
+from hindsched.instances.base import JobRecord
+from hindsched.online.baselines.elastic import FixedWidth
+from hindsched.online.protocol import Decision, Environment, Report
+
+if TYPE_CHECKING:
+    from hindsched.online.baselines.fair_shares import Present
+
+PROGRAMS = "hindsched.online.baselines.fair_shares"
+SLACK = 1e-4
+"""How much of its fair share a job may lose to the solver's tolerance."""
+
+
+class FairRounds(FixedWidth):
+    """Shares of time by a program at arrivals and completions; gangs run in rounds of a slot.
+
+    The program bounds from below what share of the rounds each job gets; what is left over goes
+    where the summed shares grow most. In every round the jobs are asked in the order of share over
+    the part of the rounds they had since the last program (Gavel's mechanism), and every gang that
+    fits runs, in its former place if that is free. What it is not: no types of accelerators to
+    choose from, no sharing of one by two jobs, no cost of a switch, no auction.
+
+    Parameters
+    ----------
+    gangs : {"drawn", "half", "ideal", "best"}
+        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
+    """
+
+    @abstractmethod
+    def least_shares(self, present: Present) -> Floats:
+        """Share of the rounds that each job must get."""
+
+    def start(self, environment: Environment) -> None:
+        """Begin with an empty cluster."""
+        import_module(PROGRAMS)  # before a decision is timed
+        super().start(environment)
+        self._arrived: dict[str, int] = {}
+        self._known: tuple[str, ...] = ()
+        self._shares: dict[str, float] = {}
+        self._ran: dict[str, int] = {}
+        self._programs = 0
+
+    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
+        """Every slot is a round."""
+        self._event = True
+        self._arrived.update((job.name, slot) for job in arrivals)
+        decision = super().step(slot, arrivals)
+        for name in self.held:
+            self._ran[name] = self._ran.get(name, 0) + 1
+        return decision
+
+    def reallocate(self) -> None:
+        """New shares if the jobs have changed; then the gangs by share over time had."""
+        if tuple(self.jobs) != self._known:
+            self._known, self._ran = tuple(self.jobs), {}
+            self._shares = self._solve()
+        before = self.held
+        self.release_all()
+        for name in sorted(self.jobs, key=self._priority):
+            job, former = self.jobs[name], before.get(name)
+            width = self.cluster.fixed_workers(job)
+            placement = None
+            if former is not None and self.cluster.fits(job, former):
+                self.cluster.book(job, former)
+                placement = former
+            elif width:
+                placement = self.cluster.place(job, width)
+            if placement is not None:
+                self.held[name] = placement
+
+    def _priority(self, name: str) -> tuple[float, float]:
+        """First who had no round, then by the share over the rounds had; larger shares first."""
+        share, ran = self._shares.get(name, 0.0), self._ran.get(name, 0)
+        return (-share / ran if ran else -np.inf, -share)
+
+    def _solve(self) -> dict[str, float]:
+        from hindsched.online.baselines.fair_shares import Present, all_of_the_time
+
+        names = [name for name in self.jobs if self.cluster.fixed_workers(self.jobs[name])]
+        if not names:
+            return {}
+        widths = {name: self.cluster.fixed_workers(self.jobs[name]) for name in names}
+        speed = [self.cluster.speed(self.jobs[name], widths[name]) for name in names]
+        use = [self.cluster.shares(self.jobs[name], widths[name]) for name in names]
+        present = Present(
+            np.column_stack(use),
+            np.array([float(self.remaining[name]) for name in names]) / speed,
+            np.array([float(self.cluster.work(self.jobs[name])) for name in names]) / speed,
+            np.array([self.slot - self._arrived[name] for name in names], dtype=float),
+        )
+        self._programs += 1
+        shares = all_of_the_time(present, (1 - SLACK) * self.least_shares(present))
+        return dict(zip(names, shares.tolist(), strict=True))
+
+    def report(self) -> Report:
+        """How many programs were solved."""
+        return {"programs": self._programs}
+
+
+class Gavel(FairRounds):
+    """Max-min fairness: the least share over that of an equal part of the cluster is largest."""
+
+    def least_shares(self, present: Present) -> Floats:
+        """Maximise the least share over that of an equal part."""
+        from hindsched.online.baselines.fair_shares import max_min_shares
+
+        return max_min_shares(present)
+
+
+class Themis(FairRounds):
+    """Finish-time fairness: the worst ratio of a job's time shared to its time alone is least.
+
+    Time shared is the time since the job arrived and what is left at its share of the rounds; time
+    alone is all of its work on an equal part of the cluster.
+    """
+
+    def least_shares(self, present: Present) -> Floats:
+        """Minimise the worst of time shared over time alone."""
+        from hindsched.online.baselines.fair_shares import finish_time_shares
+
+        return finish_time_shares(present)

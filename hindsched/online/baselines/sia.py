@@ -1,0 +1,135 @@
+"""``sia``: assignment of numbers of workers by goodput, as an integer program.
+
+After Jayaram Subramanya et al., "Sia: Heterogeneity-aware, goodput-optimized ML-cluster scheduling"
+(SOSP 2023), the successor of Pollux (Qiao et al., OSDI 2021). From the papers' published formulas;
+the full texts were not at hand.
+
+====================  ==========================================================
+``x[j, n]``           job j runs on n workers
+``value[j, n]``       ``idle - (speed(n) / speed(1)) ** power``
+====================  ==========================================================
+"""
+
+from __future__ import annotations
+
+import math
+
+from hindsched.errors import InputError, SolveFailed
+from hindsched.json_types import JsonObject
+from hindsched.models import algebra as pyo
+from hindsched.models.algebra import Model
+from hindsched.models.recorder import recording
+from hindsched.online.baselines.elastic import EventDriven
+from hindsched.online.protocol import Environment, Report
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import solve_program
+
+GAP = 1e-3
+SMALL_PROGRAMS: JsonObject = {"mip_heuristic_run_feasibility_jump": False}
+"""What suits programs of a few dozen binaries: that heuristic alone takes longer than the rest."""
+
+
+class Sia(EventDriven):
+    """At every arrival and completion each job gets one of a few numbers of workers, or none.
+
+    The numbers are 1, 2, 4, ... and the most that the job can use. The program minimises the sum
+    over the jobs of ``(speed(n) / speed(1)) ** power`` where a job runs and of `idle` where it does
+    not, within the cluster's totals; the jobs are then placed, the widest first, on as many of
+    their workers as fit. What it is not: a job's speed is the throughput that it tells (batch size
+    and learning rate do not change, so that goodput is throughput), there are no types of
+    accelerators to choose from, a change costs nothing, and the totals know no fragmentation.
+
+    Parameters
+    ----------
+    power : float
+        Exponent of the speed-up, below 0: the smaller, the more it favours the slow.
+    idle : float
+        What a job without workers adds; above 1, so that every job is better off with one.
+    nodes : int
+        Nodes of branch and bound a program: the result does not depend on the machine. A limit
+        reached is counted.
+    """
+
+    def __init__(self, power: float = -0.5, idle: float = 1.1, nodes: int = 200) -> None:
+        if not -math.inf < power < 0:
+            raise InputError("set.power", power, "must be below 0 and finite")
+        if not 1 < idle < math.inf:
+            raise InputError("set.idle", idle, "must be above 1 and finite")
+        if nodes < 1:
+            raise InputError("set.nodes", nodes, "must be at least 1")
+        self.power, self.idle, self.nodes = power, idle, nodes
+        own: JsonObject = {"mip_max_nodes": nodes, **SMALL_PROGRAMS}
+        self.options = SolveOptions(gap=GAP, solver_options=own)
+
+    def start(self, environment: Environment) -> None:
+        """Begin with an empty cluster."""
+        super().start(environment)
+        self._counts = {"programs": 0, "limits_reached": 0}
+
+    def reallocate(self) -> None:
+        """Solve, then place the widest first."""
+        before = self.held
+        self.release_all()
+        widths = self.widths()
+        for name in sorted(widths, key=lambda name: -widths[name]):
+            job, former, width = self.jobs[name], before.get(name), widths[name]
+            if (
+                former is not None
+                and former.num_workers == width
+                and self.cluster.fits(job, former)
+            ):
+                self.cluster.book(job, former)
+                self.held[name] = former
+                continue
+            placement = self.cluster.place_most(job, width)
+            if placement is not None:
+                self.held[name] = placement
+
+    def widths(self) -> dict[str, int]:
+        """Workers of each job that is to run, by the integer program."""
+        options = {name: self._options(name) for name in self.jobs}
+        keys = [(name, n) for name, numbers in options.items() for n in numbers]
+        if not keys:
+            return {}
+        with recording():
+            model = self._program(options, keys)
+        result = solve_program(model, self.options)
+        self._counts["programs"] += 1
+        self._counts["limits_reached"] += result.stopped_by == "iteration_limit"
+        if not result.has_point:
+            raise SolveFailed(f"sia in slot {self.slot}: {result.status}, {result.stopped_by}")
+        return {name: n for name, n in keys if model.x[name, n].value > 0.5}
+
+    def _program(self, options: dict[str, list[int]], keys: list[tuple[str, int]]) -> Model:
+        """The integer program over the numbers of workers that each job may get."""
+        use = {key: self.cluster.shares(self.jobs[key[0]], key[1]) for key in keys}
+        model = pyo.ConcreteModel()
+        model.x = pyo.Var(keys, within=pyo.Binary)
+        model.once = pyo.ConstraintList()
+        for name, numbers in options.items():
+            if numbers:
+                model.once.add(pyo.quicksum(model.x[name, n] for n in numbers) <= 1)
+        model.capacity = pyo.ConstraintList()
+        for r in range(len(use[keys[0]])):
+            needing = [key for key in keys if use[key][r] > 0]
+            if needing:
+                held = pyo.quicksum(float(use[key][r]) * model.x[key] for key in needing)
+                model.capacity.add(held <= 1)
+        value = {key: self.idle - self._speed_up(*key) ** self.power for key in keys}
+        worth = pyo.quicksum(value[key] * model.x[key] for key in keys)
+        model.objective = pyo.Objective(expr=worth, sense=pyo.maximize)
+        return model
+
+    def _options(self, name: str) -> list[int]:
+        """1, 2, 4, ... and the most, as far as they are faster than fewer."""
+        most = self.cluster.max_workers(self.jobs[name])
+        numbers = sorted({min(most, 2**k) for k in range(max(0, most).bit_length() + 1)} - {0})
+        return [n for n in numbers if n == 1 or self._speed_up(name, n) > 1]
+
+    def _speed_up(self, name: str, workers: int) -> float:
+        job = self.jobs[name]
+        return self.cluster.speed(job, workers) / self.cluster.speed(job, 1)
+
+    def report(self) -> Report:
+        """Count programs and limits reached."""
+        return dict(self._counts)

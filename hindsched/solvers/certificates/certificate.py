@@ -1,0 +1,274 @@
+"""Certificates: a bound on the offline optimum as a price vector that anyone can check.
+
+A bound here is nothing but prices on the linking rows. Whoever has the instance and the family's
+pricing oracle recomputes it in seconds (`certificate_file`), without a solver and without trusting
+the engine that found the prices: this module imports none.
+
+The bound is valid only because (a) the oracle answers at full capacity, (b) it is exact or errs
+outward (``BlockOracle.exact``), (c) what a horizon leaves out is covered by an outside option at
+least as good, (d) the right sides are the real capacities, and (e) sums are rounded outward. The
+first two are enforced here, the others are properties of a family's oracle and tested there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, get_args
+
+import numpy as np
+
+from hindsched.arrays import Floats
+from hindsched.errors import InputError, SolveFailed
+from hindsched.instances.base import Instance
+from hindsched.json_types import JsonObject
+from hindsched.notebook_card import card
+from hindsched.solutions.base import Solution
+from hindsched.solvers.oracles.base import (
+    RELATIVE_ROUNDING,
+    BlockOracle,
+    build_oracle,
+    row_layouts,
+)
+from hindsched.solvers.oracles.rows import Rows
+
+CERTIFICATE_FORMAT = "hindsched-certificate/1"
+Kind = Literal["lagrangian", "lp-dual", "tree"]
+KINDS: tuple[str, ...] = get_args(Kind)
+KEYS = (
+    "format", "family", "instance", "instance_sha256", "formulation", "layout", "kind", "sense",
+    "bound", "prices",
+)  # fmt: skip
+"""Keys of a certificate file, in the order they are written; older files have no ``layout``."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A proven bound on an instance's optimum and the prices that prove it.
+
+    Parameters
+    ----------
+    family, instance, instance_sha256 : str
+        Which instance: its family, name and the hash of its canonical JSON.
+    formulation : str
+        Which of the family's problems is bounded.
+    layout : str
+        Which of the family's row layouts the prices use.
+    kind : {"lagrangian", "lp-dual", "tree"}
+        Where the prices came from: a bounding engine or the duals of a linear program, which are
+        checked alike; ``tree`` is a `TreeCertificate`, with prices for every leaf of a branching.
+    sense : {"max", "min"}
+        Upper bound on a maximum or lower bound on a minimum.
+    bound : float
+        The bound at `prices`, rounded outward.
+    prices : ndarray, shape (rows.size,)
+        Price of each linking row, in units of the objective per unit of the row.
+    rows : Rows
+        The linking rows in the layout that the prices use.
+    """
+
+    family: str
+    instance: str
+    instance_sha256: str
+    formulation: str
+    layout: str
+    kind: Kind
+    sense: Literal["max", "min"]
+    bound: float
+    prices: Floats = field(repr=False)
+    rows: Rows = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        """Notebooks show what is proven, and by how many prices."""
+        side = "at most" if self.sense == "max" else "at least"
+        facts = {
+            "kind": self.kind,
+            "proves": f"the optimum is {side} {self.bound:.9g}",
+            "prices above 0": f"{np.count_nonzero(self.prices)} of {self.prices.size}",
+            "layout": self.layout,
+            "leaves": self.num_leaves,
+            "instance sha256": self.instance_sha256,
+        }
+        title = f"Certificate of {self.instance} ({self.formulation})"
+        return card(title, facts, note="hindsched verify recomputes it without a solver.")
+
+    def to_dict(self) -> JsonObject:
+        """JSON data of the certificate file."""
+        values = (
+            CERTIFICATE_FORMAT, self.family, self.instance, self.instance_sha256, self.formulation,
+            self.layout, self.kind, self.sense, self.bound, self.prices_data(),
+        )  # fmt: skip
+        return dict(zip(KEYS, values, strict=True))
+
+    @property
+    def num_leaves(self) -> int | None:
+        """Leaves of a tree; None for a single price vector."""
+        return None
+
+    def prices_data(self) -> object:
+        """JSON data of the file's ``prices``: non-zero prices by row set."""
+        return self.rows.to_file(self.prices)
+
+    def as_prices(
+        self, instance: Instance, steps: int | None = None
+    ) -> tuple[Certificate, str | None]:
+        """Return a certificate that is one price vector, and a line that says what was left out.
+
+        Where there are several, the best is made better in so many `steps`; None: in enough.
+        """
+        return self, None
+
+    def is_better_than(self, other: Certificate | None) -> bool:
+        """Whether this bound is closer to the optimum than `other`'s."""
+        if other is None:
+            return True
+        return self.bound < other.bound if self.sense == "max" else self.bound > other.bound
+
+
+class Run(Protocol):
+    """What `certificate_of_run` needs of an online run (a ``SimulationResult``)."""
+
+    @property
+    def instance(self) -> Instance:
+        """The instance that was simulated."""
+
+    @property
+    def solution(self) -> Solution:
+        """The decisions."""
+
+    @property
+    def prices(self) -> Mapping[str, object] | None:
+        """The algorithm's final prices by row set."""
+
+
+def certify(oracle: BlockOracle, prices: Floats, kind: Kind = "lagrangian") -> Certificate:
+    """Turn prices into a certificate: compute the bound from the oracle, rounded outward.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+        Oracle of the instance, in the layout of `prices`.
+    prices : ndarray, shape (oracle.rows.size,)
+        Any finite prices, non-negative except on equalities.
+    kind : {"lagrangian", "lp-dual"}
+        Where they came from.
+
+    Raises
+    ------
+    InputError
+        If a price is negative or not finite, or the oracle is not exact.
+    SolveFailed
+        If a mandatory job has no schedule at all: the problem is infeasible, not bounded.
+    """
+    check_certifies(oracle)
+    prices = np.array(prices, dtype=float)
+    if prices.shape != (oracle.rows.size,):
+        raise InputError("prices", prices.shape, f"must have the shape ({oracle.rows.size},)")
+    wrong = ~np.isfinite(prices) | ((prices < 0) & ~oracle.rows.free)
+    if wrong.any():
+        first = int(np.flatnonzero(wrong)[0])
+        where = f"prices {oracle.rows.label(first)}"
+        raise InputError(where, prices[first], "must be finite and not negative")
+    prices = oracle.paid(prices)
+    return assemble(oracle, prices, oracle.bound(prices), kind)
+
+
+def check_certifies(oracle: BlockOracle) -> None:
+    """Refuse an oracle whose best responses may fall short of the block's optimum."""
+    if not oracle.exact:
+        rule = "its pricing oracle is not exact, so its prices prove no bound"
+        raise InputError("formulation", oracle.formulation, rule)
+
+
+def certificate_of_run(run: Run) -> Certificate:
+    """Certificate from the prices that an online algorithm itself posted at the end of its run.
+
+    Parameters
+    ----------
+    run : SimulationResult
+        A run whose algorithm reports prices by row set, in one of the family's layouts.
+
+    Raises
+    ------
+    InputError
+        If the algorithm has no prices, or they fit no layout of the family.
+    """
+    if run.prices is None:
+        raise InputError("certificate", "(absent)", "the algorithm must post prices")
+    arrays = {name: np.asarray(values, dtype=float) for name, values in run.prices.items()}
+    layouts = row_layouts(run.instance.family)
+    for layout in sorted(layouts, key=lambda name: name != "servers"):
+        oracle = build_oracle(run.instance, run.solution.formulation, rows=layout)
+        shapes = {row_set.name: row_set.shape for row_set in oracle.rows.sets}
+        if all(shapes.get(name) == array.shape for name, array in arrays.items()):
+            return certify(oracle, oracle.rows.pack(arrays))
+    fits = f"must be row sets of a layout of {run.instance.family}: {', '.join(layouts)}"
+    raise InputError("prices", ", ".join(arrays), fits)
+
+
+def check_same_problem(solution: Solution, certificate: Certificate) -> None:
+    """Refuse a solution and a certificate that are not of one instance and formulation.
+
+    Raises
+    ------
+    InputError
+        Naming what differs.
+    """
+    if solution.instance.sha256() != certificate.instance_sha256:
+        wrong = certificate.instance_sha256
+        raise InputError("instance_sha256", wrong, "must be that of the solution's instance")
+    if solution.formulation != certificate.formulation:
+        rule = f"the solution's formulation is {solution.formulation}"
+        raise InputError("formulation", certificate.formulation, rule)
+
+
+def check_claim(
+    oracle: BlockOracle,
+    prices: Floats,
+    bound: float,
+    claimed: float,
+    where: str = "bound",
+    proof: str = "the prices",
+) -> None:
+    """Refuse a claimed bound that is better than what is proven.
+
+    A weaker one is true. One that is better by up to half of the outward rounding is still proven,
+    with a margin far above how differently another machine adds floats.
+
+    Raises
+    ------
+    InputError
+        Naming what the proof proves.
+    """
+    values = oracle.values(prices)
+    size = float(np.abs(oracle.price_terms(prices)).sum() + np.abs(values).sum())
+    excess = bound - claimed if oracle.sense == "max" else claimed - bound
+    if not excess <= RELATIVE_ROUNDING / 2 * size:
+        raise InputError(where, claimed, f"{proof} prove {bound!r}")
+
+
+def oracle_of(certificate: Certificate, instance: Instance) -> BlockOracle:
+    """The oracle in the certificate's own layout."""
+    oracle = build_oracle(instance, certificate.formulation, rows=certificate.layout)
+    return oracle.on_rows(certificate.rows)
+
+
+def assemble(oracle: BlockOracle, prices: Floats, bound: float, kind: Kind) -> Certificate:
+    """The certificate of a bound that prices prove; one that is infinite is refused."""
+    if not math.isfinite(bound):
+        raise SolveFailed(f"{oracle.instance.name}: a job has no schedule, so nothing is bounded")
+    prices = prices.copy()
+    prices.flags.writeable = False
+    return Certificate(
+        family=oracle.instance.family,
+        instance=oracle.instance.name,
+        instance_sha256=oracle.instance.sha256(),
+        formulation=oracle.formulation,
+        layout=oracle.layout,
+        kind=kind,
+        sense=oracle.sense,
+        bound=bound,
+        prices=prices,
+        rows=oracle.rows,
+    )

@@ -1,0 +1,313 @@
+"""The gap between a solution and a certified bound, split into terms that are never negative.
+
+For a feasible x and prices p (maximising)
+
+    bound - objective = sum over jobs of [best response - value of x's schedule at the prices]
+                      + sum over linking rows of p x idle capacity,
+
+where a best response is at least that of staying out for an optional job. Minimising, the job's
+term is the cost of x's schedule at the prices minus that of the best response. The terms say which
+jobs and which (server, slot) hold the gap: a large job term is a job served too late or wrongly
+left out (or in), a large row term is capacity worth money that stands idle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, TypedDict
+
+import numpy as np
+
+from hindsched.arrays import Floats
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance
+from hindsched.json_types import JsonObject
+from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Solution
+from hindsched.solvers.certificates.certificate import Certificate, check_same_problem, oracle_of
+from hindsched.solvers.oracles.base import BlockOracle
+from hindsched.solvers.oracles.rows import AxisLabel
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TOLERANCE = 1e-9
+"""Relative to the bound: how far below 0 a term may be computed before it is refused."""
+
+
+class GapTerm(TypedDict):
+    """A part of the gap: whose it is, where and how large."""
+
+    kind: str
+    name: str
+    slot: int | None
+    term: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A gap, term by term.
+
+    Parameters
+    ----------
+    instance, formulation : str
+        What was solved.
+    objective, bound : float
+        Of the solution and of the certificate.
+    jobs : tuple of str
+        Names of the blocks.
+    job_terms : ndarray, shape (len(jobs),)
+        What each job's schedule loses against its best response at the prices.
+    job_states : tuple of str
+        ``served`` or ``left out``, for each job.
+    row_labels : tuple of dict
+        Axis labels of each linking row that holds a part of the gap, with its row set as ``rows``.
+    row_terms : ndarray, shape (len(row_labels),)
+        Price x idle capacity of these rows.
+    rounding : float
+        The outward rounding of the bound and of the terms.
+    note : str, optional
+        What of the certificate is not explained: the branching of a tree.
+    """
+
+    instance: str
+    formulation: str
+    objective: float
+    bound: float
+    jobs: tuple[str, ...]
+    job_terms: Floats = field(repr=False)
+    job_states: tuple[str, ...] = field(repr=False)
+    row_labels: tuple[dict[str, AxisLabel], ...] = field(repr=False)
+    row_terms: Floats = field(repr=False)
+    rounding: float
+    note: str | None = None
+
+    @property
+    def gap(self) -> float:
+        """Distance of bound and objective, in units of the objective."""
+        return abs(self.bound - self.objective)
+
+    def terms(self) -> list[GapTerm]:
+        """All terms above 0, largest first.
+
+        Returns
+        -------
+        list of dict
+            Keys ``kind`` (``job``, ``row`` or ``rounding``), ``name``, ``slot``, ``term`` and
+            ``share`` of the gap.
+        """
+        rows: list[GapTerm] = []
+        for name, state, term in zip(self.jobs, self.job_states, self.job_terms, strict=True):
+            rows.append(self._row("job", f"{name} ({state})", None, float(term)))
+        for labels, term in zip(self.row_labels, self.row_terms, strict=True):
+            parts = [str(value) for axis, value in labels.items() if axis != "slot"]
+            slot = int(labels["slot"]) if "slot" in labels else None
+            rows.append(self._row("row", " ".join(parts), slot, float(term)))
+        rows.append(self._row("rounding", "outward rounding", None, self.rounding))
+        kept = [row for row in rows if row["term"] > 0]
+        return sorted(kept, key=lambda row: -row["term"])
+
+    def to_frame(self) -> pd.DataFrame:
+        """`terms` as a pandas frame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.terms(), columns=["kind", "name", "slot", "term", "share"])
+
+    def to_dict(self) -> JsonObject:
+        """The object that ``explain --json`` prints: totals, then terms by kind, largest first."""
+        jobs, rows = float(self.job_terms.sum()), float(self.row_terms.sum())
+        terms = self.terms()
+        return {
+            "instance": self.instance,
+            "formulation": self.formulation,
+            "objective": self.objective,
+            "bound": self.bound,
+            "gap": self.gap,
+            "from_jobs": jobs,
+            "from_idle_capacity": rows,
+            "from_rounding": self.rounding,
+            "note": self.note,
+            "jobs": _without_kind(terms, "job"),
+            "rows": _without_kind(terms, "row"),
+        }
+
+    def heat_map(self) -> tuple[tuple[str, ...], tuple[int, ...], Floats]:
+        """Price x idle capacity by server (or group) and slot, summed over resources.
+
+        Returns
+        -------
+        labels : tuple of str
+            Servers or groups that hold a part of the gap, in the order of the rows.
+        slots : tuple of int
+            First to last slot that does.
+        terms : ndarray, shape (len(labels), len(slots))
+            The terms; their sum is that of all rows with a slot.
+        """
+        timed = [
+            (labels, term)
+            for labels, term in zip(self.row_labels, self.row_terms, strict=True)
+            if "slot" in labels
+        ]
+        names = list(dict.fromkeys(_place(labels) for labels, _ in timed))
+        if not timed:
+            return (), (), np.zeros((0, 0))
+        every = [int(labels["slot"]) for labels, _ in timed]
+        slots = tuple(range(min(every), max(every) + 1))
+        matrix = np.zeros((len(names), len(slots)))
+        position = {name: index for index, name in enumerate(names)}
+        for (labels, term), slot in zip(timed, every, strict=True):
+            matrix[position[_place(labels)], slot - slots[0]] += term
+        return tuple(names), slots, matrix
+
+    def _row(self, kind: str, name: str, slot: int | None, term: float) -> GapTerm:
+        share = term / self.gap if self.gap else 0.0
+        return {"kind": kind, "name": name, "slot": slot, "term": term, "share": share}
+
+
+def explain(solution: Solution, certificate: Certificate) -> Explanation:
+    """Split the gap between a solution's objective and a certificate's bound.
+
+    Parameters
+    ----------
+    solution : Solution
+        A feasible solution.
+    certificate : Certificate
+        A bound on the same instance and formulation, in any row layout of the family. Of a tree
+        the prices that prove the best bound without branching are explained, as ``note`` says.
+
+    Returns
+    -------
+    Explanation
+        Terms that are not negative and add up to the gap.
+
+    Raises
+    ------
+    InputError
+        If the two do not belong together, the solution is infeasible, or a term is negative
+        beyond rounding (then the bound is not valid or the solution not feasible).
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> instance = hs.generate("oasis", seed=2)
+    >>> proof = hs.solve(instance, "bound", time_limit=1).certificate
+    >>> found = hs.explain(hs.simulate(instance, "oasis").solution, proof)
+    >>> abs(sum(row["term"] for row in found.terms()) - found.gap) < 1e-6
+    True
+    """
+    return Explainer(solution.instance, certificate).explain(solution)
+
+
+class Explainer:
+    """What a certificate's prices say of an instance, against which many solutions are explained.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance.
+    certificate : Certificate
+        As for `explain`.
+    """
+
+    def __init__(self, instance: Instance, certificate: Certificate) -> None:
+        self._stated = certificate
+        self._instance = instance
+
+    @cached_property
+    def _proof(self) -> tuple[Certificate, str | None]:
+        """The prices, and what is to be said of them."""
+        return self._stated.as_prices(self._instance)
+
+    @cached_property
+    def _oracle(self) -> BlockOracle:
+        return oracle_of(self._proof[0], self._instance)
+
+    @cached_property
+    def _priced(self) -> tuple[Floats, Floats]:
+        """Prices of the rows and values of the blocks at them."""
+        prices = self._proof[0].prices.copy()  # kernels are compiled for arrays that can be written
+        return prices, self._oracle.block_values(prices)[0]
+
+    def explain(self, solution: Solution) -> Explanation:
+        """Split the gap of one solution; see `explain`."""
+        if solution.instance is not self._instance and solution.instance != self._instance:
+            raise InputError("instance", self._instance.name, "must be the solution's")
+        check_same_problem(solution, self._stated)
+        broken = solution.violations()
+        if broken:
+            raise InputError("solution", str(broken[0]), "must be feasible")
+        (certificate, note), oracle = self._proof, self._oracle
+        prices, values = self._priced
+        sign = 1.0 if oracle.sense == "max" else -1.0
+        use = np.zeros(oracle.rows.size)
+        chosen = np.zeros(oracle.num_blocks)
+        states = []
+        objectives = []
+        for block, schedule in enumerate(oracle.use_of(solution)):
+            states.append("left out" if schedule is None else "served")
+            if schedule is None:
+                continue
+            np.add.at(use, schedule.rows, schedule.amounts)
+            paid = float(prices[schedule.rows] @ schedule.amounts)
+            chosen[block] = schedule.objective - sign * paid
+            objectives.append(schedule.objective)
+        objective = solution.objective()
+        _check_reading(oracle, use, math.fsum(objectives), objective)
+        job_terms = sign * (values - chosen)
+        row_terms = sign * oracle.price_terms(prices) - prices * use
+        size = 1.0 + abs(objective) + float(np.abs(oracle.price_terms(prices)).sum())
+        # A use within the checker's tolerance of the capacity may exceed it by that much.
+        least = -TOLERANCE * size - FEASIBILITY_TOLERANCE * np.abs(prices * oracle.rows.capacity)
+        if np.any(job_terms < -TOLERANCE * size) or np.any(row_terms < least):
+            raise InputError(
+                "prices", certificate.bound, "the bound does not hold for the solution"
+            )
+        job_terms = np.maximum(job_terms, 0.0)
+        row_terms = np.maximum(row_terms, 0.0)
+        gap = sign * (certificate.bound - objective)
+        rounding = gap - math.fsum([*job_terms.tolist(), *row_terms.tolist()])
+        kept = np.flatnonzero(row_terms)
+        return Explanation(
+            instance=certificate.instance,
+            formulation=certificate.formulation,
+            objective=objective,
+            bound=certificate.bound,
+            jobs=tuple(oracle.block_name(block) for block in range(oracle.num_blocks)),
+            job_terms=job_terms,
+            job_states=tuple(states),
+            row_labels=tuple(oracle.rows.label(int(index)) for index in kept),
+            row_terms=row_terms[kept],
+            rounding=max(rounding, 0.0),
+            note=note,
+        )
+
+
+def _check_reading(oracle: BlockOracle, use: Floats, total: float, objective: float) -> None:
+    """Refuse a reading of the solution that is not the solution: objective or use differ."""
+    if abs(total - objective) > 1e-9 * max(1.0, abs(objective)):
+        raise InputError("solution", objective, f"its schedules have objective {total!r}")
+    capacity = oracle.rows.capacity
+    slack = FEASIBILITY_TOLERANCE * np.maximum(1.0, np.abs(capacity))
+    wrong = use > capacity + slack
+    wrong |= oracle.rows.free & (np.abs(use - capacity) > slack)
+    if wrong.any():
+        first = int(np.flatnonzero(wrong)[0])
+        rule = f"{oracle.rows.label(first)} must not use more than {capacity[first]:g}"
+        raise InputError("solution", float(use[first]), rule)
+
+
+def _place(labels: Mapping[str, AxisLabel]) -> str:
+    """Row set and first axis: which server, group or bucket."""
+    axes = [str(value) for axis, value in labels.items() if axis not in ("rows", "slot")]
+    return " ".join([str(labels["rows"]), *axes[:1]])
+
+
+def _without_kind(terms: list[GapTerm], kind: str) -> list[JsonObject]:
+    return [
+        {key: value for key, value in term.items() if key != "kind" and value is not None}
+        for term in terms
+        if term["kind"] == kind
+    ]

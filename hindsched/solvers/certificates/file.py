@@ -1,0 +1,246 @@
+"""The certificate file: written, read, and its bound recomputed from the pricing oracle alone.
+
+Row layouts. A family may price the same capacities in several layouts (one row a server, one row
+a group of identical servers, ...); the file names its own. Older files name row sets and labels
+only: the layout is the first of the family's ``ORACLE_ROWS`` that knows all of them and proves the
+bound. Prices that fit two layouts are harmless: a bound recomputed in *any* layout is a bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance
+from hindsched.instances.io import read_json, write_json
+from hindsched.solutions.base import check_belongs
+from hindsched.solvers.certificates.certificate import (
+    CERTIFICATE_FORMAT,
+    KEYS,
+    KINDS,
+    Certificate,
+    assemble,
+    check_certifies,
+    check_claim,
+)
+from hindsched.solvers.door.options import DEFAULT_GAP
+from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
+from hindsched.solvers.tree.certificate import read_leaves, stated_tree, verify_leaves
+
+MOST_LEAVES = 40
+"""Leaves of a tree whose prices `read_as_prices` reads."""
+
+
+@dataclass(frozen=True)
+class VerifiedBound:
+    """What `verify_certificate` recomputed from the oracle alone.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        The certificate with the recomputed bound.
+    claimed : float
+        The bound that the file states: not better than the recomputed one beyond rounding.
+    """
+
+    certificate: Certificate
+    claimed: float
+
+    @property
+    def bound(self) -> float:
+        """The recomputed bound, rounded outward."""
+        return self.certificate.bound
+
+    @property
+    def claims_less(self) -> bool:
+        """Whether the file states a bound that is weaker than what its prices prove."""
+        excess = abs(self.bound - self.claimed)
+        return excess > DEFAULT_GAP * max(abs(self.bound), abs(self.claimed))
+
+    @property
+    def layout(self) -> str:
+        """Which of the family's row layouts the file uses."""
+        return self.certificate.layout
+
+
+def write_certificate(certificate: Certificate, path: str | Path) -> None:
+    """Write a certificate file.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> result = hs.solve(hs.generate("oasis", seed=2), "bound", time_limit=1)
+    >>> hs.write_certificate(result.certificate, "proof.json")
+    """
+    write_json(certificate.to_dict(), path)
+
+
+def read_certificate(path: str | Path, instance: Instance) -> Certificate:
+    """Read a certificate file of `instance` and recompute its bound.
+
+    Raises
+    ------
+    InputError
+        If it is no certificate, belongs to another instance, or its prices do not prove the bound
+        it states.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> instance = hs.generate("oasis", seed=2)
+    >>> proof = hs.solve(instance, "bound", time_limit=1).certificate
+    >>> hs.write_certificate(proof, "proof.json")
+    >>> hs.read_certificate("proof.json", instance).bound == proof.bound
+    True
+    """
+    return verify_certificate(instance, read_json(path), str(path)).certificate
+
+
+def read_as_prices(path: str | Path, instance: Instance, steps: int) -> Certificate:
+    """Read a certificate file of `instance` as one price vector, whose bound is recomputed.
+
+    Of a tree the prices of `MOST_LEAVES` leaves are read and none of its leaves is proven again:
+    what is returned proves its own bound, see `Certificate.as_prices`.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    instance : Instance
+        The instance that it is said to belong to.
+    steps : int
+        Subgradient steps that make the best of a tree's prices better.
+
+    Raises
+    ------
+    InputError
+        If it is no certificate, belongs to another instance, or is no tree and its prices do not
+        prove the bound it states.
+    """
+    data = read_json(path)
+    if isinstance(data, dict) and data.get("kind") == "tree" and "layout" in data:
+        check_belongs(data, CERTIFICATE_FORMAT, instance, str(path))
+        formulation = instance.check_formulation(data.get("formulation"))
+        if data["layout"] not in row_layouts(instance.family):
+            raise InputError("layout", data["layout"], "must be one of the family's")
+        oracle = build_oracle(instance, formulation, rows=data["layout"])
+        oracle = oracle.on_rows_of_file(data.get("prices"))
+        leaves = read_leaves(oracle, _nearest_to_root(data.get("prices"), oracle.sense))
+        return stated_tree(oracle, leaves).as_prices(instance, steps)[0]
+    return verify_certificate(instance, data, str(path)).certificate
+
+
+def _nearest_to_root(rows: object, sense: str) -> object:
+    """A tree's worst leaf, which states its bound, and those with the fewest decisions.
+
+    Their prices are the best of the whole problem; what cannot be compared is left as it is.
+    """
+    if not isinstance(rows, list) or len(rows) <= MOST_LEAVES:
+        return rows
+    try:
+        stated = [row for row in rows if row["bound"] is not None]
+        worst = (max if sense == "max" else min)(stated, key=lambda row: float(row["bound"]))
+        few = sorted(rows, key=lambda row: len(row["decisions"]))[: MOST_LEAVES - 1]
+    except (KeyError, TypeError, ValueError):
+        return rows
+    return [worst, *few]
+
+
+def verify_certificate(instance: Instance, data: Any, where: str = "certificate") -> VerifiedBound:
+    """Recompute a certificate's bound from the instance and the pricing oracle alone.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance that the certificate is said to belong to.
+    data : dict
+        JSON data of a certificate file.
+    where : str
+        What to call the data in an error that concerns it as a whole.
+
+    Raises
+    ------
+    InputError
+        If anything in the file is not what the instance says, or the bound that it states is
+        better than what its prices prove, beyond rounding. A weaker one is true: see
+        `VerifiedBound.claims_less`.
+    """
+    check_belongs(data, CERTIFICATE_FORMAT, instance, where)
+    for key in KEYS:
+        if key not in data and key != "layout":
+            raise InputError(key, "(absent)", "is required")
+    for key in data:
+        if key not in KEYS:
+            raise InputError(key, data[key], "unknown field")
+    if data["instance"] != instance.name:
+        raise InputError("instance", data["instance"], f"must be {instance.name}")
+    if not isinstance(data["formulation"], str):
+        raise InputError("formulation", data["formulation"], "must be a string")
+    if data["kind"] not in KINDS:
+        raise InputError("kind", data["kind"], f"must be one of {', '.join(KINDS)}")
+    claimed = data["bound"]
+    if isinstance(claimed, bool) or not isinstance(claimed, int | float):
+        raise InputError("bound", claimed, "must be a number")
+    if not math.isfinite(claimed):
+        raise InputError("bound", claimed, "must be finite")
+    formulation = instance.check_formulation(data["formulation"])
+    if "layout" not in data:
+        return VerifiedBound(_verify_in_any(instance, formulation, data, claimed), float(claimed))
+    layouts = row_layouts(instance.family)
+    if data["layout"] not in layouts:
+        raise InputError("layout", data["layout"], f"must be {' or '.join(layouts)}")
+    oracle = build_oracle(instance, formulation, rows=data["layout"])
+    oracle = oracle.on_rows_of_file(data["prices"])
+    return VerifiedBound(_prove(oracle, _read_prices(oracle, data), data, claimed), float(claimed))
+
+
+def _verify_in_any(
+    instance: Instance, formulation: str, data: Mapping[str, object], claimed: float
+) -> Certificate:
+    """Verify an older file in the first layout that proves its bound.
+
+    If none does, the complaint is that of the last layout that can read the prices.
+    """
+    unread: InputError | None = None
+    unproven: InputError | None = None
+    for layout in row_layouts(instance.family):
+        try:
+            oracle = build_oracle(instance, formulation, rows=layout)
+            oracle = oracle.on_rows_of_file(data["prices"])
+            prices = _read_prices(oracle, data)
+        except InputError as error:
+            unread = unread or error
+            continue
+        try:
+            return _prove(oracle, prices, data, claimed)
+        except InputError as error:
+            unproven = error
+    complaint = unproven or unread
+    assert complaint is not None, "every family has a layout"
+    raise complaint
+
+
+def _read_prices(oracle: BlockOracle, data: Mapping[str, object]) -> object:
+    """Prices of the rows, or of a tree's leaves."""
+    if data["kind"] != "tree":
+        return oracle.rows.from_file(data["prices"])
+    return read_leaves(oracle, data["prices"])
+
+
+def _prove(
+    oracle: BlockOracle, prices: Any, data: Mapping[str, Any], claimed: float
+) -> Certificate:
+    """Recompute the bound of what `_read_prices` read."""
+    check_certifies(oracle)
+    if data["sense"] != oracle.sense:
+        raise InputError("sense", data["sense"], f"must be {oracle.sense}")
+    if data["kind"] == "tree":
+        return verify_leaves(oracle, prices, claimed)
+    prices = oracle.paid(prices)
+    bound = oracle.bound(prices)
+    check_claim(oracle, prices, bound, claimed)
+    return assemble(oracle, prices, bound, data["kind"])

@@ -1,0 +1,308 @@
+"""``solve``: the one door to the offline optimum of any instance, and the check at the door.
+
+Whatever method ran, a `Result` leaves only with a solution that its own definition finds feasible,
+an objective recomputed from the decisions, a bound that does not contradict it, and a status that
+follows from the two.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from dataclasses import replace
+
+import numpy as np
+
+from hindsched.compiler_clock import load_compiler
+from hindsched.errors import InputError, SolveFailed
+from hindsched.instances.base import Instance, check_family, family_module, has_module
+from hindsched.json_types import Keywords
+from hindsched.limits import OutOfTime, nobody_asked, overrun, planned, time_limit
+from hindsched.memory import memory_limit
+from hindsched.models.base import check_size
+from hindsched.solutions.base import build_solution
+from hindsched.solvers.compiling import REPLAYS, SHORT, compile_first
+from hindsched.solvers.door.interrupt import catch_interrupt, interruption
+from hindsched.solvers.door.kept import keeping
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import OBJECTIVE_TOLERANCE, within_gap
+from hindsched.solvers.door.progress import LineProgress, Progress
+from hindsched.solvers.door.result import Result
+from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.door.work import UNIT_SECONDS, counting, is_counted
+from hindsched.solvers.methods.base import Method, certain, joined
+from hindsched.solvers.methods.generic import generic_methods
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.tree.method import certify_optimum, tree_rows
+
+ROUNDING = 1e-9
+"""Relative rounding of an objective's sum, which is all that may beat a certificate's bound."""
+
+
+def methods(family: str) -> dict[str, Method]:
+    """Methods of `solve` by name.
+
+    Parameters
+    ----------
+    family : str
+        The family's word.
+
+    Returns
+    -------
+    dict
+        ``METHODS`` of the family's module in ``solvers.methods``; the generic ones if it has none.
+    """
+    check_family(family)
+    if not has_module("solvers.families", family, "methods"):
+        return generic_methods()
+    found: dict[str, Method] = family_module("solvers.families", family, "methods").METHODS
+    return found
+
+
+def solve(
+    instance: Instance,
+    method: str = "auto",
+    *,
+    formulation: str | None = None,
+    options: SolveOptions | Keywords | None = None,
+    on_progress: Progress | None = None,
+    **option_keywords: object,
+) -> Result:
+    """Solve an instance offline, or bound its optimum.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance.
+    method : str
+        One of ``methods(instance.family)``: ``auto``, ``milp``, ``relaxation``, ``bound``, ...
+    formulation : str, optional
+        Which of the family's problems; the default one if None.
+    options : SolveOptions or mapping, optional
+        How to solve.
+    on_progress : callable, optional
+        ``on_progress(bound, objective, seconds, message)``. Without one, ``progress=True`` in the
+        options prints lines on standard error.
+    **option_keywords
+        Options by name, instead of or on top of `options`.
+
+    Returns
+    -------
+    Result
+        With a checked solution, a bound, or both. Ctrl-C ends the solve early and keeps them. A
+        method that overruns its limits, while it builds a program say, is stopped: the result is
+        what it had kept by then, and always what is certain without computing (nobody is served,
+        `Instance.certain_bound`).
+
+    Raises
+    ------
+    InputError
+        For an unknown method, formulation or option, or a solver that is not installed.
+    SolveFailed
+        If a method returned a solution that breaks a constraint, or a bound that a checked
+        solution contradicts.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> result = hs.solve(hs.generate("oasis", seed=2, jobs=3), time_limit=5)
+    >>> result.bound >= result.objective, result.solution.is_feasible()
+    (True, True)
+    """
+    chosen = SolveOptions.of(options, **option_keywords)
+    known = methods(instance.family)
+    if method not in known:
+        raise InputError("method", method, f"must be one of {', '.join(known)}")
+    formulation = instance.check_formulation(formulation)
+    if not instance.jobs:
+        return _without_jobs(instance, formulation, method, chosen)
+    if on_progress is None and chosen.progress:
+        on_progress = LineProgress(limit=chosen.time_limit)
+    if method == "auto" and chosen.time_limit is chosen.work_limit is None and nobody_asked():
+        check_size(instance)
+    compile_solve(instance.family)
+    load_compiler()  # what kernels need is loaded before the clock starts
+    started = time.perf_counter()
+    with catch_interrupt():
+        result = _counted(known[method], instance, formulation, method, chosen, on_progress)
+    seconds = time.perf_counter() - started
+    return check_result(replace(result, seconds=seconds, options=chosen.to_dict()), chosen.gap)
+
+
+def compile_solve(family: str) -> None:
+    """Compile the kernels that solving a family needs, before any clock starts.
+
+    Parameters
+    ----------
+    family : str
+        The family's word.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        On Ctrl-C (`Terminated` on SIGTERM): there is no result yet that could be kept.
+    """
+    options = SolveOptions(time_limit=SHORT)
+
+    def run(tiny: Instance) -> None:
+        formulation = tiny.check_formulation(None)
+        with catch_interrupt() as asked:
+            found = methods(family)["auto"](tiny, formulation, options, None)
+            certify_optimum(replace(found, options=options.to_dict()))
+            _price_as_nodes_do(tiny, formulation)
+            if has_module("solvers.families", family, "methods"):
+                module = family_module("solvers.families", family, "methods")
+                getattr(module, "compile_too", lambda tiny: None)(tiny)
+            if asked.is_set():
+                raise interruption()
+
+    compile_first(f"{family} solve", run, family)
+
+
+def compile_replays(family: str) -> None:
+    """Compile what replays whole traces of a family, if its methods have a ``replay``.
+
+    Parameters
+    ----------
+    family : str
+        The family's word.
+    """
+
+    def run(tiny: Instance) -> None:
+        if has_module("solvers.families", family, "replay"):
+            family_module("solvers.families", family, "replay").replay_all(tiny)
+
+    compile_first(f"{family} {REPLAYS}", run, family, most_runs=1)
+
+
+def _price_as_nodes_do(tiny: Instance, formulation: str) -> None:
+    """Price the jobs of a small instance within limits: a solve may end before any node does."""
+    for rows in tree_rows(tiny, formulation):
+        oracle = build_oracle(tiny, formulation, rows=rows)
+        prices = np.zeros(oracle.rows.size)
+        for block in range(oracle.num_decided):
+            oracle.restricted_response(block, prices, {})
+
+
+def _counted(
+    run: Method,
+    instance: Instance,
+    formulation: str,
+    method: str,
+    options: SolveOptions,
+    on_progress: Progress | None,
+) -> Result:
+    """What the method finds: within a work limit where there is one, else within limits of time."""
+    if options.work_limit is None:
+        return _within_limits(run, instance, formulation, method, options, on_progress)
+    with counting():
+        within = replace(options, work_limit=None, threads=1)
+        within = within.with_time(options.work_limit * UNIT_SECONDS)
+        result = _within_limits(run, instance, formulation, method, within, on_progress)
+    late = result.stopped_by is StoppedBy.TIME_LIMIT
+    return replace(result, stopped_by=StoppedBy.ITERATION_LIMIT) if late else result
+
+
+def _within_limits(
+    run: Method,
+    instance: Instance,
+    formulation: str,
+    method: str,
+    options: SolveOptions,
+    on_progress: Progress | None,
+) -> Result:
+    """What the method finds, or what is known when it overruns a limit."""
+    limit = None if is_counted() else options.time_limit
+    if limit is not None:
+        options = options.with_time(planned(limit))
+    memory = nullcontext() if options.memory_limit is None else memory_limit(options.memory_limit)
+    with keeping() as kept:
+        try:
+            with time_limit(overrun(limit)), memory:
+                result = run(instance, formulation, options, on_progress)
+            limits = (StoppedBy.TIME_LIMIT, StoppedBy.MEMORY_LIMIT)
+            open_ended = result.status in (Status.FEASIBLE, Status.NO_SOLUTION)
+            if open_ended and result.stopped_by in limits and result.bound is None:
+                result = replace(result, bound=instance.certain_bound())
+            return result
+        except OutOfTime:
+            stopped_by = StoppedBy.TIME_LIMIT
+        except MemoryError:
+            stopped_by = StoppedBy.MEMORY_LIMIT
+    result = certain(instance, formulation, method)
+    for each in kept:
+        if each.formulation == formulation:
+            result = joined(result, each)
+    return replace(result, stopped_by=stopped_by)
+
+
+def check_result(result: Result, gap: float) -> Result:
+    """Check a method's result and recompute its status.
+
+    Parameters
+    ----------
+    result : Result
+        What the method says.
+    gap : float
+        Relative gap at which it counts as optimal.
+
+    Returns
+    -------
+    Result
+        The same with the status that follows from solution and bound, and with a bound that lies
+        beyond the objective by rounding moved to it.
+
+    Raises
+    ------
+    SolveFailed
+        If the solution breaks a constraint or the bound contradicts it.
+    """
+    name = f"{result.instance.name} by {result.method}"
+    solution, bound = result.solution, result.bound
+    if solution is None:
+        claims_point = result.status in (Status.OPTIMAL, Status.FEASIBLE)
+        return replace(result, status=Status.NO_SOLUTION) if claims_point else result
+    broken = solution.violations()
+    if broken:
+        raise SolveFailed(f"{name}: the solution breaks {broken[0]}, {len(broken)} in all")
+    if solution.formulation != result.formulation:
+        raise SolveFailed(f"{name}: the solution is of formulation {solution.formulation}")
+    if result.status is Status.INFEASIBLE:
+        raise SolveFailed(f"{name}: called infeasible, but there is a checked solution")
+    objective = solution.objective()
+    if result.proof == "certificate":  # a solver's bound may be better by its tolerance
+        bound = result.certified_bound
+    if bound is not None:
+        maximise = result.instance.sense == "max"
+        beyond = objective - bound if maximise else bound - objective
+        solvers = OBJECTIVE_TOLERANCE * max(1.0, abs(objective))
+        if beyond > (ROUNDING * abs(bound) if result.proof == "certificate" else solvers):
+            side = "above" if maximise else "below"
+            raise SolveFailed(
+                f"{name}: objective {objective!r} is {side} the bound {bound!r} ({result.proof})"
+            )
+        if beyond > 0:
+            bound = objective
+    optimal = within_gap(objective, bound, gap)
+    status = Status.OPTIMAL if optimal else Status.FEASIBLE
+    stopped_by = StoppedBy.GAP if optimal else result.stopped_by
+    return replace(result, status=status, stopped_by=stopped_by, bound=bound)
+
+
+def _without_jobs(
+    instance: Instance, formulation: str, method: str, options: SolveOptions
+) -> Result:
+    """Nothing to schedule: the empty solution is optimal."""
+    solution = build_solution(instance, {}, formulation)
+    result = Result(
+        instance=instance,
+        formulation=formulation,
+        method=method,
+        status=Status.OPTIMAL,
+        stopped_by=StoppedBy.GAP,
+        solution=solution,
+        bound=solution.objective(),
+        backend="answered without a solver",
+        options=options.to_dict(),
+    )
+    return check_result(result, options.gap)

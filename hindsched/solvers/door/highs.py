@@ -1,0 +1,441 @@
+"""HiGHS by arrays: one object a program, interruptible, with every option checked.
+
+The bridge goes past Pyomo's own interface because that one has no start for mixed-integer programs,
+notices Ctrl-C only when the solve has ended, and is several times slower on large models.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import highspy
+import numpy as np
+
+from hindsched.arrays import Floats
+from hindsched.errors import InputError, SolveFailed
+from hindsched.json_types import JsonObject
+from hindsched.solvers.door.answer import Answer, Progress
+from hindsched.solvers.door.interrupt import catch_interrupt
+from hindsched.solvers.door.mutable import Changes
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.scaling import Scaling
+from hindsched.solvers.door.standard_form import LinearProgram
+from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.door.stop import Stop
+from hindsched.solvers.door.work import is_counted, spend, units_of
+
+WAIT_SECONDS = 0.05
+"""How often the waiting thread looks for an interrupt, the deadline and news to report."""
+GRACE_SECONDS = 1.0
+"""Overrun of the time limit after which HiGHS is interrupted rather than trusted to stop."""
+PIVOTS_A_UNIT = 100
+"""Simplex iterations that count as a unit of work."""
+INLINE_NONZEROS = 20_000
+"""Continuous programs below this size run in the caller's thread: they end within milliseconds."""
+
+UNSOUND_RELEASES = ((1, 16),)
+"""HiGHS 1.16.0 cuts off integer optima when it is given a start and presolves, whatever rules are
+off: it called a worse point optimal on dozens of the tests' tiny programs, 1.15.1 on none."""
+UNSOUND_PRESOLVE_RULES = (1 << 12) | (1 << 13)
+"""Aggregator, and parallel rows and columns: together they cut off the optimum of small integer
+programs in HiGHS 1.15.1, which then calls a worse point optimal (5 of 200 tiny oasis instances)."""
+FEW_INTEGERS = 250
+"""Integer columns up to which HiGHS makes do with one kind of search in sub-programs, RINS, and
+does not begin again: else each takes as long as all branching (a half to two thirds of the time of
+such programs). Without any it branches ten times as often, for want of a good point."""
+SPARED_SEARCHES = (
+    "mip_allow_restart",
+    "mip_heuristic_run_feasibility_jump",
+    "mip_heuristic_run_rens",
+    "mip_heuristic_run_root_reduced_cost",
+)
+"""What it does without there."""
+
+_MODEL = highspy.HighsModelStatus
+_STATUS = {
+    _MODEL.kOptimal: (Status.OPTIMAL, StoppedBy.GAP),
+    _MODEL.kInfeasible: (Status.INFEASIBLE, StoppedBy.INFEASIBLE),
+    _MODEL.kUnbounded: (Status.UNBOUNDED, StoppedBy.UNBOUNDED),
+    _MODEL.kTimeLimit: (Status.NO_SOLUTION, StoppedBy.TIME_LIMIT),
+    _MODEL.kIterationLimit: (Status.NO_SOLUTION, StoppedBy.ITERATION_LIMIT),
+    _MODEL.kSolutionLimit: (Status.NO_SOLUTION, StoppedBy.ITERATION_LIMIT),
+    _MODEL.kInterrupt: (Status.NO_SOLUTION, StoppedBy.INTERRUPTED),
+}
+_I32 = np.int32
+_DUAL, _PRIMAL = 1, 4
+_UNSCALED, _SCALED = 0, 2
+"""Values of HiGHS's options `simplex_strategy` and `simplex_scale_strategy`."""
+
+
+class HighsProgram:
+    """A linear program inside HiGHS, kept for further solves.
+
+    Parameters
+    ----------
+    program : LinearProgram
+        The arrays. Changes are made through the methods below.
+    options : SolveOptions
+        Gap, threads, seed and solver options; the time limit is given with each solve.
+
+    Raises
+    ------
+    InputError
+        For a solver option that HiGHS does not know or a value that it refuses.
+    SolveFailed
+        If the installed HiGHS is of an unsound release.
+    """
+
+    def __init__(self, program: LinearProgram, options: SolveOptions) -> None:
+        if (highspy.HIGHS_VERSION_MAJOR, highspy.HIGHS_VERSION_MINOR) in UNSOUND_RELEASES:
+            raise SolveFailed(
+                f"HiGHS {highspy.Highs().version()} cuts off integer optima when it is given a"
+                " start: install another release (pip install 'highspy!=1.16.*')"
+            )
+        self.program = program
+        self.highs = highspy.Highs()
+        self._stop = threading.Event()
+        self._has_start = False
+        self._suited: JsonObject = {}
+        self._news: dict[str, float] | None = None
+        self._set_options(options)
+        self._listens = False
+        self._pass_model()
+
+    def _set_options(self, options: SolveOptions) -> None:
+        gap = options.gap
+        own = {
+            "output_flag": False,
+            # HiGHS measures the gap relative to the incumbent, the package relative to the bound.
+            "mip_rel_gap": gap / (1.0 + gap),
+            "mip_abs_gap": 1e-9,
+            "threads": options.solver_threads,
+            "random_seed": options.seed % 2**31,
+            "mip_min_logging_interval": 1.0,
+            "presolve_rule_off": UNSOUND_PRESOLVE_RULES if self.program.is_mixed_integer else 0,
+        }
+        for name, value in own.items():
+            if self.highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+                raise SolveFailed(f"HiGHS {self.highs.version()} refuses {name} = {value}")
+        self._named = frozenset(options.solver_options)
+        for name, wanted in options.solver_options.items():
+            self._set_named_option(name, wanted)
+
+    def _set_named_option(self, name: str, value: Any) -> None:
+        where = f"solver_options.{name}"
+        if name == "time_limit":  # set anew for every run, so this one would be lost
+            raise InputError(where, value, "is the option time_limit of the solve itself")
+        known, kind = self.highs.getOptionType(name)
+        if known != highspy.HighsStatus.kOk:
+            raise InputError(where, value, "must be an option that HiGHS knows")
+        if kind == highspy.HighsOptionType.kDouble and type(value) is int:
+            value = float(value)
+        try:
+            taken = self.highs.setOptionValue(name, value)
+        except TypeError:
+            taken = highspy.HighsStatus.kError
+        if taken != highspy.HighsStatus.kOk:
+            raise InputError(where, value, "must be a value that HiGHS takes for this option")
+
+    def _pass_model(self) -> None:
+        lp = self.program
+        own = self._scaling = Scaling.of(lp)
+        entries = own.entries(lp)
+        status = self.highs.passModel(
+            len(lp.columns), len(lp.rows), entries.data.size, 1, 1, lp.offset * own.objective,
+            own.costs(lp.cost), lp.lower / own.columns, lp.upper / own.columns,
+            lp.row_lower * own.rows, lp.row_upper * own.rows,
+            entries.indptr.astype(_I32), entries.indices.astype(_I32), entries.data.astype(float),
+            lp.integer.astype(_I32),
+        )  # fmt: skip
+        if status == highspy.HighsStatus.kError:
+            raise SolveFailed("HiGHS refuses the model")
+        if lp.is_mixed_integer:
+            self._suit(dict.fromkeys(SPARED_SEARCHES, int(lp.integer.sum()) > FEW_INTEGERS))
+
+    def _suit(self, wanted: Mapping[str, bool | int | str]) -> None:
+        """Set options that suit the program; what the caller named stays."""
+        for name, value in wanted.items():
+            if name not in self._named and self._suited.get(name) != value:
+                self.highs.setOptionValue(name, value)
+                self._suited[name] = value
+
+    def replace(self, program: LinearProgram) -> None:
+        """Take another program in place of the present one: the solver itself is kept."""
+        if program.is_mixed_integer != self.program.is_mixed_integer:
+            rules = UNSOUND_PRESOLVE_RULES if program.is_mixed_integer else 0
+            self.highs.setOptionValue("presolve_rule_off", rules)
+        self.program = program
+        self.highs.clearModel()
+        self._pass_model()
+        self._has_start = False
+
+    def begin_small(self, small: bool) -> None:
+        """Suit the options to a linear program in which presolve would take longest, or not.
+
+        It is solved without presolve, and where all columns at 0 are a point by the primal simplex,
+        unscaled: it begins there. Options that the caller named stay.
+        """
+        lp = self.program
+        primal = small and bool(
+            (lp.lower <= 0.0).all() and (lp.upper >= 0.0).all()
+            and (lp.row_lower <= 0.0).all() and (lp.row_upper >= 0.0).all()
+        )  # fmt: skip
+        self._suit({
+            "presolve": "off" if small else "choose",
+            "simplex_strategy": _PRIMAL if primal else _DUAL,
+            "simplex_scale_strategy": _UNSCALED if primal else _SCALED,
+        })  # fmt: skip
+
+    def set_cost(self, cost: Floats, offset: float) -> None:
+        """Replace the objective of the minimised form."""
+        self.program.cost, self.program.offset = cost, offset
+        index = np.arange(cost.size, dtype=_I32)
+        self._scaling = replace(self._scaling, objective=self._scaling.objective_for(cost))
+        self.highs.changeColsCost(cost.size, index, self._scaling.costs(cost))
+        self.highs.changeObjectiveOffset(offset * self._scaling.objective)
+
+    def set_row_bounds(self, index: Any, lower: Floats, upper: Floats) -> None:
+        """Replace the sides of the rows `index`."""
+        self.program.row_lower[index], self.program.row_upper[index] = lower, upper
+        factor = self._scaling.rows[index]
+        rows = np.asarray(index, dtype=_I32)
+        self.highs.changeRowsBounds(len(index), rows, lower * factor, upper * factor)
+
+    def set_bounds(self, lower: Floats, upper: Floats) -> None:
+        """Replace the bounds of all columns."""
+        self.program.lower, self.program.upper = lower, upper
+        index, factor = np.arange(lower.size, dtype=_I32), self._scaling.columns
+        self.highs.changeColsBounds(lower.size, index, lower / factor, upper / factor)
+
+    def apply(self, changes: Changes) -> None:
+        """Replace the entries that changed, and nothing else."""
+        lp, own = self.program, self._scaling
+        if changes.columns.size:
+            lp.cost[changes.columns] = changes.cost
+            index = changes.columns.astype(_I32)
+            scaled = own.costs(changes.cost, changes.columns)
+            self.highs.changeColsCost(index.size, index, scaled)
+        if changes.offset != lp.offset:
+            lp.offset = changes.offset
+            self.highs.changeObjectiveOffset(changes.offset * own.objective)
+        if changes.columns.size and own.objective_for(lp.cost) != own.objective:
+            self.set_cost(lp.cost, lp.offset)
+        if changes.rows.size:
+            self.set_row_bounds(changes.rows, changes.row_lower, changes.row_upper)
+        if changes.bounded.size:
+            lp.lower[changes.bounded], lp.upper[changes.bounded] = changes.lower, changes.upper
+            index, factor = changes.bounded.astype(_I32), own.columns[changes.bounded]
+            lower, upper = changes.lower / factor, changes.upper / factor
+            self.highs.changeColsBounds(index.size, index, lower, upper)
+
+    def set_start(self, index: Any, values: Floats) -> None:
+        """Give values to some or all columns as a start for the mixed-integer search."""
+        self.highs.clearSolver()
+        self._has_start = True
+        values = values / self._scaling.columns[index]
+        if len(index) == len(self.program.columns):
+            solution = highspy.HighsSolution()
+            full = np.empty(len(index))
+            full[index] = values
+            solution.col_value = full.tolist()
+            self.highs.setSolution(solution)
+        elif len(index):
+            self.highs.setSolution(len(index), np.asarray(index, dtype=_I32), values)
+
+    def solve(self, time_limit: float | None = None, on_progress: Progress | None = None) -> Answer:
+        """Run and read what HiGHS says.
+
+        Parameters
+        ----------
+        time_limit : float, optional
+            Wall-clock seconds of this run.
+        on_progress : callable, optional
+            Called from the waiting thread with bound and objective of the minimised form.
+        """
+        if self.program.is_mixed_integer and not self._has_start:
+            # Else HiGHS would offer the incumbent of an earlier solve, perhaps no longer a point.
+            self.highs.clearSolver()
+        self._has_start = False
+        self._run(time_limit, on_progress)
+        model_status = self.highs.getModelStatus()
+        presolve = self.highs.getOptionValue("presolve")[1]
+        if model_status == _MODEL.kUnboundedOrInfeasible and presolve != "off":
+            # HiGHS's presolve cannot tell the two apart; the solver itself can.
+            self.highs.setOptionValue("presolve", "off")
+            try:
+                self._run(time_limit, on_progress)
+            finally:
+                self.highs.setOptionValue("presolve", presolve)
+            model_status = self.highs.getModelStatus()
+        open_ended = model_status in (_MODEL.kUnbounded, _MODEL.kUnboundedOrInfeasible)
+        if open_ended and self.program.is_mixed_integer:
+            return self._unbounded_or_infeasible(time_limit)
+        return self._read(model_status)
+
+    def _run(self, time_limit: float | None, on_progress: Progress | None) -> None:
+        if not is_counted():
+            self._run_for(time_limit, on_progress)
+            return
+        units = highspy.kHighsIInf if time_limit is None else units_of(time_limit)
+        self.highs.setOptionValue("mip_max_nodes", units)
+        self._run_for(None if units or not self.program.is_mixed_integer else 0.0, on_progress)
+        info = self.highs.getInfo()
+        pivots = max(0, int(info.simplex_iteration_count))
+        spend(1 + max(0, int(info.mip_node_count)) + pivots // PIVOTS_A_UNIT)
+
+    def _run_for(self, time_limit: float | None, on_progress: Progress | None) -> None:
+        limit = highspy.kHighsInf if time_limit is None else time_limit
+        self.highs.setOptionValue("time_limit", limit)
+        self._stop.clear()
+        self._overrun = False
+        lp = self.program
+        patient = time_limit is None or time_limit >= GRACE_SECONDS
+        if not lp.is_mixed_integer and lp.entries.data.size < INLINE_NONZEROS and patient:
+            self._run_here()
+            return
+        self._news = None
+        improving = self.highs.cbMipImprovingSolution
+        logging = self.highs.cbMipLogging
+        if on_progress is not None:
+            improving.subscribe(self._on_news)
+            logging.subscribe(self._on_news)
+        try:
+            self._run_in_thread(time_limit, on_progress)
+        finally:
+            if on_progress is not None:
+                improving.unsubscribe(self._on_news)
+                logging.unsubscribe(self._on_news)
+
+    def _run_here(self) -> None:
+        """Run in this thread, on one core: its scheduler of HiGHS refuses another number later."""
+        threads = self.highs.getOptionValue("threads")[1]
+        self.highs.setOptionValue("threads", 1)
+        self.highs.run()
+        self.highs.setOptionValue("threads", threads)
+
+    def _listen(self) -> None:
+        """Let HiGHS ask whether to stop; where it runs in the caller's thread nobody could say."""
+        if self._listens:
+            return
+        self._listens = True
+        Stop(self._stop).listen(self.highs)
+
+    def _run_in_thread(self, time_limit: float | None, on_progress: Progress | None) -> None:
+        self._listen()
+        failures: list[BaseException] = []
+        done = threading.Event()
+
+        def work() -> None:
+            try:
+                self.highs.run()
+            except BaseException as error:
+                failures.append(error)
+            finally:
+                highspy.Highs.resetGlobalScheduler(False)
+                done.set()
+
+        started = time.perf_counter()
+        deadline = None if time_limit is None else started + time_limit + GRACE_SECONDS
+        with catch_interrupt() as interrupted:
+            thread = threading.Thread(target=work, name="highs", daemon=True)
+            thread.start()
+            try:
+                while not done.wait(WAIT_SECONDS):
+                    if interrupted.is_set():
+                        self._stop.set()
+                    elif deadline is not None and time.perf_counter() > deadline:
+                        self._overrun = True
+                        self._stop.set()
+                    self._report(on_progress)
+            except BaseException:
+                self._stop.set()
+                thread.join(GRACE_SECONDS)
+                raise
+            thread.join()
+        if failures:
+            raise SolveFailed(f"HiGHS raised {failures[0]!r}") from failures[0]
+
+    def _on_news(self, event: Any) -> None:
+        data = event.data_out
+        self._news = {
+            "bound": float(data.mip_dual_bound) / self._scaling.objective,
+            "objective": float(data.mip_primal_bound) / self._scaling.objective,
+            "seconds": float(data.running_time),
+            "nodes": float(data.mip_node_count),
+        }
+
+    def _report(self, on_progress: Progress | None) -> None:
+        news, self._news = self._news, None
+        if on_progress is not None and news is not None:
+            bound, objective = _finite(news["bound"]), _finite(news["objective"])
+            on_progress(bound, objective, news["seconds"], f"{news['nodes']:.0f} nodes")
+
+    def _unbounded_or_infeasible(self, time_limit: float | None) -> Answer:
+        # The relaxation is unbounded, which does not say that an integer point exists.
+        cost, offset = self.program.cost, self.program.offset
+        self.set_cost(np.zeros_like(cost), 0.0)
+        try:
+            self._run(time_limit, None)
+            probe = self._read(self.highs.getModelStatus())
+        finally:
+            self.set_cost(cost, offset)
+        backend, details = self.backend, {"probe": str(probe.status)}
+        if probe.point is not None:
+            unbounded = Status.UNBOUNDED, StoppedBy.UNBOUNDED
+            return Answer(*unbounded, backend=backend, details=details)
+        return Answer(probe.status, probe.stopped_by, backend=backend, details=details)
+
+    @property
+    def backend(self) -> str:
+        """Name and version."""
+        return f"highs {self.highs.version()}"
+
+    def _read(self, model_status: Any) -> Answer:
+        info, own = self.highs.getInfo(), self._scaling
+        status, stopped_by = _STATUS.get(model_status, (Status.FAILED, StoppedBy.ERROR))
+        if stopped_by is StoppedBy.INTERRUPTED and self._overrun:
+            stopped_by = StoppedBy.TIME_LIMIT
+        mixed_integer = self.program.is_mixed_integer
+        solution = self.highs.getSolution()
+        says_feasible = info.primal_solution_status == int(
+            highspy.SolutionStatus.kSolutionStatusFeasible
+        )
+        point = None
+        if says_feasible and status not in (Status.INFEASIBLE, Status.UNBOUNDED):
+            point = np.array(solution.col_value, dtype=float) * own.columns
+        if point is not None and status is Status.NO_SOLUTION:
+            status = Status.FEASIBLE
+        bound = None
+        if mixed_integer and status not in (Status.INFEASIBLE, Status.FAILED):
+            bound = _finite(info.mip_dual_bound)
+        elif status is Status.OPTIMAL:
+            bound = float(info.objective_function_value)
+        if bound is not None:
+            bound /= own.objective
+        has_duals = not mixed_integer and status is Status.OPTIMAL and solution.dual_valid
+        details = {"model_status": self.highs.modelStatusToString(model_status)}
+        if mixed_integer:
+            details["nodes"] = max(0, int(info.mip_node_count))
+        iterations = (
+            info.simplex_iteration_count, info.ipm_iteration_count,
+            info.crossover_iteration_count, info.pdlp_iteration_count,
+        )  # fmt: skip
+        details["iterations"] = sum(max(0, int(count)) for count in iterations)
+        return Answer(
+            status=status,
+            stopped_by=stopped_by,
+            point=point,
+            bound=bound,
+            row_duals=own.row_duals(solution.row_dual) if has_duals else None,
+            column_duals=own.column_duals(solution.col_dual) if has_duals else None,
+            backend=self.backend,
+            details=details,
+        )
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if abs(value) < highspy.kHighsInf else None

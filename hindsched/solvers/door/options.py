@@ -1,0 +1,125 @@
+"""Options of a solve, in one frozen object; an unknown option is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from numbers import Integral, Real
+from typing import Any, Self
+
+from hindsched.errors import InputError
+from hindsched.json_types import JsonObject
+from hindsched.memory import LEAST_MEMORY
+
+SOLVERS = ("highs", "scip", "cbc", "glpk", "gurobi")
+"""Solvers behind the door; HiGHS comes with the package, the others are used when installed."""
+DEFAULT_GAP = 1e-6
+MOST_THREADS = 1024
+"""More than this is a mistake that would only exhaust the machine."""
+
+
+@dataclass(frozen=True)
+class SolveOptions:
+    """How to solve.
+
+    Parameters
+    ----------
+    solver : str
+        One of `SOLVERS`.
+    work_limit : int, optional
+        Units of work in place of a time limit (`door.work`): no clock decides, so two
+        runs give the same bytes, on one core and with HiGHS.
+    time_limit : float, optional
+        Wall-clock seconds for the whole solve, building included; None for no limit.
+    memory_limit : int, optional
+        Bytes that the process may hold while it solves; None for no limit beside the machine's.
+    gap : float
+        Relative gap ``|bound - objective| / |bound|`` at which a solve counts as optimal.
+    threads : int, optional
+        Cores that ``auto`` uses, its parts side by side, and threads of a solver that runs alone.
+        By default all cores, and one thread of a solver; one core in a worker process.
+    seed : int
+        Seed of the solver and of randomised methods.
+    progress : bool
+        Whether to report bound, incumbent and gap on standard error.
+    solver_options : dict
+        Options handed to the solver by its own names; one it does not know is an error.
+    """
+
+    solver: str = "highs"
+    time_limit: float | None = None
+    memory_limit: int | None = None
+    work_limit: int | None = None
+    gap: float = DEFAULT_GAP
+    threads: int | None = None
+    seed: int = 0
+    progress: bool = False
+    solver_options: JsonObject = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.solver not in SOLVERS:
+            raise InputError("solver", self.solver, f"must be one of {', '.join(SOLVERS)}")
+        limit = self.time_limit
+        if limit is not None and not (_is_number(limit) and 0 <= limit < float("inf")):
+            raise InputError("time_limit", limit, "must be a number of seconds, at least 0")
+        self._check_work_limit()
+        most = self.memory_limit
+        if most is not None and not (_is_integer(most) and most >= LEAST_MEMORY):
+            raise InputError("memory_limit", most, f"must be an integer of at least {LEAST_MEMORY}")
+        if not (_is_number(self.gap) and 0 <= self.gap < 1):
+            raise InputError("gap", self.gap, "must be at least 0 and below 1")
+        threads = self.threads
+        if threads is not None and not (_is_integer(threads) and 1 <= threads <= MOST_THREADS):
+            raise InputError("threads", threads, f"must be an integer in 1..{MOST_THREADS}")
+        if not (_is_integer(self.seed) and self.seed >= 0):
+            raise InputError("seed", self.seed, "must be an integer of at least 0")
+        if not isinstance(self.progress, bool):
+            raise InputError("progress", self.progress, "must be true or false")
+        if not isinstance(self.solver_options, dict):
+            raise InputError("solver_options", self.solver_options, "must be names and values")
+
+    def _check_work_limit(self) -> None:
+        work = self.work_limit
+        if work is None:
+            return
+        if not (_is_integer(work) and work >= 0):
+            raise InputError("work_limit", work, "must be an integer of at least 0")
+        if self.time_limit is not None:
+            raise InputError("work_limit", work, "must be alone: with time_limit the clock decides")
+        if self.solver != "highs":
+            raise InputError("work_limit", work, f"is for highs; {self.solver} looks at the clock")
+
+    @classmethod
+    def of(cls, given: Self | Mapping[str, object] | None = None, **options: object) -> Self:
+        """Build from options and keywords, which win; an unknown one is an `InputError`."""
+        known = [item.name for item in fields(cls)]
+        before: Mapping[str, Any] = (
+            given.to_dict() if isinstance(given, SolveOptions) else given or {}
+        )
+        chosen: dict[str, Any] = {**before, **options}
+        for name, value in chosen.items():
+            if name not in known:
+                raise InputError(name, value, f"must be an option: {', '.join(known)}")
+        return cls(**chosen)
+
+    def with_time(self, seconds: float | None) -> Self:
+        """Return the same options with another time limit."""
+        limit = None if seconds is None else max(0.0, seconds)
+        return self if limit == self.time_limit else replace(self, time_limit=limit)
+
+    @property
+    def solver_threads(self) -> int:
+        """Threads of a solver that runs alone."""
+        return 1 if self.threads is None else self.threads
+
+    def to_dict(self) -> JsonObject:
+        """Options as JSON data."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)

@@ -1,0 +1,412 @@
+"""The one door for Pyomo models: solve, check the point, and say only what is known.
+
+A solver's status decides nothing by itself. A point is loaded into the model only if the solver's
+own primal status says feasible *and* the point passes the residual check of `LinearProgram`; the
+objective is the model's own expression at the loaded values; and after a solve without a point the
+free variables hold no values at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+
+from hindsched.arrays import Floats
+from hindsched.solvers.door.answer import Answer, Progress
+from hindsched.solvers.door.duals import ShadowPrices
+from hindsched.solvers.door.files import EXECUTABLES, solve_by_file
+from hindsched.solvers.door.highs import HighsProgram
+from hindsched.solvers.door.native import MODULES, solve_natively
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.relaxed_first import RelaxedFirst
+from hindsched.solvers.door.standard_form import (
+    LinearProgram,
+    TriviallyInfeasibleError,
+    compile_program,
+)
+from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.door.work import now
+
+OBJECTIVE_TOLERANCE = 1e-6
+"""Relative difference within which two computations of one objective agree.
+
+It excuses a solver's word only, where 1 is the size of its own absolute tolerances; a bound that a
+certificate proves may be passed by rounding alone.
+"""
+SMALL_NONZEROS = 500_000
+"""Linear programs below this size are mostly solved before presolve would have ended: those of
+`dual-price` one and a half to three and a half times as fast. Of such a row of programs `Solver`
+presolves none."""
+ABSOLUTE_GAP = 1e-8
+"""Distance of bound and objective that counts as no gap at all, relative to an objective below 1.
+
+So it is for an objective of 0 alone that it is absolute: there bounds are rounded away from 0.
+"""
+
+
+@dataclass(frozen=True)
+class ProgramResult:
+    """What is known of a Pyomo model after a solve; all numbers in the model's own sense.
+
+    Parameters
+    ----------
+    status, stopped_by : Status, StoppedBy
+        What is known, and why the solver stopped.
+    has_point : bool
+        Whether the model's variables hold a checked feasible point. If not, they hold no value.
+    objective : float, optional
+        The model's objective expression at that point.
+    bound : float, optional
+        Bound on the optimum that the solver claims: upper when maximising. For a linear program
+        solved to optimality it is the objective.
+    duals : ShadowPrices, optional
+        Shadow prices (`hindsched.solvers.door.duals`), if asked for and the program is linear and
+        optimal.
+    reduced_costs : ShadowPrices, optional
+        The same for the variables' bounds.
+    seconds : float
+        Wall-clock time, compilation included.
+    backend : str
+        Solver and version.
+    details : dict
+        Nodes, iterations, the solver's own status; ``refused`` tells why a point was not believed.
+    """
+
+    status: Status
+    stopped_by: StoppedBy
+    has_point: bool = False
+    objective: float | None = None
+    bound: float | None = None
+    duals: ShadowPrices | None = None
+    reduced_costs: ShadowPrices | None = None
+    seconds: float = 0.0
+    backend: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+def solve_program(
+    model: pyo.ConcreteModel,
+    options: SolveOptions | None = None,
+    *,
+    start: bool = False,
+    want_duals: bool = False,
+    on_progress: Progress | None = None,
+) -> ProgramResult:
+    """Solve a linear or mixed-integer Pyomo model.
+
+    Parameters
+    ----------
+    model : pyo.ConcreteModel
+        The model; its free variables receive the point found, or no value at all.
+    options : SolveOptions, optional
+        Solver, time limit (compilation included), gap, threads, seed, solver options.
+    start : bool
+        Whether the variables' present values are a start for a mixed-integer program. Values for
+        some variables are a partial start. A complete start that passes the check is never lost.
+    want_duals : bool
+        Whether to return shadow prices and reduced costs; there are none for integer programs.
+    on_progress : callable, optional
+        ``on_progress(bound, objective, seconds, message)`` about once a second while HiGHS runs.
+
+    Raises
+    ------
+    InputError
+        For a solver that is not installed, and for a solver option that it does not know.
+    SolveFailed
+        If the model is not a linear program, or the solver breaks down without an answer.
+    """
+    options = SolveOptions() if options is None else options
+    started = now()
+    try:
+        program = compile_program(model)
+    except TriviallyInfeasibleError as error:
+        return _trivially_infeasible(model, error, started)
+    return solve_compiled(program, None, options, started, start, want_duals, on_progress)
+
+
+def _trivially_infeasible(model: Any, error: Exception, started: float) -> ProgramResult:
+    _clear_all(model)
+    return ProgramResult(
+        Status.INFEASIBLE,
+        StoppedBy.INFEASIBLE,
+        seconds=now() - started,
+        backend="checked before the solver",
+        details={"constraint": str(error)},
+    )
+
+
+class Solver:
+    """One HiGHS for a row of programs, each solved once.
+
+    Parameters
+    ----------
+    options : SolveOptions
+        As for `solve_program`, for every program; another solver than HiGHS is called anew.
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> solver = Solver(SolveOptions())
+    >>> for most in (1, 2):
+    ...     model = pyo.ConcreteModel()
+    ...     model.x = pyo.Var(bounds=(0, 3))
+    ...     model.most = pyo.Constraint(expr=model.x <= most)
+    ...     model.worth = pyo.Objective(expr=model.x, sense=pyo.maximize)
+    ...     print(solver.solve(model).objective)
+    1.0
+    2.0
+    """
+
+    def __init__(self, options: SolveOptions) -> None:
+        self.options = options
+        self._highs: HighsProgram | None = None
+
+    def solve(self, model: Any, *, start: bool = False, want_duals: bool = False) -> ProgramResult:
+        """Solve a model as `solve_program` does."""
+        started = now()
+        if self.options.solver != "highs":
+            return solve_program(model, self.options, start=start, want_duals=want_duals)
+        try:
+            program = compile_program(model)
+        except TriviallyInfeasibleError as error:
+            return _trivially_infeasible(model, error, started)
+        if not program.columns or not program.rows:
+            self._highs = None
+        elif self._highs is None:
+            self._highs = HighsProgram(program, self.options)
+        else:
+            self._highs.replace(program)
+        if self._highs is not None:
+            small = not program.is_mixed_integer and program.entries.data.size < SMALL_NONZEROS
+            self._highs.begin_small(small)
+        highs: HighsProgram | RelaxedFirst | None = self._highs
+        if self._highs is not None and start and program.is_mixed_integer:
+            highs = RelaxedFirst(self._highs)
+        return solve_compiled(program, highs, self.options, started, start, want_duals, None)
+
+
+def solve_compiled(
+    program: LinearProgram,
+    highs: Any,
+    options: SolveOptions,
+    started: float,
+    start: bool,
+    want_duals: bool,
+    on_progress: Progress | None,
+    by_model: bool = True,
+) -> ProgramResult:
+    """Solve a compiled program by a backend, and conclude what is known: the end of every door."""
+    start_index, start_point = program.start_values() if start else (np.zeros(0, int), np.zeros(0))
+    sign = program.sign
+
+    def report(bound: float | None, objective: float | None, seconds: float, text: str) -> None:
+        if on_progress is not None:
+            on_progress(_times(sign, bound), _times(sign, objective), seconds, text)
+
+    if not program.columns or not program.rows:
+        answer = _answer_without_rows(program)
+    else:
+        left = options.time_limit
+        if left is not None:
+            left = max(0.0, left - (now() - started))
+        answer = _ask_backend(
+            program, highs, options.with_time(left), start_index, start_point,
+            None if on_progress is None else report,
+        )  # fmt: skip
+    answer = _believe(program, answer)
+    if start and len(start_index) == len(program.columns):
+        answer = _keep_start(program, answer, start_index, start_point)
+    return _conclude(program, answer, options, now() - started, want_duals, by_model)
+
+
+def _ask_backend(
+    program: LinearProgram,
+    highs: Any,
+    options: SolveOptions,
+    start_index: Any,
+    start_point: Floats,
+    report: Progress | None,
+) -> Answer:
+    if options.solver in EXECUTABLES:
+        return solve_by_file(program, options)
+    if options.solver in MODULES:
+        return solve_natively(program, options, start_index, start_point)
+    if highs is None:
+        highs = HighsProgram(program, options)
+    if program.is_mixed_integer:
+        highs.set_start(start_index, start_point)
+    solved: Answer = highs.solve(options.time_limit, report)
+    return solved
+
+
+def _answer_without_rows(program: LinearProgram) -> Answer:
+    """Answer a program without variables or without constraints: each column by itself."""
+    backend = "answered without a solver"
+    lower, upper = program.lower, program.upper
+    lower = np.where(program.integer, np.ceil(lower - 1e-9), lower)
+    upper = np.where(program.integer, np.floor(upper + 1e-9), upper)
+    infeasible = np.any(program.row_lower > 1e-9) or np.any(program.row_upper < -1e-9)
+    if infeasible or np.any(lower > upper):
+        return Answer(Status.INFEASIBLE, StoppedBy.INFEASIBLE, backend=backend)
+    best = np.where(program.cost > 0, lower, np.where(program.cost < 0, upper, 0.0))
+    best = np.where(program.cost == 0, np.clip(0.0, lower, upper), best)
+    if not np.all(np.isfinite(best)):
+        return Answer(Status.UNBOUNDED, StoppedBy.UNBOUNDED, backend=backend)
+    linear = not program.is_mixed_integer
+    return Answer(
+        Status.OPTIMAL,
+        StoppedBy.GAP,
+        point=best,
+        bound=float(program.cost @ best) + program.offset,
+        row_duals=np.zeros(len(program.rows)) if linear else None,
+        column_duals=program.cost.copy() if linear else None,
+        backend=backend,
+    )
+
+
+def _believe(program: LinearProgram, answer: Answer) -> Answer:
+    """Keep the answer's point only if it passes the residual check, integers rounded first."""
+    if answer.point is None:
+        if answer.status in (Status.OPTIMAL, Status.FEASIBLE):
+            details = {**answer.details, "refused": "a claim without a point"}
+            return replace(
+                answer, status=Status.FAILED, stopped_by=StoppedBy.ERROR, details=details
+            )
+        return answer
+    point = program.rounded(answer.point)
+    worst, where = program.residual(point)
+    if worst > 1 and program.is_mixed_integer:
+        polished = _polish(program, point)
+        if polished is not None:
+            point = polished
+            worst, where = program.residual(point)
+    if worst <= 1:
+        return replace(answer, point=point)
+    refused = f"{where} is off by {worst:.3g} times the tolerance"
+    return replace(
+        answer,
+        status=Status.FAILED,
+        stopped_by=StoppedBy.ERROR,
+        point=None,
+        bound=None,
+        row_duals=None,
+        column_duals=None,
+        details={**answer.details, "refused": refused},
+    )
+
+
+def _polish(program: LinearProgram, point: Floats) -> Floats | None:
+    """Solve for the continuous columns with the integers fixed at their rounded values."""
+    whole = np.rint(point)
+    fixed = replace(
+        program,
+        lower=np.where(program.integer, whole, program.lower),
+        upper=np.where(program.integer, whole, program.upper),
+        integer=np.zeros_like(program.integer),
+    )
+    answer = HighsProgram(fixed, SolveOptions()).solve(None)
+    return None if answer.point is None else fixed.rounded(answer.point)
+
+
+def _keep_start(program: LinearProgram, answer: Answer, index: Any, values: Floats) -> Answer:
+    """Return to the caller's complete start if the solver has nothing as good."""
+    if answer.status is Status.UNBOUNDED:
+        return answer
+    full = np.empty(len(program.columns))
+    full[index] = values
+    full = program.rounded(full)
+    if program.residual(full)[0] > 1:
+        return answer
+    if answer.point is not None and program.cost @ answer.point <= program.cost @ full + 1e-12:
+        return answer
+    details = {**answer.details, "point": "the start"}
+    if answer.status is Status.INFEASIBLE:
+        details["refused"] = "the solver calls infeasible what the start satisfies"
+        answer = replace(answer, stopped_by=StoppedBy.ERROR)
+    kept = (Status.OPTIMAL, Status.FEASIBLE)
+    status = answer.status if answer.status in kept else Status.FEASIBLE
+    return replace(answer, status=status, point=full, details=details)
+
+
+def _conclude(
+    program: LinearProgram,
+    answer: Answer,
+    options: SolveOptions,
+    seconds: float,
+    want_duals: bool,
+    by_model: bool,
+) -> ProgramResult:
+    sign = program.sign
+    common: dict[str, Any] = {"seconds": seconds, "backend": answer.backend}
+    bound = _times(sign, answer.bound)
+    if answer.point is None:
+        program.clear()
+        return ProgramResult(
+            answer.status, answer.stopped_by, bound=bound, details=answer.details, **common
+        )
+    program.load(answer.point)
+    status, stopped_by, details = answer.status, answer.stopped_by, dict(answer.details)
+    by_arrays = sign * (float(program.cost @ answer.point) + program.offset)
+    objective = by_arrays
+    if by_model and program.objective is not None:
+        objective = float(pyo.value(program.objective.expr))
+    if not _agree(objective, by_arrays):
+        program.clear()
+        details["refused"] = f"the model's objective {objective} is not the program's {by_arrays}"
+        return ProgramResult(Status.FAILED, StoppedBy.ERROR, details=details, **common)
+    if not program.is_mixed_integer and status is Status.OPTIMAL:
+        bound = objective
+    if bound is not None and sign * (bound - objective) > 0:
+        # The bound is on the wrong side of a checked point: rounding, or a false bound.
+        if _agree(bound, objective):
+            bound = objective
+        else:
+            details["refused_bound"] = bound
+            bound, status, stopped_by = None, Status.FEASIBLE, StoppedBy.ERROR
+    if program.is_mixed_integer and status in (Status.OPTIMAL, Status.FEASIBLE):
+        closed = within_gap(objective, bound, options.gap)
+        if status is Status.OPTIMAL and bound is not None:
+            # A solver's arithmetic cannot prove a smaller gap than its tolerances allow.
+            closed = closed or _agree(objective, bound)
+        status = Status.OPTIMAL if closed else Status.FEASIBLE
+    duals = reduced = None
+    if want_duals and answer.row_duals is not None and answer.column_duals is not None:
+        duals = ShadowPrices(sign, program.rows, answer.row_duals)
+        reduced = ShadowPrices(sign, program.columns, answer.column_duals)
+    return ProgramResult(
+        status, stopped_by, True, objective, bound, duals, reduced, details=details, **common
+    )
+
+
+def within_gap(objective: float | None, bound: float | None, gap: float) -> bool:
+    """Whether ``|bound - objective| <= gap |bound|``, or is next to nothing.
+
+    >>> within_gap(3.5e-9, 3.1e-9, 1e-6), within_gap(0.0, 3.1e-9, 1e-6)
+    (False, True)
+    """
+    if objective is None or bound is None:
+        return False
+    return abs(bound - objective) <= gap * abs(bound) + next_to_nothing(objective)
+
+
+def next_to_nothing(objective: float) -> float:
+    """Distance from an objective that counts as no gap at all, by `ABSOLUTE_GAP`."""
+    return ABSOLUTE_GAP * (min(1.0, abs(objective)) or 1.0)
+
+
+def _agree(one: float, other: float) -> bool:
+    return abs(one - other) <= OBJECTIVE_TOLERANCE * max(1.0, abs(one), abs(other))
+
+
+def _times(sign: int, value: float | None) -> float | None:
+    return None if value is None else sign * value
+
+
+def _clear_all(model: pyo.ConcreteModel) -> None:
+    for variable in model.component_data_objects(pyo.Var, active=True):
+        if not variable.fixed:
+            variable.set_value(None, skip_validation=True)

@@ -1,0 +1,180 @@
+"""The result of an offline solve: a solution, a bound and how they were found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from hindsched.instances.base import Instance
+from hindsched.json_types import JsonObject, Keywords
+from hindsched.notebook_card import card
+from hindsched.solutions.base import Solution
+from hindsched.solvers.door.status import Status, StoppedBy
+
+if TYPE_CHECKING:
+    from hindsched.solvers.certificates.certificate import Certificate
+    from hindsched.solvers.model.result import ModelResult
+
+SAME_BOUND = 1e-6
+"""Relative difference up to which a certificate is said to prove the bound that is reported."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What is known of an instance's offline optimum after a solve.
+
+    Parameters
+    ----------
+    instance : Instance
+        What was solved.
+    formulation : str
+        Which of the family's problems.
+    method : str
+        The method that ran; ``auto`` is replaced by the route it took.
+    status, stopped_by : Status, StoppedBy
+        What is known, and why the solve stopped.
+    solution : Solution, optional
+        Best solution; it passed ``violations()``.
+    bound : float, optional
+        Proven bound on the optimum: upper when maximising, lower when minimising.
+    certificate : Certificate, optional
+        Prices from which the bound can be recomputed without a solver.
+    seconds : float
+        Wall-clock time.
+    backend : str
+        Solver or engine and its version.
+    options : dict
+        The options of the solve.
+    details : dict
+        Further facts of the method: nodes, iterations, columns, trace of bounds.
+    relaxation : ModelResult, optional
+        Of the method ``relaxation``: the fractional solution and its duals. It is not pickled.
+    """
+
+    instance: Instance
+    formulation: str
+    method: str
+    status: Status
+    stopped_by: StoppedBy
+    solution: Solution | None = None
+    bound: float | None = None
+    certificate: Certificate | None = None
+    seconds: float = 0.0
+    backend: str = ""
+    options: Keywords = field(default_factory=dict)
+    details: Mapping[str, object] = field(default_factory=dict)
+    relaxation: ModelResult | None = field(default=None, compare=False, repr=False)
+
+    def __getstate__(self) -> JsonObject:
+        """All but the fractional solution, whose model stays in the process that built it."""
+        return {**self.__dict__, "relaxation": None}
+
+    @property
+    def objective(self) -> float | None:
+        """Objective of the solution, recomputed from its decisions."""
+        return None if self.solution is None else self.solution.objective()
+
+    @property
+    def gap(self) -> float | None:
+        """``|bound - objective| / |bound|``; 0 when both are 0; None when one is absent."""
+        return relative_gap(self.objective, self.bound)
+
+    @property
+    def certified_bound(self) -> float | None:
+        """The bound that the certificate proves; it may be weaker than `bound`, the solver's."""
+        return None if self.certificate is None else self.certificate.bound
+
+    @property
+    def proof(self) -> Literal["certificate", "solver", "none"]:
+        """How `bound` is proven.
+
+        ``certificate``: anyone can recompute it from prices, without a solver; ``solver``: its word
+        alone; ``none``: there is no bound.
+        """
+        if self.bound is None:
+            return "none"
+        proven = self.certified_bound
+        if proven is None:
+            return "solver"
+        same = abs(proven - self.bound) <= SAME_BOUND * abs(self.bound)
+        return "certificate" if same else "solver"
+
+    @property
+    def prices(self) -> object | None:
+        """The dual certificate's prices in the file's form, or None."""
+        return None if self.certificate is None else self.certificate.to_dict()["prices"]
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages that produced the result."""
+        from hindsched.solvers.door.versions import versions
+
+        return versions()
+
+    def to_dict(self) -> JsonObject:
+        """The line that ``solve --json`` prints."""
+        return {
+            "family": self.instance.family,
+            "instance": self.instance.name,
+            "formulation": self.formulation,
+            "method": self.method,
+            "status": str(self.status),
+            "stopped_by": str(self.stopped_by),
+            "objective": self.objective,
+            "bound": self.bound,
+            "gap": self.gap,
+            "certified": self.proof == "certificate",
+            "certified_bound": self.certified_bound,
+            "seconds": self.seconds,
+            "backend": self.backend,
+            "options": dict(self.options),
+            "versions": self.versions,
+        }
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    def _repr_html_(self) -> str:
+        """Notebooks show what is known of the optimum, and on whose word."""
+        words = {
+            "certificate": "prices that anyone can recompute",
+            "solver": "the solver's word",
+            "none": None,
+        }
+        facts = {
+            "status": f"{self.status} (stopped by {self.stopped_by})",
+            "objective": self.objective,
+            "bound": self.bound,
+            "gap": None if self.gap is None else f"{self.gap:.3%}",
+            "proof of the bound": words[self.proof],
+            "method": f"{self.method}, {self.backend}",
+            "seconds": self.seconds,
+        }
+        return card(f"Optimum of {self.instance.name} ({self.formulation})", facts)
+
+    def __str__(self) -> str:
+        def show(number: float | None) -> str:
+            return "none" if number is None else f"{number:.6g}"
+
+        gap = "none" if self.gap is None else f"{self.gap:.3%}"
+        return (
+            f"{self.instance.name} ({self.formulation}) by {self.method}: {self.status}, "
+            f"objective {show(self.objective)}, bound {show(self.bound)}, gap {gap}, "
+            f"{self.seconds:.2f} s"
+        )
+
+
+def status_of(solution: Solution | None, otherwise: Status = Status.NO_SOLUTION) -> Status:
+    """Status that a method gives: whether a solution is optimal is found at the door."""
+    return otherwise if solution is None else Status.FEASIBLE
+
+
+def relative_gap(objective: float | None, bound: float | None) -> float | None:
+    """``|bound - objective| / |bound|``; 0 when both are 0; None when one is absent."""
+    if objective is None or bound is None:
+        return None
+    difference = abs(bound - objective)
+    if difference == 0:
+        return 0.0
+    return difference / abs(bound) if bound else float("inf")

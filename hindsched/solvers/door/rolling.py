@@ -1,0 +1,270 @@
+"""A cluster's offline program that rolls on with an online algorithm: what is over leaves it.
+
+The program over all known jobs is the same as the program over those that still matter, plus what
+the others have earned or cost: a job that is decided and has ended before every open slot and
+every open job's arrival is settled. Where jobs share a slot's price (mlbroker) those that are
+settled together count together, and one that ran beside a job that stays waits for it. In a
+relaxation they count at their own cost, where a program over all may count less: mlbroker's tiers.
+The rules of what is left run on the recorder (`models.recorder`), so that a step costs what its
+open jobs cost, however many are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from operator import add
+from typing import Any
+
+from hindsched.arrays import Floats
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance
+from hindsched.models.base import (
+    Commitments,
+    OfflineProgram,
+    check_size,
+    model_module,
+    on_servers,
+)
+from hindsched.models.recorder import recording
+from hindsched.solutions.base import Assignment, Solution, build_solution
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import ProgramResult, Solver
+
+
+@dataclass(frozen=True)
+class Step:
+    """The program at one step and what is known of it.
+
+    Parameters
+    ----------
+    program : OfflineProgram
+        Over the jobs that still matter, with the point found at its variables.
+    result : ProgramResult
+        The solve.
+    settled : callable
+        What the other known jobs have earned or cost.
+    joined : callable
+        The objective of all known jobs from these two: their sum, or the larger.
+    started_from : Solution, optional
+        The start, over the jobs that still matter.
+    """
+
+    program: OfflineProgram
+    result: ProgramResult
+    settled: Callable[[], float]
+    joined: Callable[[float, float], float]
+    started_from: Solution | None = None
+
+    @property
+    def objective(self) -> float | None:
+        """Objective over all known jobs; None without a point."""
+        found = self.result.objective
+        return None if found is None else self.joined(found, self.settled())
+
+    @property
+    def plan(self) -> Solution | None:
+        """The point as a solution over the jobs that still matter."""
+        return self.program.extract() if self.result.has_point else None
+
+    @property
+    def prices(self) -> Mapping[str, Floats] | None:
+        """Duals of the capacities by the oracle's row sets; None if there are none."""
+        duals = self.result.duals
+        return None if duals is None else self.program.capacity_prices(duals)
+
+
+class RollingProgram:
+    """The offline program of a cluster whose jobs arrive and are decided one after the other.
+
+    Parameters
+    ----------
+    cluster : Instance
+        The cluster; its own jobs are not looked at.
+    formulation : str, optional
+        Which of the family's problems.
+    relax : bool
+        The linear relaxation: steps then have duals. Otherwise every optimum can be placed on real
+        servers, and a step begins from the start that it is given.
+    options : SolveOptions, optional
+        How each step is solved.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> instance = hs.generate("oasis", jobs=3, horizon=6)
+    >>> rolling = RollingProgram(instance, relax=True)
+    >>> rolling.add(instance.jobs[:2])
+    >>> first = rolling.solve().objective
+    >>> rolling.commit(rejected=[instance.jobs[0].name])
+    >>> rolling.advance(2)
+    >>> rolling.solve().objective <= first
+    True
+    """
+
+    def __init__(
+        self,
+        cluster: Instance,
+        formulation: str | None = None,
+        *,
+        relax: bool = False,
+        options: SolveOptions | None = None,
+    ) -> None:
+        self.cluster = cluster.with_jobs(())
+        self.formulation = cluster.check_formulation(formulation)
+        self.relax = relax
+        self.options = SolveOptions() if options is None else options
+        self._solver = Solver(self.options)
+        self.slot = 1
+        self._jobs: dict[str, Any] = {}
+        self._rows: dict[str, list[Assignment]] = {}
+        self._locked: set[str] = set()
+        self._rejected: set[str] = set()
+        self._known: dict[str, Any] = {}
+        self._over: list[tuple[Instance, dict[str, list[Assignment]]]] = []
+        self._worth = [0.0]
+        module = model_module(cluster.family)
+        self._shares: bool = getattr(module, "JOBS_SHARE_COSTS", False)
+        worst = getattr(module, "WORST_JOB", ())
+        self._joined = max if self.formulation in worst else add
+
+    def move_to(self, cluster: Instance) -> None:
+        """Go on with another horizon of the same cluster."""
+        self.cluster = cluster.with_jobs(())
+        self._known.clear()
+
+    def add(self, jobs: Iterable[Any]) -> None:
+        """Add jobs that have become known."""
+        self._jobs.update((job.name, job) for job in jobs)
+
+    def commit(
+        self,
+        rows: Mapping[str, list[Assignment]] | None = None,
+        *,
+        whole: Iterable[str] = (),
+        rejected: Iterable[str] = (),
+    ) -> None:
+        """Fix what has been decided.
+
+        Parameters
+        ----------
+        rows : mapping, optional
+            Further rows by job, in the solution file's form.
+        whole : iterable of str
+            Jobs whose rows are all that they get.
+        rejected : iterable of str
+            Jobs refused for good.
+        """
+        for name, new in (rows or {}).items():
+            self._rows.setdefault(name, []).extend(deepcopy(new))  # read again when asked
+            self._known.pop(name, None)
+        self._locked.update(whole)
+        self._rejected.update(rejected)
+
+    def advance(self, slot: int) -> None:
+        """Make `slot` the first open one, and settle what no longer matters."""
+        self.slot = slot
+        ends = {name: self._end_of(name) for name in self._jobs}
+        over = {name: end for name, end in ends.items() if end is not None}
+        while True:
+            stays = [
+                name for name in ends if ends[name] is None or (self._shares and name not in over)
+            ]
+            first = min([slot, *(self.cluster.arrival_of(self._jobs[name]) for name in stays)])
+            settled = {name: end for name, end in over.items() if end < first}
+            if not self._shares or settled == over:
+                break
+            over = settled  # what shares a slot with a job that stays, stays
+        self._settle(list(settled))
+
+    def _end_of(self, name: str) -> int | None:
+        """Last slot of a job that is over, 0 for one that was rejected; None for an open one."""
+        if name in self._rejected:
+            return 0
+        rows = self._rows.get(name, [])
+        last = max((row["to"] for row in rows), default=self.slot)
+        if last >= self.slot:
+            return last if name in self._locked else None
+        if name not in self._locked:
+            alone = self._alone(name)
+            if alone is None or alone.completion(name) is None:
+                return None
+        return last
+
+    def _alone(self, name: str) -> Solution | None:
+        """The job's rows as a solution of it alone; None while they are none."""
+        instance = self.cluster.with_jobs((self._jobs[name],))
+        try:
+            return build_solution(instance, {name: self._rows.get(name, [])}, self.formulation)
+        except InputError:
+            return None
+
+    def _settle(self, names: list[str]) -> None:
+        jobs = [self._jobs.pop(name) for name in names]
+        rows = {name: self._rows.pop(name, []) for name in names}
+        for name in names:
+            self._known.pop(name, None)
+        kept = tuple(job for job in jobs if job.name not in self._rejected)
+        if kept:
+            own = {job.name: rows[job.name] for job in kept}
+            self._over.append((self.cluster.with_jobs(kept), own))
+        self._locked.difference_update(names)
+        self._rejected.difference_update(names)
+
+    def _settled(self, count: int) -> float:
+        """What was settled the first times has earned or cost, worked out when asked for."""
+        for instance, rows in self._over[len(self._worth) - 1 : count]:
+            worth = build_solution(instance, rows, self.formulation).objective()
+            self._worth.append(self._joined(self._worth[-1], worth))
+        return self._worth[count]
+
+    @property
+    def instance(self) -> Instance:
+        """The cluster with the jobs that still matter."""
+        return self.cluster.with_jobs(tuple(self._jobs.values()))
+
+    def commitments(self) -> Commitments:
+        """What is fixed of them."""
+        return Commitments(
+            now=self.slot,
+            assignments=self._rows,
+            locked=frozenset(self._locked),
+            rejected=frozenset(self._rejected),
+            known=self._known,
+        )
+
+    def build(self) -> OfflineProgram:
+        """The program at this step, recorded."""
+        family = self.cluster.family
+        build = {} if self.relax else on_servers(family)
+        decided = self._locked | self._rejected
+        instance = self.instance
+        check_size(instance, [i for i, name in enumerate(self._jobs) if name not in decided])
+        with recording():
+            made: OfflineProgram = model_module(family).build_offline(
+                instance, self.formulation, relax=self.relax,
+                commitments=self.commitments(), **build,
+            )  # fmt: skip
+        return made
+
+    def solve(self, start: Callable[[], Solution | None] | None = None) -> Step:
+        """Solve the program of this step.
+
+        Parameters
+        ----------
+        start : callable, optional
+            Gives a feasible solution of `instance` that keeps the commitments, or None. It is asked
+            if the family has not made one itself, to derive the program's time limit.
+        """
+        program = self.build()
+        known = program.incumbent
+        if known is None and start is not None and not self.relax:
+            known = start()
+        begun = known is not None and not self.relax
+        if begun:
+            program.load(known)
+        result = self._solver.solve(program.model, start=begun, want_duals=self.relax)
+        settled = partial(self._settled, len(self._over))
+        return Step(program, result, settled, self._joined, known)

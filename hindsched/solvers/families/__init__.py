@@ -1,0 +1,1 @@
+"""What each family brings: oracle, methods, search."""

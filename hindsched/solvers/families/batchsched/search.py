@@ -1,0 +1,447 @@
+"""The neighbourhood search of batchsched: whole neighbourhoods in one compiled kernel.
+
+Like `NeighbourhoodSearch` it takes a few jobs out and puts them back at a multiple of the bound's
+prices, but at one price a slot for all servers, and with another rule for the servers: those on
+which a job wastes least, in its window, before it and after it. Only modes that are nearly the
+cheapest at the prices are tried.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import numpy as np
+
+from hindsched.arrays import Floats, Ints
+from hindsched.errors import SolveFailed
+from hindsched.instances.batchsched.instance import BatchschedInstance
+from hindsched.instances.batchsched.modes import fewest_ps, modes
+from hindsched.instances.modes import in_pieces
+from hindsched.solutions.base import Solution
+from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution
+from hindsched.solvers.door.work import spend
+from hindsched.solvers.families.batchsched.kinds import by_kind
+from hindsched.solvers.families.batchsched.level import Level
+from hindsched.solvers.families.batchsched.list_schedule import list_schedule
+from hindsched.solvers.kernels.batchsched.window_plan import Jobs, Plan, Prices, excess_costs
+from hindsched.solvers.oracles.base import BlockOracle
+from hindsched.solvers.side_by_side import Together, side_by_side
+
+NEARLY = 8.0
+"""Slots of delay above a job's cheapest mode at the prices up to which others are tried."""
+STEP = 0.2
+"""Slots of delay below which a schedule is no better than an earlier one."""
+UNPRICED = 0.05
+"""Worth of all of a resource beside the share of the prices that is paid for it."""
+HOT, COLD = 8e-3, 8e-5
+"""Mean worsening that is accepted at a cycle's begin and end, relative to what the objective is
+above that of all jobs alone on the cluster."""
+FIRST_CYCLE = 1000
+"""Moves in the first cycle; each further one is twice as long. At its end the best returns."""
+CYCLES_LEFT = 8.0
+"""A cycle takes all the time that is left where that is less than so many times the last one's: no
+time is left that would not do for a longer one."""
+MOVES, MOVES_OF_KINDS = 10, 50
+"""Moves of one call on real servers, and on kinds of servers in as much time or less."""
+HOT_KINDS, WARM = 3e-2, 3e-3
+"""`HOT` on kinds of servers, and on real ones after them."""
+SHARE_OF_KINDS = 0.4
+"""Share of a cycle that moves jobs on kinds of servers."""
+LAST_ROUNDS = 2
+"""So often the last cycle cools down on kinds of servers: where that ends differs from time to time
+more than with the time taken."""
+GAINED = 0.01
+"""What moves on real servers gain after a plan on kinds of servers, which begins no worse than so
+much above the best."""
+MOST_KINDS = 0.5
+"""Kinds of servers, relative to the servers, up to which plans are made on kinds first."""
+TRIES = 20
+"""Insertions of a plan on kinds of servers into the real cluster, of which the best counts."""
+
+
+class WindowSearch:
+    """The search, resumable; `objective` is that of the best schedules found so far.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+        The oracle in the layout ``servers``.
+    prices : ndarray
+        Prices on its rows.
+    seed : int
+        Seed of all draws.
+    start : Solution, optional
+        A feasible solution to begin from.
+    seconds_left : callable
+        What is left of the time for everything: the last cycle ends with it.
+    """
+
+    def __init__(
+        self,
+        oracle: BlockOracle,
+        prices: Floats,
+        *,
+        seed: int = 0,
+        start: Solution | None = None,
+        seconds_left: Callable[[], float] = lambda: math.inf,
+    ) -> None:
+        self.oracle, self.instance = oracle, cast(BatchschedInstance, oracle.instance)
+        self.slots = oracle.rows.sets[0].shape[-1]
+        self.random = np.random.Generator(np.random.PCG64(seed))
+        self.iterations = 0
+        self.objective: float | None = None
+        self._best: dict[str, BatchschedRow] = {}
+        self._seconds_left = seconds_left
+        self._cycle, self._cycle_begin = FIRST_CYCLE, 0
+        self._cycle_seconds, self._is_last = seconds_left(), False
+        every = jobs_of(self.instance)
+        alone = every.weight * (every.arrival + every.shortest + 1)
+        self._least_possible = float(alone.sum())
+        self._real = Level(every, self.instance.whole_units.tables[0], self.slots)
+        self._kinds: Level | None = None
+        self._is_of_kinds, self._tries = False, 0
+        self._realised: tuple[Plan, float] | None = None
+        self.set_prices(prices)
+        if start is not None:
+            self.adopt(start)
+            self._return_to_best()
+            self._begin_of_kinds()
+
+    @property
+    def threads(self) -> int:
+        """Threads that search; with more than one the cycles begin anew."""
+        return self._real.threads
+
+    @threads.setter
+    def threads(self, number: int) -> None:
+        for level in filter(None, (self._real, self._kinds)):
+            level.threads = number
+        self._begin_cycle()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the search has schedules for all jobs."""
+        return self.objective is not None
+
+    def set_prices(self, prices: Floats) -> None:
+        """Follow other prices from now on: their means over the servers."""
+        instance, every = self.instance, self._real.every
+        by_slot = prices.reshape(*instance.server_capacity.shape, -1).mean(axis=0)
+        total = instance.server_capacity.sum(axis=0)
+        paid = by_slot.sum(axis=1) * total
+        share = paid / max(float(paid.sum()), 1e-300) + UNPRICED
+        units = instance.whole_units.tables[0].sum(axis=0).astype(float)
+        worth = np.divide(share, units, out=np.zeros(len(units)), where=units > 0)
+        before = np.zeros((self.slots + 1, len(by_slot)))
+        np.cumsum(by_slot.T, axis=0, out=before[1:])
+        first, use = every.first, instance.whole_units.tables[1] @ worth
+        volume = every.modes[:, 1] * every.modes[:, 2] * use[_types_of_modes(every)]
+        least = np.minimum.reduceat(volume, first[:, 0]) if len(first) else np.zeros(0)
+        guide = Prices(
+            np.ascontiguousarray((before @ instance.worker_demand.T).T),
+            np.ascontiguousarray((before @ instance.ps_demand.T).T),
+            worth, every.weight / np.maximum(least, 1e-12), np.ones(1), np.full(1, STEP),
+        )  # fmt: skip
+        cheap = excess_costs(every, guide, self.slots) <= NEARLY
+        self._real.prices, self._real.jobs = guide, only(every, cheap)
+        capacity, of_kinds = by_kind(every, self._real.capacity.astype(float), worth)
+        if len(capacity) > MOST_KINDS * len(self._real.capacity):
+            return
+        if self._kinds is None:
+            self._kinds = Level(of_kinds, capacity, self.slots)
+            self._kinds.threads = self.threads
+        kinds = self._kinds
+        kinds.every, kinds.jobs = of_kinds, only(of_kinds, cheap)
+        kinds.prices = guide._replace(worth=np.ones(1))
+
+    def construct(self, stop: Callable[[], bool] = lambda: False) -> None:
+        """Insert all jobs in the order of their density, at a few multiples of the prices.
+
+        Where none of that ends within the priced slots, the list that they are made for is taken.
+
+        Parameters
+        ----------
+        stop : callable
+            Asked after every insertion of all jobs once there are schedules to keep.
+        """
+        self._real.construct(self._word, stop)
+        if self._real.has_plan:
+            self._keep(self._real.kept, self._real.least)
+        if not self.is_complete:  # the priced slots end where a list of all jobs has room
+            listed = list_schedule(self.instance).items()
+            rows: dict[str, Sequence[BatchschedRow]] = {name: (one.row(),) for name, one in listed}
+            self.adopt(BatchschedSolution(self.instance, rows, self.oracle.formulation))
+        self._return_to_best()
+        self._begin_of_kinds()
+
+    def improve(self, stop: Callable[[], bool]) -> bool:
+        """Try neighbourhoods until `stop` says so; return whether the best became better.
+
+        Parameters
+        ----------
+        stop : callable
+            Asked before every few neighbourhoods.
+        """
+        if self.objective is None or not self.instance.jobs:
+            return False
+        before = self.objective
+        with side_by_side(self.threads) as together:
+            while not stop():
+                self._go_on(together)
+        return self.objective != before
+
+    def _go_on(self, together: Together) -> None:
+        """Try a few moves."""
+        spend(MOVES)
+        self.iterations += MOVES
+        done = self._share_of_cycle()
+        if self._is_of_kinds and done >= SHARE_OF_KINDS:
+            self._is_of_kinds, self._tries, self._realised = False, TRIES, None
+        tried = MOVES
+        if self._tries > 0:
+            tried = MOVES * self._realise(together)
+        elif not self._real.has_plan:  # the best is of a form that the kernel does not know
+            self.construct()
+        elif self._is_of_kinds:
+            tried = self._improve_kinds(together)
+        else:
+            tried = self._improve_real(together)
+        self.iterations += tried - MOVES  # of all threads: work is counted on one
+        if done >= 1 and self._real.has_plan:
+            self._next_cycle()
+
+    def adopt(self, solution: Solution) -> bool:
+        """Take a feasible solution as the best if it is; the search returns to it in its time."""
+        assert isinstance(solution, BatchschedSolution)
+        objective = solution.objective()
+        if self.objective is not None and objective >= self.objective:
+            return False
+        self.objective = objective
+        self._best = {name: rows[0] for name, rows in solution.rows.items()}
+        return True
+
+    def solution(self) -> Solution | None:
+        """The best schedules as a checked solution.
+
+        Raises
+        ------
+        SolveFailed
+            If the checker finds a constraint broken: an error in the search.
+        """
+        if self.objective is None:
+            return None
+        rows: dict[str, Sequence[BatchschedRow]] = {
+            name: (row,) for name, row in self._best.items()
+        }
+        found = BatchschedSolution(self.instance, rows, self.oracle.formulation)
+        if broken := found.violations():
+            raise SolveFailed(f"the search broke {broken[0]}")
+        return found
+
+    def _share_of_cycle(self, tried: int = 0) -> float:
+        """How much of the cycle is over: by its moves and these, in the last one by the time."""
+        if self._is_last:
+            return 1.0 - self._seconds_left() / self._cycle_seconds
+        return (self.iterations + tried - self._cycle_begin) / self._cycle
+
+    def _heat(self, level: Level, hot: float, done: float) -> float:
+        """Mean worsening to accept."""
+        above = max(0.0, level.least - self._least_possible)
+        return hot * (COLD / hot) ** min(1.0, done) * above
+
+    def _improve_real(self, together: Together) -> int:
+        """Move jobs on the real servers; return how many moves were tried."""
+        assert self.objective is not None
+        real = self._real
+        begin, hot = (SHARE_OF_KINDS, WARM) if self._kinds else (0.0, HOT)
+
+        def heat(tried: int) -> float:
+            done = (self._share_of_cycle(tried) - begin) / (1 - begin)
+            return self._heat(real, hot, done)
+
+        least = real.least
+        tried = real.improve(MOVES, heat, self._word(self.threads), together)
+        if real.least < least:
+            self._keep(real.kept, real.least)
+        return tried
+
+    def _improve_kinds(self, together: Together) -> int:
+        """Move jobs on kinds of servers; return how many moves on real ones take as long."""
+        kinds = self._kinds
+        assert kinds is not None
+
+        def heat(tried: int) -> float:
+            done = self._share_of_cycle(tried * MOVES // MOVES_OF_KINDS) / SHARE_OF_KINDS
+            return self._heat(kinds, HOT_KINDS, done * LAST_ROUNDS % 1.0 if self._is_last else done)
+
+        tried = kinds.improve(MOVES_OF_KINDS, heat, self._word(self.threads), together)
+        return tried * MOVES // MOVES_OF_KINDS
+
+    def _realise(self, together: Together) -> int:
+        """Put the jobs on real servers, in the order and modes of their best plan on kinds.
+
+        Return how many insertions of all jobs were tried.
+        """
+        assert self.objective is not None
+        assert self._kinds is not None
+        plan, real, number = self._kinds.kept, self._real, self.threads
+        every = real.every
+        chosen = np.zeros(len(every.modes), dtype=bool)
+        counts = plan.workers.sum(axis=1)
+        for j, (m, start, stop, *_) in enumerate(plan.what.tolist()):
+            own = slice(every.first[j, m], every.first[j, m + 1])
+            _, needed, length = every.modes[own, :3].T
+            chosen[own] = (needed == counts[j]) & (length == stop - start)
+        planned = only(every, chosen)
+        noise = self.random.random((number, len(counts)))
+        orders = np.argsort(plan.what[:, 1] + noise, axis=1, kind="stable")
+        words = self._word(number)
+        found = together(lambda at: real.insert(orders[at], planned, 0.0, words[at : at + 1]))
+        for one in found:
+            if one is not None and (self._realised is None or one[1] < self._realised[1]):
+                self._realised = one
+        self._tries = max(0, self._tries - number)
+        if self._tries == 0:
+            best, self._realised = self._realised, None
+            if best is not None and best[1] < (1.0 + GAINED) * self.objective:
+                real.begin(*best)
+                self._keep(real.kept, real.least)
+            else:
+                self._return_to_best()
+        return number
+
+    def _next_cycle(self) -> None:
+        """Begin another cycle, twice as long, or as long as all the time left."""
+        left = self._seconds_left()
+        last = self._cycle_seconds - left
+        self._is_last = 0.0 < left < CYCLES_LEFT * last
+        self._cycle *= 2
+        self._begin_cycle()
+
+    def _begin_cycle(self) -> None:
+        """Go on from the best."""
+        self._cycle_begin, self._cycle_seconds = self.iterations, self._seconds_left()
+        self._tries = 0
+        self._return_to_best()
+        self._begin_of_kinds()
+
+    def _word(self, number: int = 1) -> np.ndarray:
+        """State of the kernel's own draws."""
+        return self.random.integers(1, 2**63, number, dtype=np.uint64)
+
+    def _keep(self, plan: Plan, cost: float) -> None:
+        """Take a plan as the best if it is."""
+        if self.objective is not None and cost >= self.objective:
+            return
+        self.objective, has_ps = cost, self.instance.has_ps
+        for job, (m, start, stop, host, p, units), workers in zip(
+            self.instance.jobs, plan.what.tolist(), plan.workers, strict=True
+        ):
+            ps = np.zeros(len(workers), dtype=np.int64)
+            if has_ps:
+                ps[host] = units
+            self._best[job.name] = BatchschedRow(
+                start + 1, stop, m, p if has_ps else -1, workers.astype(np.int64), ps
+            )
+
+    def _return_to_best(self) -> None:
+        """Go on from the best schedules, where the kernel knows their form."""
+        real = self._real
+        real.has_plan = False
+        if self.objective is None:
+            return
+        plan = real.no_plan()
+        for j, job in enumerate(self.instance.jobs):
+            row = self._best[job.name]
+            hosts = np.flatnonzero(row.ps)
+            if row.last > self.slots or len(hosts) != int(self.instance.has_ps):
+                return
+            host, units = (int(hosts[0]), int(row.ps[hosts[0]])) if len(hosts) else (-1, 0)
+            plan.what[j] = row.worker_type, row.first - 1, row.last, host, row.ps_type, units
+            plan.workers[j] = row.workers
+        real.begin(plan, self.objective)
+
+    def _begin_of_kinds(self) -> None:
+        """Go on from the best plan on kinds of servers, where there are few of them."""
+        if (kinds := self._kinds) is None:
+            return
+        if not kinds.has_plan:
+            kinds.construct(self._word, lambda: self._seconds_left() <= 0)
+        else:
+            kinds.begin(kinds.kept, kinds.least)
+        self._is_of_kinds = kinds.has_plan
+
+
+def search_of(
+    oracle: BlockOracle,
+    prices: Floats,
+    *,
+    seed: int = 0,
+    start: Solution | None = None,
+    seconds_left: Callable[[], float] = lambda: math.inf,
+) -> WindowSearch | None:
+    """The search, if jobs run in one window and amounts are whole numbers of 64 bits."""
+    instance = cast(BatchschedInstance, oracle.instance)
+    tables = instance.whole_units.tables
+    if in_pieces(oracle.formulation) or any(table.dtype != np.int64 for table in tables):
+        return None
+    return WindowSearch(oracle, prices, seed=seed, start=start, seconds_left=seconds_left)
+
+
+def jobs_of(instance: BatchschedInstance) -> Jobs:
+    """All jobs and modes as the kernel takes them."""
+    _, worker, ps = instance.whole_units.tables
+    size = instance.ps_demand @ (1.0 / np.maximum(instance.server_capacity.sum(axis=0), 1e-300))
+    types, has_ps = np.arange(len(worker) + 1), instance.has_ps
+    first, groups, hosted = list[Ints](), list[Ints](), list[Ints]()
+    num_groups = num_hosted = 0
+    for job in instance.jobs:
+        table = modes(instance, job)
+        fewest = fewest_ps(instance, table) if has_ps else np.zeros(len(table), dtype=np.int64)
+        taken = fewest * size[table.ps_type] if has_ps else fewest
+        m, q, count, length = table.worker_type, table.one_server, table.workers, table.duration
+        order = np.lexsort((taken, q, count, length, m))
+        key = np.stack([m, q, count, length], axis=1)[order]
+        begin = np.flatnonzero(np.concatenate([[True], (key[1:] != key[:-1]).any(axis=1)]))
+        ends = np.append(begin[1:], len(key)) if has_ps else begin
+        pairs = np.stack([begin, ends], axis=1) + num_hosted
+        first.append(num_groups + np.searchsorted(key[begin, 0], types))
+        groups.append(np.concatenate([key[begin, 1:], pairs], axis=1))
+        hosted.append(np.stack([table.ps_type, fewest], axis=1)[order])
+        num_groups, num_hosted = num_groups + len(begin), num_hosted + len(key)
+    none = np.zeros((0, 5), dtype=np.int64)
+    modes_of_all = np.ascontiguousarray(np.concatenate([*groups, none]))
+    starts = np.array(first, dtype=np.int64).reshape(-1, len(types))
+    shortest = [int(modes_of_all[row[0] : row[-1], 2].min()) for row in starts]
+    share = np.divide(1.0, worker, out=np.full(worker.shape, np.inf), where=worker > 0)
+    ratio = instance.ps_ratio if has_ps else np.zeros((len(worker), 1))
+    servers = len(instance.server_capacity)
+
+    def everywhere(table: np.ndarray) -> Floats:
+        return np.repeat(table[None].astype(float), servers, axis=0)
+
+    return Jobs(
+        np.array([job.arrival - 1 for job in instance.jobs], dtype=np.int64),
+        np.array([job.weight for job in instance.jobs], dtype=float),
+        starts, modes_of_all, np.concatenate([*hosted, none[:, :2]]),
+        np.array(shortest, dtype=np.int64), everywhere(worker), everywhere(ps),
+        everywhere(share), np.full((servers, len(worker)), -1.0), np.ascontiguousarray(ratio),
+        has_ps,
+    )  # fmt: skip
+
+
+def only(jobs: Jobs, chosen: np.ndarray) -> Jobs:
+    """The jobs with some of their modes."""
+    before = np.concatenate([[0], np.cumsum(chosen)])
+    return jobs._replace(first=before[jobs.first], modes=jobs.modes[chosen])
+
+
+def _types_of_modes(jobs: Jobs) -> Ints:
+    """Worker type of every mode."""
+    lengths = np.diff(jobs.first, axis=1).ravel()
+    return np.repeat(np.tile(np.arange(jobs.worker.shape[1]), len(jobs.first)), lengths)
+
+
+__all__ = ["WindowSearch", "search_of"]

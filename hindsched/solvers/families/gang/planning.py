@@ -1,0 +1,199 @@
+"""Plans for the open jobs beside what is fixed, by events: no program, any slots.
+
+An order of the open jobs is a plan: each takes its earliest start on what is fixed and on the jobs
+before it, in one piece, which every kind allows. What is fixed stands in the same list, first in
+every order, and at such a price if it came later that no exchange ever moves it.
+
+On servers whoever fits starts, first in order, where the policies of the same kind would place it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.gang.instance import KINDS, OBJECTIVES, GangInstance, split_formulation
+from hindsched.models.gang.tasks import Outlook
+from hindsched.solvers.families.gang.clock import Clock
+from hindsched.solvers.families.gang.pool import GangOracle, job_blocks
+from hindsched.solvers.families.gang.prices import Climb
+from hindsched.solvers.kernels.gang.orders import FAR, Jobs, exchange, starts_in_order, total_cost
+from hindsched.solvers.kernels.gang.placing import Cluster
+from hindsched.solvers.kernels.gang.queueing import run_queue_beside
+from hindsched.solvers.kernels.gang.responses import FOREVER, Blocks
+
+NEVER_LATE = 1e30
+"""Cost of what is fixed, if it came later."""
+HOT, COLD, MOST, REACH = 0.3, 0.003, 10, 100
+"""Of the exchanges: heat at begin and end relative to the mean cost of a job's own duration, most
+jobs of an exchange, of how many neighbours."""
+SEED = 88172645463325252
+EXCHANGES_AN_ORDER = 50
+"""On servers all open jobs are placed again for so many exchanges in a pool."""
+STAGES = (0.3, 0.03)
+"""Smoothing of the prices, relative to the mean cost of a job's own duration."""
+INTERVALS = 200
+
+
+class OpenJobs(NamedTuple):
+    """What is left to plan.
+
+    Attributes
+    ----------
+    jobs : Jobs
+        What is fixed and still holds GPUs, row by row; then the open jobs in the view's order.
+    fixed : int
+        Number of such rows.
+    room : int
+        GPUs in all.
+    places : tuple of ndarray of int, shape (places,)
+        Row, server and GPUs of what is fixed, by row; empty in a pool.
+    """
+
+    jobs: Jobs
+    fixed: int
+    room: int
+    places: tuple[Ints, Ints, Ints]
+
+
+class Placed(NamedTuple):
+    """A plan on servers.
+
+    Attributes
+    ----------
+    starts : ndarray of int, shape (open jobs,)
+        When they begin.
+    cluster : Cluster
+        Where what is fixed stands, and then the open jobs.
+    """
+
+    starts: Ints
+    cluster: Cluster
+
+
+def open_jobs(instance: GangInstance, formulation: str, view: Outlook) -> OpenJobs:
+    """What a view of the known jobs leaves to plan; makespans are planned by completions."""
+    kind, goal = split_formulation(formulation)
+    if goal == OBJECTIVES[1]:
+        formulation = kind
+    blocks, rows = job_blocks(instance, formulation), view.fixed.rows
+    own = np.array([task.job for task in view.tasks], dtype=np.int64)
+    gpus = instance.job_gpus[own]
+    submit = np.array([task.first - 1 for task in view.tasks], dtype=np.int64)
+    units = np.array([task.work * task.gpus for task in view.tasks], dtype=np.int64)
+    still = rows.end > submit.min(initial=FAR)
+    none = np.zeros(int(still.sum()))
+    columns = (
+        (rows.start[still], submit),
+        (rows.end[still] - rows.start[still], -(-units // gpus)),
+        (rows.gpus[still], gpus),
+        (none, blocks.slope[own]),
+        (rows.end[still], np.where(blocks.latest == FOREVER, FAR, blocks.latest)[own]),
+        (none + NEVER_LATE, np.where(np.isfinite(blocks.skip), blocks.skip, 0.0)[own]),
+    )
+    jobs = Jobs._make(map(np.concatenate, columns))
+    named = still[rows.place_row]
+    row = (np.cumsum(still) - 1)[rows.place_row[named]]
+    places = (row, rows.place_server[named], rows.place_gpus[named])
+    return OpenJobs(jobs, none.size, instance.total_gpus, places)
+
+
+def plan_in_order(left: OpenJobs, key: Floats) -> Ints:
+    """Starts of the open jobs, those of smaller keys first."""
+    order = np.concatenate([np.arange(left.fixed), left.fixed + np.argsort(key, kind="stable")])
+    return starts_in_order(order, left.jobs, left.room)[left.fixed :]
+
+
+def best_plan(left: OpenJobs, plans: list[Ints], rounds: int) -> Ints:
+    """The cheapest of some plans, improved by so many exchanges of jobs."""
+    jobs, fixed = left.jobs, left.fixed
+    known = [np.concatenate([jobs.submit[:fixed], plan]) for plan in plans]
+    start = min(known, key=lambda start: total_cost(jobs, start)).copy()
+    own = np.where(jobs.slope > 0, jobs.slope * jobs.duration, jobs.penalty)[fixed:]
+    scale = float(own.mean()) if own.size else 0.0
+    best = start.copy()
+    if own.size > 1 and rounds and scale > 0:
+        state = np.array([SEED], dtype=np.uint64)
+        heats = HOT * scale, COLD * scale
+        exchange(start, best, jobs, left.room, rounds, *heats, state, MOST, REACH)
+    return best[fixed:]
+
+
+def plan_on_servers(left: OpenJobs, sizes: Ints, key: Floats) -> Placed:
+    """Start and place whichever open job fits, those of smaller keys first."""
+    jobs, fixed = left.jobs, left.fixed
+    whole = np.concatenate([np.zeros(fixed), key])
+    columns = (jobs.submit, jobs.duration, jobs.gpus, whole)
+    start, cluster = run_queue_beside(sizes, jobs.due[:fixed], left.places, *columns)
+    return Placed(start[fixed:], cluster)
+
+
+def best_on_servers(left: OpenJobs, sizes: Ints, keys: list[Floats], rounds: int) -> Placed:
+    """The cheapest plan of some orders, and of perturbed ones; `rounds` as in a pool."""
+    own = Jobs._make(column[left.fixed :] for column in left.jobs)
+
+    def cost(plan: Placed) -> float:
+        return total_cost(own, plan.starts)
+
+    best = min((plan_on_servers(left, sizes, key) for key in keys), key=cost)
+    draw = np.random.Generator(np.random.PCG64(SEED))
+    for _ in range(rounds // EXCHANGES_AN_ORDER):
+        place = np.argsort(np.argsort(best.starts, kind="stable")).astype(float)
+        moved = draw.random(place.size) < 2 / place.size
+        place[moved] += draw.normal(scale=MOST, size=int(moved.sum()))
+        best = min(best, plan_on_servers(left, sizes, place), key=cost)
+    return best
+
+
+class LeftOracle(GangOracle):
+    """Best responses of the open jobs, in one piece, to prices of the GPUs that are left.
+
+    Parameters
+    ----------
+    instance : GangInstance
+        The open jobs.
+    left : OpenJobs
+        The same, and what is fixed.
+    cut : ndarray of int, shape (intervals + 1,)
+        Ends of the intervals.
+    """
+
+    def __init__(self, instance: GangInstance, left: OpenJobs, cut: Ints) -> None:
+        jobs, fixed = left.jobs, left.fixed
+        own = Jobs._make(column[fixed:] for column in jobs)
+        counts_ends = bool(own.slope.any())
+        super().__init__(instance, KINDS[0] if counts_ends else f"{KINDS[0]},{OBJECTIVES[2]}", cut)
+        latest = np.where(own.due == FAR, FOREVER, own.due)
+        skip = np.where(own.slope > 0, np.inf, own.penalty)
+        sizes = own.duration, own.gpus, own.gpus
+        self.blocks = Blocks(own.submit, *sizes, own.slope, latest, skip)
+        free = self.rows.sets[0].capacity
+        for start, end, gpus in zip(jobs.submit[:fixed], jobs.due[:fixed], jobs.gpus, strict=False):
+            held = np.minimum(cut[1:], end) - np.maximum(cut[:-1], start)
+            free -= np.maximum(held, 0) * (gpus * float(instance.slot_seconds))
+
+
+def expected_starts(instance: GangInstance, left: OpenJobs, iterations: int) -> Climb:
+    """Prices of the GPUs that are left, and the starts that open jobs expect at them.
+
+    Parameters
+    ----------
+    instance : GangInstance
+        The open jobs.
+    left : OpenJobs
+        The same, and what is fixed.
+    iterations : int
+        Steps of each climb: the result does not depend on the machine.
+    """
+    jobs, fixed = left.jobs, left.fixed
+    ends = plan_in_order(left, jobs.duration[fixed:].astype(float)) + jobs.duration[fixed:]
+    times = np.linspace(jobs.submit[fixed:].min(), ends.max(), INTERVALS + 1)
+    cut = np.unique(np.concatenate([[0], times.astype(np.int64)]))
+    oracle = LeftOracle(instance, left, cut)
+    climb = Climb(oracle, np.zeros(oracle.rows.size), Clock(math.inf))
+    for share in STAGES:
+        climb.smooth(share, iterations)
+    return climb

@@ -1,0 +1,277 @@
+"""Good prices for gang: climb the Lagrangian bound, and cut time finer where use bends.
+
+Jobs in one piece: the smoothed bound (`smoothing`) is climbed by L-BFGS-B from the fluid
+relaxation's prices, in a metric in which a unit is a price for the length of an interval. Smoothing
+begins coarse, on few intervals, and becomes finer; then the intervals are halved in which the two
+halves would pull the price apart most. Pausing jobs: subgradients with momentum and Polyak's step,
+from the best of the fluid's and the given prices, on the intervals found for jobs in one piece.
+
+Any prices prove a bound; what is returned is the best that was seen, rounded to few digits, with
+the oracle's own value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.gang.instance import GangInstance
+from hindsched.solvers.certificates.certificate import Certificate, certify
+from hindsched.solvers.door.work import spend
+from hindsched.solvers.families.gang.clock import Clock
+from hindsched.solvers.families.gang.pool import GangOracle
+from hindsched.solvers.kernels.gang.fluid import fluid_prices
+from hindsched.solvers.kernels.gang.smoothing import soft_responses
+
+COARSE = 1000
+"""Intervals at first."""
+COARSE_STAGES = (1.0, 0.3, 0.1, 0.03, 0.01)
+"""Smoothing on them, relative to the mean weighted duration."""
+FINE_STAGES = (0.01, 0.01, 0.003, 0.003, 0.001, 0.001, 0.0003, 0.0003)
+"""Smoothing after each halving."""
+LAST_STAGES = (0.001, 0.0003)
+MOST_INTERVALS = 40_000
+ITERATIONS = 50
+MEMORY = 20
+DIGITS = 6
+"""Significant digits of the largest price; all prices are multiples of its last."""
+MOMENTUM = 0.7
+STEP = 0.5
+PATIENCE = 12
+"""Steps without progress after which a subgradient's step shrinks."""
+
+
+class OutOfTimeError(Exception):
+    """Ends a climb from inside the optimiser."""
+
+
+@dataclass
+class Climb:
+    """State of the climb.
+
+    Parameters
+    ----------
+    oracle : GangOracle
+        The oracle on the present intervals.
+    prices : ndarray, shape (intervals,)
+        Present prices per GPU-second.
+    clock : Clock
+        Says when to stop.
+    on_better : callable, optional
+        Called with (bound, expected starts) after each stage.
+    """
+
+    oracle: GangOracle
+    prices: Floats
+    clock: Clock
+    on_better: Callable[[float, Floats], None] | None = None
+    best: float = -math.inf
+    best_prices: Floats = field(default_factory=lambda: np.zeros(0))
+    best_cut: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    expected: Floats = field(default_factory=lambda: np.zeros(0))
+    evaluations: int = 0
+
+    @property
+    def scale(self) -> float:
+        """Mean cost of a job's own duration (deadlines: of missing one), in the objective."""
+        blocks = self.oracle.blocks
+        if self.oracle.goal == "deadlines":
+            return max(float(blocks.skip.mean()), 1e-12)
+        return float((blocks.slope * blocks.duration).mean())
+
+    def note(self, bound: float, cut: Ints, prices: Floats) -> None:
+        """Remember prices whose bound is the best so far."""
+        if bound > self.best:
+            self.best, self.best_cut, self.best_prices = bound, cut, prices.copy()
+
+    def smooth(self, share: float, iterations: int = ITERATIONS) -> None:
+        """Climb the bound smoothed by `share` of the scale."""
+        oracle, scale = self.oracle, self.scale
+        seconds = float(oracle.instance.slot_seconds)
+        length = np.sqrt(np.diff(oracle.cut) * seconds)
+        capacity = oracle.rows.capacity
+        unit = scale * max(1, oracle.num_blocks)
+        mu = share * scale
+
+        def negative(point: Floats) -> tuple[float, Floats]:
+            if self.clock.is_over:
+                raise OutOfTimeError
+            prices = np.maximum(point, 0.0) / length
+            soft, hard, use, expected = soft_responses(
+                oracle.cut, prices * seconds, oracle.blocks, mu
+            )
+            self.evaluations += 1
+            spend()
+            paid = float(prices @ capacity)
+            self.expected = expected
+            self.note(hard - paid, oracle.cut, prices)
+            return -(soft - paid) / unit, -(use * seconds - capacity) / length / unit
+
+        from scipy.optimize import minimize  # a quarter of a second, of every process that starts
+
+        limits = {"maxiter": iterations, "maxcor": MEMORY, "ftol": 1e-10, "gtol": 1e-9}
+        try:
+            found: Any = minimize(  # type: ignore[call-overload]
+                negative,
+                self.prices * length,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(0.0, None)] * length.size,
+                options=limits,
+            )
+            self.prices = np.maximum(found.x, 0.0) / length
+        except OutOfTimeError:
+            if self.best_cut is oracle.cut:
+                self.prices = self.best_prices.copy()
+        if self.on_better is not None and self.expected.size:
+            self.on_better(self.best, self.expected)
+
+    def halve(self, share: float) -> None:
+        """Halve the intervals whose halves pull the price apart most, at most all of them."""
+        oracle, cut = self.oracle, self.oracle.cut
+        seconds = float(oracle.instance.slot_seconds)
+        length = np.diff(cut)
+        middle = cut[:-1] + length // 2
+        whole = length > 1
+        fine = np.unique(np.concatenate([cut, middle[whole]]))
+        owner = np.searchsorted(cut, fine[:-1], side="right") - 1
+        per_slot = self.prices[owner] * seconds
+        _, _, use, _ = soft_responses(fine, per_slot, oracle.blocks, share * self.scale)
+        pull = use - oracle.instance.total_gpus * np.diff(fine)
+        first = np.searchsorted(fine, cut[:-1])
+        left, right = pull[first], pull[np.minimum(first + 1, pull.size - 1)]
+        free = self.prices <= 0  # such a price can only rise
+        left, right = (np.where(free, np.maximum(side, 0.0), side) for side in (left, right))
+        gain = np.where(whole, np.abs(left - right) / np.sqrt(length), 0.0)
+        count = min(length.size, MOST_INTERVALS - length.size)
+        if count <= 0:
+            return
+        chosen = np.argsort(-gain, kind="stable")[:count]
+        chosen = chosen[gain[chosen] > 0]
+        new = np.unique(np.concatenate([cut, middle[chosen]]))
+        self.prices = self.prices[np.searchsorted(cut, new[:-1], side="right") - 1]
+        self.oracle = GangOracle(oracle.instance, oracle.formulation, new)
+
+    def subgradient(self, target: float) -> None:
+        """Climb the bound of pausing jobs until the time is over or steps have become tiny."""
+        oracle = self.oracle
+        length = np.diff(oracle.cut) * float(oracle.instance.slot_seconds)
+        room, step, idle = float(oracle.instance.total_gpus), STEP, 0
+        prices, momentum = self.prices, np.zeros(length.size)
+        restart = True
+        while not self.clock.is_over and step > 1e-4:
+            value, use = oracle.block_values(prices)
+            self.evaluations += 1
+            spend()
+            bound = math.fsum(value.tolist()) - float(prices @ oracle.rows.capacity)
+            idle = 0 if bound > self.best else idle + 1
+            self.note(bound, oracle.cut, prices)
+            slope = use / length - room
+            if idle >= PATIENCE:
+                step, idle, restart = step * MOMENTUM, 0, True
+                prices = self.best_prices if self.best_cut is oracle.cut else prices
+                continue
+            momentum = slope if restart else MOMENTUM * momentum + (1 - MOMENTUM) * slope
+            restart = False
+            size = float(length @ (momentum * momentum))
+            if size <= 0 or target <= bound:
+                break
+            prices = np.maximum(prices + step * (target - bound) / size * momentum, 0.0)
+        self.prices = prices
+
+    def result(self) -> tuple[GangOracle, Floats]:
+        """Oracle and prices of the best bound, in few digits, neighbours of one price joined."""
+        instance, formulation = self.oracle.instance, self.oracle.formulation
+        cut, prices = self.best_cut, in_digits(self.best_prices)
+        while prices.size and prices[-1] == 0:
+            cut, prices = cut[:-1], prices[:-1]
+        kept = np.ones(prices.size, dtype=bool)
+        kept[1:] = prices[1:] != prices[:-1]
+        cut = np.concatenate([cut[:-1][kept], cut[-1:]])
+        return GangOracle(instance, formulation, cut), prices[kept]
+
+
+def in_digits(prices: Floats) -> Floats:
+    """Prices as decimals with few digits, so that exact sums have small denominators."""
+    largest = float(prices.max(initial=0.0))
+    if largest <= 0:
+        return np.zeros(prices.size)
+    places = DIGITS - 1 - math.floor(math.log10(largest))
+    return np.round(prices, places) + 0.0
+
+
+def first_cut(instance: GangInstance, end: int, count: int = COARSE) -> Ints:
+    """Intervals of equal length from the first submission to `end`, and one before."""
+    first = int(instance.submits.min()) if instance.jobs else 0
+    cuts = np.linspace(first, max(end, first + 1), count + 1).astype(np.int64)
+    return np.unique(np.concatenate([[0], cuts]))
+
+
+def start_prices(oracle: GangOracle) -> Floats:
+    """Prices of the fluid relaxation per GPU-second; none where the objective is another."""
+    instance = oracle.instance
+    if oracle.goal != "completion":
+        return np.zeros(oracle.rows.size)
+    order = np.argsort(instance.submits, kind="stable")
+    area = (instance.durations * instance.job_gpus)[order].astype(float)
+    density = instance.weights[order] / area  # a slot of time and a slot of GPU alike
+    return fluid_prices(oracle.cut, instance.submits[order], area, density, instance.total_gpus)
+
+
+def certify_without_prices(instance: GangInstance, formulation: str) -> Certificate:
+    """What each job costs if the others are not there, or what counting says of the makespan."""
+    oracle = GangOracle(instance, formulation, np.array([0, max(1, instance.serial_end)]))
+    return certify(oracle, np.zeros(oracle.rows.size))
+
+
+def climb_prices(
+    instance: GangInstance,
+    formulation: str,
+    end: int,
+    target: float,
+    clock: Clock,
+    on_better: Callable[[float, Floats], None] | None = None,
+) -> Climb:
+    """Find good prices.
+
+    Parameters
+    ----------
+    instance : GangInstance
+        The instance.
+    formulation : str
+        Kind and objective (not the makespan, whose bound needs no prices).
+    end : int
+        Slot by which a known schedule is complete.
+    target : float
+        Objective of a known schedule.
+    clock : Clock
+        Says when to stop.
+    on_better : callable, optional
+        Called with (bound, expected starts) after each stage of jobs in one piece.
+    """
+    oracle = GangOracle(instance, formulation, first_cut(instance, end))
+    climb = Climb(oracle, start_prices(oracle), clock, on_better)
+    climb.note(_value(oracle, climb.prices), oracle.cut, climb.prices)
+    if oracle.kind == "non-preemptive":
+        for share in COARSE_STAGES:
+            climb.smooth(share)
+        for share in FINE_STAGES:
+            if clock.is_over:
+                return climb
+            climb.halve(share)
+            climb.smooth(share)
+        for share in LAST_STAGES:
+            climb.smooth(share, 4 * ITERATIONS)
+        return climb
+    climb.subgradient(target)
+    return climb
+
+
+def _value(oracle: GangOracle, prices: Floats) -> float:
+    value, _ = oracle.block_values(prices)
+    return math.fsum(value.tolist()) - float(prices @ oracle.rows.capacity)

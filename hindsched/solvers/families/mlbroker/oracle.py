@@ -1,0 +1,496 @@
+"""mlbroker's pricing oracle: a job's exact best response over its life, and the broker's.
+
+Linking rows of the ``tight`` program, both with right side 0:
+
+- ``discount`` over (datacenter, resource, job, slot): ``w <= H u``, units bought at the lower price
+  only where the fee e is paid;
+- ``deployment`` over (datacenter, job, slot): ``v(t) - v(t-1) <= z``, (8h).
+
+At prices lambda and mu a job pays ``a - max(0, a - b - lambda)`` per unit and
+``mu(t) - mu(t+1)`` for being present, so its slots are independent and each is solved exactly by
+branch and bound. One more block, ``broker``, holds the tiers: ``sum min(0, e - sum lambda H)``.
+
+Where the oracle is not exact it errs outward: presence that is rewarded (mu rising) is taken
+without being used; a branch and bound that meets its node limit gives the bound of its open nodes;
+and for ``paper``, (8) as printed, connections of surplus workers are free, so communication is left
+out altogether.
+
+A branching of ``tight`` splits how many `workers` a job has in a centre in a slot, whether its `ps`
+is there (1 or 0), and, as decisions of the broker, whether a `tier`'s fee is paid. H is then the
+most that the decisions leave. Where all is decided, the sum is exact: every price is one of two,
+and launches follow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.base import Instance
+from hindsched.instances.mlbroker.instance import MlbrokerInstance
+from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.solutions.base import Assignment, Solution
+from hindsched.solutions.mlbroker.solution import MlbrokerSolution
+from hindsched.solvers.kernels.mlbroker.blocks import PricedBlock
+from hindsched.solvers.kernels.mlbroker.geo_placement import restricted_placement
+from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.oracles.decisions import NEVER, Axes, Limits
+from hindsched.solvers.oracles.rows import AxisLabel, Rows, RowSet, slot_labels
+
+ORACLE_ROWS = ("servers",)
+CANCELLED = 1e-4
+"""Share of the rounding allowance for numbers that may cancel: 1e-13 of each, 500 times what adding
+and comparing floats may lose."""
+CLOSE = 1e-9
+"""Relative difference within which one of two numbers may be the larger for all that floats say."""
+NODE_LIMIT = 5_000
+"""Nodes of one job's slot; beyond it the bound of the open nodes is used."""
+MOST_KNOWN = 100_000
+"""Limits of jobs' slots that are remembered at most."""
+MOST_BYTES = 2**26
+"""Memory for what jobs answered within limits; at its end all is forgotten."""
+BROKER = "broker"
+WORKERS, PS, TIER = "workers", "ps", "tier"
+TREE_ROWS = ORACLE_ROWS
+
+
+def tree_rows(instance: Instance, formulation: str) -> tuple[str, ...]:
+    """Layouts that a tree can be grown on: of ``tight``, where no job has the broker's name."""
+    named = any(job.name == BROKER for job in instance.jobs)
+    return TREE_ROWS if formulation == "tight" and not named else ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A job's placement over its life: workers (life, R) and PS positions (life,)."""
+
+    workers: Ints
+    ps: Ints
+
+
+class MlbrokerOracle(BlockOracle):
+    """Best responses of the jobs and of the broker.
+
+    Parameters
+    ----------
+    instance : MlbrokerInstance
+        The instance.
+    formulation : {"tight", "paper"}
+        Which problem is bounded.
+    """
+
+    sense: ClassVar[Literal["max", "min"]] = "min"
+    instance: MlbrokerInstance
+    layout = "servers"
+
+    def __init__(self, instance: MlbrokerInstance, formulation: str) -> None:
+        self.instance, self.formulation = instance, formulation
+        centers = tuple(center.name for center in instance.datacenters)
+        jobs = tuple(job.name for job in instance.jobs)
+        kinds = len(instance.resources)
+        slots = slot_labels(instance.horizon, len(centers) * len(jobs) * (kinds + 1))
+        shape = (len(centers), len(jobs), len(slots))
+        place: tuple[str, tuple[AxisLabel, ...]] = ("datacenter", centers)
+        who: tuple[str, tuple[AxisLabel, ...]] = ("job", jobs)
+        when: tuple[str, tuple[AxisLabel, ...]] = ("slot", slots)
+        kind: tuple[str, tuple[AxisLabel, ...]] = ("resource", instance.resources)
+        self.rows = Rows(
+            [
+                RowSet(
+                    "discount", (place, kind, who, when), np.zeros((shape[0], kinds, *shape[1:]))
+                ),
+                RowSet("deployment", (place, who, when), np.zeros(shape)),
+            ]
+        )
+        weights = instance.weights
+        self._unit = weights[1] * instance.unit_price
+        self._discounted = weights[1] * instance.discounted_price
+        self._gain = weights[1] * (instance.unit_price - instance.discounted_price)
+        self._fee = weights[1] * instance.tier_fee
+        self._launch = weights[2] * instance.deployment
+        if formulation == "tight":
+            local: Axes = (place, ("slot", slots))
+            found: dict[str, Axes] = {TIER: (place, kind, local[1]), WORKERS: local, PS: local}
+            self.features = MappingProxyType(found)
+        self._distance = weights[3] * instance.transfer_price * (formulation != "paper")
+        self._arcs = [
+            SlotData.of(instance, [job], [job.data_gb[0]]).arc[0] for job in instance.jobs
+        ]
+        self._within: dict[tuple[Any, ...], tuple[Ints, Ints, Any, Any, bool]] = {}
+        self._answered: dict[tuple[Any, ...], tuple[float, float, Ints, Ints]] = {}
+        self._bytes = 0
+        self._largest: tuple[object, Floats] | None = None
+        self._most = (
+            np.maximum(instance.workers_needed, 1)[:, :, None] * instance.worker_demand[:, None]
+            + instance.ps_demand[:, None]
+        ) * instance.alive[:, :, None]  # H, (J, T, K)
+
+    @property
+    def num_blocks(self) -> int:
+        """One block a job, and the broker's."""
+        return len(self.instance.jobs) + 1
+
+    @property
+    def num_decided(self) -> int:
+        """The broker's block has decisions too."""
+        return self.num_blocks
+
+    def block_name(self, block: int) -> str:
+        """Name of the job, or ``broker``."""
+        jobs = self.instance.jobs
+        return BROKER if block == len(jobs) else str(jobs[block].name)
+
+    def best_response(
+        self, block: int, prices: Floats, residual: Floats | None = None
+    ) -> Response | None:
+        """Best response of a job or of the broker; there is no capacity to leave a residual of."""
+        return self.restricted_response(block, prices, {})
+
+    def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
+        """Best response of a job within its presences, or of the broker within its tiers."""
+        arrays = self.rows.unpack(prices)
+        if block == len(self.instance.jobs):
+            return self._broker(arrays["discount"], {block: limits})
+        return self._job(block, arrays["discount"], arrays["deployment"], limits)
+
+    def place(self, responses: Sequence[Response | None]) -> Solution | None:
+        """None: what solves a node also says how its jobs are placed."""
+        return None
+
+    def bound_within(self, prices: Floats, limits: Mapping[int, Limits]) -> float | None:
+        """Bound at `prices` on the solutions within limits, rounded outward."""
+        return self.priced_within(prices, limits)[0]
+
+    def priced_within(
+        self, prices: Floats, limits: Mapping[int, Limits]
+    ) -> tuple[float, list[tuple[Ints, Ints]]]:
+        """`bound_within`, and each job's best workers (life, R) and places of its PS (life,)."""
+        arrays = self.rows.unpack(prices)
+        discount, deployment = arrays["discount"], arrays["deployment"]
+        priced = [
+            self._remembered(j, discount, deployment, limits.get(j, {}))
+            for j in range(len(self.instance.jobs))
+        ]
+        earned, worth, _ = self._tiers(discount, limits)
+        terms = worth[worth != 0]
+        fees = (self._unit + self._discounted) * self.instance.threshold
+        fees = fees * (earned > (1 - CLOSE) * self._fee)  # others are no term
+        size = np.abs(terms).sum() + CANCELLED * (earned + fees).sum()
+        bound = self.round_outward(
+            [*terms.tolist(), *(value for value, _, _, _ in priced)],
+            float(size) + math.fsum(size_ for _, size_, _, _ in priced),
+        )
+        return bound, [(workers, ps) for _, _, workers, ps in priced]
+
+    def _tiers(self, discount: Floats, limits: Mapping[int, Limits]) -> tuple[Floats, Floats, Any]:
+        """What tiers earn, what they cost within limits (infinite: nothing is), who pays the fee.
+
+        All of shape (T, R, K).
+        """
+        earned = np.einsum("rkjt,rkjt->trk", discount, self.most_use(limits))
+        bought = earned > self._fee
+        empty = np.zeros(bought.shape, dtype=bool)
+        for feature, (low, high) in limits.get(len(self.instance.jobs), {}).items():
+            if feature.name == TIER:
+                r, k, t = feature.index
+                bought[t, r, k] = low > 0 or (bought[t, r, k] and high > 0)
+                empty[t, r, k] = low > min(high, 1)
+        return earned, np.where(empty, np.inf, np.where(bought, self._fee - earned, 0.0)), bought
+
+    def _job(
+        self, job: int, discount: Floats, deployment: Floats, limits: Limits
+    ) -> Response | None:
+        record = self.instance.jobs[job]
+        first, last = record.arrival - 1, record.departure
+        value, _, workers, ps = self._priced(job, discount, deployment, limits)
+        if math.isinf(value):
+            return None
+        bought = discount[:, :, job, first:last] < self._gain[:, :, None]  # (R, K, life)
+        launched = deployment[:, job, first:last] > float(self._launch[job])
+        objective, rows, amounts = self._cost_of(job, workers, ps, bought, launched)
+        return Response(value, objective, rows, amounts, Plan(workers, ps))
+
+    @property
+    def unit_prices(self) -> Floats:
+        """Weighted a, shape (R, K)."""
+        return self._unit
+
+    @property
+    def launches(self) -> Floats:
+        """Weighted c, shape (J,)."""
+        return self._launch
+
+    def tier_terms(self) -> tuple[Floats, Floats, Floats]:
+        """Weighted a - b and e, shape (R, K), and H, shape (J, T, K)."""
+        return self._gain, self._fee, self._most
+
+    def within(self, job: int, t: int, limits: Limits) -> tuple[Ints, Ints, Any, Any, bool]:
+        """Least and most workers by centre, where the PS may and must be, if nothing can."""
+        windows = tuple(
+            (feature.name, feature.index[0], *window)
+            for feature, window in limits.items()
+            if feature.name in (WORKERS, PS) and feature.index[1] == t
+        )
+        known = self._within.get((job, t, windows))
+        if known is None:
+            workers = np.array([(0, NEVER)] * len(self.instance.datacenters))
+            serves = workers.copy()
+            for name, center, low, high in windows:
+                (workers if name == WORKERS else serves)[center] = low, high
+            must = serves[:, 0] > 0
+            may = (serves[:, 1] > 0) & (must if must.any() else True)
+            empty = (workers[:, 0] > np.minimum(workers[:, 1], self.crew(job, t))).any()
+            empty |= (serves[:, 0] > np.minimum(serves[:, 1], 1)).any() or must.sum() > 1
+            least, most = workers[:, 0].copy(), workers[:, 1].copy()  # as kernels are compiled
+            known = least, most, may, must, bool(empty or not may.any())
+            if len(self._within) >= MOST_KNOWN:
+                self._within.clear()
+            self._within[job, t, windows] = known
+        return known
+
+    def crew(self, job: int, t: int) -> int:
+        """Most workers of a job in one centre in a slot: max(N, 1)."""
+        return max(int(self.instance.workers_needed[job, t]), 1)
+
+    def most_use(self, limits: Mapping[int, Limits]) -> Floats:
+        """H within limits by job, shape (R, K, J, T): most that a job rents in a centre."""
+        asked = {job: dict(own) for job, own in limits.items()}
+        if self._largest is None or self._largest[0] != asked:  # a node asks for it in every round
+            self._largest = asked, self._most_use(limits)
+        return self._largest[1]
+
+    def _most_use(self, limits: Mapping[int, Limits]) -> Floats:
+        instance = self.instance
+        found = np.repeat(self._most.transpose(2, 0, 1)[None], len(instance.datacenters), axis=0)
+        for job in (job for job in limits if job < len(instance.jobs)):
+            record = instance.jobs[job]
+            for t in range(record.arrival - 1, record.departure):
+                found[:, :, job, t] = self.use_within(job, t, limits[job])
+        return found
+
+    def use_within(self, job: int, t: int, limits: Limits) -> Floats:
+        """H of one job in one slot within its limits, shape (R, K)."""
+        instance = self.instance
+        _, most, may, _, _ = self.within(job, t, limits)
+        crew = np.minimum(most, self.crew(job, t))[:, None]
+        use: Floats = crew * instance.worker_demand[job] + may[:, None] * instance.ps_demand[job]
+        return use
+
+    def priced_block(
+        self, job: int, t: int, worker_price: Floats, ps_price: Floats, launch: Floats
+    ) -> PricedBlock:
+        """The job in slot t (from 0) at prices of a worker, of the PS and of using a centre."""
+        instance = self.instance
+        return PricedBlock(
+            instance.data[job, t], float(instance.capacity[job]), instance.workers_needed[job, t],
+            instance.workers_pinned[job, t], worker_price, ps_price,
+            instance.exchange[job] * self._distance, self._arcs[job], launch,
+        )  # fmt: skip
+
+    def _remembered(
+        self, job: int, discount: Floats, deployment: Floats, limits: Limits
+    ) -> tuple[float, float, Ints, Ints]:
+        """`_priced`, which is often asked again: a tree's decision changes one job's answer."""
+        record = self.instance.jobs[job]
+        life = slice(record.arrival - 1, record.departure)
+        paid = discount[:, :, job, life].tobytes() + deployment[:, job, life].tobytes()
+        asked = job, paid, frozenset(limits.items())
+        found = self._answered.get(asked)
+        if found is None:
+            found = self._priced(job, discount, deployment, limits)
+            size = len(paid) + found[2].nbytes + found[3].nbytes
+            if self._bytes + size > MOST_BYTES:
+                self._answered.clear()
+                self._bytes = 0
+            self._bytes += size
+            self._answered[asked] = found
+        return found
+
+    def _priced(
+        self, job: int, discount: Floats, deployment: Floats, limits: Limits
+    ) -> tuple[float, float, Ints, Ints]:
+        """Least cost of a job at prices, the size of what may be lost there, workers and PSs.
+
+        A slot's search keeps flows to 1e-14 of the data, at a price of at most `dearest`; terms and
+        differences of prices are right to 1e-16 of them. Both are in the size, with some room.
+        """
+        instance, record = self.instance, self.instance.jobs[job]
+        first, last = record.arrival - 1, record.departure
+        capacity = float(instance.capacity[job])
+        talk, arcs = instance.exchange[job] * self._distance, self._arcs[job]
+        launch = float(self._launch[job])
+        far = float(arcs[np.isfinite(arcs)].max()) + float(talk.max()) / capacity
+        life = slice(first, last)
+        price = np.minimum(
+            self._unit[:, :, None], self._discounted[:, :, None] + discount[:, :, job, life]
+        ).transpose(2, 0, 1)  # (life, R, K)
+        each = price @ instance.worker_demand[job]
+        ps_price = price @ instance.ps_demand[job]
+        mu = deployment[:, job, life].T  # (life, R)
+        later = np.zeros(mu.shape)
+        later[:-1] = mu[1:]
+        presence = mu - later
+        workers = np.zeros(mu.shape, dtype=np.int64)
+        ps = np.zeros(last - first, dtype=np.int64)
+        ways = [self.within(job, t, limits) for t in range(first, last)]
+        if any(empty for *_, empty in ways):
+            return math.inf, 0.0, workers, ps
+        used = np.array([must | (least > 0) for least, _, _, must, _ in ways])
+        barred = np.array([~may & (most == 0) for _, most, may, _, _ in ways])
+        taken = np.where(used, presence, np.where(barred, 0.0, np.minimum(presence, 0.0)))
+        worth = launch - mu
+        more = np.where(used, 0.0, np.maximum(presence, 0.0))
+        terms = [*taken.ravel().tolist(), *np.minimum(worth, 0.0).ravel().tolist()]
+        for step, (least, most, may, _, _) in enumerate(ways):
+            block = self.priced_block(job, first + step, each[step], ps_price[step], more[step])
+            _, bound, workers[step], ps[step] = restricted_placement(
+                block, least, most, may, NODE_LIMIT, np.inf
+            )
+            if math.isinf(bound):
+                return math.inf, 0.0, workers, ps
+            terms.append(bound)
+        dearest = far + (each.max(axis=1) + more.max(axis=1)) / capacity
+        lost = float((mu + later).sum() + launch * (worth < CLOSE * launch).sum())
+        lost += float(dearest @ (instance.data[job, life].sum(axis=1) + capacity))
+        value = math.fsum(terms)
+        return value, abs(value) + CANCELLED * (lost + math.fsum(map(abs, terms))), workers, ps
+
+    def _cost_of(
+        self, job: int, workers: Ints, ps: Ints, bought: Any, launched: Any, keeps: bool = False
+    ) -> tuple[float, Ints, Floats]:
+        """Objective and use of the rows of a job's plan.
+
+        Parameters
+        ----------
+        bought : ndarray of bool, shape (R, K, life)
+            Where the lower price is taken.
+        launched : ndarray of bool, shape (R, life), or None
+            z; None derives it from the plan.
+        keeps : bool
+            Whether v stays 1 once it is 1, as (8) is printed.
+        """
+        instance, record = self.instance, self.instance.jobs[job]
+        first, last = record.arrival - 1, record.departure
+        centers = len(instance.datacenters)
+        is_ps = ps[:, None] == np.arange(centers)
+        present = (workers > 0) | is_ps
+        if keeps:
+            present = np.logical_or.accumulate(present, axis=0)
+        before = np.vstack([np.zeros((1, centers), dtype=bool), present[:-1]])
+        z = (present & ~before).T if launched is None else launched
+        used = (
+            workers[:, :, None] * instance.worker_demand[job]
+            + is_ps[:, :, None] * instance.ps_demand[job]
+        ).transpose(1, 2, 0)  # (R, K, life)
+        discounted = np.minimum(used * bought, self._most[job, first:last].T[None])
+        single = MlbrokerSolution(
+            instance.with_jobs((record,)),
+            _placed(workers, first, instance.horizon),
+            _placed(ps, first, instance.horizon, -1),
+            self.formulation,
+        )
+        w, costs = instance.weights, single.costs.by_cost
+        objective = w[0] * costs["transfer"] + w[3] * costs["communication"]
+        objective += float(
+            (self._unit[:, :, None] * used - self._gain[:, :, None] * discounted).sum()
+        )
+        objective += float(self._launch[job]) * int(z.sum())
+        arrays = {"discount": discounted, "deployment": present.T * 1.0 - before.T - z}
+        rows, amounts = [], []
+        for name, values in arrays.items():
+            at = np.argwhere(values != 0)
+            full = [at[:, :-1].T, np.full((1, len(at)), job), at[:, -1:].T + first]
+            shape = next(s.shape for s in self.rows.sets if s.name == name)
+            index = np.ravel_multi_index(tuple(np.vstack(full).astype(np.int64)), shape)
+            rows.append(self.rows.slices[name].start + index)
+            amounts.append(values[tuple(at.T)])
+        return float(objective), np.concatenate(rows).astype(np.int64), np.concatenate(amounts)
+
+    def _broker(self, discount: Floats, limits: Mapping[int, Limits]) -> Response | None:
+        _, worth, bought = self._tiers(discount, limits)
+        if np.isinf(worth).any():
+            return None
+        return self._broker_response(bought, float(worth.sum()), float((self._fee * bought).sum()))
+
+    def _broker_response(self, bought: Any, value: float, objective: float) -> Response:
+        """Use -H u of the broker's block at tiers `bought`, shape (T, R, K)."""
+        use = -np.einsum("trk,jtk->rkjt", bought.astype(float), self._most)
+        rows = np.flatnonzero(use).astype(np.int64)
+        start = self.rows.slices["discount"].start
+        return Response(value, objective, rows + start, use.ravel()[rows], bought)
+
+    def use_of(self, solution: Solution) -> list[Response | None]:
+        """A solution's plans as use of the rows; the tiers are bought where they pay."""
+        assert isinstance(solution, MlbrokerSolution)
+        instance, costs = self.instance, solution.costs
+        tier = instance.discounted_price * costs.used + instance.tier_fee
+        bought = tier < instance.unit_price * costs.used  # (T, R, K)
+        found: list[Response | None] = []
+        total = 0.0
+        for job, record in enumerate(instance.jobs):
+            life = slice(record.arrival - 1, record.departure)
+            objective, rows, amounts = self._cost_of(
+                job, solution.workers[job, life], solution.ps[job, life],
+                bought[life].transpose(1, 2, 0), None, keeps=self.formulation == "paper",
+            )  # fmt: skip
+            total += objective
+            plan = Plan(solution.workers[job, life], solution.ps[job, life])
+            found.append(Response(objective, objective, rows, amounts, plan))
+        fees = solution.objective() - total
+        found.append(self._broker_response(bought, fees, fees))
+        return found
+
+    def assignments(self, block: int, response: Response) -> list[Assignment]:
+        """Rows of the solution file for a job's plan; the broker has none."""
+        if not isinstance(response.plan, Plan):
+            return []
+        record, names = self.instance.jobs[block], [c.name for c in self.instance.datacenters]
+        return [
+            {
+                "from": record.arrival + step,
+                "to": record.arrival + step,
+                "workers": {names[r]: int(placed[r]) for r in np.flatnonzero(placed)},
+                "ps": names[int(center)],
+            }
+            for step, (placed, center) in enumerate(
+                zip(response.plan.workers, response.plan.ps, strict=True)
+            )
+        ]
+
+    def bound(self, prices: Floats) -> float:
+        """Bound at `prices`, rounded outward by the size of all that was summed or cancelled."""
+        found = self.bound_within(prices, {})
+        assert found is not None
+        return found
+
+    def responses(self, prices: Floats) -> Sequence[Response | None]:
+        """Best responses of all blocks."""
+        return [self.best_response(block, prices) for block in range(self.num_blocks)]
+
+    def amortised_launches(self) -> Floats:
+        """Deployment prices that spread a launch evenly over a job's life, shape (R, J, T)."""
+        shape = (len(self.instance.datacenters), len(self.instance.jobs), self.instance.horizon)
+        prices = np.zeros(shape)
+        for j, record in enumerate(self.instance.jobs):
+            life = record.departure - record.arrival + 1
+            left = np.arange(life, 0, -1) / life
+            prices[:, j, record.arrival - 1 : record.departure] = self._launch[j] * left
+        return prices
+
+
+def _placed(values: Ints, first: int, horizon: int, empty: int = 0) -> Ints:
+    """Lay a life's rows into the horizon, with a leading axis of one job."""
+    full = np.full((1, horizon, *values.shape[1:]), empty, dtype=np.int64)
+    full[0, first : first + len(values)] = values
+    return full
+
+
+def build(instance: MlbrokerInstance, formulation: str, rows: str) -> MlbrokerOracle:
+    """Build the oracle; data centres are not aggregated, so there is one layout."""
+    return MlbrokerOracle(instance, formulation)

@@ -1,0 +1,289 @@
+"""Placements of several slots together: tier-price iteration over shortest paths.
+
+At fixed unit prices the jobs are independent, and a job's plan is a shortest path through its slots
+over a few candidate placements each; a step costs a launch for every newly used centre. The tiers
+that the plans reach give the next prices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.solvers.door.work import now, spend
+from hindsched.solvers.families.mlbroker.slot import (
+    SlotPlacement,
+    priced_block,
+    relocated,
+    slot_cost,
+)
+from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement, placement_cost
+from hindsched.solvers.kernels.mlbroker.relaxed_placement import (
+    relaxed_by_place,
+    round_largest_remainder,
+)
+
+CANDIDATE_NODES = 200
+"""Nodes of the best response that makes a candidate."""
+ROUNDS = 6
+"""Rounds of price iteration from one start."""
+NEAREST = 3
+"""How many places of the PS, and single centres for everything, are candidates, cheapest first."""
+Option = tuple[Ints, int, float]
+"""Workers (R,), position of the PS, cost at the prices without launches."""
+
+
+def plan_slots(
+    views: Sequence[SlotData], held: Mapping[str, Any], deadline: float | None = None
+) -> list[SlotPlacement] | None:
+    """Place the jobs of consecutive slots together.
+
+    Parameters
+    ----------
+    views : sequence of SlotData
+        Consecutive slots. A job's slots must be consecutive too.
+    held : mapping
+        By job: which centres it used in the slot before the first view, bool (R,).
+    deadline : float, optional
+        Value of `now` after which no further prices are tried.
+
+    Returns
+    -------
+    list of SlotPlacement
+        One a view; each cost holds the launches of the plan. None if the deadline passes before
+        the first plan is there.
+    """
+    best: list[SlotPlacement] | None = None
+    best_cost = np.inf
+    for start in ("unit", "chord"):
+        prices = [getattr(view, start) for view in views]
+        seen: set[bytes] = set()
+        for _ in range(ROUNDS):
+            key = b"".join(price.tobytes() for price in prices)
+            if key in seen:
+                break
+            seen.add(key)
+            plan = _plan_at(views, held, prices, deadline)
+            if plan is None:
+                return best
+            cost = sum(placement.cost for placement in plan)
+            if cost < best_cost:
+                best, best_cost = plan, cost
+            spend()
+            if deadline is not None and now() > deadline:
+                return best
+            prices = [tier_prices(v, p) for v, p in zip(views, plan, strict=True)]
+    return best
+
+
+def first_of_plan(
+    views: Sequence[SlotData], held: Mapping[str, Any], relocation: bool = True
+) -> SlotPlacement:
+    """Plan the slots together and return the first slot's placement.
+
+    Parameters
+    ----------
+    views, held
+        As in `plan_slots`.
+    relocation : bool
+        Whether the placement ends with the local search, a launch shared among the slots in a row
+        that the plan uses it in.
+    """
+    plan = plan_slots(views, held)
+    assert plan is not None, "only a deadline ends it before"
+    if not relocation:
+        return plan[0]
+    shared = shared_launches(views, held, plan)[0]
+    return relocated(views[0], shared, plan[0].workers, plan[0].ps, respond=False)
+
+
+def rolling_plan(
+    views: Sequence[SlotData], window: int = 4, deadline: float | None = None
+) -> list[SlotPlacement] | None:
+    """Place slot after slot, each as the first of a plan of `window` slots with true data.
+
+    None if `deadline`, a value of `now`, passes on the way.
+    """
+    present: dict[str, Any] = {}
+    plan = []
+    for at, view in enumerate(views):
+        spend()
+        if deadline is not None and now() > deadline:
+            return None
+        if not view.jobs:
+            nothing = np.zeros(view.data.shape, dtype=np.int64)
+            plan.append(SlotPlacement(nothing, np.zeros(0, dtype=np.int64), 0.0))
+            present = {}
+            continue
+        plan.append(first_of_plan(views[at : at + window], present))
+        present = dict(zip(view.jobs, used_centers(plan[-1]), strict=True))
+    return with_launches(views, {}, plan)
+
+
+def polish(
+    views: Sequence[SlotData], held: Mapping[str, Any], plan: list[SlotPlacement]
+) -> list[SlotPlacement]:
+    """Relocate slot by slot with launches that a plan shares, and keep what is cheaper in all."""
+    better = [
+        relocated(view, shared, placement.workers, placement.ps, respond=False)
+        for view, placement, shared in zip(
+            views, plan, shared_launches(views, held, plan), strict=True
+        )
+    ]
+    priced = with_launches(views, held, better)
+    before = sum(placement.cost for placement in plan)
+    return priced if sum(placement.cost for placement in priced) < before else plan
+
+
+def with_launches(
+    views: Sequence[SlotData], held: Mapping[str, Any], plan: Sequence[SlotPlacement]
+) -> list[SlotPlacement]:
+    """The same placements, each with its exact cost, launches where the slot before had none."""
+    present = dict(held)
+    priced = []
+    for view, placement in zip(views, plan, strict=True):
+        nowhere = np.zeros(view.num_centers, dtype=bool)
+        before = np.array([present.get(name, nowhere) for name in view.jobs]).reshape(
+            view.data.shape
+        )
+        launch = view.deployment[:, None] * ~before.astype(bool)
+        cost = slot_cost(view, launch, placement.workers, placement.ps)
+        priced.append(SlotPlacement(placement.workers, placement.ps, cost))
+        present = dict(zip(view.jobs, used_centers(placement), strict=True))
+    return priced
+
+
+def used_centers(placement: SlotPlacement) -> Any:
+    """Which centres each job uses, bool (J, R)."""
+    used = placement.workers > 0
+    used[np.arange(len(placement.ps)), placement.ps] = True
+    return used
+
+
+def shared_launches(
+    views: Sequence[SlotData], held: Mapping[str, Any], plan: Sequence[SlotPlacement]
+) -> list[Floats]:
+    """Launch costs per slot, divided by the slots in a row that the plan uses the centre in."""
+    present = [
+        dict(zip(v.jobs, used_centers(p), strict=True)) for v, p in zip(views, plan, strict=True)
+    ]
+    shared = []
+    for at, view in enumerate(views):
+        launch = np.repeat(view.deployment[:, None], view.num_centers, axis=1)
+        before = present[at - 1] if at else held
+        for j, name in enumerate(view.jobs):
+            if name in before:
+                launch[j] *= ~np.asarray(before[name], dtype=bool)
+            run = np.ones(view.num_centers)
+            going = np.ones(view.num_centers, dtype=bool)
+            for later in present[at + 1 :]:
+                if name not in later:
+                    break
+                going = going & later[name]
+                run += going
+            launch[j] /= run
+        shared.append(launch)
+    return shared
+
+
+def tier_prices(view: SlotData, placement: SlotPlacement) -> Floats:
+    """Marginal unit prices (R, K) at what a placement rents."""
+    used = view.rented(placement.workers, placement.ps)
+    bought = view.discounted * used + view.fee < view.unit * used
+    price: Floats = np.where(bought, view.discounted, view.unit)
+    return price
+
+
+def _plan_at(
+    views: Sequence[SlotData],
+    held: Mapping[str, object],
+    prices: Sequence[Floats],
+    deadline: float | None,
+) -> list[SlotPlacement] | None:
+    """Plan every job at fixed unit prices; None if the deadline passes on the way."""
+    life: dict[str, list[tuple[int, int]]] = {}
+    for at, view in enumerate(views):
+        for j, name in enumerate(view.jobs):
+            life.setdefault(name, []).append((at, j))
+    workers = [np.zeros(view.data.shape, dtype=np.int64) for view in views]
+    ps = [np.zeros(len(view.jobs), dtype=np.int64) for view in views]
+    for name, steps in life.items():
+        if deadline is not None and now() > deadline:
+            return None
+        first, place = steps[0]
+        cost = float(views[first].deployment[place])
+        nowhere = np.zeros(views[first].num_centers, dtype=bool)
+        start = np.asarray(held.get(name, nowhere), dtype=bool) if first == 0 else nowhere
+        options = [_candidates(views[at], j, prices[at], cost / len(steps)) for at, j in steps]
+        for (at, j), option in zip(steps, _shortest(options, start, cost), strict=True):
+            workers[at][j], ps[at][j], _ = option
+    plan = [SlotPlacement(w, p, 0.0) for w, p in zip(workers, ps, strict=True)]
+    return with_launches(views, held, plan)
+
+
+def _candidates(view: SlotData, job: int, price: Floats, share: float) -> list[Option]:
+    """Placements of a job in a slot with their cost at `price`, launches left out."""
+    worker, server = price @ view.worker[job], price @ view.server[job]
+    data, needed = view.data[job], int(view.needed[job])
+    free = np.zeros(view.num_centers)
+    block = priced_block(view, job, worker, server, free)
+    found: dict[tuple[bytes, int], Option] = {}
+
+    def add(workers: Ints, ps: int) -> None:
+        if (workers.tobytes(), ps) not in found:
+            cost = placement_cost(block, workers, ps, np.inf)
+            found[workers.tobytes(), ps] = (workers, ps, cost)
+
+    stays = view.pinned[job]
+    costs, fractional = relaxed_by_place(block)
+    for ps in np.argsort(costs)[:NEAREST].tolist():
+        add(round_largest_remainder(fractional[ps], needed, stays), ps)
+    arc = np.where(np.isinf(view.arc[job]), 0.0, view.arc[job])
+    alone = data @ arc + needed * worker + server
+    for r in np.argsort(alone)[:NEAREST].tolist():
+        workers = stays.copy()
+        workers[r] = max(workers[r], needed - (stays.sum() - stays[r]))
+        add(workers, r)
+    for charge in {0.0, share}:
+        cheapest = min(
+            cost + charge * (np.count_nonzero(workers) + (workers[ps] == 0))
+            for workers, ps, cost in found.values()
+        )
+        charged = block._replace(launch=free + charge)
+        _, _, workers, ps = best_placement(charged, CANDIDATE_NODES, cheapest)
+        if ps >= 0:
+            add(workers, int(ps))
+    return list(found.values())
+
+
+def _shortest(options: Sequence[list[Option]], held: Any, cost: float) -> list[Option]:
+    """Cheapest choice of a candidate per slot, launches between them included."""
+    used = [
+        [(workers > 0) | (np.arange(workers.size) == ps) for workers, ps, _ in step]
+        for step in options
+    ]
+    value = [
+        price + cost * int((after & ~held).sum())
+        for (_, _, price), after in zip(options[0], used[0], strict=True)
+    ]
+    back: list[list[int]] = []
+    for step in range(1, len(options)):
+        new, origin = [], []
+        for (_, _, price), after in zip(options[step], used[step], strict=True):
+            ways = [
+                value[i] + cost * int((after & ~before).sum())
+                for i, before in enumerate(used[step - 1])
+            ]
+            best = int(np.argmin(ways))
+            new.append(ways[best] + price)
+            origin.append(best)
+        value = new
+        back.append(origin)
+    path = [int(np.argmin(value))]
+    for origin in reversed(back):
+        path.append(origin[path[-1]])
+    return [step[index] for step, index in zip(options, path[::-1], strict=True)]

@@ -1,0 +1,401 @@
+"""The pricing oracle: the exact best response of one block to prices on the linking rows.
+
+One oracle serves three masters, each written once for all families: the online primal-dual engine,
+the bounding engines (subgradient and column generation) and the certificate. Only the family knows
+what a block is; engines see flat vectors.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from hindsched.arrays import Bools, Floats, Ints
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance, family_module
+from hindsched.solutions.base import Assignment, Solution, build_solution
+from hindsched.solvers.oracles.decisions import NEVER, Axes, Feature, Limits
+from hindsched.solvers.oracles.rows import Rows
+
+RELATIVE_ROUNDING = 1e-9
+"""Outward rounding of a bound, relative to the sum of the sizes of its terms."""
+
+
+@dataclass(frozen=True)
+class Response:
+    """A block's best response.
+
+    Parameters
+    ----------
+    value : float
+        ``f - p.Ax`` when maximising, ``c + p.Ax`` when minimising: the block's optimum over all
+        its schedules. An outside option is not in it unless `plan` is None.
+    objective : float
+        ``f`` or ``c`` of the schedule alone.
+    rows : ndarray of int
+        Flat indices of the linking rows that the schedule uses.
+    amounts : ndarray of float
+        Its use of each of them, ``A x``.
+    plan : object
+        The family's description of the schedule; None stands for the outside option.
+    """
+
+    value: float
+    objective: float
+    rows: Ints
+    amounts: Floats
+    plan: Any = None
+
+
+class BlockOracle(ABC):
+    """Best responses of an instance's blocks.
+
+    Subclasses take an instance (and a formulation) and set the attributes below.
+
+    Attributes
+    ----------
+    instance : Instance
+        The instance.
+    formulation : str
+        Which of the family's problems.
+    layout : str
+        Name of the layout of the rows, one of the family's ``ORACLE_ROWS``.
+    rows : Rows
+        The linking rows with their real capacities b.
+    optional : bool
+        Whether a block may stay out at value 0 (maximising families with optional jobs).
+    exact : bool
+        Whether `best_response` at full capacity is exact (or errs outward), so that it certifies.
+    features : mapping
+        Features that decisions may limit, with their axes, in the order in which to branch on
+        them (see `decisions`); empty if the layout's blocks cannot be restricted.
+    step : Fraction or None
+        What every solution's objective is a whole multiple of, where there is such a number: the
+        leaves of a tree round their bounds to it.
+    implied : ndarray of bool, shape (rows.size,), optional
+        Rows that the others and the blocks imply: linear programs leave them out, prices may not.
+    outside_ends_after : int
+        Last slot in which what the outside option stands for cannot end; it never does if it is
+        staying out.
+    fixes : bool
+        Whether trees cut off completions by a node's own prices before they split it. That spares
+        nodes where a job has many ends, and costs leaves where it has few.
+    """
+
+    sense: ClassVar[Literal["max", "min"]]
+    instance: Instance
+    formulation: str
+    layout: str
+    rows: Rows
+    optional: bool = False
+    exact: bool = True
+    features: Mapping[str, Axes] = MappingProxyType({})
+    step: Fraction | None = None
+    implied: Bools | None = None
+    outside_ends_after: int = NEVER - 1
+    fixes: bool = False
+
+    @property
+    def num_blocks(self) -> int:
+        """Number of blocks, one a job unless the family says otherwise."""
+        return len(self.instance.jobs)
+
+    @property
+    def num_decided(self) -> int:
+        """Number of blocks that decisions may be on, the first ones: the jobs."""
+        return len(self.instance.jobs)
+
+    def block_name(self, block: int) -> str:
+        """Name of a block in reports: the job's name."""
+        return str(self.instance.jobs[block].name)
+
+    @abstractmethod
+    def best_response(
+        self, block: int, prices: Floats, residual: Floats | None = None
+    ) -> Response | None:
+        """Best schedule of one block at `prices`.
+
+        Parameters
+        ----------
+        block : int
+            Position of the block.
+        prices : ndarray, shape (rows.size,)
+            Price of each linking row.
+        residual : ndarray, shape (rows.size,), optional
+            What is left of the capacities: the schedule must fit. None means **full** capacity,
+            the only block that certifies a bound.
+
+        Returns
+        -------
+        Response or None
+            None if the block has no schedule that fits.
+        """
+
+    def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
+        """Best schedule of one block whose features lie within limits, at full capacity.
+
+        As exact as `best_response`: with limits that hold for every schedule it has the same
+        value. The outside option is not among the schedules (see `outside`).
+
+        Parameters
+        ----------
+        block, prices
+            As in `best_response`.
+        limits : mapping
+            Smallest and largest value allowed, by feature.
+
+        Returns
+        -------
+        Response or None
+            None if the block has no such schedule.
+        """
+        raise TypeError(f"{type(self).__name__} does not restrict its blocks")
+
+    def restricted_values(
+        self, blocks: Iterable[int], prices: Floats, limits: Mapping[int, Limits]
+    ) -> list[float]:
+        """Values of the best responses of some blocks within their limits, infinite without one.
+
+        Families may implement it where a schedule costs more than its value.
+        """
+        nothing = -math.inf if self.sense == "max" else math.inf
+        found = [self.restricted_response(block, prices, limits.get(block, {})) for block in blocks]
+        return [nothing if response is None else response.value for response in found]
+
+    def features_of(self, block: int, response: Response) -> dict[Feature, int]:
+        """Value of every feature of a schedule; one that is absent is 0."""
+        raise TypeError(f"{type(self).__name__} does not restrict its blocks")
+
+    def outside(self, block: int) -> Response | None:
+        """What a block may do instead of running a schedule: stay out, if that is optional.
+
+        Families that cover what their horizon leaves out by an outside option return that.
+        """
+        empty = np.zeros(0, dtype=np.int64)
+        return Response(0.0, 0.0, empty, np.zeros(0)) if self.optional else None
+
+    def place(self, responses: Sequence[Response | None]) -> Solution | None:
+        """Solution in which all blocks run the given schedules at once, if servers hold it.
+
+        None stands for a block that stays out. The caller checks the solution.
+        """
+        rows = {
+            self.block_name(block): self.assignments(block, response)
+            for block, response in enumerate(responses)
+            if response is not None
+        }
+        return build_solution(self.instance, rows, self.formulation)
+
+    def best_insertion(self, block: int, prices: Floats, residual: Floats) -> Response | None:
+        """`best_response` on what is left, if it serves the block and beats staying out.
+
+        A family that finds out sooner that staying out is better overrides this.
+        """
+        response = self.best_response(block, prices, residual)
+        if response is None or (self.optional and response.value <= 0):
+            return None
+        outside = response.plan is None and not response.rows.size
+        return None if outside else response
+
+    @property
+    def places(self) -> bool:
+        """Whether the layout's responses stand on real servers, as `assignments` writes them."""
+        return type(self).assignments is not BlockOracle.assignments
+
+    def assignments(self, block: int, response: Response) -> list[Assignment]:
+        """Rows of the solution file for a response found on real servers."""
+        raise TypeError(f"{type(self).__name__} does not place schedules on servers")
+
+    def use_of(self, solution: Solution) -> list[Response | None]:
+        """Schedules that a feasible solution gives the blocks, as use of this layout's rows.
+
+        Families implement it for every layout they certify with: `explain` splits the gap by it and
+        the neighbourhood search starts from given solutions with it.
+
+        Parameters
+        ----------
+        solution : Solution
+            A feasible solution of the oracle's formulation.
+
+        Returns
+        -------
+        list of (Response or None)
+            One entry a block, in block order. ``objective``, ``rows`` and ``amounts`` are those of
+            the solution's schedule (``value`` is not read: set it to the objective); a row may
+            stand several times, its amounts add up. None where the block takes the outside option
+            at objective 0. The objectives must add up to ``solution.objective()`` and the use must
+            not exceed ``rows.capacity``: both are checked by the caller.
+        """
+        raise TypeError(f"{type(self).__name__} does not read solutions")
+
+    def prices_on_servers(self, prices: Floats) -> Floats:
+        """Prices of this layout, laid out on the rows of the layout ``"servers"``.
+
+        Families with an aggregated layout repeat the price of a group, cluster or bucket on each
+        server and slot in it, so that the primal search can be guided by the aggregated duals. The
+        layout ``"servers"`` itself returns `prices`.
+        """
+        return prices
+
+    def on_rows(self, rows: Rows) -> BlockOracle:
+        """The same oracle on a certificate's rows, in a family whose prices bring rows along."""
+        return self
+
+    def on_rows_of_file(self, prices: object) -> BlockOracle:
+        """The same oracle on the rows that a file's prices name; `InputError` if they name none."""
+        return self
+
+    def of_blocks(self, blocks: slice) -> BlockOracle:
+        """The same rows with some of the blocks only: what a worker of a divided bound keeps.
+
+        Families whose bound can be divided implement it so that what is kept is small and travels.
+        """
+        raise TypeError(f"{type(self).__name__} does not divide its blocks")
+
+    def coarser(self) -> BlockOracle | None:
+        """A layout whose rows are the first of this one's and whose jobs have the same features.
+
+        Its bound is weaker: a certificate is written in it where the further rows have no prices.
+        None if there is no such layout.
+        """
+        return None
+
+    def prices_of(self, other: BlockOracle, prices: Floats) -> Floats:
+        """Prices of the family's default layout `other`, laid out on this layout's rows.
+
+        A layout that is not that of servers says how.
+        """
+        return other.prices_on_servers(prices)
+
+    def prices_from(self, layout: str, rows: Rows, prices: Floats) -> Floats | None:
+        """A certificate's prices on these rows; None if they are of another layout."""
+        return prices if layout == self.layout else None
+
+    def bound_within(self, prices: Floats, limits: Mapping[int, Limits]) -> float | None:
+        """Bound at `prices` on solutions within limits by block, if the family adds up its own."""
+        return None
+
+    def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
+        """Values of all blocks and their total use at `prices`, full capacity.
+
+        Returns
+        -------
+        values : ndarray, shape (num_blocks,)
+            Each block's term of the bound: with an outside option, never worse than it.
+        use : ndarray, shape (rows.size,)
+            Sum of ``A x`` over the blocks: capacity minus use is a subgradient of the bound.
+        """
+        values = np.zeros(self.num_blocks)
+        use = np.zeros(self.rows.size)
+        for block, response in enumerate(self.responses(prices)):
+            if response is not None:
+                values[block] = response.value
+                np.add.at(use, response.rows, response.amounts)
+        return values, use
+
+    def values(self, prices: Floats) -> Floats:
+        """Values of all blocks, as in `block_values`."""
+        return self.block_values(prices)[0]
+
+    def responses(self, prices: Floats) -> Sequence[Response | None]:
+        """Best responses of all blocks at full capacity; None where a block stays out at 0.
+
+        A mandatory block without a schedule makes the problem infeasible: its value is -inf when
+        maximising and +inf when minimising.
+        """
+        found: list[Response | None] = []
+        for block in range(self.num_blocks):
+            response = self.best_response(block, prices)
+            if self.optional and (response is None or response.value <= 0):
+                response = None
+            elif response is None:
+                worst = -math.inf if self.sense == "max" else math.inf
+                empty = np.zeros(0, dtype=np.int64)
+                response = Response(worst, worst, empty, np.zeros(0))
+            found.append(response)
+        return found
+
+    def paid(self, prices: Floats) -> Floats:
+        """Prices as they count in a certificate: 0 where no block pays for the row."""
+        return prices
+
+    def price_terms(self, prices: Floats) -> Floats:
+        """Terms of the bound that belong to the rows: ``p b`` when maximising, ``-p b`` else."""
+        terms: Floats = prices * self.rows.capacity
+        return terms if self.sense == "max" else -terms
+
+    def bound(self, prices: Floats) -> float:
+        """Bound on the optimum at `prices`, rounded outward.
+
+        Notes
+        -----
+        ``max``: ``p.b + sum_j max(0, max_x [f - p.Ax])``;
+        ``min``: ``sum_j min_x [c + p.Ax] - p.b``. Any prices >= 0 (free on equalities) will do.
+        """
+        values, _ = self.block_values(prices)
+        return self.round_outward([*self.price_terms(prices).tolist(), *values.tolist()])
+
+    def round_outward(self, terms: Sequence[float], size: float | None = None) -> float:
+        """Sum exactly and move away from the optimum by the rounding allowance.
+
+        `size` is the sum of the sizes of all numbers that went into the terms, also of those that
+        cancelled each other. None takes the terms themselves: in a block's value only use x price
+        can cancel, and of that the rows' own terms have at least as much. Terms beyond what
+        floating point can add up prove nothing: the bound is infinite.
+        """
+        try:
+            total = math.fsum(terms)
+            if math.isinf(total):  # a mandatory block without a schedule: no solution exists
+                return total
+            if size is None:
+                size = math.fsum(map(abs, terms))
+        except (OverflowError, ValueError):  # too large, or infinities of both signs
+            return math.inf if self.sense == "max" else -math.inf
+        allowance = RELATIVE_ROUNDING * size
+        return total + allowance if self.sense == "max" else total - allowance
+
+
+def build_oracle(
+    instance: Instance, formulation: str | None = None, *, rows: str | None = None
+) -> BlockOracle:
+    """Build the oracle of an instance's family.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance.
+    formulation : str, optional
+        Which problem; None for the family's default.
+    rows : str, optional
+        The layout of the linking rows, by the family's own name (``ORACLE_ROWS`` of its module,
+        the default first, or what its ``first_rows(formulation)`` says): certificates use a layout
+        aggregated over identical servers where that costs nothing; ``"servers"`` always has one row
+        a server, on which schedules are placed.
+
+    Raises
+    ------
+    InputError
+        For a formulation or a layout that the family does not have.
+    """
+    layouts = row_layouts(instance.family)
+    if rows is not None and rows not in layouts:
+        raise InputError("rows", rows, f"must be {' or '.join(layouts)}")
+    module = family_module("solvers.families", instance.family, "oracle")
+    chosen = instance.check_formulation(formulation)
+    if rows is None:
+        first: Callable[[str], str] = getattr(module, "first_rows", lambda _: layouts[0])
+        rows = first(chosen)
+    oracle: BlockOracle = module.build(instance, chosen, rows)
+    return oracle
+
+
+def row_layouts(family: str) -> tuple[str, ...]:
+    """Names of a family's layouts of the linking rows, the default first."""
+    return tuple(family_module("solvers.families", family, "oracle").ORACLE_ROWS)

@@ -1,0 +1,1 @@
+"""Searches for schedules, guided by prices."""

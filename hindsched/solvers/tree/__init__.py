@@ -1,0 +1,1 @@
+"""Branch and bound over the oracle; its tree is a certificate."""

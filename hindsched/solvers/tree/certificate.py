@@ -1,0 +1,312 @@
+"""Certificates of kind ``tree``: a branching whose leaves are bounded by prices.
+
+One price vector proves the Lagrangian bound and nothing better. A tree splits the solutions by
+decisions on single jobs ("j3 completes by slot 7", "j3 completes in slot 8 or later or never") and
+bounds every leaf by prices of its own, with best responses that obey the leaf's decisions. Every
+solution obeys the decisions of one leaf, so the worst leaf bounds the optimum; where it meets the
+objective of a solution, the two files together prove that solution optimal.
+
+Verifying needs the family's restricted oracle and nothing of how the tree was found:
+
+- the decisions must cover the root: the first decisions of all leaves are the two sides of one
+  split ("at most k" and "at least k + 1" of one feature of one job), and so on down each side;
+- a leaf's bound is recomputed at full capacity from its prices, rounded outward, or its decisions
+  leave some job without any schedule, which the oracle says itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hindsched.arrays import Floats
+from hindsched.errors import InputError, SolveFailed
+from hindsched.instances.base import Instance
+from hindsched.solvers.bounds.lagrangian import Subgradient
+from hindsched.solvers.certificates.certificate import (
+    Certificate,
+    certify,
+    check_certifies,
+    check_claim,
+    oracle_of,
+)
+from hindsched.solvers.oracles.base import BlockOracle
+from hindsched.solvers.oracles.decisions import Axes, BranchDecision, from_file, to_file
+from hindsched.solvers.oracles.restricted import RestrictedOracle
+
+EXPLAINING_STEPS = 150
+"""Subgradient steps from the leaves' prices to prices that explain a gap without branching."""
+LEAF_KEYS = ("decisions", "bound", "prices")
+"""Keys of a leaf in the file, in the order they are written."""
+ReadLeaf = tuple[tuple[BranchDecision, ...], Floats, Any]
+"""Decisions and prices of a leaf, and the bound that its file states."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """Solutions that obey some decisions, and what prices prove of them.
+
+    Parameters
+    ----------
+    decisions : tuple of BranchDecision
+        From the root down.
+    prices : ndarray, shape (rows.size,)
+        Price of each linking row.
+    bound : float or None
+        What they prove, rounded outward; None where no solution obeys the decisions because a job
+        has no schedule left.
+    """
+
+    decisions: tuple[BranchDecision, ...]
+    prices: Floats = field(repr=False)
+    bound: float | None
+
+
+@dataclass(frozen=True)
+class TreeCertificate(Certificate):
+    """A bound that is proven leaf by leaf.
+
+    Parameters
+    ----------
+    leaves : tuple of Leaf
+        They cover the root; ``bound`` is the worst of theirs, and ``prices`` are the prices of the
+        worst leaf.
+    features : mapping
+        Axes of the features that decisions limit.
+    blocks : tuple of str
+        Names of the blocks.
+    """
+
+    leaves: tuple[Leaf, ...] = field(repr=False)
+    features: Mapping[str, Axes] = field(repr=False)
+    blocks: tuple[str, ...] = field(repr=False)
+
+    @property
+    def num_leaves(self) -> int:
+        """Number of leaves."""
+        return len(self.leaves)
+
+    def prices_data(self) -> list[dict[str, Any]]:
+        """Leaves as JSON data: the file's ``prices``."""
+        written = []
+        for leaf in self.leaves:
+            decisions = to_file(leaf.decisions, self.features, self.blocks)
+            prices = {} if leaf.bound is None else self.rows.to_file(leaf.prices)
+            written.append(dict(zip(LEAF_KEYS, (decisions, leaf.bound, prices), strict=True)))
+        return written
+
+    def as_prices(self, instance: Instance, steps: int | None = None) -> tuple[Certificate, str]:
+        """Return the best bound found from the leaves' prices alone, and a line that says so.
+
+        A leaf's prices are good for its own solutions; some subgradient steps make the best of
+        them good for all.
+        """
+        oracle = oracle_of(self, instance)
+        tried = {leaf.prices.tobytes(): leaf.prices for leaf in self.leaves}
+        sign = 1.0 if self.sense == "max" else -1.0
+        start = min(tried.values(), key=lambda prices: sign * oracle.bound(prices))
+        search = Subgradient(oracle, start)
+        most = EXPLAINING_STEPS if steps is None else steps
+        while search.iterations < most and not search.converged:
+            search.step(self.bound)
+        alone = certify(oracle, search.best.prices)
+        note = (
+            f"the certificate is a tree of {len(self.leaves)} leaves that proves {self.bound:.10g};"
+            f" explained is {alone.bound:.10g}, the best that prices found from its leaves' prove"
+            " without branching"
+        )
+        return alone, note
+
+
+def certify_tree(
+    oracle: BlockOracle, leaves: Sequence[tuple[Sequence[BranchDecision], Floats]]
+) -> TreeCertificate:
+    """Turn a tree's leaves into a certificate: check that they cover the root, bound each.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+        Oracle of the instance, with features.
+    leaves : sequence of (decisions, prices)
+        Decisions from the root down and prices of each leaf.
+
+    Raises
+    ------
+    InputError
+        If the leaves do not cover the root, or the oracle is not exact.
+    SolveFailed
+        If no leaf has a schedule for every job: the problem is infeasible, not bounded.
+    """
+    check_certifies(oracle)
+    check_cover([tuple(decisions) for decisions, _ in leaves], "leaves")
+    bounded = [_bound_leaf(oracle, tuple(decisions), prices) for decisions, prices in leaves]
+    return _assemble_tree(oracle, bounded)
+
+
+def read_leaves(oracle: BlockOracle, rows: Any) -> list[ReadLeaf]:
+    """Read the file's leaves.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+        Oracle in the layout of the file.
+    rows : list
+        The ``prices`` of the certificate file.
+
+    Returns
+    -------
+    list of (decisions, prices, bound)
+        With the bound that the file states.
+
+    Raises
+    ------
+    InputError
+        If the rows are no leaves of the oracle's blocks and layout.
+    """
+    if not isinstance(rows, list) or not rows:
+        raise InputError("prices", rows, "must be the list of leaves of a tree")
+    if not oracle.features:
+        raise InputError("kind", "tree", "the blocks of this family cannot be restricted")
+    blocks = _block_names(oracle)
+    read: list[ReadLeaf] = []
+    for number, row in enumerate(rows):
+        where = f"prices[{number}]"
+        if not isinstance(row, dict) or set(row) != set(LEAF_KEYS):
+            raise InputError(where, row, f"must have exactly the keys {', '.join(LEAF_KEYS)}")
+        decisions = from_file(row["decisions"], oracle.features, blocks, f"{where}.decisions")
+        prices = oracle.rows.from_file(row["prices"], f"{where}.prices")
+        read.append((decisions, prices, row["bound"]))
+    return read
+
+
+def stated_tree(oracle: BlockOracle, read: Sequence[ReadLeaf]) -> TreeCertificate:
+    """Return what `read_leaves` read, with the bounds that the file states: nothing is proven.
+
+    Raises
+    ------
+    InputError
+        If a stated bound is no number.
+    """
+    for number, (_, _, stated) in enumerate(read):
+        if stated is not None and (isinstance(stated, bool) or not isinstance(stated, int | float)):
+            raise InputError(f"prices[{number}].bound", stated, "must be a number or null")
+    return _assemble_tree(oracle, [Leaf(*leaf) for leaf in read])
+
+
+def verify_leaves(oracle: BlockOracle, read: Sequence[ReadLeaf], claimed: float) -> TreeCertificate:
+    """Recompute the bound of what `read_leaves` read.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+        Oracle in the layout of the file.
+    read : sequence of (decisions, prices, bound)
+        The leaves, with the bounds that the file states.
+    claimed : float
+        The bound that the file states of the whole.
+
+    Raises
+    ------
+    InputError
+        If the leaves do not cover the root, or one of them, or the file, states a better bound than
+        is proven.
+    """
+    check_cover([decisions for decisions, _, _ in read], "prices")
+    leaves = []
+    for number, (decisions, prices, stated) in enumerate(read):
+        leaf = _bound_leaf(oracle, decisions, prices)
+        _check_stated(oracle, leaf, stated, f"prices[{number}].bound")
+        leaves.append(leaf)
+    certificate = _assemble_tree(oracle, leaves)
+    restricted = RestrictedOracle(oracle, _worst(oracle, leaves).decisions)
+    check_claim(restricted, certificate.prices, certificate.bound, claimed, proof="the leaves")
+    return certificate
+
+
+def check_cover(leaves: Sequence[tuple[BranchDecision, ...]], where: str) -> None:
+    """Refuse leaves that leave solutions out, or of which one lies inside another.
+
+    Raises
+    ------
+    InputError
+        Naming the first leaf whose decisions are not one side of a split that has both.
+    """
+    waiting = [(list(range(len(leaves))), 0)]
+    while waiting:
+        members, depth = waiting.pop()
+        if len(members) == 1 and len(leaves[members[0]]) == depth:
+            continue
+        sides: tuple[list[int], list[int]] = ([], [])
+        for member in members:
+            here = f"{where}[{member}]"
+            if len(leaves[member]) <= depth:
+                rule = "must not hold other leaves: its decisions are the first of theirs"
+                raise InputError(here, f"{depth} decisions", rule)
+            decision, first = leaves[member][depth], leaves[members[0]][depth]
+            if decision.split != first.split:
+                rule = f"decision {depth + 1} must split what prices[{members[0]}]'s splits"
+                raise InputError(here, f"decision {depth + 1}", rule.replace("prices", where))
+            sides[decision.is_upper].append(member)
+        for side, other in zip(sides, reversed(sides), strict=True):
+            if not side:
+                rule = f"no leaf has the other side of its decision {depth + 1}"
+                raise InputError(f"{where}[{other[0]}]", "(other side absent)", rule)
+        waiting += [(side, depth + 1) for side in sides]
+
+
+def _bound_leaf(oracle: BlockOracle, decisions: tuple[BranchDecision, ...], prices: Floats) -> Leaf:
+    """Bound a leaf."""
+    bound = RestrictedOracle(oracle, decisions).bound(prices)
+    return Leaf(decisions, prices, bound if math.isfinite(bound) else None)
+
+
+def _check_stated(oracle: BlockOracle, leaf: Leaf, stated: Any, where: str) -> None:
+    """Refuse a leaf that states a better bound than it has, or an emptiness that it has not."""
+    if stated is None:
+        if leaf.bound is not None:
+            raise InputError(where, stated, f"every job has a schedule; proven is {leaf.bound!r}")
+        if np.any(leaf.prices):
+            raise InputError(where, stated, "a leaf without a bound has no prices")
+        return
+    if isinstance(stated, bool) or not isinstance(stated, int | float):
+        raise InputError(where, stated, "must be a number or null")
+    if leaf.bound is not None:  # any number is less than what no solution proves
+        restricted = RestrictedOracle(oracle, leaf.decisions)
+        check_claim(restricted, leaf.prices, leaf.bound, float(stated), where)
+
+
+def _worst(oracle: BlockOracle, leaves: Sequence[Leaf]) -> Leaf:
+    sign = 1.0 if oracle.sense == "max" else -1.0
+    bounded = [leaf for leaf in leaves if leaf.bound is not None]
+    if not bounded:
+        raise SolveFailed(f"{oracle.instance.name}: no leaf has a schedule for every job")
+    return max(bounded, key=lambda leaf: sign * (leaf.bound or 0.0))
+
+
+def _assemble_tree(oracle: BlockOracle, leaves: Sequence[Leaf]) -> TreeCertificate:
+    worst = _worst(oracle, leaves)
+    assert worst.bound is not None
+    return TreeCertificate(
+        family=oracle.instance.family,
+        instance=oracle.instance.name,
+        instance_sha256=oracle.instance.sha256(),
+        formulation=oracle.formulation,
+        layout=oracle.layout,
+        kind="tree",
+        sense=oracle.sense,
+        bound=worst.bound,
+        prices=worst.prices,
+        rows=oracle.rows,
+        leaves=tuple(leaves),
+        features=oracle.features,
+        blocks=_block_names(oracle),
+    )
+
+
+def _block_names(oracle: BlockOracle) -> tuple[str, ...]:
+    """Names of the blocks that decisions may be on, which come first."""
+    return tuple(oracle.block_name(block) for block in range(oracle.num_decided))

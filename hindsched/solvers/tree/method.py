@@ -1,0 +1,479 @@
+"""``--method tree``: an optimum proven by a branching whose leaves anyone can check.
+
+Prices and search begin as in ``auto``; then branch and bound closes the gap and the result's
+certificate is the tree, of kind ``tree`` (`tree_certificate`). Without a time limit the method
+stops after `DEFAULT_SECONDS`; a tree that is not closed by then is a bound like any other, better
+than its root's.
+
+Which layouts of the rows are branched on is the family's choice (``TREE_ROWS`` of its pricing
+module): they must be able to restrict their blocks. An aggregated layout comes first, for it has
+the smaller tree; if it ends with schedules that it takes together but real servers cannot hold, a
+new tree on the next layout goes on from the best solution, and the better certificate stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from threading import Event
+
+from hindsched.arrays import Floats
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance, family_module, has_module
+from hindsched.solutions.base import Solution
+from hindsched.solvers.bounds.lagrangian import Subgradient, subgradient_bound
+from hindsched.solvers.certificates.certificate import Certificate
+from hindsched.solvers.door.answer import Progress
+from hindsched.solvers.door.interrupt import catch_interrupt
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import within_gap
+from hindsched.solvers.door.progress import LineProgress
+from hindsched.solvers.door.result import Result, status_of
+from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.door.work import UNIT_SECONDS, counting, is_counted, now
+from hindsched.solvers.methods.base import Method, closer
+from hindsched.solvers.methods.duel import DEFAULT_SECONDS, ENDED, Duel
+from hindsched.solvers.oracles.base import BlockOracle, build_oracle
+from hindsched.solvers.search.base import Search
+from hindsched.solvers.tree.branch_and_bound import BranchAndBound, FindSolution, MakeProgram
+from hindsched.solvers.tree.node_program import NodeProgram
+from hindsched.solvers.tree.node_solutions import NodeSolutions
+
+SHARE_BEFORE_TREE, MOST_BEFORE_TREE = 0.1, 2.0
+"""Share of the time, and seconds at most, that prices and search get before the tree."""
+ROOT_ITERATIONS = 60
+"""Subgradient iterations that adapt the prices to the layout that is branched on."""
+MOST_CERTIFYING = 30.0
+"""Seconds in which ``auto`` tries to certify what a solver proved."""
+TRIAL, TRIAL_SECONDS, LEAST_CLOSED = 400, 10.0, 0.9
+"""Nodes, or seconds, after which a tree that has closed less than this share of the gap must keep
+up a pace that closes it in time."""
+SMALL_TREE = 50_000
+"""Jobs x linking rows up to which a tree is grown to certify an optimum that a solver proved."""
+
+
+def tree_rows(instance: Instance, formulation: str) -> tuple[str, ...]:
+    """Layouts of the rows that are branched on, the first first; empty if none is.
+
+    The family's ``TREE_ROWS``, or where not every problem of it can be restricted what its
+    ``tree_rows(instance, formulation)`` says.
+    """
+    module = family_module("solvers.families", instance.family, "oracle")
+    if hasattr(module, "tree_rows"):
+        found: tuple[str, ...] = module.tree_rows(instance, formulation)
+        return found
+    known: tuple[str, ...] = getattr(module, "TREE_ROWS", ())
+    return known
+
+
+def node_program(family: str) -> MakeProgram:
+    """What bounds a family's nodes: ``NODE_PROGRAM`` of its module ``nodes``, if it has one."""
+    if not has_module("solvers.families", family, "nodes"):
+        return NodeProgram
+    found: MakeProgram = family_module("solvers.families", family, "nodes").NODE_PROGRAM
+    return found
+
+
+def check_has_tree(instance: Instance, formulation: str) -> None:
+    """Refuse the method for a problem whose blocks cannot be restricted.
+
+    Raises
+    ------
+    InputError
+        Naming the family and the formulation.
+    """
+    if not tree_rows(instance, formulation):
+        rule = f"family {instance.family} cannot restrict the blocks of {formulation}"
+        raise InputError("method", "tree", rule)
+
+
+def solve_tree(
+    instance: Instance,
+    formulation: str,
+    options: SolveOptions,
+    on_progress: Progress | None = None,
+    *,
+    incumbent: Solution | None = None,
+) -> Result:
+    """Solve an instance by branch and bound on prices.
+
+    Parameters
+    ----------
+    instance, formulation, options, on_progress
+        As for every method.
+    incumbent : Solution, optional
+        A feasible solution to begin from.
+
+    Raises
+    ------
+    InputError
+        If the family cannot restrict its blocks.
+    """
+    check_has_tree(instance, formulation)
+    with catch_interrupt() as interrupted:
+        duel = Duel(instance, formulation, options, interrupted, on_progress, incumbent)
+        known = replace(
+            duel.run(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * duel.limit)), method="tree"
+        )
+        if known.stopped_by in ENDED:
+            return known
+        return growing_from(duel, known, interrupted).run(duel.seconds_left)
+
+
+def growing_from(
+    duel: Duel,
+    known: Result,
+    interrupted: Event,
+    on_solution: Callable[[Solution], None] | None = None,
+) -> Growing:
+    """A tree from the prices of a duel, with its search near the nodes once that is complete.
+
+    Parameters
+    ----------
+    duel : Duel
+        Prices, search, gap and listener.
+    known, interrupted, on_solution
+        As for `Growing`.
+    """
+    find = None
+    if duel.search is not None and duel.search.is_complete:
+        find = partial(_near_nodes, duel.search, interrupted)
+    return Growing(
+        known,
+        duel.bounding.best.prices,
+        duel.options.gap,
+        interrupted,
+        duel.on_progress,
+        find,
+        on_solution,
+    )
+
+
+def _near_nodes(search: Search, interrupted: Event, oracle: BlockOracle) -> FindSolution:
+    """What looks for solutions near the nodes of a tree on an oracle, by a search that goes on."""
+    return NodeSolutions(oracle, search.oracle, search, interrupted)
+
+
+class Pace:
+    """How fast a tree's bound moves, and whether it will reach an objective in time."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[float, float]] = []
+
+    def note(self, seconds: float, bound: float) -> None:
+        """Hear of the bound after so many seconds of growing."""
+        self._known.append((seconds, bound))
+
+    def is_slow(self, objective: float, left: float) -> bool:
+        """Whether the tree is to be given up with so many seconds left.
+
+        After `TRIAL` nodes or `TRIAL_SECONDS` it is if less than `LEAST_CLOSED` of the first gap
+        is closed and what the last half of the time closed would not close the rest.
+        """
+        gone = self._known[-1][0] - self._known[0][0] if self._known else 0.0
+        if len(self._known) <= TRIAL and gone < TRIAL_SECONDS:
+            return False
+        gaps = [abs(bound - objective) for _, bound in self._known]
+        if gaps[-1] <= (1 - LEAST_CLOSED) * gaps[0]:
+            return False
+        middle = self._known[0][0] + gone / 2
+        half = next(at for at, (seconds, _) in enumerate(self._known) if seconds >= middle)
+        closed = gaps[half] - gaps[-1]
+        return gaps[-1] * (self._known[-1][0] - self._known[half][0]) >= closed * left
+
+
+class Growing:
+    """A tree on one layout after the other until one closes the gap, resumable.
+
+    Parameters
+    ----------
+    known : Result
+        Where to begin; a certificate and a solution, if it has them, are kept where they are
+        better.
+    prices : ndarray
+        Prices in the family's default layout.
+    gap, interrupted, on_progress
+        As for `BranchAndBound`.
+    find : callable, optional
+        ``find(oracle)``: what looks for solutions near the nodes of a tree on an oracle.
+    on_solution : callable, optional
+        Told of every better solution.
+
+    Attributes
+    ----------
+    known : Result
+        What is known by now.
+    pace : Pace
+        How its bound moved.
+    """
+
+    def __init__(
+        self,
+        known: Result,
+        prices: Floats,
+        gap: float,
+        interrupted: Event,
+        on_progress: Progress | None,
+        find: Callable[[BlockOracle], FindSolution] | None = None,
+        on_solution: Callable[[Solution], None] | None = None,
+    ) -> None:
+        self.known, self.gap, self.on_progress = known, gap, on_progress
+        self._prices, self._interrupted = prices, interrupted
+        self._find, self._on_solution = find, on_solution
+        self._root = build_oracle(known.instance, known.formulation)
+        self._layouts = iter(tree_rows(known.instance, known.formulation))
+        self._tree: BranchAndBound | None = None
+        self._looks = True
+        self._nodes, self._seconds = 0, 0.0
+        self.pace = Pace()
+
+    def take_best(self, solution: Solution) -> None:
+        """Take a solution that a solver proved to be the best: none is looked for any more.
+
+        The pace counts from here on.
+        """
+        self.pace = Pace()
+        self.known, self._looks = replace(self.known, solution=solution), False
+        if self._tree is not None:
+            self._tree.offer(solution)
+            self._tree.looks = False
+
+    def offer(self, solution: Solution) -> None:
+        """Take a checked solution that somebody else found, if it is better."""
+        if self._tree is not None:
+            self._tree.offer(solution)
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the gap is closed, by the word of the solver that refutes nodes perhaps."""
+        tree = self._tree
+        return tree is not None and within_gap(tree.objective, tree.solver_bound, self.gap)
+
+    @property
+    def lessons(self) -> Sequence[object]:
+        """What the present tree has learned about the instance."""
+        return () if self._tree is None else self._tree.lessons
+
+    def so_far(self) -> tuple[Certificate, float | None]:
+        """What the present tree proves, and what it proves by the word of a solver."""
+        assert self._tree is not None
+        return self._tree.certificate(), self._tree.solver_bound
+
+    def run(self, seconds_left: Callable[[], float]) -> Result:
+        """Grow until prices close the gap, the time is over or Ctrl-C comes."""
+        started = now() - self._seconds
+
+        def report(bound: float | None, found: float | None, seconds: float, text: str) -> None:
+            if tree is not None:
+                self.pace.note(now() - started, tree.bound)
+            if self.on_progress is not None:
+                self.on_progress(bound, found, seconds, text)
+
+        while True:
+            tree = self._tree = self._tree or self._next_tree()
+            if tree is None:
+                return self.known
+            self.pace.note(now() - started, tree.bound)
+            tree.run(seconds_left, report)
+            self._seconds = now() - started
+            known, certificate = self.known, tree.certificate()
+            if not certificate.is_better_than(known.certificate):
+                assert known.certificate is not None
+                certificate = known.certificate
+            bound: float | None = certificate.bound
+            if not within_gap(tree.objective, bound, self.gap):
+                bound = closer(known.instance.sense, bound, tree.solver_bound)
+            nodes, leaves = self._nodes + tree.nodes, certificate.num_leaves or 0
+            self.known = known = replace(
+                known,
+                status=status_of(tree.incumbent),
+                stopped_by=tree.stopped_by,
+                solution=tree.incumbent,
+                bound=bound,
+                certificate=certificate,
+                backend="branch and bound on prices, highs",
+                details={**known.details, "nodes": nodes, "leaves": leaves},
+            )
+            closed = within_gap(known.objective, known.bound, self.gap)
+            if closed or tree.stopped_by is not StoppedBy.CONVERGED:
+                return known
+            self._nodes, self._tree = nodes, None
+
+    def _next_tree(self) -> BranchAndBound | None:
+        """A tree on the next layout; None after the last."""
+        known = self.known
+        rows = next(self._layouts, None)
+        if rows is None:
+            return None
+        oracle, start = self._root, self._prices
+        if rows != oracle.layout:
+            oracle = build_oracle(known.instance, known.formulation, rows=rows)
+            start = _adapted(oracle, self._root, start, known.objective)
+        tree = BranchAndBound(
+            oracle,
+            start,
+            gap=self.gap,
+            incumbent=known.solution,
+            find_solution=None if self._find is None else self._find(oracle),
+            interrupted=self._interrupted,
+            on_solution=self._on_solution,
+            program=node_program(known.instance.family),
+        )
+        tree.looks = self._looks
+        return tree
+
+
+def certify_optimum(result: Result) -> Result:
+    """Give a solver's optimum a certificate of its own: a tree, where one can be grown.
+
+    Only an optimum whose certificate does not meet its objective within the gap needs one. A tree
+    is grown if the family can restrict its blocks and jobs x linking rows are at most `SMALL_TREE`,
+    in the time that the result's options leave (`DEFAULT_SECONDS` where they give no limit).
+
+    Parameters
+    ----------
+    result : Result
+        What any method returned; its own options say gap, seed and time limit.
+
+    Returns
+    -------
+    Result
+        The same with the better certificate; ``details["certified_bound"]`` is what it proves and
+        ``details["tree"]`` says what was done. Objective, bound and status stay.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> result = hs.solve(hs.generate("oasis", seed=1, jobs=3, horizon=4), "milp")
+    >>> hs.certify_optimum(result).proof
+    'certificate'
+    """
+    options = SolveOptions.of(result.options)
+    if options.work_limit is None:
+        return _certified(result, options)
+    with counting():
+        units = options.work_limit * UNIT_SECONDS
+        return _certified(result, replace(options, work_limit=None, time_limit=units))
+
+
+def _certified(result: Result, options: SolveOptions, *, patient: bool = True) -> Result:
+    """`certify_optimum` by these options; without patience a tree that grows slowly is given up."""
+    solution, known = result.solution, result.certificate
+    if solution is None or result.status is not Status.OPTIMAL:
+        return result
+    if known is not None and within_gap(solution.objective(), known.bound, options.gap):
+        return result
+    layouts = tree_rows(result.instance, result.formulation)
+    if not layouts or not result.instance.jobs:
+        return result
+    jobs = len(result.instance.jobs)
+    size = 0
+    for rows in (None, layouts[0]):  # the default layout is the quickest to build
+        oracle = build_oracle(result.instance, result.formulation, rows=rows)
+        size = max(size, jobs * oracle.rows.size)
+        if size > SMALL_TREE:
+            break
+    if size > SMALL_TREE:
+        why = f"not grown: jobs x linking rows = {size}, above {SMALL_TREE}"
+        return replace(result, details={**result.details, "tree": why})
+    started = now()
+    limit = DEFAULT_SECONDS
+    if options.time_limit is not None:
+        gone = 0.0 if is_counted() else result.seconds
+        limit = max(0.0, options.time_limit - gone)
+
+    objective = solution.objective()
+
+    def seconds_left() -> float:
+        left = max(0.0, limit - (now() - started))
+        return 0.0 if not patient and growing.pace.is_slow(objective, left) else left
+
+    with catch_interrupt() as interrupted:
+        oracle = build_oracle(result.instance, result.formulation)
+        prices = None
+        if known is not None and known.num_leaves is None:
+            prices = oracle.prices_from(known.layout, known.rows, known.prices)
+        if prices is None:
+            short = options.with_time(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * limit))
+            prices = subgradient_bound(oracle, short, target=solution.objective()).prices
+        listener = LineProgress() if options.progress else None
+        growing = Growing(result, prices, options.gap, interrupted, listener)
+        growing.take_best(solution)
+        grown = growing.run(seconds_left)
+    certificate = grown.certificate
+    assert certificate is not None
+    told = f"{grown.details['nodes']} nodes, {grown.details['leaves']} leaves"
+    return replace(
+        result,
+        certificate=certificate,
+        seconds=result.seconds + now() - started,
+        details={**result.details, "certified_bound": certificate.bound, "tree": told},
+    )
+
+
+def certified_by(growing: Growing, result: Result, seconds_left: Callable[[], float]) -> Result:
+    """Certify an optimum that a solver proved by a tree so far, in `MOST_CERTIFYING` seconds.
+
+    With the optimum known it closes most of its open nodes, and looks for no more solutions; it is
+    given up where its pace will not do.
+    """
+    solution, certificate = result.solution, result.certificate
+    if solution is None or result.stopped_by is not StoppedBy.GAP or certificate is None:
+        return result
+    objective = solution.objective()
+    if within_gap(objective, certificate.bound, growing.gap):
+        return result
+    growing.take_best(solution)
+    end = now() + min(MOST_CERTIFYING, seconds_left())
+
+    def left() -> float:
+        still = max(0.0, end - now())
+        return 0.0 if growing.pace.is_slow(objective, still) else still
+
+    grown = growing.run(left)
+    certificate = grown.certificate
+    assert certificate is not None
+    told = f"{grown.details['nodes']} nodes, {grown.details['leaves']} leaves"
+    details = {**result.details, "certified_bound": certificate.bound, "tree": told}
+    return replace(result, certificate=certificate, details=details)
+
+
+def certifying(method: Method) -> Method:
+    """A method that gives an optimum which a solver proved a tree, in `MOST_CERTIFYING` seconds.
+
+    A tree that grows slowly is given up sooner.
+    """
+
+    def run(
+        instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+    ) -> Result:
+        started = now()
+        result = method(instance, formulation, options, on_progress)
+        solution, gone = result.solution, now() - started
+        proven = solution is not None and within_gap(
+            solution.objective(), result.bound, options.gap
+        )
+        if not proven or result.stopped_by is StoppedBy.INTERRUPTED:
+            return result
+        limit = gone + MOST_CERTIFYING
+        if options.time_limit is not None:
+            limit = min(limit, options.time_limit)
+        short = options.with_time(limit)
+        known = replace(result, status=Status.OPTIMAL, seconds=gone, options=short.to_dict())
+        found = _certified(known, short, patient=False)
+        return replace(found, options=result.options, seconds=result.seconds)
+
+    return run
+
+
+def _adapted(
+    branching: BlockOracle, root: BlockOracle, prices: Floats, objective: float | None
+) -> Floats:
+    """Prices of the default layout on the rows that are branched on, made better there."""
+    search = Subgradient(branching, branching.prices_of(root, prices))
+    for _ in range(ROOT_ITERATIONS):
+        if search.converged:
+            break
+        search.step(objective)
+    return search.best.prices

@@ -12,7 +12,6 @@ from hindsched.analysis.cluster import run_on_cluster
 from hindsched.analysis.local_pool import LocalPool, RunTask, run_locally
 from hindsched.analysis.records import Record
 from hindsched.analysis.tasks import Task, run_task
-from hindsched.collector import collector_at_rest
 from hindsched.compiler_clock import load_compiler
 from hindsched.errors import InputError
 from hindsched.instances.base import FAMILIES, Instance, family_module, has_module
@@ -108,14 +107,13 @@ def begun_pool(workers: int, family: str | None = None) -> Iterator[LocalPool | 
 
 def load_modules(families: Sequence[str]) -> None:
     """Import what solves and runs of families need, in a worker: it takes a second and stays."""
-    with collector_at_rest():
-        for family in families:
-            algorithms(family)
-            if has_module("solvers.families", family, "methods"):
-                family_module("solvers.families", family, "methods")
-        importlib.import_module("hindsched.quick_cvxpy")
-        load_compiler()
-        gc.freeze()  # no collection has to go through it ever again
+    for family in families:
+        algorithms(family)
+        if has_module("solvers.families", family, "methods"):
+            family_module("solvers.families", family, "methods")
+    importlib.import_module("cvxpy")
+    load_compiler()
+    gc.freeze()  # no collection has to go through it ever again
 
 
 def check_workers(workers: int) -> None:

@@ -14,7 +14,6 @@ import typer
 from hindsched.cli import (
     audit,
     bench,
-    certify,
     compiling,
     explain,
     figure,
@@ -74,7 +73,6 @@ app.command()(limited(model.model))
 app.command()(limited(simulate.simulate))
 app.command()(limited(simulate.ratio, of_each=True))
 app.command()(limited(solve.verify))
-app.command()(limited(certify.certify))
 app.command("compile")(limited(compiling.compile_))
 app.command()(limited(explain.explain))
 app.command()(limited(worst.worst))

@@ -12,7 +12,6 @@ import importlib
 import importlib.util
 import json
 import math
-import sys
 from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from numbers import Integral
@@ -32,7 +31,6 @@ from pydantic import (
 )
 
 from hindsched.arrays import Floats
-from hindsched.collector import collector_at_rest
 from hindsched.errors import InputError
 from hindsched.instances.decimals import exactly
 from hindsched.notebook_card import ROWS_SHOWN, card
@@ -75,10 +73,7 @@ def family_module(floor: str, family: str, aspect: str) -> ModuleType:
     """
     check_family(family)
     name = f"hindsched.{floor}.{family}.{aspect}"
-    if name in sys.modules:
-        return importlib.import_module(name)  # waits while another thread is in the middle of it
-    with collector_at_rest():
-        return importlib.import_module(name)
+    return importlib.import_module(name)
 
 
 def families_on(floor: str, aspect: str) -> tuple[str, ...]:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import cvxpy as cp
 import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.models.declared import Component, Face, IndexValue
-from hindsched.quick_cvxpy import cp
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,7 +18,6 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from hindsched.collector import collector_at_rest
 from hindsched.compiler_clock import seconds_of_compiling
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
@@ -75,13 +74,12 @@ def compile_first(
         return
     _running.append(what)
     try:
-        with collector_at_rest():  # a tenth of the time, for the compiler makes many small objects
-            for instance in tiny_instances(family, jobs=jobs):
-                for _ in range(most_runs):
-                    before = seconds_of_compiling()
-                    run(instance)
-                    if seconds_of_compiling() == before:
-                        break
+        for instance in tiny_instances(family, jobs=jobs):
+            for _ in range(most_runs):
+                before = seconds_of_compiling()
+                run(instance)
+                if seconds_of_compiling() == before:
+                    break
     except Exception:
         return
     finally:

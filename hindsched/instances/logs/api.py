@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hindsched.collector import collector_at_rest
 from hindsched.errors import InputError
 from hindsched.instances.logs.assemble import Window, assemble
 from hindsched.instances.logs.capacity import Capacity, parse_servers, pool
@@ -110,8 +109,7 @@ def read_log(
         said=set(said),
     )
     capacity = say_capacity(gpus, servers)
-    with collector_at_rest():  # rows make no cycles, and it would look at each many times
-        form.read(reading)
+    form.read(reading)
     return finish(reading, capacity, submitted_from, submitted_to)
 
 

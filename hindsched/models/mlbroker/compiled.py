@@ -13,13 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import SolveFailed
 from hindsched.models.mlbroker.convex import Price, RegularisedSlot, Switching, Values
-from hindsched.quick_cvxpy import cp
 
 ZERO, NONNEGATIVE, EXPONENTIAL = range(3)
 

@@ -36,13 +36,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+import cvxpy as cp
 import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.mlbroker.big_m import big_m
-from hindsched.quick_cvxpy import cp
 
 Price = Literal["paper", "chord"]
 Switching = Literal["entropy", "relu"]

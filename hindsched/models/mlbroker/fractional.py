@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import cvxpy as cp
 import numpy as np
 
 from hindsched.arrays import Floats
@@ -24,7 +25,6 @@ from hindsched.models.mlbroker.convex import (
     slot_values,
 )
 from hindsched.models.mlbroker.symbols import MlbrokerNames
-from hindsched.quick_cvxpy import cp
 
 DOCS = {
     "workers": "(9k) y / N, workers",

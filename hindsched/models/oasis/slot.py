@@ -14,10 +14,11 @@ Parameters, so that a loop over slots or jobs only sets values.
 
 from __future__ import annotations
 
+import cvxpy as cp
+
 from hindsched.arrays import Floats
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
-from hindsched.quick_cvxpy import cp
 
 
 class SlotProgram:

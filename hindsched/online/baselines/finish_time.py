@@ -5,11 +5,11 @@ CVXPY takes long to load and longer to state the program than Clarabel to solve 
 
 from __future__ import annotations
 
+import cvxpy as cp
 import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
-from hindsched.quick_cvxpy import cp
 from hindsched.solvers.door.convex import solve_convex
 
 

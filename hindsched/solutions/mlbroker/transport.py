@@ -7,12 +7,12 @@ not obey the triangle inequality and an arc may be forbidden by an infinite pric
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats
-from hindsched.compiled import compiled
 
 
-@compiled()
+@njit(cache=True)
 def ship(supply: Floats, room: Floats, price: Floats, limit: float) -> tuple[float, float, Floats]:
     """Ship all supply at least cost by successive shortest paths.
 

@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.json_types import Keywords
-from hindsched.quick_cvxpy import cp
 from hindsched.solvers.door.duals import shadow_prices_of_multipliers
 from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions

@@ -7,13 +7,13 @@ placement of each slot alone costs, and does not exist where some slot alone has
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats
-from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.stable_order import stable_order
 
 
-@part_of_kernel()
+@njit(cache=True)
 def room_for(residual: Floats, demand: Floats) -> int:
     """How many units of `demand` fit into a `loosened` `residual`, both of shape (resources,)."""
     most = 1 << 30
@@ -23,7 +23,7 @@ def room_for(residual: Floats, demand: Floats) -> int:
     return max(0, most)
 
 
-@compiled()
+@njit(cache=True)
 def renew_slot_costs(
     spread: Floats,
     single: Floats,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
-
-from hindsched.compiled import part_of_kernel
 
 Words = NDArray[np.uint64]
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def unit(state: Words) -> float:
     """A draw from [0, 1): xorshift64*, whose state is one word."""
     word = state[0]
@@ -21,7 +20,7 @@ def unit(state: Words) -> float:
     return float((word * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(11)) * 2.0**-53
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def below(state: Words, count: int) -> int:
     """A draw from 0 .. count - 1."""
     return int(unit(state) * count)

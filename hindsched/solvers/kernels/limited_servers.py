@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import part_of_kernel
 
 UNLIMITED = 2**31 - 1
 
@@ -24,7 +24,7 @@ def no_limits(*shape: int) -> Range:
     return Range(np.zeros(shape, dtype=np.int64), np.full(shape, UNLIMITED, dtype=np.int64))
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def limited_prefix(
     skipped: int, low: Ints, most: Ints, price: Floats, order: Ints, cost: Floats
 ) -> None:
@@ -67,7 +67,7 @@ def limited_prefix(
             cost[n] = total
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def fill_limited(
     skipped: int, low: Ints, most: Ints, order: Ints, wanted: int, placed: Ints
 ) -> None:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled, part_of_kernel
 
 NEAR = 1e-9
 """No multiple of a `same_ceilings` quotient lies as close above a whole number."""
@@ -62,13 +62,13 @@ class Window(NamedTuple):
     ps_cost: Floats
 
 
-@compiled()
+@njit(cache=True)
 def num_ps(elsewhere: int, ratio: float) -> int:
     """PSs whose bandwidth covers the workers elsewhere; at least one."""
     return max(1, int(np.ceil(elsewhere * ratio - NEAR)))
 
 
-@part_of_kernel()
+@njit(cache=True)
 def fits_together(workers: int, ps: int, worker: Floats, server: Floats, free: Floats) -> bool:
     """Whether workers and PSs fit into what is free, all of shape (resources,)."""
     for r in range(free.shape[0]):
@@ -78,7 +78,7 @@ def fits_together(workers: int, ps: int, worker: Floats, server: Floats, free: F
     return True
 
 
-@part_of_kernel()
+@njit(cache=True)
 def spread_cost(count: int, room: Ints, cost: Floats, order: Ints) -> float:
     """Price of the cheapest `count` workers; inf without room."""
     total = 0.0
@@ -91,7 +91,7 @@ def spread_cost(count: int, room: Ints, cost: Floats, order: Ints) -> float:
     return np.inf
 
 
-@part_of_kernel()
+@njit(cache=True)
 def best_host(
     count: int, window: Window, worker: Floats, server: Floats, ratio: float, budget: float
 ) -> tuple[float, int, int]:
@@ -159,7 +159,7 @@ def best_host(
     return best, best_at, best_on
 
 
-@part_of_kernel()
+@njit(cache=True)
 def greedy_host(
     count: int, window: Window, worker: Floats, server: Floats, ratio: float, budget: float
 ) -> tuple[float, int, int]:
@@ -204,7 +204,7 @@ def greedy_host(
     return best, best_at, best_on
 
 
-@compiled()
+@njit(cache=True)
 def fill(count: int, host: int, on_host: int, greedy: bool, room: Ints, order: Ints) -> Ints:
     """Workers by server of a placement found above; without a host the cheapest ones."""
     placed = np.zeros(room.shape[0], dtype=np.int64)

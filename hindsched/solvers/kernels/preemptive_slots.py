@@ -11,15 +11,15 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled, part_of_kernel
 
 ROUNDING = 1e-15
 """Share of the work that each rate added may miss by rounding: a bound errs outward only."""
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _envelope(rate: Floats, cost: Floats, hull: Ints) -> int:
     """Ways on the lower envelope from (0, 0), by rising rate, written to `hull`; their number."""
     number = 0
@@ -39,7 +39,7 @@ def _envelope(rate: Floats, cost: Floats, hull: Ints) -> int:
     return number
 
 
-@compiled()
+@njit(cache=True)
 def cheapest_slots(
     first: int,
     work: float,
@@ -136,7 +136,7 @@ def cheapest_slots(
     return best, end
 
 
-@compiled()
+@njit(cache=True)
 def all_cheapest_slots(
     start: Ints,
     first: Ints,

@@ -8,9 +8,9 @@ rest is the cheapest workers elsewhere, as in ``placement.py``, within the limit
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled, part_of_kernel
 from hindsched.instances.modes import ModeColumns
 from hindsched.solvers.kernels.cheapest_workers import room_for
 from hindsched.solvers.kernels.limited_servers import Range, fill_limited, limited_prefix
@@ -18,7 +18,7 @@ from hindsched.solvers.kernels.placement import NOTHING, Kinds, fits_together, n
 from hindsched.solvers.kernels.stable_order import stable_order
 
 
-@part_of_kernel()
+@njit(cache=True)
 def window_prices(
     start: int, end: int, prefix: Floats, worker: Floats, server: Floats, price: Floats,
     ps_price: Floats,
@@ -33,7 +33,7 @@ def window_prices(
                 ps_price[h] += server[r] * paid
 
 
-@compiled()
+@njit(cache=True)
 def best_limited_window(
     base: Floats,
     starts: tuple[int, int],

@@ -11,21 +11,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Ints
-from hindsched.compiled import part_of_kernel
 
 RUN = 16
 """Keys that are sorted by insertion."""
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def _goes_before(one: Any, other: Any) -> bool:
     """Whether a key is smaller, or a number where the other is none (which no number equals)."""
     return bool(one < other or (one == one and other != other))
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def stable_order(keys: Any) -> Ints:
     """Positions of the keys in ascending order, equal ones in the order of their positions.
 
@@ -68,7 +68,7 @@ def stable_order(keys: Any) -> Ints:
     return order
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def copy_to(target: Any, source: Any) -> None:
     """Copy the entries of one array of one dimension to another of the same size."""
     for i in range(target.size):

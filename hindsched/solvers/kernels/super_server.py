@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Bools, Floats, Ints
-from hindsched.compiled import compiled
 
 
-@compiled()
+@njit(cache=True)
 def undominated(duration: Ints, demand: Floats) -> Bools:
     """Which modes have no other one that is as short and as small in every resource.
 
@@ -41,7 +41,7 @@ def undominated(duration: Ints, demand: Floats) -> Bools:
     return keep
 
 
-@compiled()
+@njit(cache=True)
 def cheapest_on_super_server(
     arrival: int, rate: float, outside: float, duration: Ints, demand: Floats, prefix: Floats
 ) -> tuple[float, int, int]:
@@ -79,7 +79,7 @@ def cheapest_on_super_server(
     return best, best_mode, best_start
 
 
-@compiled()
+@njit(cache=True)
 def all_on_super_server(
     first_mode: Ints,
     arrival: Ints,

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 
 from hindsched.arrays import Ints
-from hindsched.compiled import intrinsic, make_array, part_of_kernel, types
 
 Inside = Any
 """What numba and LLVM hand on while they compile."""
@@ -53,7 +55,7 @@ def exchange(typing: Inside, words: Inside, word: Inside) -> tuple[Inside, Calla
     return types.int64(words, types.int64), make
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def take_turn(turn: Ints) -> None:
     """Wait until no other thread has its turn.
 
@@ -64,7 +66,7 @@ def take_turn(turn: Ints) -> None:
             pass
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def end_turn(turn: Ints) -> None:
     """Let another thread have its turn."""
     exchange(turn, 0)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import cvxpy as cp
 import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.json_types import Keywords
 from hindsched.models.convex import ConvexProgram
-from hindsched.quick_cvxpy import cp
 from hindsched.solvers.door.convex import ConvexResult, solve_convex
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.status import Status

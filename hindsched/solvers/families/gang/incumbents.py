@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats
-from hindsched.compiled import compiled
 from hindsched.instances.gang.instance import GangInstance, split_formulation
 from hindsched.solutions.gang.rows import pool_rows
 from hindsched.solutions.gang.solution import GangSolution
@@ -65,7 +65,7 @@ def shortest_remaining_work(instance: GangInstance, formulation: str) -> GangSol
     return GangSolution(instance, pool_rows(order[job], start, end, gpus), formulation)
 
 
-@compiled()
+@njit(cache=True)
 def _elastic(submit: Any, work: Any, most: Any, room: int) -> Any:
     jobs = submit.size
     left = work.copy()

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled, part_of_kernel
 from hindsched.instances.modes import ModeColumns
 from hindsched.solvers.kernels.placement import num_ps
 from hindsched.solvers.kernels.stable_order import stable_order
@@ -20,7 +20,7 @@ from hindsched.solvers.kernels.stable_order import stable_order
 NOTHING = -1
 
 
-@part_of_kernel()
+@njit(cache=True)
 def window_rooms(free: Ints, first: int, length: int, room: Ints) -> None:
     """Fill `room`, shape (servers,), with the least of `free` (slots, servers) in a window."""
     servers = free.shape[1]
@@ -31,7 +31,7 @@ def window_rooms(free: Ints, first: int, length: int, room: Ints) -> None:
             room[s] = min(room[s], free[t, s])
 
 
-@part_of_kernel()
+@njit(cache=True)
 def central_host(count: int, workers: Ints, ps: Ints) -> int:
     """Server with the least room for workers that takes `count` of them and a PS; -1 if none."""
     best = NOTHING
@@ -41,7 +41,7 @@ def central_host(count: int, workers: Ints, ps: Ints) -> int:
     return best
 
 
-@part_of_kernel()
+@njit(cache=True)
 def spread_host(
     count: int, workers: Ints, ps: Ints, ratio: float, ps_quota: int
 ) -> tuple[int, int]:
@@ -84,7 +84,7 @@ class Room(NamedTuple):
     ps_price: Floats
 
 
-@compiled()
+@njit(cache=True)
 def best_offer(
     modes: ModeColumns, values: Floats, free: Room, ratio: float, least: float
 ) -> tuple[float, float, int, int, int, int]:
@@ -161,7 +161,7 @@ def best_offer(
     return best, best_cost, best_mode, best_start, best_host, best_ps
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _first(
     mode: int, start: int, other: int, other_start: int, together: Ints, count: Ints
 ) -> bool:
@@ -175,7 +175,7 @@ def _first(
     return bool(count[mode] < count[other])
 
 
-@compiled()
+@njit(cache=True)
 def spread_workers(count: int, host: int, free_workers: Ints, first: int, length: int) -> Ints:
     """Workers by server of a distributed placement: the host's, then servers by ascending room."""
     servers = free_workers.shape[1]

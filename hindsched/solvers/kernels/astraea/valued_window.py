@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled, part_of_kernel
 from hindsched.instances.modes import ModeColumns
 from hindsched.solvers.kernels.placement import Window, best_host
 from hindsched.solvers.kernels.stable_order import stable_order
@@ -36,7 +36,7 @@ class Room(NamedTuple):
     ps_price: Floats
 
 
-@compiled()
+@njit(cache=True)
 def best_window(
     first: int, modes: ModeColumns, values: Floats, free: Room, ratio: float, floor: float
 ) -> tuple[float, int, int, int, int]:
@@ -125,7 +125,7 @@ def best_window(
     return best, best_mode, best_start, best_at, best_on
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _clear(
     workers: Floats, ps: Floats, server: int, count: int, start: int, length: int, known: int
 ) -> int:
@@ -142,7 +142,7 @@ def _clear(
     return t
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _least(free: Floats, server: int, first: int, length: int) -> float:
     """Whole units that are free on a server in every slot of a window."""
     least = free[server, first]
@@ -151,7 +151,7 @@ def _least(free: Floats, server: int, first: int, length: int) -> float:
     return np.floor(least + WHOLE)
 
 
-@compiled()
+@njit(cache=True)
 def place_window(
     count: int, start: int, length: int, host: int, on_host: int, free: Floats, price: Floats
 ) -> Ints:
@@ -174,7 +174,7 @@ def place_window(
     return placed
 
 
-@compiled()
+@njit(cache=True)
 def best_on_merged_server(
     first: int, values: Floats, length: Ints, demand: Floats, prefix: Floats, floor: float
 ) -> tuple[float, int, int]:
@@ -208,7 +208,7 @@ def best_on_merged_server(
     return best, best_mode, best_start
 
 
-@compiled()
+@njit(cache=True)
 def all_on_merged_server(
     first_mode: Ints,
     first: Ints,

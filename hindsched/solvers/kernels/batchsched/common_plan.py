@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import part_of_kernel
 from hindsched.solvers.kernels.batchsched.window_plan import (
     GIVE_BACK,
     TAKE,
@@ -75,14 +75,14 @@ class Seat(NamedTuple):
     version: Ints
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def copy_job(j: int, given: Plan, plan: Plan) -> None:
     """Copy one job's schedule."""
     copy_to(plan.what[j], given.what[j])
     copy_to(plan.workers[j], given.workers[j])
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def take_over(common: Common, seat: Seat, moved: Ints, jobs: Jobs, changed: Changed) -> bool:
     """Take over what others changed, beside what the thread moved itself.
 
@@ -124,7 +124,7 @@ def take_over(common: Common, seat: Seat, moved: Ints, jobs: Jobs, changed: Chan
     return has_room and not is_twice
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def least_left(j: int, plan: Plan, cluster: Cluster) -> float:
     """What is left of anything where a job runs, at least; 0 if that is more."""
     least, free, workers = 0.0, cluster.free, plan.workers[j]
@@ -136,7 +136,7 @@ def least_left(j: int, plan: Plan, cluster: Cluster) -> float:
     return least
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def agree(
     common: Common, seat: Seat, moved: Ints, gain: float, jobs: Jobs, changed: Changed
 ) -> bool:
@@ -164,7 +164,7 @@ def agree(
     return True
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def is_agreed(common: Common, seat: Seat, moved: Ints, gain: float) -> bool:
     """Change the common plan as a thread changed its own, unless it was changed before."""
     cost = common.cost
@@ -185,7 +185,7 @@ def is_agreed(common: Common, seat: Seat, moved: Ints, gain: float) -> bool:
     return is_first
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def is_behind(common: Common, seat: Seat) -> bool:
     """Whether somebody else changed the plan."""
     return bool(read(common.version) != seat.version[0])

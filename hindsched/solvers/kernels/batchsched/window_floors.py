@@ -8,15 +8,15 @@ is free in one slot only is not free in the piece.
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats
-from hindsched.compiled import compiled, part_of_kernel
 
 SHORTEST = 3
 """Level of the shortest pieces: what a window has beyond them counts nothing."""
 
 
-@compiled()
+@njit(cache=True)
 def renew_floors(
     floors: Floats, minima: Floats, prefix: Floats, demand: Floats, first: int, last: int
 ) -> None:
@@ -55,7 +55,7 @@ def renew_floors(
                 floors[kind, k, t] = least
 
 
-@part_of_kernel()
+@njit(cache=True)
 def window_floor(floors: Floats, kind: int, count: int, t: int, length: int) -> float:
     """Least price of `count` units of a kind and one of the last kind, in `length` slots from t."""
     each, once = 0.0, 0.0

@@ -6,9 +6,9 @@ Tables have time first: ``table[k, t]`` is the minimum over slots ``t .. t + 2**
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats
-from hindsched.compiled import compiled, part_of_kernel
 
 
 def num_levels(slots: int) -> int:
@@ -16,7 +16,7 @@ def num_levels(slots: int) -> int:
     return max(1, int(slots).bit_length())
 
 
-@compiled()
+@njit(cache=True)
 def build_minima(values: Floats, levels: int) -> Floats:
     """Table of window minima of `values`, shape (slots, servers, resources)."""
     slots, servers, resources = values.shape
@@ -35,7 +35,7 @@ def build_minima(values: Floats, levels: int) -> Floats:
     return table
 
 
-@compiled()
+@njit(cache=True)
 def update_minima(table: Floats, server: int, first: int, last: int) -> None:
     """Renew the table after ``table[0]`` changed on one server in slots `first` .. `last`."""
     levels, slots, _, resources = table.shape
@@ -49,7 +49,7 @@ def update_minima(table: Floats, server: int, first: int, last: int) -> None:
                 )
 
 
-@part_of_kernel()
+@njit(cache=True)
 def level_of(length: int) -> int:
     """Largest k with ``2**k <= length``."""
     k = 0

@@ -6,9 +6,9 @@ What a job costs, and which servers it gets, `window_plan` says.
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.batchsched.common_plan import (
     Common,
     Seat,
@@ -41,7 +41,7 @@ MULTIPLES = np.array([0.0, 0.3, 0.6, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4])
 """Multiples of the prices at which jobs are put back."""
 
 
-@compiled(nogil=True)
+@njit(cache=True, nogil=True)
 def insert_all(
     order: Ints,
     budget: float,
@@ -77,7 +77,7 @@ def insert_all(
     return len(order), cost
 
 
-@part_of_kernel()
+@njit(cache=True)
 def smallest(keys: Floats, count: int) -> Ints:
     """Positions of the smallest keys in ascending order, of equal ones the first: few of many."""
     found, size = np.empty(count, np.int64), 0
@@ -93,7 +93,7 @@ def smallest(keys: Floats, count: int) -> Ints:
     return found
 
 
-@part_of_kernel()
+@njit(cache=True)
 def choose(plan: Plan, jobs: Jobs, word: Words) -> Ints:
     """Jobs to take out, the pivot first: that has its way, or the order is by noisy density."""
     number = jobs.weight.shape[0]
@@ -123,7 +123,7 @@ def choose(plan: Plan, jobs: Jobs, word: Words) -> Ints:
     return smallest(far, count)
 
 
-@compiled(nogil=True)
+@njit(cache=True, nogil=True)
 def improve(
     moves: int,
     heat: tuple[float, float],

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.draws import Words, below, unit
 from hindsched.solvers.kernels.placement import num_ps
 from hindsched.solvers.kernels.stable_order import stable_order
@@ -125,7 +125,7 @@ class Prices(NamedTuple):
     step: Floats
 
 
-@compiled()
+@njit(cache=True)
 def excess_costs(jobs: Jobs, prices: Prices, slots: int) -> Floats:
     """How much a mode costs at the prices above its job's cheapest one, in slots of the job."""
     found = np.full(jobs.modes.shape[0], np.inf)
@@ -170,14 +170,14 @@ SPANS = 12
 """Spans that are kept, relative to the servers, before what fits is counted anew."""
 
 
-@part_of_kernel()
+@njit(cache=True)
 def nothing_changed(servers: int) -> Changed:
     """No spans, and room for some."""
     latest, size = np.full(servers, np.int64(-1)), np.zeros(1, np.int64)
     return Changed(np.empty((SPANS * servers, 3), np.int64), latest, size)
 
 
-@part_of_kernel()
+@njit(cache=True)
 def note_change(h: int, first: int, stop: int, changed: Changed) -> None:
     """Add a span of slots, to the server's latest one where they touch."""
     spans, latest, size = changed
@@ -190,7 +190,7 @@ def note_change(h: int, first: int, stop: int, changed: Changed) -> None:
     size[0] = at + 1
 
 
-@compiled()
+@njit(cache=True)
 def renew_room(cluster: Cluster, share: Floats, changed: Changed) -> None:
     """Count anew the workers that fit where something changed; then nothing has.
 
@@ -224,7 +224,7 @@ def renew_room(cluster: Cluster, share: Floats, changed: Changed) -> None:
     changed.size[0] = 0
 
 
-@part_of_kernel()
+@njit(cache=True)
 def use(sign: np.int64, j: int, plan: Plan, cluster: Cluster, jobs: Jobs, changed: Changed) -> None:
     """Take what a job's schedule uses (`TAKE`), or give it back (`GIVE_BACK`).
 
@@ -249,7 +249,7 @@ def use(sign: np.int64, j: int, plan: Plan, cluster: Cluster, jobs: Jobs, change
         note_change(h, start, stop, changed)
 
 
-@part_of_kernel()
+@njit(cache=True)
 def least_of(row: Floats, first: int, stop: int) -> float:
     """What of a row is free in all of some slots."""
     least = row[first]
@@ -258,7 +258,7 @@ def least_of(row: Floats, first: int, stop: int) -> float:
     return float(least)
 
 
-@part_of_kernel()
+@njit(cache=True)
 def lower(left: Floats, free: Floats, first: int, stop: int) -> None:
     """Lower what is free on all servers to what is in some more slots."""
     for h in range(left.shape[0]):
@@ -270,7 +270,7 @@ def lower(left: Floats, free: Floats, first: int, stop: int) -> None:
             left[h, r] = least
 
 
-@part_of_kernel()
+@njit(cache=True)
 def fits(count: int, worker: Floats, units: int, ps: Floats, left: Floats) -> bool:
     """Whether workers and PSs fit into what is free."""
     most = 0.0
@@ -279,7 +279,7 @@ def fits(count: int, worker: Floats, units: int, ps: Floats, left: Floats) -> bo
     return most == 0.0
 
 
-@part_of_kernel()
+@njit(cache=True)
 def beside(
     mode: Ints, m: int, p: int, h: int, most: int, elsewhere: int, left: Floats, jobs: Jobs
 ) -> tuple[int, int]:
@@ -297,7 +297,7 @@ def beside(
     return 0, 0
 
 
-@part_of_kernel()
+@njit(cache=True)
 def has_host(k: int, m: int, total: int, room: NDArray[np.int16], left: Floats, jobs: Jobs) -> bool:
     """Whether some server can hold the fewest PSs of a mode that any server needs."""
     mode, ps = jobs.modes[k], jobs.ps
@@ -317,7 +317,7 @@ def has_host(k: int, m: int, total: int, room: NDArray[np.int16], left: Floats, 
     return False
 
 
-@part_of_kernel()
+@njit(cache=True)
 def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int, int]:
     """Cheapest mode of a job, its worker type and start; mode -1 if none fits."""
     servers, resources, slots = cluster.free.shape
@@ -397,7 +397,7 @@ def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int
     return best_k, best_m, best_t
 
 
-@part_of_kernel()
+@njit(cache=True)
 def place(
     j: int,
     k: int,

@@ -19,9 +19,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Bools, Floats, Ints
-from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.batchsched.window_floors import window_floor
 from hindsched.solvers.kernels.batchsched.window_minima import level_of
 from hindsched.solvers.kernels.cheapest_workers import room_for
@@ -81,7 +81,7 @@ class Groups(NamedTuple):
     rank: Ints
 
 
-@compiled()
+@njit(cache=True)
 def empty_window(servers: int, resources: int) -> Window:
     """Work arrays for windows."""
     return Window(
@@ -93,7 +93,7 @@ def empty_window(servers: int, resources: int) -> Window:
     )
 
 
-@compiled()
+@njit(cache=True)
 def fill_window(t: int, length: int, state: State, worker: Floats, window: Window) -> None:
     """Fill what is free, room and cost of every server for the `length` slots from t."""
     level = level_of(length)
@@ -108,7 +108,7 @@ def fill_window(t: int, length: int, state: State, worker: Floats, window: Windo
         window.room[h] = room_for(free[h], worker)
 
 
-@part_of_kernel()
+@njit(cache=True)
 def window_price(t: int, length: int, prefix: Floats, demand: Floats, price: Floats) -> None:
     """Window price of one unit of `demand` on every server."""
     for h in range(price.shape[0]):
@@ -118,7 +118,7 @@ def window_price(t: int, length: int, prefix: Floats, demand: Floats, price: Flo
         price[h] = total
 
 
-@part_of_kernel()
+@njit(cache=True)
 def window_bound(
     t: int, length: int, count: int, together: int, state: State, window: Window
 ) -> float:
@@ -140,7 +140,7 @@ def window_bound(
     return count * cheapest + cheapest_ps
 
 
-@part_of_kernel()
+@njit(cache=True)
 def slot_bounds(slots: int, table: Floats, cumulative: Floats, blocked: Ints) -> None:
     """Prefix sums of one row of slot costs, and of its slots without room."""
     cumulative[0] = 0.0
@@ -151,7 +151,7 @@ def slot_bounds(slots: int, table: Floats, cumulative: Floats, blocked: Ints) ->
         blocked[t + 1] = blocked[t] + (1 if full else 0)
 
 
-@part_of_kernel()
+@njit(cache=True)
 def worth_trying(t: int, length: int, first: int, stop: int, changes: Bools) -> bool:
     """Whether a start is an end of a stretch without changes."""
     return (
@@ -164,7 +164,7 @@ def worth_trying(t: int, length: int, first: int, stop: int, changes: Bools) -> 
     )
 
 
-@compiled()
+@njit(cache=True)
 def cheapest_schedule(
     rate: float,
     limit: float,

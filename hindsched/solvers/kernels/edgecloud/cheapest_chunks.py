@@ -15,12 +15,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import njit
 
-from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.stable_order import copy_to
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _insert_sorted(values: Any, size: int, value: float) -> None:
     column = size
     while column > 0 and values[column - 1] > value:
@@ -29,7 +29,7 @@ def _insert_sorted(values: Any, size: int, value: float) -> None:
     values[column] = value
 
 
-@compiled()
+@njit(cache=True)
 def cheapest_by_completion(
     first: Any, count: Any, price: Any, extra: Any, work: int, chunks: int, cloud: Any,
     windows: Any, owner: Any, room: Any, best: float, earliest: int,
@@ -120,7 +120,7 @@ def cheapest_by_completion(
     return best, found
 
 
-@compiled()
+@njit(cache=True)
 def cheapest_units_by_completion(
     first: Any, count: Any, price: Any, work: int, chunks: int, best: float, earliest: int
 ) -> Any:
@@ -186,7 +186,7 @@ def cheapest_units_by_completion(
     return best, found
 
 
-@compiled()
+@njit(cache=True)
 def cheapest_windows(price: Any, first: int, work: int) -> Any:
     """Smallest sum of `work` consecutive prices from `first` on that has ended by each slot.
 

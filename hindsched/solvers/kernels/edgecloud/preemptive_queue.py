@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.stable_order import copy_to
 
 TINY = 1e-9
@@ -116,7 +116,7 @@ class QueueState:
         return end
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _goes_before(data: Any, worker: int, column: int, entry: Any) -> bool:
     """Whether a new entry goes before an old one: smaller key, then earlier available."""
     if entry[0] != data[worker, column, 0]:
@@ -124,7 +124,7 @@ def _goes_before(data: Any, worker: int, column: int, entry: Any) -> bool:
     return bool(entry[1] < data[worker, column, 1])
 
 
-@compiled()
+@njit(cache=True)
 def _insert(size: Any, job: Any, data: Any, worker: int, name: int, entry: Any) -> None:
     column = size[worker]
     while column > 0 and _goes_before(data, worker, column - 1, entry):
@@ -136,7 +136,7 @@ def _insert(size: Any, job: Any, data: Any, worker: int, name: int, entry: Any) 
     size[worker] += 1
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _top(available: Any, remaining: Any, size: int, now: float) -> tuple[int, float]:
     """First available unfinished entry, and when one before it becomes available."""
     soonest = np.inf
@@ -149,7 +149,7 @@ def _top(available: Any, remaining: Any, size: int, now: float) -> tuple[int, fl
     return -1, soonest
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _advance(data: Any, size: int, remaining: Any, start: float, end: float) -> None:
     """Run one worker's queue over [start, end); `remaining` is changed."""
     now = start
@@ -165,7 +165,7 @@ def _advance(data: Any, size: int, remaining: Any, start: float, end: float) -> 
         now = until
 
 
-@compiled()
+@njit(cache=True)
 def _advance_all(clock: Any, size: Any, job: Any, data: Any, now: float) -> None:
     for worker in range(clock.size):
         if size[worker]:
@@ -181,7 +181,7 @@ def _advance_all(clock: Any, size: Any, job: Any, data: Any, now: float) -> None
         clock[worker] = now
 
 
-@compiled()
+@njit(cache=True)
 def _running(clock: Any, size: Any, job: Any, data: Any) -> Any:
     jobs = np.full(clock.size, -1, dtype=np.int64)
     for worker in range(clock.size):
@@ -191,7 +191,7 @@ def _running(clock: Any, size: Any, job: Any, data: Any) -> Any:
     return jobs
 
 
-@compiled()
+@njit(cache=True)
 def _outlook(clock: Any, size: Any, data: Any, workers: Any, ready: Any, key: float) -> Any:
     found = np.zeros((workers.size, 3))
     for i in range(workers.size):
@@ -212,7 +212,7 @@ def _outlook(clock: Any, size: Any, data: Any, workers: Any, ready: Any, key: fl
     return found
 
 
-@compiled()
+@njit(cache=True)
 def _weighted_completion(clock: Any, size: Any, data: Any, worker: int, entry: Any) -> float:
     count = size[worker]
     plan = np.empty((count + 1, data.shape[2]))
@@ -245,7 +245,7 @@ def _weighted_completion(clock: Any, size: Any, data: Any, worker: int, entry: A
         now = until
 
 
-@compiled()
+@njit(cache=True)
 def _planned_end(clock: Any, size: Any, job: Any, data: Any, worker: int, name: int) -> float:
     count = size[worker]
     remaining = data[worker, :count, 2].copy()
@@ -285,7 +285,7 @@ def serve(worker: Ints, available: Floats, key: Floats, work: Floats) -> tuple[I
     return order[entry], span
 
 
-@compiled()
+@njit(cache=True)
 def _serve(worker: Any, available: Any, key: Any, work: Any) -> Any:
     n = worker.size
     entry = np.empty(2 * n, dtype=np.int64)

@@ -20,9 +20,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Bools, Ints
-from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.stable_order import copy_to
 
 NEVER = 1 << 40
@@ -74,7 +74,7 @@ class Order(NamedTuple):
     in_cloud: Bools
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def earliest_end(
     busy: Bools, edge: int, ready: Ints, work: int, chunks: int, counts: Ints, limit: int
 ) -> int:
@@ -103,7 +103,7 @@ def earliest_end(
     return slot
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def occupy(busy: Bools, edge: int, ready: Ints, work: int, chunks: int, counts: Ints) -> None:
     """Take the first free slots for as many chunks as `counts` allows, `chunks` in all.
 
@@ -127,7 +127,7 @@ def occupy(busy: Bools, edge: int, ready: Ints, work: int, chunks: int, counts: 
             slot += 1
 
 
-@compiled(nogil=True)
+@njit(cache=True, nogil=True)
 def place_job(
     pool: PoolJobs, job: int, in_cloud: bool, busy: Bools, counts: Ints
 ) -> tuple[int, int]:
@@ -162,7 +162,7 @@ def place_job(
     return end, place
 
 
-@compiled(nogil=True)
+@njit(cache=True, nogil=True)
 def place_in_order(pool: PoolJobs, order: Order, busy: Bools, counts: Ints, ends: Ints) -> int:
     """Place all jobs on free workers; fill `ends` and return their sum."""
     busy[:] = False
@@ -173,7 +173,7 @@ def place_in_order(pool: PoolJobs, order: Order, busy: Bools, counts: Ints, ends
     return total
 
 
-@compiled(nogil=True)
+@njit(cache=True, nogil=True)
 def anneal(
     pool: PoolJobs,
     busy: Bools,

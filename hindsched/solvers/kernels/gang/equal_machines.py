@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Ints
-from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.stable_order import copy_to
 
 MOST_NODES = 20_000
 """Nodes after which the best schedule found so far stands."""
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def _largest(load: Ints) -> int:
     """As ``load.max()``, which takes ten times as long to compile."""
     found = load[0]
@@ -21,7 +21,7 @@ def _largest(load: Ints) -> int:
     return found
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def _longest_first(size: Ints, load: Ints, machine: Ints) -> int:
     load[:] = 0
     for job in range(size.size):
@@ -30,7 +30,7 @@ def _longest_first(size: Ints, load: Ints, machine: Ints) -> int:
     return _largest(load)
 
 
-@compiled(nogil=True)
+@njit(cache=True, nogil=True)
 def _spread(size: Ints, machines: int, most: int) -> tuple[Ints, int]:
     """Machine of each job, sizes falling; and the nodes looked at."""
     count = size.size

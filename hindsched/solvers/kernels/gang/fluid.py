@@ -11,9 +11,9 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled
 
 
 def fluid_prices(cut: Ints, submit: Ints, area: Floats, density: Floats, room: int) -> Floats:
@@ -37,7 +37,7 @@ def fluid_prices(cut: Ints, submit: Ints, area: Floats, density: Floats, room: i
     return np.diff(np.interp(cut, time, upto)) / np.diff(cut)
 
 
-@compiled()
+@njit(cache=True)
 def _lines(submit: Ints, length: Floats, density: Floats) -> tuple[Floats, Floats]:
     """Begin and end of each piece of the schedule, in pairs, and the price there."""
     jobs = submit.size

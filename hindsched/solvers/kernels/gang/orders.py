@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.draws import Words, below, unit
 from hindsched.solvers.kernels.stable_order import copy_to, stable_order
 
@@ -48,7 +48,7 @@ class Jobs(NamedTuple):
     penalty: Floats
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def step_at(time: Ints, size: int, moment: int) -> int:
     """The step that holds at a moment."""
     low, high = 0, size - 1
@@ -61,7 +61,7 @@ def step_at(time: Ints, size: int, moment: int) -> int:
     return low
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def split(time: Ints, room: Ints, size: int, step: int, moment: int) -> tuple[int, int]:
     """The step that begins at a moment in or after `step`, made if need be; and the new size."""
     while step + 1 < size and time[step + 1] <= moment:
@@ -76,7 +76,7 @@ def split(time: Ints, room: Ints, size: int, step: int, moment: int) -> tuple[in
     return step + 1, size + 1
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def book(time: Ints, room: Ints, size: int, step: int, start: int, end: int, gpus: int) -> int:
     """Take GPUs from `start` (in or after `step`) to `end`; the new size."""
     first, size = split(time, room, size, step, start)
@@ -86,7 +86,7 @@ def book(time: Ints, room: Ints, size: int, step: int, start: int, end: int, gpu
     return size
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def insert(
     time: Ints, room: Ints, size: int, earliest: int, duration: int, gpus: int
 ) -> tuple[int, int]:
@@ -105,7 +105,7 @@ def insert(
     return -1, size
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def join_equal(time: Ints, room: Ints, size: int) -> int:
     """Join steps of equal room, but not the last; the new size."""
     kept = 0
@@ -117,7 +117,7 @@ def join_equal(time: Ints, room: Ints, size: int) -> int:
     return kept + 1
 
 
-@compiled(nogil=True)
+@njit(cache=True, nogil=True)
 def place_in_order(
     order: Ints, submit: Ints, duration: Ints, gpus: Ints, gpus_in_all: int, time: Ints, room: Ints,
     start: Ints,
@@ -142,7 +142,7 @@ def starts_in_order(order: Ints, jobs: Jobs, gpus_in_all: int) -> Ints:
     return start
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def timeline(
     start: Ints, duration: Ints, gpus: Ints, gpus_in_all: int, time: Ints, room: Ints
 ) -> int:
@@ -164,7 +164,7 @@ def timeline(
     return size + 1
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def cost_of(jobs: Jobs, job: int, start: int) -> float:
     """Cost of a job that starts then."""
     end = start + jobs.duration[job]
@@ -172,7 +172,7 @@ def cost_of(jobs: Jobs, job: int, start: int) -> float:
     return jobs.slope[job] * (end - jobs.submit[job]) + late
 
 
-@compiled(nogil=True)
+@njit(cache=True, nogil=True)
 def total_cost(jobs: Jobs, start: Ints) -> float:
     """Cost of a schedule."""
     total = 0.0
@@ -181,7 +181,7 @@ def total_cost(jobs: Jobs, start: Ints) -> float:
     return total
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def _choose(state: Words, order: Ints, first: int, reach: int, most: int, chosen: Ints) -> int:
     """Draw jobs that start one after another: always the first, others of the next `reach`."""
     end = min(order.size, first + reach)
@@ -197,7 +197,7 @@ def _choose(state: Words, order: Ints, first: int, reach: int, most: int, chosen
     return count
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def _reorder(state: Words, chosen: Ints, count: int) -> None:
     """Draw an order in which jobs come back: shuffled, one put first, or the first put last."""
     draw = unit(state)
@@ -218,7 +218,7 @@ def _reorder(state: Words, chosen: Ints, count: int) -> None:
         chosen[count - 1] = job
 
 
-@compiled(nogil=True)
+@njit(cache=True, nogil=True)
 def exchange(
     start: Ints, best_start: Ints, jobs: Jobs, gpus_in_all: int, rounds: int, hot: float,
     cold: float, state: Words, most: int, reach: int,

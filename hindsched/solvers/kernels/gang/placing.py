@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Ints
-from hindsched.compiled import part_of_kernel
 from hindsched.instances.gang.instance import GangInstance
 
 
@@ -80,7 +80,7 @@ def most_places(sizes: Ints, gpus: Ints) -> Ints:
     return np.where(gpus <= sizes.max(), 1, np.minimum(gpus, sizes.size))
 
 
-@part_of_kernel()
+@njit(cache=True)
 def place(cluster: Cluster, job: int, gpus: int) -> bool:
     """Book a gang's GPUs if they fit; says whether."""
     free, sizes = cluster.free, cluster.sizes
@@ -113,7 +113,7 @@ def place(cluster: Cluster, job: int, gpus: int) -> bool:
     return True
 
 
-@part_of_kernel()
+@njit(cache=True)
 def release(cluster: Cluster, job: int) -> None:
     """Give a job's GPUs back; where it stood is kept."""
     for index in range(cluster.offset[job], cluster.offset[job] + cluster.number[job]):

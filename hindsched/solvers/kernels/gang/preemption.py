@@ -17,9 +17,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Ints
-from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.gang.placing import (
     Cluster,
     empty_cluster,
@@ -100,7 +100,7 @@ def enlarged_ranks(ranks: Ranks, jobs: int) -> Ranks:
     return ranks._replace(cluster=cluster, since=padded(ranks.since, jobs, -1), **columns)
 
 
-@compiled()
+@njit(cache=True)
 def pass_event(ranks: Ranks, now: int, way: int, threshold: int, ended: Ints, arrived: Ints) -> int:
     """One event: jobs end, jobs arrive, all are ranked anew; when the next leaves its queue.
 
@@ -116,7 +116,7 @@ def pass_event(ranks: Ranks, now: int, way: int, threshold: int, ended: Ints, ar
     return int(NEVER)
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _rank(ranks: Ranks, job: int, now: int, way: int, threshold: int) -> int:
     """Present rank of a job."""
     done = ranks.done[job]
@@ -127,7 +127,7 @@ def _rank(ranks: Ranks, job: int, now: int, way: int, threshold: int) -> int:
     return 1 if done * ranks.gpus[job] >= threshold else 0
 
 
-@part_of_kernel()
+@njit(cache=True)
 def join(ranks: Ranks, job: int, now: int, way: int, threshold: int) -> None:
     """A job arrives, or waits again, behind equal ranks of smaller position."""
     waiting, key = ranks.waiting, ranks.key
@@ -154,7 +154,7 @@ def join(ranks: Ranks, job: int, now: int, way: int, threshold: int) -> None:
     ranks.sizes[0] += 1
 
 
-@part_of_kernel()
+@njit(cache=True)
 def leave(ranks: Ranks, job: int, now: int) -> None:
     """A running job is complete."""
     running = ranks.running
@@ -168,7 +168,7 @@ def leave(ranks: Ranks, job: int, now: int) -> None:
     ranks.since[job] = -1
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _keep(cluster: Cluster, job: int) -> bool:
     """Book a job where it stands already, if that is still free."""
     first, last = cluster.offset[job], cluster.offset[job] + cluster.number[job]
@@ -180,7 +180,7 @@ def _keep(cluster: Cluster, job: int) -> bool:
     return True
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _compact(ranks: Ranks) -> None:
     """Make room for new places: only those of running jobs are still needed."""
     cluster = ranks.cluster
@@ -204,7 +204,7 @@ def _compact(ranks: Ranks) -> None:
     cluster.used[0] = total
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _sort_running(ranks: Ranks, now: int, way: int, threshold: int) -> None:
     """Rank the running jobs as of now: nearly sorted already."""
     running, key = ranks.running, ranks.key
@@ -221,7 +221,7 @@ def _sort_running(ranks: Ranks, now: int, way: int, threshold: int) -> None:
         running[place_at] = job
 
 
-@part_of_kernel()
+@njit(cache=True)
 def rank_jobs(ranks: Ranks, now: int, way: int, threshold: int) -> None:
     """Decide who holds GPUs from now on; what changes is in `stopped` and `started`."""
     cluster, waiting, key, gpus = ranks.cluster, ranks.waiting, ranks.key, ranks.gpus
@@ -284,7 +284,7 @@ def rank_jobs(ranks: Ranks, now: int, way: int, threshold: int) -> None:
             join(ranks, ranks.stopped[index], now, way, threshold)
 
 
-@part_of_kernel()
+@njit(cache=True)
 def next_crossing(ranks: Ranks, now: int, threshold: int) -> int:
     """When the next running job leaves the first queue."""
     soonest = NEVER
@@ -337,14 +337,14 @@ def run_ranks(
     return History(rows[: counts[0]], places[: counts[1]])
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _grown(table: Ints) -> Ints:
     larger = np.empty((2 * table.shape[0], table.shape[1]), dtype=table.dtype)
     larger[: table.shape[0]] = table
     return larger
 
 
-@compiled()
+@njit(cache=True)
 def _run(
     ranks: Ranks, submit: Ints, way: int, threshold: int, row_of: Ints, rows: Ints, places: Ints,
     counts: Ints, events: int,

@@ -22,9 +22,9 @@ import heapq
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.gang.placing import (
     Cluster,
     empty_cluster,
@@ -96,7 +96,7 @@ def enlarged_queue(queue: Queue, jobs: int, places: int) -> Queue:
     return queue._replace(cluster=enlarged_cluster(queue.cluster, jobs, places), **columns)
 
 
-@compiled()
+@njit(cache=True)
 def pass_event(queue: Queue, now: int, way: int, ended: Ints, arrived: Ints) -> int:
     """One event: jobs end, jobs arrive, jobs start; says how many, which are in `started`."""
     for job in ended:
@@ -106,7 +106,7 @@ def pass_event(queue: Queue, now: int, way: int, ended: Ints, arrived: Ints) -> 
     return int(start_jobs(queue, now, way))
 
 
-@part_of_kernel()
+@njit(cache=True)
 def enqueue(queue: Queue, job: int) -> None:
     """Put a job into the queue, behind equal keys."""
     waiting, key = queue.waiting, queue.key
@@ -123,7 +123,7 @@ def enqueue(queue: Queue, job: int) -> None:
     queue.sizes[0] += 1
 
 
-@part_of_kernel()
+@njit(cache=True)
 def finish(queue: Queue, job: int) -> None:
     """A running job is complete."""
     release(queue.cluster, job)
@@ -136,7 +136,7 @@ def finish(queue: Queue, job: int) -> None:
     queue.sizes[1] -= 1
 
 
-@part_of_kernel()
+@njit(cache=True)
 def start_job(queue: Queue, job: int, now: int, started: int) -> int:
     """Put a placed job among the running and the started ones; says how many those are."""
     end = now + queue.expected[job]
@@ -151,7 +151,7 @@ def start_job(queue: Queue, job: int, now: int, started: int) -> int:
     return started + 1
 
 
-@part_of_kernel()
+@njit(cache=True)
 def start_jobs(queue: Queue, now: int, way: int) -> int:
     """Start what the policy starts now; says how many, their positions are in `started`."""
     waiting, gpus, failed = queue.waiting, queue.gpus, queue.failed
@@ -190,7 +190,7 @@ def start_jobs(queue: Queue, now: int, way: int) -> int:
     return started
 
 
-@part_of_kernel()
+@njit(cache=True)
 def reservation(queue: Queue, job: int, now: int) -> tuple[int, Ints]:
     """When a job that does not fit now can start, and GPUs left free by it then, by server."""
     cluster = queue.cluster
@@ -209,7 +209,7 @@ def reservation(queue: Queue, job: int, now: int) -> tuple[int, Ints]:
     return until, spare
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _backfill(queue: Queue, now: int, head: int, started: int) -> tuple[int, int, int]:
     """Start later jobs that do not delay the head; (kept, next position, started)."""
     cluster, waiting, gpus = queue.cluster, queue.waiting, queue.gpus
@@ -235,7 +235,7 @@ def _backfill(queue: Queue, now: int, head: int, started: int) -> tuple[int, int
     return kept, index, started
 
 
-@part_of_kernel()
+@njit(cache=True)
 def place_beside(cluster: Cluster, job: int, gpus: int, spare: Ints, short: bool) -> bool:
     """Place a job that ends before the reservation, or on GPUs that it does not need."""
     if short:
@@ -293,7 +293,7 @@ def run_queue_beside(
     return run_events(queue, order, submit, duration, SKIPPING), cluster
 
 
-@compiled()
+@njit(cache=True)
 def run_events(queue: Queue, order: Ints, submit: Ints, duration: Ints, way: int) -> Ints:
     """Play jobs in the order of their submission, event by event; their starts."""
     jobs = order.size

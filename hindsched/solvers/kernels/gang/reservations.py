@@ -12,9 +12,9 @@ import heapq
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Ints
-from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.gang.placing import (
     Cluster,
     empty_cluster,
@@ -105,7 +105,7 @@ def enlarged_plan(plan: Plan, jobs: int, places: int) -> Plan:
     )
 
 
-@compiled()
+@njit(cache=True)
 def pass_event(plan: Plan, now: int, ended: Ints, arrived: Ints) -> tuple[int, int]:
     """One event: jobs end, jobs arrive, reserved jobs start.
 
@@ -125,7 +125,7 @@ def pass_event(plan: Plan, now: int, ended: Ints, arrived: Ints) -> tuple[int, i
     return started, following
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _advance(plan: Plan, now: int) -> None:
     """Drop the steps that ended before now."""
     for server in range(plan.first.size):
@@ -139,7 +139,7 @@ def _advance(plan: Plan, now: int) -> None:
         plan.time[step] = max(plan.time[step], now)
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _split(plan: Plan, step: int, time: int) -> int:
     """The step that begins at `time`, which lies in or after `step`; made if there is none."""
     while plan.after[step] >= 0 and plan.time[plan.after[step]] <= time:
@@ -155,7 +155,7 @@ def _split(plan: Plan, step: int, time: int) -> int:
     return new
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _change(plan: Plan, before: int, start: int, end: int, gpus: int) -> None:
     """Add GPUs to what is free on a server from `start` to `end`, now or later; join steps.
 
@@ -179,7 +179,7 @@ def _change(plan: Plan, before: int, start: int, end: int, gpus: int) -> None:
             step = following
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _earliest_on(
     time: Ints, room: Ints, after: Ints, step: int,
     now: int, duration: int, gpus: int, latest: int,
@@ -208,7 +208,7 @@ def _earliest_on(
     return NEVER, NEVER, -1
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _least_room(time: Ints, room: Ints, after: Ints, step: int, start: int, end: int) -> int:
     """Fewest GPUs free on the server of a first step from `start` to `end`."""
     least = NEVER
@@ -219,7 +219,7 @@ def _least_room(time: Ints, room: Ints, after: Ints, step: int, start: int, end:
     return least
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _place_at(plan: Plan, job: int, start: int) -> bool:
     """Write down where a gang on several servers can stand from `start` on, if it can."""
     cluster, end = plan.cluster, start + plan.expected[job]
@@ -253,7 +253,7 @@ def _place_at(plan: Plan, job: int, start: int) -> bool:
     return True
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _earliest(plan: Plan, job: int, now: int) -> tuple[int, int]:
     """Earliest start of a gang; where it then stands is written down.
 
@@ -280,7 +280,7 @@ def _earliest(plan: Plan, job: int, now: int) -> tuple[int, int]:
     return start, before
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _earliest_of_large(plan: Plan, job: int, now: int, whole: int) -> int:
     """The same for a gang on several servers, of which at least `whole` must be free as a whole."""
     sizes, gpus, duration = plan.cluster.sizes, plan.gpus[job], plan.expected[job]
@@ -311,7 +311,7 @@ def _earliest_of_large(plan: Plan, job: int, now: int, whole: int) -> int:
             start = following
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _book(plan: Plan, job: int, start: int, end: int, sign: int) -> None:
     cluster = plan.cluster
     for index in range(cluster.offset[job], cluster.offset[job] + cluster.number[job]):
@@ -319,7 +319,7 @@ def _book(plan: Plan, job: int, start: int, end: int, sign: int) -> None:
         _change(plan, before, start, end, sign * cluster.held[index])
 
 
-@part_of_kernel()
+@njit(cache=True)
 def reserve(plan: Plan, job: int, now: int) -> None:
     """A job arrives and gets its reservation."""
     _advance(plan, now)
@@ -332,7 +332,7 @@ def reserve(plan: Plan, job: int, now: int) -> None:
     plan.sizes[0] += 1
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _place_later(plan: Plan, job: int, now: int) -> None:
     start, before = _earliest(plan, job, now)
     end = start + plan.expected[job]
@@ -343,7 +343,7 @@ def _place_later(plan: Plan, job: int, now: int) -> None:
         _change(plan, before, start, end, -plan.gpus[job])
 
 
-@part_of_kernel()
+@njit(cache=True)
 def complete(plan: Plan, job: int, now: int) -> bool:
     """A running job is complete; says whether it was expected to run on."""
     _advance(plan, now)
@@ -353,7 +353,7 @@ def complete(plan: Plan, job: int, now: int) -> bool:
     return early
 
 
-@part_of_kernel()
+@njit(cache=True)
 def compress(plan: Plan, now: int) -> None:
     """Give every waiting job its earliest start again, one at a time; none is delayed."""
     for index in range(plan.sizes[0]):
@@ -362,7 +362,7 @@ def compress(plan: Plan, now: int) -> None:
         _place_later(plan, job, now)
 
 
-@part_of_kernel()
+@njit(cache=True)
 def start_reserved(plan: Plan, now: int) -> int:
     """Start the jobs whose time has come; says how many, their positions are in `started`."""
     kept = started = 0
@@ -392,13 +392,13 @@ def run_conservative(
     return plan.start, plan.cluster
 
 
-@compiled()
+@njit(cache=True)
 def _reserve_all(plan: Plan, order: Ints, submit: Ints) -> None:
     for job in order:
         reserve(plan, job, submit[job])
 
 
-@compiled()
+@njit(cache=True)
 def _run(plan: Plan, order: Ints, submit: Ints, duration: Ints) -> None:
     ends = [(NEVER, np.int64(-1))]
     arrived = 0

@@ -20,9 +20,9 @@ import heapq
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled, part_of_kernel
 
 FOREVER: Any = np.int64(2**62)
 
@@ -57,7 +57,7 @@ class Blocks(NamedTuple):
     skip: Floats
 
 
-@part_of_kernel()
+@njit(cache=True)
 def integral(cut: Ints, price: Floats) -> Floats:
     """Running integral of the prices at each cut."""
     total = np.zeros(cut.size)
@@ -66,7 +66,7 @@ def integral(cut: Ints, price: Floats) -> Floats:
     return total
 
 
-@compiled()
+@njit(cache=True)
 def interval_of(cut: Ints, time: int) -> int:
     """Interval in which a time lies; -1 before the first cut."""
     low, high = 0, cut.size
@@ -79,7 +79,7 @@ def interval_of(cut: Ints, time: int) -> int:
     return low - 1
 
 
-@part_of_kernel()
+@njit(cache=True)
 def paid(cut: Ints, price: Floats, total: Floats, interval: int, time: int) -> float:
     """Integral of the prices up to a time in an interval."""
     if interval < 0:
@@ -89,7 +89,7 @@ def paid(cut: Ints, price: Floats, total: Floats, interval: int, time: int) -> f
     return total[interval] + price[interval] * (time - cut[interval])
 
 
-@part_of_kernel()
+@njit(cache=True)
 def rigid(
     cut: Ints, price: Floats, total: Floats, blocks: Blocks, job: int
 ) -> tuple[np.int64, float]:
@@ -123,7 +123,7 @@ def rigid(
     return best, value
 
 
-@part_of_kernel()
+@njit(cache=True)
 def add_use(cut: Ints, use: Floats, change: Floats, start: int, end: int, amount: float) -> None:
     """Hold `amount` GPUs from start to end; `finish_use` completes the sums."""
     last = use.size
@@ -138,7 +138,7 @@ def add_use(cut: Ints, use: Floats, change: Floats, start: int, end: int, amount
         change[there] -= amount
 
 
-@part_of_kernel()
+@njit(cache=True)
 def finish_use(cut: Ints, use: Floats, change: Floats) -> None:
     """Add what is held throughout each interval."""
     held = 0.0
@@ -147,7 +147,7 @@ def finish_use(cut: Ints, use: Floats, change: Floats) -> None:
         use[k] += held * (cut[k + 1] - cut[k])
 
 
-@compiled()
+@njit(cache=True)
 def rigid_responses(cut: Ints, price: Floats, blocks: Blocks) -> tuple[Ints, Floats, Floats]:
     """Starts (-1: does not run) and values of all jobs, and GPU-slots used by interval."""
     jobs = blocks.submit.size
@@ -165,7 +165,7 @@ def rigid_responses(cut: Ints, price: Floats, blocks: Blocks) -> tuple[Ints, Flo
     return start, value, use
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _sweep(
     cut: Ints, price: Floats, blocks: Blocks, job: int, until: int
 ) -> tuple[np.int64, float, Held]:
@@ -221,7 +221,7 @@ def _sweep(
     return best, value, held
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _replace(
     held: Held, cost: float, level: float, offered: int, most: int, interval: int, worth: float
 ) -> tuple[float, np.int64, np.int64, float]:
@@ -246,7 +246,7 @@ def _replace(
     return cost, taken, whole, even
 
 
-@compiled()
+@njit(cache=True)
 def pausing_responses(
     cut: Ints, price: Floats, blocks: Blocks, factor: Floats
 ) -> tuple[Ints, Floats, Floats]:

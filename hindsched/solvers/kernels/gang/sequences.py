@@ -12,9 +12,9 @@ agree again, and a move that only delays is given up as soon as it costs too muc
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Ints
-from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.draws import Words, below, unit
 from hindsched.solvers.kernels.gang.orders import Jobs, cost_of
 from hindsched.solvers.kernels.stable_order import copy_to
@@ -26,7 +26,7 @@ TOGETHER = 64
 """GPUs compared between two looks at what is known already."""
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def advance(old: Ints, new: Ints, job: int, jobs: Jobs) -> int:
     """Start the next job where the GPUs become free at `old`; fill `new`, return the start."""
     width = jobs.gpus[job]
@@ -48,7 +48,7 @@ def advance(old: Ints, new: Ints, job: int, jobs: Jobs) -> int:
     return start
 
 
-@compiled(nogil=True)
+@njit(cache=True, nogil=True)
 def starts_in_sequence(sequence: Ints, jobs: Jobs, gpus_in_all: int, start: Ints) -> None:
     """Fill the starts of jobs that start one after another."""
     row = np.zeros((2, gpus_in_all), dtype=np.int64)
@@ -57,7 +57,7 @@ def starts_in_sequence(sequence: Ints, jobs: Jobs, gpus_in_all: int, start: Ints
         start[job] = advance(row[place % 2], row[1 - place % 2], job, jobs)
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def _later(new: Ints, old: Ints) -> int:
     """0 if two rows are equal, 1 if the new one is later and nowhere earlier, else -1."""
     earlier = later = 0
@@ -70,7 +70,7 @@ def _later(new: Ints, old: Ints) -> int:
     return 1 if later else 0
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def _move(state: Words, old: Ints, new: Ints, first: int, last: int) -> None:
     """Draw what comes to places `first` to `last`: two swapped, or a block moved to an end."""
     if unit(state) < SWAP:
@@ -86,7 +86,7 @@ def _move(state: Words, old: Ints, new: Ints, first: int, last: int) -> None:
         new[first + block + index] = old[first + index]
 
 
-@compiled(nogil=True)
+@njit(cache=True, nogil=True)
 def resequence(
     sequence: Ints,
     jobs: Jobs,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Ints
-from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.gang.orders import Jobs, place_in_order, total_cost
 from hindsched.solvers.kernels.stable_order import copy_to
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def _cost(order: Ints, jobs: Jobs, room: int, makespan: bool, work: Ints, start: Ints) -> float:
     place_in_order(order, jobs.submit, jobs.duration, jobs.gpus, room, work[0], work[1], start)
     if not makespan:
@@ -21,7 +21,7 @@ def _cost(order: Ints, jobs: Jobs, room: int, makespan: bool, work: Ints, start:
     return float(last)
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def _improve(
     order: Ints, jobs: Jobs, room: int, makespan: bool, most: int, work: Ints, start: Ints
 ) -> tuple[float, int]:
@@ -45,7 +45,7 @@ def _improve(
     return cost, tried
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def _move(order: Ints, first: int, second: int) -> None:
     job = order[first]
     step = 1 if second > first else -1
@@ -54,7 +54,7 @@ def _move(order: Ints, first: int, second: int) -> None:
     order[second] = job
 
 
-@compiled(nogil=True)
+@njit(cache=True, nogil=True)
 def _search(
     orders: Ints, jobs: Jobs, room: int, makespan: bool, restarts: int, most: int, enough: float
 ) -> tuple[Ints, int]:

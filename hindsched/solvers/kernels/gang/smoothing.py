@@ -10,9 +10,9 @@ expected starts say in which order jobs run.
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled
 from hindsched.solvers.kernels.gang.responses import (
     Blocks,
     add_use,
@@ -26,7 +26,7 @@ NEGLIGIBLE = 12.0
 """Starts that are so many mu dearer than the best have no weight."""
 
 
-@compiled()
+@njit(cache=True)
 def soft_responses(
     cut: Ints, price: Floats, blocks: Blocks, mu: float
 ) -> tuple[float, float, Floats, Floats]:

@@ -12,9 +12,9 @@ import heapq
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.gang.placing import Cluster, place
 from hindsched.solvers.kernels.gang.queueing import (
     BACKFILLING,
@@ -87,7 +87,7 @@ def empty_trees(queue: Queue, order: Ints) -> Trees:
     return Trees(rank, job_at, width, kind, leaf, rank[by_class], first, leaves, root, least)
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _set(trees: Trees, job: int, expected: int) -> None:
     """Let a job wait, or wait no more, which is `NEVER`, in both of its trees."""
     everybody = trees.width.size
@@ -104,7 +104,7 @@ def _set(trees: Trees, job: int, expected: int) -> None:
             least[root + node] = shorter
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _first_leaf(trees: Trees, tree: int, after: int, most: int) -> int:
     """First leaf from `after` on whose job waits and is expected to take at most so long; or -1."""
     root, least, leaves = trees.root[tree], trees.least, trees.leaves[tree]
@@ -124,7 +124,7 @@ def _first_leaf(trees: Trees, tree: int, after: int, most: int) -> int:
     return node - leaves
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _next(trees: Trees, queue: Queue, after: int, room: int, spare: int, short: int) -> int:
     """Rank of the first job behind a rank that may fit, or -1.
 
@@ -146,7 +146,7 @@ def _next(trees: Trees, queue: Queue, after: int, room: int, spare: int, short: 
     return best
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _start_jobs(queue: Queue, trees: Trees, now: int, way: int) -> int:
     """Start what the policy starts now; as `queueing.start_jobs`."""
     gpus, failed, cluster = queue.gpus, queue.failed, queue.cluster
@@ -235,7 +235,7 @@ def run_many(
     return start, queue.cluster
 
 
-@compiled()
+@njit(cache=True)
 def _run(
     queue: Queue, trees: Trees, order: Ints, submit: Ints, duration: Ints, way: int, start: Ints,
     arrived: int, events: int,

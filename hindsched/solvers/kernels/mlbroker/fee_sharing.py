@@ -14,14 +14,14 @@ better shares by a projected subgradient method with Polyak steps.
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats
-from hindsched.compiled import compiled
 from hindsched.solvers.kernels.mlbroker.blocks import PricedBlock, SlotJobs, Tiers
 from hindsched.solvers.kernels.mlbroker.relaxed_placement import relaxed_best
 
 
-@compiled()
+@njit(cache=True)
 def shared_bound(
     slot: SlotJobs, tiers: Tiers, most: Floats, shares: Floats
 ) -> tuple[float, Floats]:
@@ -81,7 +81,7 @@ def shared_bound(
     return bound, gradient
 
 
-@compiled()
+@njit(cache=True)
 def share_fees(
     slot: SlotJobs, tiers: Tiers, most: Floats, shares: Floats, target: float, iterations: int
 ) -> tuple[float, Floats]:

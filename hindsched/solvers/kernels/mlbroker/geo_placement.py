@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Ints
-from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solutions.mlbroker.transport import ship
 from hindsched.solvers.kernels.mlbroker.blocks import PricedBlock
 from hindsched.solvers.kernels.mlbroker.relaxed_placement import (
@@ -34,7 +34,7 @@ NODE_LIMIT = 20_000
 STACK = 2048
 
 
-@compiled()
+@njit(cache=True)
 def placement_cost(block: PricedBlock, workers: Ints, ps: int, limit: float) -> float:
     """Cost of integer workers; infinite if the data does not fit on them, or above `limit`."""
     data, capacity, _, _, worker_price, ps_price, exchange, arc, launch = block
@@ -54,7 +54,7 @@ def placement_cost(block: PricedBlock, workers: Ints, ps: int, limit: float) -> 
     return cost
 
 
-@compiled()
+@njit(cache=True)
 def best_placement(
     block: PricedBlock,
     node_limit: int = NODE_LIMIT,
@@ -88,7 +88,7 @@ def best_placement(
     )  # fmt: skip
 
 
-@compiled()
+@njit(cache=True)
 def restricted_placement(
     block: PricedBlock,
     least: Ints,
@@ -149,7 +149,7 @@ def restricted_placement(
     return best, min(best, open_bound), best_workers, best_ps
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _branch_and_bound(
     block: PricedBlock,
     floor: Ints,

@@ -7,14 +7,14 @@ price is least. That is a bound in closed form, and the start of the heuristics.
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.mlbroker.blocks import PricedBlock
 from hindsched.solvers.kernels.stable_order import copy_to
 
 
-@part_of_kernel()
+@njit(cache=True)
 def relaxed_placement(block: PricedBlock, ps: int) -> tuple[float, Floats]:
     """Least cost with fractional workers and the PS in centre `ps`: a bound, in closed form.
 
@@ -53,7 +53,7 @@ def relaxed_placement(block: PricedBlock, ps: int) -> tuple[float, Floats]:
     return cost, workers
 
 
-@compiled()
+@njit(cache=True)
 def relaxed_by_place(block: PricedBlock) -> tuple[Floats, Floats]:
     """`relaxed_placement` for every place of the PS: costs (R,), workers by place (R, R)."""
     centers = block.data.size
@@ -64,7 +64,7 @@ def relaxed_by_place(block: PricedBlock) -> tuple[Floats, Floats]:
     return costs, workers
 
 
-@part_of_kernel()
+@njit(cache=True)
 def _prices_per_gb(block: PricedBlock, ps: int, per_gb: Floats) -> int:
     """Write what a GB costs in each centre with the PS in `ps`; the cheapest centre."""
     _, capacity, needed, _, worker_price, _, exchange, _, launch = block
@@ -79,7 +79,7 @@ def _prices_per_gb(block: PricedBlock, ps: int, per_gb: Floats) -> int:
     return cheapest
 
 
-@compiled()
+@njit(cache=True)
 def relaxed_best(block: PricedBlock) -> tuple[float, Floats, int]:
     """Least `relaxed_placement` over all positions of the PS: cost, workers, PS.
 
@@ -140,7 +140,7 @@ def relaxed_best(block: PricedBlock) -> tuple[float, Floats, int]:
     return cost, workers, best_ps
 
 
-@compiled()
+@njit(cache=True)
 def round_largest_remainder(fractional: Floats, needed: int, floor: Ints) -> Ints:
     """Round to `needed` workers in total: floors, then the largest remainders go up.
 

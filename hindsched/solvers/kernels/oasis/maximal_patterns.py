@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled
 from hindsched.instances.decimals import FLOAT_ERROR
 from hindsched.solvers.kernels.cheapest_workers import room_for
 from hindsched.solvers.kernels.stable_order import copy_to
@@ -14,7 +14,7 @@ STEPS_OF_PATTERN = 10_000
 """Steps for each pattern that there is room for: a server of which dead ends take more has none."""
 
 
-@compiled()
+@njit(cache=True)
 def maximal_patterns(capacity: Floats, demand: Floats, most: Ints, found: Ints) -> int:
     """Enumerate the patterns of one server of which no unit more fits.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Ints
-from hindsched.compiled import compiled
 from hindsched.solvers.kernels.stable_order import stable_order
 
 WORDS, BITS = 2, 62
@@ -14,7 +14,7 @@ MOST_UNITS = 1_000_000
 """Units of all places together: the sums are sorted by counting."""
 
 
-@compiled()
+@njit(cache=True)
 def maximal_sums(
     first: Ints, second: Ints, most: Ints, limit: int, effort: int
 ) -> tuple[Ints, int]:

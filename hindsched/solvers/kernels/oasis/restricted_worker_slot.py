@@ -10,14 +10,14 @@ Leaving out others loses nothing: dropping idle workers and PSs keeps a schedule
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
-from hindsched.compiled import compiled, part_of_kernel
 from hindsched.solvers.kernels.limited_servers import fill_limited, limited_prefix
 from hindsched.solvers.kernels.placement import NOTHING
 from hindsched.solvers.kernels.stable_order import stable_order
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def unit_prices(side, t, price_of):
     """Price of one unit on every server in slot index `t`."""
     for h in range(price_of.shape[0]):
@@ -28,7 +28,7 @@ def unit_prices(side, t, price_of):
         price_of[h] = total
 
 
-@compiled(nogil=True)
+@njit(cache=True, nogil=True)
 def best_limited_schedule(
     workers, ps, task, first_end, last_end, in_slot, on_worker, on_ps, worker_counts, ps_counts
 ):

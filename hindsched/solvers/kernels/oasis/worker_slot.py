@@ -23,9 +23,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.compiled import compiled, part_of_kernel
 
 
 class Side(NamedTuple):
@@ -116,20 +116,20 @@ class Listing(NamedTuple):
     room: Ints
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def full_side(prices, room, demand):
     """Empty servers at these prices."""
     return Side(prices, prices, prices, False, room, demand)
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def empty_listing(workers, ps):
     """Room for the servers of either side."""
     width = max(workers.room.shape[0], ps.room.shape[0])
     return Listing(np.empty(width, np.int64), np.empty(width), np.empty(width, np.int64))
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def sort_servers(side, t, most, listing):
     """List the servers with room in slot index `t`, cheapest unit first, ties by index.
 
@@ -169,7 +169,7 @@ def sort_servers(side, t, most, listing):
     return listed
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def prefix_costs(listed, listing, most, cost):
     """Fill ``cost[n]``: price of the `n` cheapest units. Returns the most units there are."""
     cost[0] = 0.0
@@ -183,7 +183,7 @@ def prefix_costs(listed, listing, most, cost):
     return n
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def slot_costs(workers, ps, needed, t, listing, worker_cost, ps_cost, cost):
     """Fill ``cost[n]``: cheapest cost of `n` workers with their PSs; returns the largest n."""
     most = needed.shape[0] - 1
@@ -198,7 +198,7 @@ def slot_costs(workers, ps, needed, t, listing, worker_cost, ps_cost, cost):
     return able
 
 
-@compiled(nogil=True)
+@njit(cache=True, nogil=True)
 def best_schedule(workers, ps, task, floor, scratch):
     """Find the best schedule of one job.
 
@@ -267,7 +267,7 @@ def best_schedule(workers, ps, task, floor, scratch):
     return best, end
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def relax_states(old, old_lo, old_hi, new, lo, hi, cost, steps, n_max):
     """One slot of the recursion: ``new[s] = min over n of old[s - steps[n]] + cost[n]``."""
     for s in range(lo, hi + 1):
@@ -291,7 +291,7 @@ def relax_states(old, old_lo, old_hi, new, lo, hi, cost, steps, n_max):
         top = step
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def trace_back(table, costs, windows, steps, total, arrival, end, workers):
     """Recover the workers by slot: the fewest that explain each state's cost."""
     workers[:] = 0
@@ -306,7 +306,7 @@ def trace_back(table, costs, windows, steps, total, arrival, end, workers):
                 break
 
 
-@compiled(nogil=True)
+@njit(cache=True, nogil=True)
 def place_schedule(workers, ps, needed, chosen, first, last, entries):
     """Write the placements of a schedule: worker entries first, then PS entries.
 
@@ -341,7 +341,7 @@ def place_schedule(workers, ps, needed, chosen, first, last, entries):
     return split, stop
 
 
-@part_of_kernel(nogil=True)
+@njit(cache=True, nogil=True)
 def fill_cheapest(listed, listing, wanted, t, entries, stop):
     """Put `wanted` units on the listed servers in their order; returns the number of entries."""
     for j in range(listed):
@@ -357,7 +357,7 @@ def fill_cheapest(listed, listing, wanted, t, entries, stop):
     return stop
 
 
-@compiled(nogil=True)
+@njit(cache=True, nogil=True)
 def best_schedules(worker_prices, ps_prices, jobs, values, worker_use, ps_use):
     """Best responses of many jobs at full capacity, with staying out at 0.
 

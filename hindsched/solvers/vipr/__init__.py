@@ -1,1 +1,0 @@
-"""Proofs of linear and mixed-integer programs in the format of VIPR."""

@@ -13,10 +13,7 @@ from hindsched.errors import InputError
 from hindsched.instances.gang.generator import generate
 from hindsched.instances.gang.instance import KINDS, GangInstance, gang_data
 from hindsched.models.base import Commitments
-from hindsched.models.gang.dual import build_dual
 from hindsched.models.gang.offline import FORMS, build_offline, build_subproblem
-from hindsched.models.recorder import recording
-from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import Solver
 from hindsched.solvers.families.gang.incumbents import incumbents
@@ -31,9 +28,8 @@ NEAR = {"rel": 1e-7, "abs": 1e-7}
 
 
 def solved(instance, formulation, **build):
-    """Solve through the recorder, which builds faster; the schedule found and the objective."""
-    with recording():
-        program = build_offline(instance, formulation, **build)
+    """The schedule found and the objective."""
+    program = build_offline(instance, formulation, **build)
     if "incumbent" in build:
         program.load(build["incumbent"])
     options = SolveOptions(gap=1e-9)
@@ -50,7 +46,7 @@ def best_known(instance, formulation):
 def test_the_programs_equal_the_brute_force(kind):
     binding, goals = [], ["", ",makespan", ",deadlines"]
 
-    @settings(max_examples=200, **EXAMPLES)
+    @settings(max_examples=60, **EXAMPLES)
     @given(tiny_instances(longest=2 if kind == "elastic" else 3))
     def check(instance):
         file = instance.to_dict()
@@ -75,11 +71,11 @@ def test_the_programs_equal_the_brute_force(kind):
             assert begun.exact_objective == best
 
     check()
-    assert len(binding) >= 200
+    assert len(binding) >= 60
     assert np.mean(binding) >= 0.3
 
 
-@settings(max_examples=60, **EXAMPLES)
+@settings(max_examples=30, **EXAMPLES)
 @given(tiny_instances(longest=2))
 def test_more_freedom_is_never_dearer(instance):
     file = instance.to_dict()
@@ -90,8 +86,8 @@ def test_more_freedom_is_never_dearer(instance):
 
 @settings(max_examples=50, **EXAMPLES)
 @given(tiny_instances(longest=2))
-def test_blocks_bounds_and_duals_agree(instance):
-    """The subproblem is the oracle's best response; relaxation, dual and prices have one bound."""
+def test_blocks_and_bounds_agree(instance):
+    """The subproblem is the oracle's best response; relaxation and its prices have one bound."""
     draw = np.random.default_rng(len(instance.jobs) + instance.serial_end)
     for formulation in draw.choice([*KINDS, *(f"{kind},deadlines" for kind in KINDS)], 1).tolist():
         oracle = build_oracle(instance, formulation)
@@ -105,11 +101,6 @@ def test_blocks_bounds_and_duals_agree(instance):
         paid = alone.objective + float(prices[alone.rows] @ alone.amounts)
         assert paid == pytest.approx(response.value, **NEAR)
         lp = Model(build_offline(instance, formulation, relax=True)).solve()
-        dual = Model(build_offline(instance, formulation)).dual().solve()
-        assert dual.violations == []
-        assert dual.objective <= lp.objective + 1e-6 * max(1.0, lp.objective)
-        proven = certify(oracle, oracle.rows.pack(dual.prices)).bound
-        assert proven == pytest.approx(dual.objective, rel=1e-6, abs=1e-6)
         kind, _, goal = formulation.partition(",")
         best = brute_force.optimum(instance.to_dict(), kind, goal or "completion")
         certified = lp.certificate().bound
@@ -195,23 +186,8 @@ def test_what_is_too_large_is_refused_in_one_line():
         build_offline(pool([(0, 2_000, 1)] * 3), "preemptive")
     with pytest.raises(InputError, match="no sum over jobs"):
         build_subproblem(pool([(0, 1, 1)]), 0, "elastic,makespan")
-    with pytest.raises(InputError, match="has no prices"):
-        build_dual(pool([(0, 1, 1)]), "elastic,makespan")
     with pytest.raises(InputError, match="must not be negative"):
         build_subproblem(pool([(0, 1, 1)]), 0, slots=-1)
-
-
-def test_a_dual_point_that_is_too_good_is_found_out():
-    for formulation in ("non-preemptive", "elastic"):
-        dual = build_dual(pool([(0, 2, 1), (0, 2, 2)]), formulation)
-        assert dual.violations() == []  # payoffs of 0 are too modest
-        dual.model.payoff[1].set_value(2.5)
-        (found,) = dual.violations()
-        assert found.where.startswith("job j1")
-        assert found.amount == pytest.approx(0.5)
-        dual.model.price[1].set_value(9.0)
-        dual.model.price[2].set_value(9.0)
-        assert dual.violations() == [] or formulation == "elastic"
 
 
 def test_weights_of_any_size_keep_the_horizon_exact():

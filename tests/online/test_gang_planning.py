@@ -10,7 +10,7 @@ from hindsched.errors import InputError
 from hindsched.instances.gang.generator import generate
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.models.base import Commitments
-from hindsched.models.gang.tasks import outlook
+from hindsched.models.gang.sets import outlook
 from hindsched.online.gang.planning import held_by
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.families.gang.planning import (

@@ -180,6 +180,10 @@ def test_every_dual_is_labelled_and_has_a_unit(instance):
 
 
 def test_the_dual_is_feasible_and_its_check_can_fail(instance):
+    if instance.family == "gang":  # no paper states one
+        with pytest.raises(hs.InputError, match="must be one whose paper states a dual"):
+            hs.model(instance).dual()
+        return
     dual = hs.model(instance).dual()
     if instance.family == "batchsched":  # it lists every schedule: fewer slots are enough here
         dual = DualModel(build_dual(instance, last=3))
@@ -190,7 +194,7 @@ def test_the_dual_is_feasible_and_its_check_can_fail(instance):
     payoff = next(iter(dual.program.model.component_objects(pyo.Var)))
     worth = {key: item.value for key, item in payoff.items()}
     for key, item in payoff.items():  # mu: lower is infeasible when minimised, higher when not
-        item.set_value(worth[key] * (2.0 if instance.family in ("edgecloud", "gang") else 0.0))
+        item.set_value(worth[key] * (2.0 if instance.family == "edgecloud" else 0.0))
     if instance.family != "oasis" and any(worth.values()):
         assert dual.program.violations() != []
 

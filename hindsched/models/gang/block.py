@@ -1,225 +1,243 @@
 """One job's block of gang in its forms; the offline program and the subproblem consist of them.
 
-================  ================================================================================
-``starts``        non-preemptive: ``starts[t]``, the job begins in slot t (time-indexed: Dyer &
-                  Wolsey, 1990)
-``windows``       preemptive, elastic: ``completes[C]``, and ``units[C, t]``, what it does in slot t
-                  if it completes in slot C
-``printed``       as ``docs/gang.md`` states it: ``runs[t]`` or ``gpus[t]``, what it holds in slot
-                  t, ``done[t]``, and for one piece ``begins[t]``
-================  ================================================================================
+==============  ================  ==================================================================
+paper           here              index, domain
+==============  ================  ==================================================================
+``x_j(t)``      ``starts``        t, binary: the job begins in slot t
+``e_j(C)``      ``completes``     C, binary: it is complete in slot C
+``u_j(C, t)``   ``units``         (C, t), integer: work done in slot t if it completes in slot C
+``y_j(t)``      ``runs``          t, binary: it holds its GPUs in slot t
+``y_j(t)``      ``gpus``          t, integer: GPUs held in slot t by an elastic job
+``done_j(t)``   ``done``          t, binary: it is complete in slot t
+``begins_j(t)`` ``begins``        t, binary: it begins in slot t
+==============  ================  ==================================================================
 
-The relaxations of the first two are the convex hull of the job's schedules, so that the linear
-program's optimum is the best Lagrangian bound; ``printed`` has the fewest variables.
+`Starts` (time-indexed: Dyer & Wolsey, 1990) is for jobs in one piece, `Windows` for jobs that may
+pause or change: their relaxations are the convex hull of the job's schedules, so that the linear
+program's optimum is the best Lagrangian bound. `Printed` says (1)-(4) of ``docs/gang.md`` word by
+word and has the fewest variables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, TypeAlias
+
+import pyomo.environ as pyo
 
 from hindsched.instances.gang.instance import KINDS, GangInstance
-from hindsched.models import algebra as pyo
-from hindsched.models.algebra import Domain, Expr, Model, Variable
 from hindsched.models.base import PRINTED
-from hindsched.models.gang.tasks import Task
+from hindsched.models.gang.sets import Task
 
+NON_PREEMPTIVE, _, ELASTIC = KINDS
 STARTS, WINDOWS = "starts", "windows"
+Expr: TypeAlias = Any
+"""An expression, variable or block of Pyomo, which says no types."""
+
+total = pyo.quicksum
 
 
-class Ending(NamedTuple):
-    """When a job is complete.
+class Starts:
+    """A job in one piece by its begin.
 
-    Attributes
+    Every form has the attributes of this one.
+
+    Parameters
     ----------
-    completion : expression
-        Slot in which the job is complete.
-    in_time : callable
-        1 if the job is complete by a slot.
-    """
-
-    completion: Expr
-    in_time: Callable[[int], Expr]
-
-    @classmethod
-    def known(cls, end: int) -> Ending:
-        """Of a job of which it is known."""
-        return cls(end, lambda due: float(end <= due))
-
-
-class Terms(NamedTuple):
-    """What a program needs to know of a block.
+    b : pyomo Block
+        Receives variables and constraints.
+    task : Task
+        The job's facts.
+    kind : str
+        The formulation's kind.
+    relax : bool
+        Whether integrality is dropped.
 
     Attributes
     ----------
     held : dict
         GPUs held, by slot.
-    ending : Ending
-        When the job is complete.
-    load : callable
-        Sets the variables from the units of work in each slot, of a job that is complete after
-        them.
+    completion : expression
+        Slot in which the job is complete.
     """
 
-    held: dict[int, Expr]
-    ending: Ending
-    load: Callable[[dict[int, int]], None]
+    def __init__(self, b: Expr, task: Task, kind: str, relax: bool) -> None:
+        length = task.work
+        begins = [end - length + 1 for end in task.ends]
+        b.starts = pyo.Var(begins, domain=_binary(relax), doc="(1) the job begins in a slot")
 
+        @b.Constraint(doc="(1) it runs once, for its duration")
+        def eq_1(b: Expr) -> Expr:
+            return total(b.starts[t] for t in begins) == 1
 
-def columns_of(task: Task, form: str) -> int:
-    """Number of variables of a block."""
-    if form == STARTS:
+        self.block, self.length = b, length
+        self.held = {
+            t: task.gpus * total(b.starts[s] for s in range(t - length + 1, t + 1) if s in b.starts)
+            for t in range(begins[0], begins[-1] + length)
+        }
+        self.completion = total((t + length - 1) * b.starts[t] for t in begins)
+
+    @staticmethod
+    def columns(task: Task) -> int:
+        """Number of variables."""
         return len(task.ends)
-    if form == WINDOWS:
+
+    def in_time(self, due: int) -> Expr:
+        """1 if the job is complete by slot `due`."""
+        starts = self.block.starts
+        return total(starts[t] for t in starts if t + self.length - 1 <= due)
+
+    def load(self, units: dict[int, int]) -> None:
+        """Set the variables from the units of work done in each slot."""
+        set_values(self.block.starts, {min(units): 1})
+
+
+class Windows:
+    """A job that may pause or change by its completion, and by what it does until then."""
+
+    def __init__(self, b: Expr, task: Task, kind: str, relax: bool) -> None:
+        ends = list(task.ends)
+        slots_until = {end: range(task.first, end + 1) for end in ends}
+        pairs = [(end, t) for end in ends for t in slots_until[end]]
+        b.completes = pyo.Var(ends, domain=_binary(relax), doc="(1) the job completes in a slot")
+        b.units = pyo.Var(
+            pairs, domain=_count(relax), doc="(1) work done in a slot if it completes in another"
+        )
+
+        @b.Constraint(doc="(1) it completes once")
+        def eq_1_once(b: Expr) -> Expr:
+            return total(b.completes[end] for end in ends) == 1
+
+        @b.Constraint(ends, doc="(1) it does its work by then")
+        def eq_1(b: Expr, end: int) -> Expr:
+            return total(b.units[end, t] for t in slots_until[end]) == task.work * b.completes[end]
+
+        @b.Constraint(pairs, doc="(3) it holds no more than it can use")
+        def eq_3(b: Expr, end: int, t: int) -> Expr:
+            return b.units[end, t] <= task.width * b.completes[end]
+
+        self.block = b
+        self.held = {
+            t: task.gpus * total(b.units[end, t] for end in ends if end >= t) for t in task.slots
+        }
+        self.completion = total(end * b.completes[end] for end in ends)
+
+    @staticmethod
+    def columns(task: Task) -> int:
+        """Number of variables."""
         return sum(end - task.first + 2 for end in task.ends)
-    return 3 * len(task.slots)
 
+    def in_time(self, due: int) -> Expr:
+        """1 if the job is complete by slot `due`."""
+        completes = self.block.completes
+        return total(completes[end] for end in completes if end <= due)
 
-def add_job(block: Model, task: Task, kind: str, form: str, relax: bool) -> Terms:
-    """Add one job's block in a form."""
-    if form == PRINTED:
-        return _add_printed(block, task, kind, relax)
-    return _add_starts(block, task, relax) if form == STARTS else _add_windows(block, task, relax)
-
-
-def _add_starts(block: Model, task: Task, relax: bool) -> Terms:
-    length = task.work
-    begins = [end - length + 1 for end in task.ends]
-    block.starts = pyo.Var(
-        begins, domain=_binary(relax), doc="(1) the job begins in a slot and runs for its duration"
-    )
-    block.eq_1 = pyo.Constraint(
-        expr=pyo.quicksum(block.starts[t] for t in begins) == 1, doc="(1) it runs once"
-    )
-    held = {}
-    for t in task.slots:
-        running = [s for s in range(t - length + 1, t + 1) if s in block.starts]
-        if running:
-            held[t] = pyo.quicksum(task.gpus * block.starts[s] for s in running)
-    ending = Ending(
-        pyo.quicksum((t + length - 1) * block.starts[t] for t in begins),
-        lambda due: pyo.quicksum(block.starts[t] for t in begins if t + length - 1 <= due),
-    )
-    return Terms(held, ending, lambda units: set_values(block.starts, {min(units): 1}))
-
-
-def _add_windows(block: Model, task: Task, relax: bool) -> Terms:
-    ends = list(task.ends)
-    pairs = [(end, t) for end in ends for t in range(task.first, end + 1)]
-    block.completes = pyo.Var(ends, domain=_binary(relax), doc="(1) the job completes in a slot")
-    block.units = pyo.Var(
-        pairs,
-        domain=pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers,
-        doc="(1) work done in a slot if the job completes in another",
-    )
-    block.eq_1_once = pyo.Constraint(
-        expr=pyo.quicksum(block.completes[end] for end in ends) == 1, doc="(1) it completes once"
-    )
-
-    def all_work(b: Model, end: int) -> Expr:
-        done = pyo.quicksum(b.units[end, t] for t in range(task.first, end + 1))
-        return done == task.work * b.completes[end]
-
-    def in_width(b: Model, end: int, t: int) -> Expr:
-        return b.units[end, t] <= task.width * b.completes[end]
-
-    block.eq_1 = pyo.Constraint(ends, rule=all_work, doc="(1) it does its work by then")
-    block.eq_3 = pyo.Constraint(pairs, rule=in_width, doc="(3) it holds no more than it can use")
-    held = {
-        t: pyo.quicksum(task.gpus * block.units[end, t] for end in ends if end >= t)
-        for t in task.slots
-    }
-    ending = Ending(
-        pyo.quicksum(end * block.completes[end] for end in ends),
-        lambda due: pyo.quicksum(block.completes[end] for end in ends if end <= due),
-    )
-
-    def load(units: dict[int, int]) -> None:
+    def load(self, units: dict[int, int]) -> None:
+        """Set the variables from the units of work done in each slot."""
         end = max(units)
-        set_values(block.completes, {end: 1})
-        set_values(block.units, {(end, slot): count for slot, count in units.items()})
-
-    return Terms(held, ending, load)
+        set_values(self.block.completes, {end: 1})
+        set_values(self.block.units, {(end, slot): count for slot, count in units.items()})
 
 
-def _add_printed(block: Model, task: Task, kind: str, relax: bool) -> Terms:
-    slots, ends = list(task.slots), list(task.ends)
-    if kind == KINDS[-1]:
-        block.gpus = pyo.Var(
-            slots,
-            domain=pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers,
-            bounds=(0, task.width),
-            doc="(3) GPUs held in a slot",
-        )
-        units = block.gpus
-    else:
-        block.runs = pyo.Var(
-            slots, domain=_binary(relax), doc="(3) the job holds its GPUs in a slot"
-        )
-        units = block.runs
-    block.done = pyo.Var(ends, domain=_binary(relax), doc="(1) the job is complete in a slot")
+class Printed:
+    """A job of any kind by what it holds in each slot."""
 
-    def work_first(b: Model, t: int) -> Expr:
-        return pyo.quicksum(units[s] for s in range(task.first, t + 1)) >= task.work * b.done[t]
+    def __init__(self, b: Expr, task: Task, kind: str, relax: bool) -> None:
+        slots, ends = task.slots, task.ends
+        if kind == ELASTIC:
+            b.gpus = pyo.Var(
+                slots, domain=_count(relax), bounds=(0, task.width), doc="(3) GPUs held in a slot"
+            )
+        else:
+            b.runs = pyo.Var(
+                slots, domain=_binary(relax), doc="(3) the job holds its GPUs in a slot"
+            )
+        y = b.gpus if kind == ELASTIC else b.runs
+        b.done = pyo.Var(ends, domain=_binary(relax), doc="(1) the job is complete in a slot")
 
-    def nothing_after(b: Model, t: int) -> Expr:
-        return units[t] <= task.width * (1 - b.done[t - 1])
+        @b.Constraint(ends, doc="(1) complete once its work is done")
+        def eq_1(b: Expr, t: int) -> Expr:
+            return total(y[s] for s in range(task.first, t + 1)) >= task.work * b.done[t]
 
-    block.eq_1 = pyo.Constraint(ends, rule=work_first, doc="(1) complete once its work is done")
-    block.eq_1_kept = pyo.Constraint(
-        ends[1:], rule=lambda b, t: b.done[t] >= b.done[t - 1], doc="(1) complete is for good"
-    )
-    block.eq_1_last = pyo.Constraint(
-        expr=block.done[ends[-1]] == 1, doc="(1) it is complete in the end"
-    )
-    block.eq_3 = pyo.Constraint(
-        ends[1:], rule=nothing_after, doc="(3) it holds nothing once it is complete"
-    )
-    if kind == KINDS[0]:
-        _add_one_piece(block, slots, relax)
-    waiting = pyo.quicksum(1 - block.done[t] for t in ends)
-    ending = Ending(
-        ends[0] + waiting,
-        lambda due: block.done[min(due, ends[-1])] if due >= ends[0] else 0.0,
-    )
+        @b.Constraint(ends[1:], doc="(1) complete is for good")
+        def eq_1_kept(b: Expr, t: int) -> Expr:
+            return b.done[t] >= b.done[t - 1]
 
-    def load(done: dict[int, int]) -> None:
-        set_values(units, done)
-        set_values(block.done, {slot: 1 for slot in ends if slot >= max(done)})
-        if kind == KINDS[0]:
-            set_values(block.begins, {min(done): 1})
+        @b.Constraint(doc="(1) it is complete in the end")
+        def eq_1_last(b: Expr) -> Expr:
+            return b.done[ends[-1]] == 1
 
-    return Terms({t: task.gpus * units[t] for t in slots}, ending, load)
+        @b.Constraint(ends[1:], doc="(3) it holds nothing once it is complete")
+        def eq_3(b: Expr, t: int) -> Expr:
+            return y[t] <= task.width * (1 - b.done[t - 1])
 
+        if kind == NON_PREEMPTIVE:
+            b.begins = pyo.Var(slots, domain=_binary(relax), doc="(4) the job begins in a slot")
 
-def _add_one_piece(block: Model, slots: list[int], relax: bool) -> None:
-    block.begins = pyo.Var(slots, domain=_binary(relax), doc="(4) the job begins in a slot")
+            @b.Constraint(slots, doc="(4) who runs has begun or ran before")
+            def eq_4(b: Expr, t: int) -> Expr:
+                return b.begins[t] >= b.runs[t] - (b.runs[t - 1] if t > task.first else 0)
 
-    def begun(b: Model, t: int) -> Expr:
-        earlier = b.runs[t - 1] if t > slots[0] else 0.0
-        return b.begins[t] >= b.runs[t] - earlier
+            @b.Constraint(doc="(4) it begins once")
+            def eq_4_once(b: Expr) -> Expr:
+                return total(b.begins[t] for t in slots) == 1
 
-    block.eq_4 = pyo.Constraint(slots, rule=begun, doc="(4) who runs has begun or ran before")
-    block.eq_4_once = pyo.Constraint(
-        expr=pyo.quicksum(block.begins[t] for t in slots) == 1, doc="(4) it begins once"
-    )
+        self.block, self.units, self.ends = b, y, ends
+        self.held = {t: task.gpus * y[t] for t in slots}
+        self.completion = ends[0] + total(1 - b.done[t] for t in ends)
 
+    @staticmethod
+    def columns(task: Task) -> int:
+        """Most variables."""
+        return 3 * len(task.slots)
 
-def _binary(relax: bool) -> Domain:
-    return pyo.UnitInterval if relax else pyo.Binary
+    def in_time(self, due: int) -> Expr:
+        """1 if the job is complete by slot `due`."""
+        return self.block.done[min(due, self.ends[-1])] if due >= self.ends[0] else 0
+
+    def load(self, units: dict[int, int]) -> None:
+        """Set the variables from the units of work done in each slot."""
+        set_values(self.units, units)
+        set_values(self.block.done, {slot: 1 for slot in self.ends if slot >= max(units)})
+        if hasattr(self.block, "begins"):
+            set_values(self.block.begins, {min(units): 1})
 
 
-def set_values(variable: Variable, values: dict[int, int] | dict[tuple[int, int], int]) -> None:
-    """Set a variable's values, 0 where none is given."""
-    for key, item in variable.items():
-        item.set_value(values.get(key, 0))
+JobBlock: TypeAlias = Starts | Windows | Printed
+FORM_CLASSES: dict[str, type[JobBlock]] = {STARTS: Starts, WINDOWS: Windows, PRINTED: Printed}
 
 
-def job_cost(instance: GangInstance, job: int, goal: str, ending: Ending) -> Expr:
-    """What a job adds to (0), which the makespan is not a sum of."""
+def job_cost(instance: GangInstance, job: int, goal: str, completion: Expr, in_time: Expr) -> Expr:
+    """What a job adds to (0), which the makespan is not a sum of.
+
+    Parameters
+    ----------
+    instance : GangInstance
+        The instance.
+    job : int
+        Position of the job.
+    goal : str
+        ``completion`` or ``deadlines``.
+    completion : expression
+        Slot in which it is complete.
+    in_time : callable
+        1 if it is complete by a slot.
+    """
     weight = instance.jobs[job].weight
     if goal == "deadlines":
         due = int(instance.deadlines[job])
-        return weight * (1 - ending.in_time(due)) if due >= 0 else 0.0
-    waited = ending.completion - int(instance.submits[job])
-    return weight * float(instance.slot_seconds) * waited
+        return weight * (1 - in_time(due)) if due >= 0 else 0.0
+    return weight * float(instance.slot_seconds) * (completion - int(instance.submits[job]))
+
+
+def _binary(relax: bool) -> Expr:
+    return pyo.UnitInterval if relax else pyo.Binary
+
+
+def _count(relax: bool) -> Expr:
+    return pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
+
+
+def set_values(variable: Expr, values: dict[int, int] | dict[tuple[int, int], int]) -> None:
+    """Set a variable's values, 0 where none is given."""
+    for key, item in variable.items():
+        item.set_value(values.get(key, 0))

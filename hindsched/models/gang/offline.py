@@ -7,18 +7,16 @@
 ``job[j]``             the blocks: `block.py` for (1), (3), (4), `placement.py` for (6)
 =====================  ===========================================================================
 
-(2), not before the submission, holds by the choice of slots.
+(2), not before the submission, holds by the choice of slots (`sets.py`).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
+import pyomo.environ as pyo
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
@@ -29,23 +27,21 @@ from hindsched.instances.gang.instance import (
     GangInstance,
     split_formulation,
 )
-from hindsched.models import algebra as pyo
-from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import PRINTED, Commitments, Duals, OfflineProgram, choose_form
 from hindsched.models.gang.block import (
+    FORM_CLASSES,
     STARTS,
     WINDOWS,
-    Ending,
-    Terms,
-    add_job,
-    columns_of,
+    Expr,
+    JobBlock,
     job_cost,
+    total,
 )
-from hindsched.models.gang.placement import Places, add_places
+from hindsched.models.gang.placement import Places
 from hindsched.models.gang.reading import load_block, read_block
+from hindsched.models.gang.sets import Outlook, outlook
 from hindsched.models.gang.subproblem import build_subproblem
 from hindsched.models.gang.symbols import SYMBOLS, GangNames
-from hindsched.models.gang.tasks import Outlook, outlook
 from hindsched.solutions.gang.solution import GangSolution
 
 __all__ = ["FORMS", "WORST_JOB", "GangProgram", "build_offline", "build_subproblem"]
@@ -54,9 +50,15 @@ FORMS = {
     formulation: (STARTS if split_formulation(formulation)[0] == KINDS[0] else WINDOWS, PRINTED)
     for formulation in GangInstance.formulations
 }
-WORST_JOB = tuple(name for name in FORMS if split_formulation(name)[1] == "makespan")
+_, MAKESPAN, _ = OBJECTIVES
+WORST_JOB = tuple(name for name in FORMS if split_formulation(name)[1] == MAKESPAN)
 MOST_COLUMNS = 400_000
 """Variables that a program may have; above it would not be solved anyway."""
+COST_DOCS = {
+    "completion": "(0) weighted seconds from submission to completion",
+    "makespan": "(0) the makespan",
+    "deadlines": "(0) weight of the deadlines that are missed",
+}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -67,8 +69,8 @@ class GangProgram(GangNames, OfflineProgram[GangSolution]):
     ----------
     view : Outlook
         Open jobs, what is fixed, and the last slot.
-    terms, places : dict
-        What the blocks say of the open jobs; where they stand, if they must be consolidated.
+    jobs, places : dict
+        The open jobs' blocks; where they stand, if they must be consolidated.
     """
 
     SYMBOLS = SYMBOLS
@@ -76,7 +78,7 @@ class GangProgram(GangNames, OfflineProgram[GangSolution]):
 
     instance: GangInstance
     view: Outlook
-    terms: dict[int, Terms]
+    jobs: dict[int, JobBlock]
     places: dict[int, Places]
 
     def extract(self) -> GangSolution:
@@ -84,7 +86,7 @@ class GangProgram(GangNames, OfflineProgram[GangSolution]):
         rows = self.view.fixed.assignments()
         for task in self.view.tasks:
             name = self.instance.jobs[task.job].name
-            own, places = self.terms[task.job], self.places.get(task.job)
+            own, places = self.jobs[task.job], self.places.get(task.job)
             found = read_block(self.instance, task, own, places)
             rows[name] = [*rows.get(name, []), *found]
         return GangSolution.from_assignments(self.instance, rows, self.formulation)
@@ -92,9 +94,8 @@ class GangProgram(GangNames, OfflineProgram[GangSolution]):
     def load(self, solution: GangSolution) -> None:
         """Set the variables from a feasible schedule."""
         for task in self.view.tasks:
-            own, places = self.terms[task.job], self.places.get(task.job)
-            load_block(self.instance, task, own, places, solution)
-        if split_formulation(self.formulation)[1] == "makespan":
+            load_block(task, self.jobs[task.job], self.places.get(task.job), solution)
+        if self.formulation in WORST_JOB:
             self.model.span.set_value(solution.objective())
 
     def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
@@ -159,20 +160,21 @@ def build_offline(
     )  # fmt: skip
     view = outlook(instance, formulation, commitments or Commitments(), incumbent)
     _check_size(instance, view, form)
-    model = pyo.ConcreteModel(name=instance.name)
-    model.job = pyo.Block([task.job for task in view.tasks])
-    terms, places = dict[int, Terms](), dict[int, Places]()
+    m = pyo.ConcreteModel(name=instance.name)
+    m.job = pyo.Block([task.job for task in view.tasks])
+    jobs, places = dict[int, JobBlock](), dict[int, Places]()
     for task in view.tasks:
-        block = model.job[task.job]
-        terms[task.job] = add_job(block, task, kind, form, relax)
+        block = m.job[task.job]
+        jobs[task.job] = FORM_CLASSES[form](block, task, kind, relax)
         if instance.is_consolidated:
-            held = terms[task.job].held
-            places[task.job] = add_places(block, instance, task, kind, held, relax)
-    _add_capacity(model, instance, view, terms, places)
-    _add_objective(model, instance, view, goal, terms)
+            own = jobs[task.job]
+            places[task.job] = Places(block, instance, task, kind, own, relax)
+    held = {j: own.held for j, own in (places if instance.is_consolidated else jobs).items()}
+    _add_capacity(m, held, _free(instance, view))
+    _add_objective(m, instance, view, goal, jobs)
     return GangProgram(
-        instance=instance, formulation=formulation, form=form, relaxed=relax, model=model,
-        again=again, incumbent=incumbent, view=view, terms=terms, places=places,
+        instance=instance, formulation=formulation, form=form, relaxed=relax, model=m,
+        again=again, incumbent=incumbent, view=view, jobs=jobs, places=places,
     )  # fmt: skip
 
 
@@ -183,87 +185,77 @@ def columns_needed(
     if instance.serial_end > MOST_PROGRAM_SLOTS:
         return MOST_COLUMNS + 1
     view = outlook(instance, formulation, Commitments(), incumbent)
-    return sum(columns_of(task, FORMS[formulation][0]) for task in view.tasks)
+    return _columns(view, FORMS[formulation][0])
+
+
+def _columns(view: Outlook, form: str) -> int:
+    return sum(FORM_CLASSES[form].columns(task) for task in view.tasks)
 
 
 def _check_size(instance: GangInstance, view: Outlook, form: str) -> None:
     slots = max(instance.serial_end, view.slots)
-    columns = sum(columns_of(task, form) for task in view.tasks)
     for count, most, what in (
         (slots, MOST_PROGRAM_SLOTS, "slots"),
-        (columns, MOST_COLUMNS, f"variables in the form {form}"),
+        (_columns(view, form), MOST_COLUMNS, f"variables in the form {form}"),
     ):
         if count > most:
             rule = f"too large for a program: {count} {what}, at most {most}"
             raise InputError("instance", instance.name, rule)
 
 
-def _add_capacity(
-    model: Model,
-    instance: GangInstance,
-    view: Outlook,
-    terms: dict[int, Terms],
-    places: dict[int, Places],
-) -> None:
-    """(5): what the open jobs hold of the GPUs that nothing fixed holds."""
-    used: dict[Any, list[Expr]] = defaultdict(list)
-    for job, own in terms.items():
-        held = places[job].held if job in places else own.held
-        for cell, gpus in held.items():
-            used[cell].append(gpus)
-    free = _free(instance, view)
-    model.eq_5 = pyo.Constraint(
-        sorted(used),
-        rule=lambda m, *cell: pyo.quicksum(used[cell if len(cell) > 1 else cell[0]]) <= free(cell),
-        doc="(5) what is held is there",
-    )
+def _add_capacity(m: Expr, held: dict[int, dict[Expr, Expr]], free: dict[Expr, int]) -> None:
+    """(5), by slot in a pool, by slot and server where jobs are consolidated."""
+    holders: dict[Expr, list[int]] = {}
+    for job, cells in held.items():
+        for cell in cells:
+            holders.setdefault(cell, []).append(job)
+
+    @m.Constraint(sorted(holders), doc="(5) what is held is there")
+    def eq_5(m: Expr, *cell: int) -> Expr:
+        at = cell if len(cell) > 1 else cell[0]
+        return total(held[job][at] for job in holders[at]) <= free[at]
 
 
-def _free(instance: GangInstance, view: Outlook) -> Callable[[tuple[int, ...]], int]:
-    """GPUs by slot, and server, that nothing fixed holds."""
-    rows, sizes = view.fixed.rows, instance.server_gpus
-    if instance.is_consolidated:
-        room = np.repeat(sizes[None], view.slots + 1, axis=0)
-        for row, server, gpus in zip(
-            rows.place_row, rows.place_server, rows.place_gpus, strict=True
-        ):
-            room[rows.start[row] + 1 : rows.end[row] + 1, server] -= gpus
-    else:
-        room = np.full((view.slots + 1, 1), instance.total_gpus)
+def _free(instance: GangInstance, view: Outlook) -> dict[Expr, int]:
+    """GPUs that nothing fixed holds, in the cells of (5)."""
+    rows, slots = view.fixed.rows, range(1, view.slots + 1)
+    if not instance.is_consolidated:
+        free: dict[Expr, int] = dict.fromkeys(slots, instance.total_gpus)
         for start, end, gpus in zip(rows.start, rows.end, rows.gpus, strict=True):
-            room[start + 1 : end + 1] -= gpus
-    table = room.tolist()
-    return lambda cell: table[cell[0]][cell[1] if len(cell) > 1 else 0]
+            for t in range(start + 1, end + 1):
+                free[t] -= int(gpus)
+        return free
+    free = {(t, h): int(gpus) for t in slots for h, gpus in enumerate(instance.server_gpus)}
+    for row, h, gpus in zip(rows.place_row, rows.place_server, rows.place_gpus, strict=True):
+        for t in range(rows.start[row] + 1, rows.end[row] + 1):
+            free[t, h] -= int(gpus)
+    return free
 
 
 def _add_objective(
-    model: Model, instance: GangInstance, view: Outlook, goal: str, terms: dict[int, Terms]
+    m: Expr, instance: GangInstance, view: Outlook, goal: str, jobs: dict[int, JobBlock]
 ) -> None:
-    """Add (0): what is minimised, with what the fixed jobs cost."""
+    """(0): what is minimised, with what the fixed jobs cost."""
     seconds = float(instance.slot_seconds)
-    fixed_ends = view.fixed.completions
-    if goal == OBJECTIVES[1]:
-        earliest = seconds * int(fixed_ends.max(initial=0))
-        model.span = pyo.Var(domain=pyo.NonNegativeReals, bounds=(earliest, None),
-                             doc="(0) the last completion")  # fmt: skip
-        model.eq_0_span = pyo.Constraint(
-            list(terms),
-            rule=lambda m, j: m.span >= seconds * terms[j].ending.completion,
-            doc="(0) no job completes later",
+    ends = view.fixed.completions
+    if goal == MAKESPAN:
+        m.span = pyo.Var(
+            bounds=(seconds * int(ends.max(initial=0)), None), doc="(0) the last completion"
         )
-        cost = model.span
-    else:
-        costs = [job_cost(instance, job, goal, own.ending) for job, own in terms.items()]
-        for job in np.flatnonzero(fixed_ends >= 0).tolist():
-            end = int(fixed_ends[job])
-            costs.append(job_cost(instance, job, goal, Ending.known(end)))
-        cost = pyo.quicksum(costs)
-    model.eq_0 = pyo.Objective(
-        expr=cost,
-        sense=pyo.minimize,
-        doc={
-            "completion": "(0) weighted seconds from submission to completion",
-            "makespan": "(0) the makespan",
-            "deadlines": "(0) weight of the deadlines that are missed",
-        }[goal],
-    )
+
+        @m.Constraint(list(jobs), doc="(0) no job completes later")
+        def eq_0_span(m: Expr, j: int) -> Expr:
+            return m.span >= seconds * jobs[j].completion
+
+    @m.Objective(doc=COST_DOCS[goal])
+    def eq_0(m: Expr) -> Expr:
+        if goal == MAKESPAN:
+            return m.span
+        open_jobs = total(
+            job_cost(instance, j, goal, own.completion, own.in_time) for j, own in jobs.items()
+        )
+        return open_jobs + sum(
+            job_cost(instance, j, goal, end, lambda due, end=end: end <= due)
+            for j, end in enumerate(ends.tolist())
+            if end >= 0
+        )

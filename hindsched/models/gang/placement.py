@@ -1,105 +1,137 @@
 """(6) of gang: where the GPUs of a job stand that must be consolidated.
 
-A job of at most as many GPUs as the largest server has stands on one server; a wider one on whole
-servers and at most one more. One that runs in one piece stays where it is.
+==============  =============  =====================================================================
+paper           here           index, domain
+==============  =============  =====================================================================
+``y_jh(t)``     ``held``       (t, h), integer: GPUs held on server h
+                ``whole``      (t, h), binary: all GPUs of the server
+                ``part``       (t, h), binary: some of them
+                ``wide``       t, binary: an elastic job is wider than the largest server
+                ``stays``      h, integer: GPUs of a job in one piece
+==============  =============  =====================================================================
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import pyomo.environ as pyo
 
-from hindsched.instances.gang.instance import KINDS, GangInstance
-from hindsched.models import algebra as pyo
-from hindsched.models.algebra import Expr, Model, Variable
-from hindsched.models.gang.tasks import Task
+from hindsched.instances.gang.instance import GangInstance
+from hindsched.models.gang.block import (
+    ELASTIC,
+    NON_PREEMPTIVE,
+    Expr,
+    JobBlock,
+    set_values,
+    total,
+)
+from hindsched.models.gang.sets import Task
+from hindsched.solutions.gang.solution import GangSolution
 
 
-class Places(NamedTuple):
-    """Variables of (6), by slot and server.
+class Places:
+    """A job on one server or, if wider than the largest, on whole ones and at most one more.
+
+    Parameters
+    ----------
+    b : pyomo Block
+        The job's block.
+    instance : GangInstance
+        The servers.
+    task : Task
+        The job's facts.
+    kind : str
+        The formulation's kind.
+    job : Starts, Windows or Printed
+        GPUs held in each slot, which are placed here.
+    relax : bool
+        Whether integrality is dropped.
 
     Attributes
     ----------
-    held, whole, part : variable
-        GPUs held on a server; whether these are all, or some of it.
-    wide : variable, optional
-        By slot, whether an elastic job is wider than the largest server.
-    stays : variable, optional
-        By server, GPUs of a job in one piece.
+    held : variable
+        GPUs held by slot and server.
     """
 
-    held: Variable
-    whole: Variable
-    part: Variable
-    wide: Variable | None = None
-    stays: Variable | None = None
+    def __init__(
+        self, b: Expr, instance: GangInstance, task: Task, kind: str, job: JobBlock, relax: bool
+    ) -> None:
+        sizes = instance.server_gpus.tolist()
+        slots, servers, largest = list(job.held), range(len(sizes)), max(sizes)
+        cells = [(t, h) for t in slots for h in servers]
+        most = task.width * task.gpus
+        binary = pyo.UnitInterval if relax else pyo.Binary
+        count = pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
+        b.held = pyo.Var(
+            cells, domain=count, bounds=lambda _, t, h: (0, min(sizes[h], most)),
+            doc="(6) GPUs held on a server",
+        )  # fmt: skip
+        b.whole = pyo.Var(cells, domain=binary, doc="(6) all GPUs of a server are held")
+        b.part = pyo.Var(cells, domain=binary, doc="(6) some GPUs of a server are held")
 
+        @b.Constraint(slots, doc="(6) all GPUs stand on servers")
+        def eq_6(b: Expr, t: int) -> Expr:
+            return total(b.held[t, h] for h in servers) == job.held[t]
 
-def add_places(
-    block: Model, instance: GangInstance, task: Task, kind: str, held: dict[int, Expr], relax: bool
-) -> Places:
-    """Add the GPUs held on each server, which make up those `held` in each slot."""
-    sizes = instance.server_gpus.tolist()
-    slots, servers, largest = list(held), range(len(sizes)), max(sizes)
-    cells = [(t, h) for t in slots for h in servers]
-    most = task.width * task.gpus
-    whole_numbers = pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
-    binary = pyo.UnitInterval if relax else pyo.Binary
-    block.held = pyo.Var(
-        cells,
-        domain=whole_numbers,
-        bounds=lambda _, t, h: (0, min(sizes[h], most)),
-        doc="(6) GPUs held on a server",
-    )
-    block.whole = pyo.Var(cells, domain=binary, doc="(6) all GPUs of a server are held")
-    block.part = pyo.Var(cells, domain=binary, doc="(6) some GPUs of a server are held")
-    block.eq_6 = pyo.Constraint(
-        slots,
-        rule=lambda b, t: pyo.quicksum(b.held[t, h] for h in servers) == held[t],
-        doc="(6) all GPUs stand on servers",
-    )
-    block.eq_6_most = pyo.Constraint(
-        cells,
-        rule=lambda b, t, h: b.held[t, h] <= sizes[h] * (b.whole[t, h] + b.part[t, h]),
-        doc="(6) a server that is used is used whole or in part",
-    )
-    block.eq_6_whole = pyo.Constraint(
-        cells,
-        rule=lambda b, t, h: b.held[t, h] >= sizes[h] * b.whole[t, h],
-        doc="(6) whole is all of it",
-    )
-    block.eq_6_part = pyo.Constraint(
-        slots,
-        rule=lambda b, t: pyo.quicksum(b.part[t, h] for h in servers) <= 1,
-        doc="(6) at most one is used in part",
-    )
-    fixed = most > largest  # a gang is wide or not; an elastic job may be
-    if kind == KINDS[-1] and fixed:
-        block.wide = pyo.Var(slots, domain=binary, doc="(6) wider than the largest server")
-        block.eq_6_wide = pyo.Constraint(
-            slots,
-            rule=lambda b, t: held[t] >= (largest + 1) * b.wide[t],
-            doc="(6) only what is wider may stand on several",
-        )
+        @b.Constraint(cells, doc="(6) a server that is used is used whole or in part")
+        def eq_6_most(b: Expr, t: int, h: int) -> Expr:
+            return b.held[t, h] <= sizes[h] * (b.whole[t, h] + b.part[t, h])
 
-    def spread(b: Model, t: int) -> Expr:
-        wide = b.wide[t] if kind == KINDS[-1] and fixed else float(fixed)
-        used = pyo.quicksum(b.whole[t, h] + b.part[t, h] for h in servers)
-        return used <= 1 + (len(sizes) - 1) * wide
+        @b.Constraint(cells, doc="(6) whole is all of it")
+        def eq_6_whole(b: Expr, t: int, h: int) -> Expr:
+            return b.held[t, h] >= sizes[h] * b.whole[t, h]
 
-    block.eq_6_spread = pyo.Constraint(
-        slots, rule=spread, doc="(6) one server, unless the job is wider than the largest"
-    )
-    if kind == KINDS[0]:
-        block.stays = pyo.Var(servers, domain=whole_numbers, doc="(4) where the job stands")
-        block.eq_4_stays = pyo.Constraint(
-            cells, rule=lambda b, t, h: b.held[t, h] <= b.stays[h], doc="(4) it does not move"
-        )
-        block.eq_4_place = pyo.Constraint(
-            expr=pyo.quicksum(block.stays[h] for h in servers) == task.gpus,
-            doc="(4) it stands in one place",
-        )
-    return Places(
-        block.held, block.whole, block.part,
-        block.wide if kind == KINDS[-1] and fixed else None,
-        block.stays if kind == KINDS[0] else None,
-    )  # fmt: skip
+        @b.Constraint(slots, doc="(6) at most one is used in part")
+        def eq_6_part(b: Expr, t: int) -> Expr:
+            return total(b.part[t, h] for h in servers) <= 1
+
+        may_widen = kind == ELASTIC and most > largest
+        if may_widen:
+            b.wide = pyo.Var(slots, domain=binary, doc="(6) wider than the largest server")
+
+            @b.Constraint(slots, doc="(6) only what is wider may stand on several")
+            def eq_6_wide(b: Expr, t: int) -> Expr:
+                return job.held[t] >= (largest + 1) * b.wide[t]
+
+        @b.Constraint(slots, doc="(6) one server, unless the job is wider than the largest")
+        def eq_6_spread(b: Expr, t: int) -> Expr:
+            wide = b.wide[t] if may_widen else float(most > largest)
+            used = total(b.whole[t, h] + b.part[t, h] for h in servers)
+            return used <= 1 + (len(sizes) - 1) * wide
+
+        if kind == NON_PREEMPTIVE:
+            b.stays = pyo.Var(servers, domain=count, doc="(4) where the job stands")
+
+            @b.Constraint(cells, doc="(4) it does not move")
+            def eq_4_stays(b: Expr, t: int, h: int) -> Expr:
+                return b.held[t, h] <= b.stays[h]
+
+            @b.Constraint(doc="(4) it stands in one place")
+            def eq_4_place(b: Expr) -> Expr:
+                return total(b.stays[h] for h in servers) == task.gpus
+
+        self.block, self.task, self.sizes, self.held = b, task, sizes, b.held
+
+    def load(self, units: dict[int, int], solution: GangSolution) -> None:
+        """Set the variables from a schedule, of which only `units` of work a slot are needed.
+
+        GPUs that are not needed are given back, first where the job stands on a part of a server.
+        """
+        b, rows, sizes, gpus = self.block, solution.rows, self.sizes, self.task.gpus
+        placements = rows.placements()
+        held: dict[tuple[int, int], int] = {}
+        for row in (rows.job == self.task.job).nonzero()[0]:
+            parts_first = sorted(placements[row], key=lambda place: place[1] == sizes[place[0]])
+            for slot in range(int(rows.start[row]) + 1, int(rows.end[row]) + 1):
+                over = int(rows.gpus[row]) - units.get(slot, 0) * gpus
+                for server, count in parts_first:
+                    given_back = min(count, over)
+                    over -= given_back
+                    held[slot, server] = count - given_back
+        set_values(b.held, held)
+        set_values(b.whole, {cell: 1 for cell, n in held.items() if n == sizes[cell[1]]})
+        set_values(b.part, {cell: 1 for cell, n in held.items() if 0 < n < sizes[cell[1]]})
+        if hasattr(b, "wide"):
+            set_values(b.wide, {t: 1 for t, n in units.items() if n * gpus > max(sizes)})
+        if hasattr(b, "stays"):
+            first = min(units)
+            set_values(b.stays, {h: held.get((first, h), 0) for h in b.stays})

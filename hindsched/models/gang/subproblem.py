@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import pyomo.environ as pyo
 
 from hindsched.errors import InputError
-from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
+from hindsched.instances.gang.instance import GangInstance, split_formulation
 from hindsched.models.base import Prices, Subproblem
-from hindsched.models.gang.block import STARTS, WINDOWS, Terms, add_job, job_cost
+from hindsched.models.gang.block import NON_PREEMPTIVE, Expr, JobBlock, Starts, Windows, job_cost
 from hindsched.models.gang.reading import read_block
+from hindsched.models.gang.sets import Task, priced_task
 from hindsched.models.gang.symbols import SYMBOLS, GangNames
-from hindsched.models.gang.tasks import Task, priced_task
 from hindsched.solutions.gang.solution import GangSolution
 
 
@@ -26,8 +26,8 @@ class GangSubproblem(GangNames, Subproblem):
         Slots that have a price.
     task : Task
         The job, with slots enough to run after all prices.
-    terms : Terms
-        What its block says.
+    job : Starts or Windows
+        Its block.
     """
 
     SYMBOLS = SYMBOLS
@@ -36,30 +36,23 @@ class GangSubproblem(GangNames, Subproblem):
     instance: GangInstance
     slots: int
     task: Task
-    terms: Terms
+    job: JobBlock
 
     def set(self, prices: Prices, room: Prices | None = None) -> None:
-        """Set prices and what is left, both ``gpus`` of shape (slots,), for GPU-seconds.
-
-        Other slots than before make another program: the model is then built anew.
-        """
+        """Set prices and what is left, both ``gpus`` of shape (slots,), for GPU-seconds."""
         price = prices["gpus"]
         if price.size != self.slots:
-            fresh = build_subproblem(
-                self.instance, self.position, self.formulation, slots=price.size
-            )
-            self.model, self.slots = fresh.model, fresh.slots
-            self.task, self.terms = fresh.task, fresh.terms
+            rule = f"must have a price for each of the {self.slots} slots"
+            raise InputError("prices.gpus", price.size, rule)
         everything = self.instance.total_gpus * float(self.instance.slot_seconds)
         for t in self.model.price:
-            self.model.price[t].set_value(float(price[t - 1]))
-            left = everything if room is None else float(room["gpus"][t - 1])
-            self.model.room[t].set_value(left)
+            self.model.price[t] = float(price[t - 1])
+            self.model.room[t] = everything if room is None else float(room["gpus"][t - 1])
 
     def extract(self) -> GangSolution:
         """The job's schedule at the variables' values."""
         pool = self.instance.with_fields(placement="pool")
-        rows = {self.instance.jobs[self.position].name: read_block(pool, self.task, self.terms)}
+        rows = {self.instance.jobs[self.position].name: read_block(pool, self.task, self.job)}
         return GangSolution.from_assignments(pool, rows, self.formulation)
 
 
@@ -95,32 +88,31 @@ def build_subproblem(
         rule = "has no subproblems: the makespan is no sum over jobs"
         raise InputError("formulation", formulation, rule)
     position = instance.position_of(job)
-    if slots is None:
-        slots = max(instance.serial_end, 1)
+    slots = max(instance.serial_end, 1) if slots is None else slots
     if slots < 0:
         raise InputError("slots", slots, "must not be negative")
     task = priced_task(instance, position, kind, slots)
-    model = pyo.ConcreteModel(name=f"{instance.name} {instance.jobs[position].name}")
-    model.job = pyo.Block([position])
-    form = STARTS if kind == KINDS[0] else WINDOWS
-    terms = add_job(model.job[position], task, kind, form, relax=False)
-    priced = [t for t in terms.held if t <= slots]
+    m = pyo.ConcreteModel(name=f"{instance.name} {instance.jobs[position].name}")
+    m.job = pyo.Block([position])
+    form = Starts if kind == NON_PREEMPTIVE else Windows
+    own = form(m.job[position], task, kind, relax=False)
     seconds = float(instance.slot_seconds)
-    everything = instance.total_gpus * seconds
-    model.price = pyo.Param(priced, mutable=True, initialize=0.0, within=pyo.Reals)
-    model.room = pyo.Param(priced, mutable=True, initialize=everything, within=pyo.Reals)
-    model.eq_5 = pyo.Constraint(
-        priced,
-        rule=lambda m, t: seconds * terms.held[t] <= m.room[t],
-        doc="(5) what is held is left",
+    priced = [t for t in own.held if t <= slots]
+    m.price = pyo.Param(priced, mutable=True, initialize=0.0, within=pyo.Reals)
+    m.room = pyo.Param(
+        priced, mutable=True, initialize=instance.total_gpus * seconds, within=pyo.Reals
     )
-    paid = pyo.quicksum(model.price[t] * seconds * terms.held[t] for t in priced)
-    model.eq_0 = pyo.Objective(
-        expr=job_cost(instance, position, goal, terms.ending) + paid,
-        sense=pyo.minimize,
-        doc="(0) the job's own cost and what it pays for its GPUs",
-    )
+
+    @m.Constraint(priced, doc="(5) what is held is left")
+    def eq_5(m: Expr, t: int) -> Expr:
+        return seconds * own.held[t] <= m.room[t]
+
+    @m.Objective(doc="(0) the job's own cost and what it pays for its GPUs")
+    def eq_0(m: Expr) -> Expr:
+        paid = pyo.quicksum(m.price[t] * seconds * own.held[t] for t in priced)
+        return job_cost(instance, position, goal, own.completion, own.in_time) + paid
+
     return GangSubproblem(
-        instance=instance, formulation=formulation, model=model, position=position, slots=slots,
-        task=task, terms=terms,
+        instance=instance, formulation=formulation, model=m, position=position, slots=slots,
+        task=task, job=own,
     )  # fmt: skip

@@ -43,16 +43,6 @@ SYMBOLS = {
     "eq_6_wide": Symbol("slot", PER_GPU),
 }
 """Indices and units by component; blocks are jobs."""
-DUAL_SYMBOLS = {
-    "payoff": Symbol("job", "cost"),
-    "price": Symbol("slot", "cost a GPU-second"),
-    "level": Symbol("job, completion", "cost a unit"),
-    "spared": Symbol("job, completion, slot", "cost a unit"),
-    "eq_8": Symbol("job, slot", "starts"),
-    "eq_9": Symbol("job, completion", "completions"),
-    "eq_9_unit": Symbol("job, completion, slot", "units of work"),
-}
-"""The same of the dual."""
 
 
 class GangNames(Face):

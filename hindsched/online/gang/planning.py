@@ -11,7 +11,7 @@ from hindsched.errors import InputError
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.models.base import Commitments
 from hindsched.models.gang.offline import columns_needed
-from hindsched.models.gang.tasks import Outlook, outlook
+from hindsched.models.gang.sets import Outlook, outlook
 from hindsched.online.engines import reoptimise
 from hindsched.online.protocol import Environment, Report
 from hindsched.solutions.base import Assignment

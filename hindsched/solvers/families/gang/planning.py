@@ -16,7 +16,7 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.gang.instance import KINDS, OBJECTIVES, GangInstance, split_formulation
-from hindsched.models.gang.tasks import Outlook
+from hindsched.models.gang.sets import Outlook
 from hindsched.solvers.families.gang.clock import Clock
 from hindsched.solvers.families.gang.pool import GangOracle, job_blocks
 from hindsched.solvers.families.gang.prices import Climb

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from hindsched.errors import InputError
 from hindsched.instances.astraea.instance import AstraeaInstance
@@ -98,7 +98,6 @@ def test_a_type_without_a_value():
         AstraeaInstance.parse(data)
 
 
-@settings(max_examples=30, derandomize=True, database=None, deadline=None)
 @given(astraea_instances(types=2))
 def test_round_trip(tmp_path_factory, instance):
     path = tmp_path_factory.mktemp("files") / "instance.json"

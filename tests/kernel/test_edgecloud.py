@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hindsched as hs
@@ -25,9 +25,6 @@ from tests.strategies.edgecloud import instance, job, tiny_instances
 DATA = Path(__file__).parents[1] / "data"
 ATTACK = DATA / "attacks" / "edgecloud-literal-short-block"
 FORMULATIONS = ("no-migration", "literal")
-TINY = settings(
-    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-)
 EXTREME = (0, 1e-9, 1e-7, 0.1, 1 / 3, 1.0, 2.7, 1e6, 1e15)
 
 
@@ -67,7 +64,6 @@ def random_rows(problem, draws, amounts):
     return prices
 
 
-@settings(TINY, max_examples=40)
 @given(tiny_instances(max_jobs=3, finite_ps=False), st.integers(0, 10**6), st.booleans())
 def test_the_bound_never_passes_the_optimum(tiny, seed, extreme):
     draws = np.random.default_rng(seed)
@@ -78,7 +74,6 @@ def test_the_bound_never_passes_the_optimum(tiny, seed, extreme):
             assert proven(tiny, formulation, prices) <= best
 
 
-@settings(TINY, max_examples=40)
 @given(tiny_instances(max_jobs=2, storage=True, finite_ps=True), st.integers(0, 10**6))
 def test_the_bound_holds_where_storage_and_ps_are_few(tiny, seed):
     draws = np.random.default_rng(seed)
@@ -87,7 +82,6 @@ def test_the_bound_holds_where_storage_and_ps_are_few(tiny, seed):
         assert proven(tiny, "no-migration", random_rows(tiny, draws, (0.3, 1.0))) <= best
 
 
-@settings(TINY, max_examples=60)
 @given(
     tiny_instances(max_jobs=3, storage=True, finite_ps=True),
     st.integers(0, 10**6),
@@ -114,7 +108,6 @@ def test_the_fast_path_agrees_on_the_safe_side(tiny, seed, extreme):
                 assert float(found) - fast <= 1e-8 * terms
 
 
-@settings(TINY, max_examples=80)
 @given(st.integers(0, 10**9))
 def test_a_block_is_the_best_of_all_its_completions(seed):
     """One job's layers, windows and moving units against plain lists of slots."""
@@ -367,7 +360,6 @@ def test_jobs_may_have_more_chunks_than_decisions_can_name():
         assert bound(data, dear, lambda *_: None).low == 1 - 10
 
 
-@TINY
 @given(tiny_instances(max_chunks=3), st.integers(0, 2**32))
 def test_leaves_that_say_how_many_chunks_a_place_trains_are_the_packages(tiny, seed):
     """Exactly 0, 1 or 2 chunks of a job on one worker or server."""

@@ -6,12 +6,11 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.kernel.exact import Interval, decimal, exp, log, power, sigmoid, utility
 
-MANY = settings(max_examples=80, deadline=None, derandomize=True, database=None)
 WIDTH = Fraction(1, 2**100)
 rationals = st.fractions(-80, 80, max_denominator=10**6)
 positive = st.fractions(Fraction(1, 10**6), 10**6, max_denominator=10**9)
@@ -30,7 +29,6 @@ def as_decimal(x: Fraction) -> Decimal:
     return Decimal(x.numerator) / Decimal(x.denominator)
 
 
-@MANY
 @given(rationals)
 def test_exp_and_sigmoid(x):
     with localcontext(prec=70):
@@ -39,7 +37,6 @@ def test_exp_and_sigmoid(x):
         assert encloses(sigmoid(x), 1 / (1 + value))
 
 
-@MANY
 @given(positive, st.fractions(0, 6, max_denominator=1000))
 def test_log_and_power(base, exponent):
     with localcontext(prec=70):
@@ -88,7 +85,6 @@ def test_utilities_that_neither_rise_nor_fall_are_not():
         assert found.high - found.low <= WIDTH
 
 
-@MANY
 @given(st.fractions(-(10**12), 10**12, max_denominator=10**12), st.integers(1, 40))
 def test_decimals_are_rounded_outward(number, digits):
     low, high = (Fraction(decimal(number, up=up, digits=digits)) for up in (False, True))

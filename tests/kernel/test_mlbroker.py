@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -32,9 +32,6 @@ ATTACKS = {  # the bounds that were accepted, and the optima
     "mlbroker-tiny": 2.3088e-9,
 }
 FORMULATIONS = ("tight", "paper")
-TINY = settings(
-    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-)
 
 
 def exact(data):
@@ -70,7 +67,6 @@ def random_prices(oracle, draws):
     return oracle.rows.pack(arrays)
 
 
-@settings(TINY, max_examples=15)
 @given(instances(kinds=2), st.integers(0, 10**6), st.sampled_from([1, 1e-9, 1e9]))
 def test_the_bound_never_passes_the_optimum(tiny, seed, factor):
     draws = np.random.default_rng(seed)
@@ -85,7 +81,6 @@ def test_the_bound_never_passes_the_optimum(tiny, seed, factor):
             assert found <= Fraction(best) * (1 + Fraction(1, 10**9))
 
 
-@settings(TINY, max_examples=80)
 @given(
     instances(centers=3, kinds=2, workers=3),
     st.integers(0, 10**6),
@@ -106,7 +101,6 @@ def test_the_fast_path_agrees_on_the_safe_side(tiny, seed, factor, wild):
         assert float(found) - fast <= 1e-7 * terms
 
 
-@settings(TINY, max_examples=60)
 @given(instances(kinds=2), st.integers(0, 10**6))
 def test_schedules_cost_what_the_package_says(tiny, seed):
     draws = np.random.default_rng(seed)
@@ -131,7 +125,6 @@ def test_schedules_cost_what_the_package_says(tiny, seed):
             assert float(found.objective.low) == pytest.approx(solution.objective(), rel=1e-9)
 
 
-@settings(TINY, max_examples=80)
 @given(st.integers(0, 10**9))
 def test_transport_is_the_linear_program(seed):
     draws = np.random.default_rng(seed)
@@ -155,7 +148,6 @@ def test_transport_is_the_linear_program(seed):
     assert sum(sum(row.values()) for row in flow) == sum(supply) - left
 
 
-@settings(TINY, max_examples=60)
 @given(st.integers(0, 10**9))
 def test_a_slot_is_searched_to_its_optimum(seed):
     """Against all worker counts within limits, and fewer cases prove less."""

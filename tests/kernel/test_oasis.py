@@ -6,7 +6,7 @@ import copy
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.kernel import oasis
@@ -24,11 +24,7 @@ from tests.kernel.agreement import (
     slack,
 )  # fmt: skip
 
-MANY = settings(max_examples=60, deadline=None, derandomize=True, database=None)
-FEW = settings(max_examples=20, deadline=None, derandomize=True, database=None)
 
-
-@MANY
 @given(INSTANCES["oasis"], st.integers(0, 2**32))
 def test_bounds_are_the_packages_on_the_safe_side(instance, seed):
     for layout in LAYOUTS["oasis"]:
@@ -40,7 +36,6 @@ def test_bounds_are_the_packages_on_the_safe_side(instance, seed):
         assert 0 <= loose <= allowed
 
 
-@FEW
 @given(INSTANCES["oasis"], st.integers(0, 2**32))
 def test_no_price_beats_the_optimum_and_its_schedule_is_feasible(instance, seed):
     best = optimum(instance)

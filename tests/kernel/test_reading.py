@@ -7,7 +7,7 @@ import json
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.instances.io import parse_instance
@@ -38,7 +38,6 @@ def test_numbers_are_the_decimals_written(write):
     assert type(data["f"]) is Fraction
 
 
-@settings(max_examples=30, deadline=None, derandomize=True, database=None)
 @given(st.sampled_from(sorted(INSTANCES)).flatmap(INSTANCES.__getitem__))
 def test_the_hash_is_the_packages(tmp_path_factory, instance):
     path = tmp_path_factory.mktemp("hash") / "instance.json"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hindsched
@@ -37,7 +37,6 @@ from tests.strategies.batchsched import instance as batchsched
 
 DATA = Path(__file__).parent / "data"
 KNOWN = Path(hindsched.__file__).parent / "instances" / "known"
-MANY = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 OPTIMA = {
     "oasis-t10-i10-h5-s1": 250.338,
     "oasis-t10-i10-h25-s0": 182.359,
@@ -48,7 +47,6 @@ OPTIMA = {
 
 
 @pytest.mark.parametrize("family", sorted(INSTANCES))
-@MANY
 @given(st.data(), st.integers(0, 2**32))
 def test_leaves_are_the_packages_on_the_safe_side(family, data, seed):
     instance = data.draw(INSTANCES[family])

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hindsched as hs
@@ -33,11 +33,7 @@ from tests.kernel.agreement import (
     slack,
 )  # fmt: skip
 
-MANY = settings(max_examples=60, deadline=None, derandomize=True, database=None)
-FEW = settings(max_examples=20, deadline=None, derandomize=True, database=None)
 
-
-@MANY
 @given(INSTANCES["astraea"], st.integers(0, 2**32))
 def test_astraea_bounds_are_the_packages_on_the_safe_side(instance, seed):
     for layout in LAYOUTS["astraea"]:
@@ -55,7 +51,6 @@ def test_astraea_bounds_are_the_packages_on_the_safe_side(instance, seed):
         assert 0 <= loose <= allowed
 
 
-@MANY
 @given(INSTANCES["batchsched"], st.integers(0, 2**32))
 def test_batchsched_bounds_are_the_packages_on_the_safe_side(instance, seed):
     for layout in LAYOUTS["batchsched"]:
@@ -119,7 +114,6 @@ def test_jobs_that_need_several_servers_have_the_packages_bounds(family, seed):
             assert loose <= allowed
 
 
-@FEW
 @given(INSTANCES["astraea"], st.integers(0, 2**32))
 def test_no_price_beats_the_optimum_of_astraea(instance, seed):
     for formulation in ("optional,modes", "must-complete,modes"):
@@ -139,7 +133,6 @@ def test_no_price_beats_the_optimum_of_astraea(instance, seed):
             assert found.high >= checked.objective.low
 
 
-@FEW
 @given(INSTANCES["batchsched"], st.integers(0, 2**32))
 def test_no_price_beats_the_optimum_of_batchsched(instance, seed):
     best = best_batchsched(instance)

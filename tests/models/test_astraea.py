@@ -32,7 +32,7 @@ ONLINE = ("astraea", "dual-price")
 
 
 def fixed(examples):
-    return settings(max_examples=examples, derandomize=True, database=None, deadline=None)
+    return settings(max_examples=min(examples, settings().max_examples))
 
 
 def solved(instance, formulation):

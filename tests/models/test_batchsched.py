@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.instances.batchsched.generator import generate
@@ -32,7 +32,6 @@ from tests.strategies.batchsched import known_b, tiny_instances
 
 ONLINE = ("batchsched", "batchsched-exact", "batchsched-adaptive", "wspt", "fifo", "reoptimise")
 DATA = "tests/data/instances/"
-EXAMPLES = {"derandomize": True, "database": None, "deadline": None}
 
 
 def solved(instance, formulation="modes", **build):
@@ -48,7 +47,6 @@ def solved(instance, formulation="modes", **build):
 def test_modes_and_literal_equal_the_brute_force():
     binding, beaten, literal = [], [], []
 
-    @settings(max_examples=200, **EXAMPLES)
     @given(tiny_instances())
     def check(instance):
         best = brute_force.optimum(instance)
@@ -188,7 +186,6 @@ def test_reduction_keeps_the_optimum():
         assert result.bound <= plain + 1e-6
 
 
-@settings(max_examples=20, **EXAMPLES)
 @given(tiny_instances())
 def test_max_weight_equals_the_brute_force(instance):
     for last in (1, 3):
@@ -243,7 +240,6 @@ def test_commitments_keep_what_has_begun():
         assert solution.objective() == pytest.approx(result.objective)
 
 
-@settings(max_examples=40, **EXAMPLES)
 @given(
     omega=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=3),
     delta=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=3, max_size=3),

@@ -6,7 +6,7 @@ import math
 
 import pyomo.environ as pyo
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from hindsched.instances.io import read
 from hindsched.models.base import Commitments
@@ -18,9 +18,6 @@ from tests.brute_force.edgecloud import optimum
 from tests.strategies.edgecloud import instance, job, tiny_instances
 
 FORMULATIONS = ("no-migration", "literal")
-TINY = settings(
-    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-)
 TWO = [
     {"name": "a", "workers": ["t1"], "ps": ["p"]},
     {"name": "b", "workers": ["t1"], "ps": ["p"]},
@@ -51,20 +48,17 @@ def agrees(tiny, formulation):
     assert found.solution.violations() == []
 
 
-@settings(TINY, max_examples=200)
 @given(tiny_instances())
 def test_programs_equal_brute_force(tiny):
     for formulation in FORMULATIONS:
         agrees(tiny, formulation)
 
 
-@settings(TINY, max_examples=25)
 @given(tiny_instances(max_jobs=2, storage=True))
 def test_storage_equals_brute_force(tiny):
     agrees(tiny, "no-migration")
 
 
-@settings(TINY, max_examples=60)
 @given(tiny_instances(max_jobs=2, finite_ps=True, clouds=(None, None, 0, 1)))
 def test_finite_parameter_servers_equal_brute_force(tiny):
     for formulation in FORMULATIONS:
@@ -126,7 +120,6 @@ def test_the_printed_relaxation_is_not_redundant():
     assert dropped < kept - 1
 
 
-@settings(TINY, max_examples=40)
 @given(tiny_instances())
 def test_relaxations_are_ordered(tiny):
     """Lemma 1 and its refinements: LP (4) <= ILP (4) <= (2), LP (4) <= LP (4)+ <= (2)."""
@@ -146,7 +139,6 @@ def test_relaxations_are_ordered(tiny):
     assert literal <= moved + 1e-6
 
 
-@settings(TINY, max_examples=30)
 @given(tiny_instances(finite_ps=True))
 def test_a_loaded_solution_is_feasible_in_the_program(tiny):
     """`load` is the reverse of `extract`: the loaded point satisfies every row."""
@@ -235,7 +227,6 @@ def test_the_parameter_servers_of_locked_jobs_are_taken(formulation, ps):
     assert found.assignments()["j0"] == promised
 
 
-@settings(TINY, max_examples=40)
 @given(tiny_instances(clouds=(None, 0, 1)))
 def test_replanning_at_the_start_changes_nothing(tiny):
     """With commitments that fix nothing the program is the offline program."""

@@ -40,7 +40,6 @@ def solved(instance, formulation, **build):
 
 
 @pytest.mark.parametrize("formulation", ["tight", "paper"])
-@settings(max_examples=100, derandomize=True, deadline=None)
 @given(instance=instances())
 def test_equals_brute_force(formulation, instance):
     program = build_offline(instance, formulation)
@@ -52,7 +51,6 @@ def test_equals_brute_force(formulation, instance):
     assert solution.objective() == pytest.approx(result.objective, abs=1e-6)
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
 @given(instance=instances(centers=3, slots=2, jobs=2, workers=3, kinds=1))
 def test_order_of_the_bounds(instance):
     chord = relaxation_bound(instance, "chord")
@@ -186,7 +184,6 @@ def printed(slot, before, epsilon):
     return solve_convex(cp.Problem(cp.Minimize(cost), rows)).objective
 
 
-@settings(max_examples=25, derandomize=True, deadline=None)
 @given(
     instance=instances(centers=3, slots=1, jobs=2, workers=4, kinds=2, weights=False),
     epsilon=st.sampled_from([0.01, 0.582, 10]),
@@ -218,7 +215,6 @@ def test_slot_program_is_compiled_once(price, switching):
         program.set(*slot_values(slot, np.zeros((1, 3)), price, switching))
 
 
-@settings(max_examples=20, derandomize=True, deadline=None)
 @given(instance=instances(centers=3, slots=1, jobs=2, kinds=2), data=st.data())
 def test_compiled_cones_hold_what_cvxpy_holds(instance, data):
     """At any point of CVXPY's problem the repeated template has the same cost and violations."""
@@ -248,7 +244,6 @@ def test_compiled_cones_hold_what_cvxpy_holds(instance, data):
 
 
 @pytest.mark.parametrize("price", ["paper", "chord"])
-@settings(max_examples=15, derandomize=True, deadline=None)
 @given(instance=instances(centers=3, slots=2, jobs=2, workers=3, kinds=2))
 def test_relaxation_in_cvxpy_equals_the_repeated_one(price, instance):
     found = model(instance).fractional(price=price).solve()
@@ -257,7 +252,6 @@ def test_relaxation_in_cvxpy_equals_the_repeated_one(price, instance):
         assert found.objective == pytest.approx(solved(instance, "paper", relax=True), abs=1e-6)
 
 
-@settings(max_examples=20, derandomize=True, deadline=None)
 @given(instance=instances(centers=3, jobs=2, kinds=1))
 def test_corrected_dual_is_the_dual(instance):
     program = model(instance, form="printed")
@@ -299,7 +293,6 @@ def test_printed_dual_breaks_weak_duality():
 
 
 @pytest.mark.parametrize("formulation", ["tight", "paper"])
-@settings(max_examples=20, derandomize=True, deadline=None)
 @given(instance=instances(centers=3, jobs=2))
 def test_load_gives_a_feasible_point_with_the_solutions_objective(formulation, instance):
     solution = find_schedule(instance, formulation)
@@ -383,7 +376,7 @@ def test_commitments_fix_the_past():
 
 
 @given(st.sampled_from(["symmetric", "loose"]))
-@settings(max_examples=2, derandomize=True, deadline=None)
+@settings(max_examples=2)
 def test_big_m_grows_with_its_factor(kind):
     slot = SlotData.at(generate("small", 0), 2)
     assert np.allclose(big_m(slot, kind, 3.0), 3 * big_m(slot, kind))

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from hindsched.instances.io import read
 from hindsched.instances.oasis.instance import OasisInstance
@@ -46,7 +46,6 @@ def check_placed(model, result, instance, value):
 def test_forms_equal_the_brute_force_on_200_instances():
     binding = []
 
-    @settings(max_examples=200, derandomize=True, database=None, deadline=None)
     @given(oasis_instances())
     def check(instance):
         best = optimum(instance)
@@ -74,7 +73,6 @@ def test_forms_equal_the_brute_force_on_200_instances():
     assert sum(binding) >= 0.3 * len(binding)
 
 
-@settings(max_examples=30, derandomize=True, database=None, deadline=None)
 @given(oasis_instances())
 def test_a_loaded_solution_satisfies_every_form(instance):
     best = optimum(instance)
@@ -90,7 +88,6 @@ def test_a_loaded_solution_satisfies_every_form(instance):
         assert again.objective() == pytest.approx(best.value)
 
 
-@settings(max_examples=40, derandomize=True, database=None, deadline=None)
 @given(oasis_instances())
 def test_commitments_are_kept_and_the_rest_is_planned_as_well_as_it_can_be(instance):
     """From slot 3 on: the first job is locked, the last is rejected, another may be given up."""
@@ -271,7 +268,6 @@ def test_promises_that_no_schedule_keeps_are_cut_off():
     check_method(instance, optimum(instance).value, cuts=1)
 
 
-@settings(max_examples=40, derandomize=True, database=None, deadline=None)
 @given(oasis_instances())
 def test_the_method_proves_the_brute_forces_optimum(instance):
     nobody = OasisSolution(instance, {}, {})

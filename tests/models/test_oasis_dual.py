@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from hindsched.instances.io import read
 from hindsched.models.oasis.dual import DualPoint, build_dual, schedules_of
@@ -47,7 +47,6 @@ def solve_dual(instance):
     raise AssertionError("row generation did not end")
 
 
-@settings(max_examples=25, derandomize=True, database=None, deadline=None)
 @given(oasis_instances())
 def test_weak_duality_and_the_dual_optimum(instance):
     best = optimum(instance).value

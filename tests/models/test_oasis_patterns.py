@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.instances.oasis.instance import OasisInstance
@@ -24,7 +24,6 @@ from tests.strategies.oasis import oasis_instances
 EXACT = SolveOptions(gap=1e-7)
 
 
-@settings(max_examples=100, derandomize=True, database=None, deadline=None)
 @given(
     st.lists(st.integers(0, 5), min_size=2, max_size=2),
     st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), min_size=1, max_size=3),
@@ -51,7 +50,6 @@ def test_too_many_patterns_are_left_out() -> None:
     assert maximal_patterns(np.array([4.0]), demand, [4, 4, 4], 14) is None
 
 
-@settings(max_examples=60, derandomize=True, database=None, deadline=None)
 @given(oasis_instances())
 def test_the_program_of_the_ends_bounds_and_the_method_attains_the_optimum(instance: Any) -> None:
     best = optimum(instance).value
@@ -76,7 +74,6 @@ def _with_deadlines(instance: OasisInstance, ends: dict[int, int]) -> OasisInsta
     return OasisInstance.parse({**instance.model_dump(mode="json"), "jobs": jobs})
 
 
-@settings(max_examples=60, derandomize=True, database=None, deadline=None)
 @given(oasis_instances(), st.data())
 def test_a_leaf_has_a_point_exactly_if_the_promises_can_be_kept(instance: Any, data: Any) -> None:
     ends = {

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from hindsched.errors import InputError
 from hindsched.instances.astraea.instance import AstraeaInstance
@@ -211,7 +211,6 @@ def test_money_is_conserved_in_1000_runs():
     assert with_payments >= 300
 
 
-@settings(max_examples=30, derandomize=True, database=None, deadline=None)
 @given(astraea_instances(horizon=8, most_jobs=3, most_servers=2))
 def test_feasible_and_never_above_the_optimum(instance):
     best = optimum(instance).value
@@ -222,7 +221,6 @@ def test_feasible_and_never_above_the_optimum(instance):
             assert result.objective <= best + 1e-9
 
 
-@settings(max_examples=15, derandomize=True, database=None, deadline=None)
 @given(astraea_instances(horizon=10, most_jobs=3, most_servers=2))
 def test_the_model_engine_finds_the_same_payoffs(instance):
     """Offers made one after the other in the same state, in both phases."""
@@ -254,7 +252,6 @@ def test_the_model_engine_earns_as_much_on_the_example():
     assert model.objective == simulate(example, "astraea", settings=chosen).objective
 
 
-@settings(max_examples=30, derandomize=True, database=None, deadline=None)
 @given(astraea_instances(horizon=24))
 def test_fair_shares_are_kept_and_paid_jobs_pay_the_posted_prices(instance):
     result = simulate(instance, "astraea", settings={"rounds": 1})
@@ -328,7 +325,6 @@ def test_a_host_whose_pss_are_taken_is_no_host_any_more():
         assert current.offer(job, table, values, shared=shared) is None
 
 
-@settings(max_examples=25, derandomize=True, database=None, deadline=None)
 @given(astraea_instances(horizon=16))
 def test_literal_differs_only_by_its_errata(instance):
     """Placements too few PSs serve, and payments for what the worker quota let exceed."""

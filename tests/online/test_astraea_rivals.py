@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.instances.astraea.instance import AstraeaInstance
@@ -172,7 +172,6 @@ class WatchedHived(Hived):
             type(self).decisions += 1
 
 
-@settings(max_examples=60, derandomize=True, database=None, deadline=None)
 @given(st.data())
 def test_hived_guaranteed_jobs_never_wait_for_foreign_ones(data):
     """Law: who is next in a tenant's queue would not fit home even without foreign jobs."""
@@ -222,7 +221,6 @@ def test_batchsche_by_hand():
     assert result.violations == []
 
 
-@settings(max_examples=40, derandomize=True, database=None, deadline=None)
 @given(astraea_instances(horizon=24))
 def test_batchsche_stays_on_the_tenants_own_units(instance):
     """Law: no job uses a unit that is not its tenant's."""
@@ -245,7 +243,6 @@ def test_shares_are_whole_servers_where_tenants_own_stretches():
     assert ((workers > 0).sum(axis=0) <= 1).all()
 
 
-@settings(max_examples=40, derandomize=True, database=None, deadline=None)
 @given(astraea_instances(types=2))
 def test_a_gang_gets_what_3i_asks(instance):
     environment = Environment(instance.with_jobs(()), {}, 0, "optional,modes", False)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from hindsched.errors import InputError, Refused
 from hindsched.instances.base import family_module
@@ -24,9 +24,6 @@ from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.program import solve_program
 from tests.strategies.edgecloud import instance, job, tiny_instances
 
-TINY = settings(
-    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-)
 OWN = ("edgecloud", "edgecloud-marginal", "edgecloud-escape", "edgecloud-edge-only")
 TWO = [
     {"name": "a", "workers": ["t1"], "ps": ["p"]},
@@ -83,7 +80,6 @@ def test_known_objectives(name, value):
     assert simulate(known, "reoptimise").objective >= solve(known, "milp").objective
 
 
-@settings(TINY, max_examples=200)
 @given(tiny_instances(max_jobs=6, max_chunks=4, clouds=(None, 0)))
 def test_lemma_4_for_the_marginal_increment_and_the_corrected_dual(tiny):
     """Both in every instance, with uploads that differ by job; in whole slots and real time."""
@@ -97,7 +93,6 @@ def test_lemma_4_for_the_marginal_increment_and_the_corrected_dual(tiny):
             assert fast.bound <= solve_program(build_fractional(tiny).pyomo).objective + 1e-6
 
 
-@settings(TINY, max_examples=200)
 @given(tiny_instances(max_jobs=6, max_chunks=4, clouds=(None, 0), same_upload=True))
 def test_lemma_4_under_its_condition(tiny):
     """With one upload delay a server, chunks arrive in release order and sum alpha = sum beta."""
@@ -118,7 +113,6 @@ def test_lemma_2_as_printed_is_false():
     assert broken >= 15
 
 
-@settings(TINY, max_examples=40)
 @given(tiny_instances(max_jobs=4, clouds=(None, 0, 1), storage=True))
 def test_the_dual_program_has_the_value_of_the_relaxation(tiny):
     """(6), and (9) where storage is limited; without pi it is the dual of LP (4) without (4e)."""
@@ -129,7 +123,6 @@ def test_the_dual_program_has_the_value_of_the_relaxation(tiny):
     assert dual == pytest.approx(primal, abs=1e-6)
 
 
-@settings(TINY, max_examples=60)
 @given(tiny_instances(max_jobs=5, max_chunks=3))
 def test_continuous_time_agrees_with_slots(tiny):
     """At speed 1 and whole processing times the event-driven run is the slotted one."""
@@ -140,7 +133,6 @@ def test_continuous_time_agrees_with_slots(tiny):
         assert slotted.violations == []
 
 
-@settings(TINY, max_examples=60)
 @given(tiny_instances(max_jobs=6, max_chunks=3))
 def test_highest_rate_first_at_every_event(tiny):
     """The law of HAPRF: no worker runs a chunk while one of smaller key waits on it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from hindsched.errors import Refused, SolveFailed
 from hindsched.online.checks import check_algorithm
@@ -12,9 +12,6 @@ from hindsched.online.simulator import simulate
 from hindsched.solvers.door.api import solve
 from tests.strategies.edgecloud import instance, job, tiny_instances
 
-TINY = settings(
-    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-)
 PROGRAMS = ("gavel", "themis", "sia")
 SLOW = ("reoptimise", "dual-price", *PROGRAMS)
 FAST = [name for name in algorithms("edgecloud") if name not in SLOW]
@@ -31,7 +28,6 @@ def runs_well(tiny, name, **settings):
 
 
 @pytest.mark.parametrize("name", FAST)
-@settings(TINY, max_examples=60)
 @given(tiny=LIMITED)
 def test_every_algorithm_runs_on_every_instance(name, tiny):
     """Whoever finds no room, worker or PS at the edge waits or goes to the cloud."""
@@ -39,20 +35,19 @@ def test_every_algorithm_runs_on_every_instance(name, tiny):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@settings(TINY, max_examples=10)
+@settings(max_examples=10)
 @given(tiny=LIMITED)
 def test_rivals_that_solve_programs_run_too(name, tiny):
     runs_well(tiny, name)
 
 
-@settings(TINY, max_examples=25)
 @given(LIMITED)
 def test_posted_prices_respect_every_limit(tiny):
     result = runs_well(tiny, "dual-price")
     assert result.objective >= solve(tiny, "relaxation").bound - 1e-6
 
 
-@settings(TINY, max_examples=12)
+@settings(max_examples=12)
 @given(tiny_instances(max_jobs=3, storage=True, finite_ps=True, clouds=(None, 1)))
 def test_reoptimisation_respects_every_limit(tiny):
     """A chunk that is placed after its arrival needs its room since the arrival (7c)."""

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from hindsched.errors import InputError
 from hindsched.online.registry import build_algorithm
 from hindsched.online.simulator import simulate
 from tests.strategies.edgecloud import instance, job, tiny_instances
 
-TINY = settings(
-    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-)
 PAIR = [{"name": "a", "workers": ["t1", "t1"], "ps": ["p", "p"]}]
 UP = {"a": 0, "cloud": 50}
 
@@ -85,7 +82,6 @@ def test_all_cloud_by_hand():
     assert result.objective == 8
 
 
-@settings(TINY, max_examples=40)
 @given(tiny_instances(clouds=(None,)))
 def test_all_cloud_takes_upload_plus_work(tiny):
     """Its law: every job takes exactly its upload to the cloud and p(zeta = 1)."""
@@ -93,7 +89,6 @@ def test_all_cloud_takes_upload_plus_work(tiny):
     assert np.array_equal(times, tiny.cloud_upload + tiny.cloud_slots)
 
 
-@settings(TINY, max_examples=60)
 @given(tiny_instances(max_jobs=5, max_chunks=3, clouds=(None,)))
 def test_gangs_are_all_or_nothing(tiny):
     """In every slot a job of the edge runs on its whole gang or on nothing."""
@@ -110,7 +105,6 @@ def test_gangs_are_all_or_nothing(tiny):
             assert set(count.tolist()) <= {0, size}
 
 
-@settings(TINY, max_examples=40)
 @given(tiny_instances(max_jobs=5, clouds=(None,), same_upload=True))
 def test_srtf_serves_the_shortest_first(tiny):
     """On one worker: whenever a job runs, no uploaded job has less left."""
@@ -161,7 +155,6 @@ def test_batchsche_by_hand():
     assert result.in_feasible_set
 
 
-@settings(TINY, max_examples=40)
 @given(tiny_instances(max_jobs=5, max_chunks=3))
 def test_batchsche_never_preempts(tiny):
     """Its law: every chunk runs in one piece, after the batch in which its job was planned."""

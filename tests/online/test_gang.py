@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hindsched as hs
@@ -95,7 +95,6 @@ class Starts(OnlineAlgorithm):
         return Decision(given)
 
 
-@settings(max_examples=40, deadline=None)
 @given(lists(), st.sampled_from([1.0, 1.5, 4.0]), st.sampled_from([0, 5, 40]))
 def test_policies_decide_through_the_simulator_what_the_replay_decides(
     instance, estimates, threshold

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.analysis.tasks import theorem_of
@@ -32,7 +32,6 @@ def instance_of(jobs, gpus):
 durations = st.integers(1, 9)
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(1, 3)), min_size=1, max_size=4))
 def test_srtf_is_optimal_on_one_gpu(jobs):
     instance = instance_of([(submit, duration, 1, 1) for submit, duration in jobs], 1)
@@ -40,7 +39,6 @@ def test_srtf_is_optimal_on_one_gpu(jobs):
     assert run.objective == optimum(instance.to_dict(), "preemptive")
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(durations, st.sampled_from([1, 2, 5])), min_size=1, max_size=5))
 def test_wspt_is_optimal_on_one_gpu_without_releases(jobs):
     instance = instance_of([(0, duration, 1, weight) for duration, weight in jobs], 1)
@@ -116,7 +114,6 @@ contended = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(contended)
 def test_easy_never_delays_its_head(jobs):
     instance = instance_of(jobs, 4)
@@ -133,7 +130,6 @@ def test_easy_never_delays_its_head(jobs):
             assert start[head] <= earliest_fit(instance.job_gpus[head], 4, now, held)
 
 
-@settings(max_examples=60, deadline=None)
 @given(contended)
 def test_conservative_gives_each_job_its_earliest_start_behind_the_earlier_ones(jobs):
     instance = instance_of(jobs, 4)
@@ -148,7 +144,6 @@ def test_conservative_gives_each_job_its_earliest_start_behind_the_earlier_ones(
         assert start[j] == first
 
 
-@settings(max_examples=20, deadline=None)
 @given(tiny_instances(), st.sampled_from(GangInstance.formulations), st.integers(0, 2**32 - 1))
 def test_no_policy_is_below_a_bound_and_every_schedule_is_feasible(instance, formulation, seed):
     oracle = build_oracle(instance, formulation)
@@ -179,7 +174,6 @@ def test_theorems_are_said_where_their_assumptions_hold():
     assert theorem_of(one, "fifo") is None
 
 
-@settings(max_examples=15, deadline=None)
 @given(tiny_instances(), st.sampled_from(GangInstance.formulations))
 def test_planning_again_and_hindsight_are_feasible(instance, formulation):
     kind, goal = split_formulation(formulation)

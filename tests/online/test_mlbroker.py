@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from hindsched.errors import InputError, Refused
 from hindsched.instances.library import known_instance
@@ -41,7 +41,6 @@ def test_no_algorithm_beats_a_bound():
     """All algorithms, all valid bounds, the proven optimum: 30 random instances."""
     slack = 1e-6
 
-    @settings(max_examples=30, derandomize=True, deadline=None)
     @given(instance=instances(centers=3, slots=2, jobs=2, workers=3, kinds=1))
     def run(instance):
         best = solve_program(build_offline(instance).model).objective
@@ -216,7 +215,6 @@ def test_best_epsilon_for_a_ski_rental():
 def test_r1_bounds_the_fractional_algorithm(epsilon):
     """A_fractional <= r1 P_f, a claim (its proof fails), on 100 random instances in all."""
 
-    @settings(max_examples=50, derandomize=True, deadline=None)
     @given(instance=instances(centers=3, slots=3, jobs=2, workers=3, kinds=1))
     def run(instance):
         result = simulate(instance, Mlbroker(epsilon=epsilon))

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from hindsched.online.simulator import simulate
 from tests.strategies.mlbroker import instances, make, two_jobs
@@ -67,7 +67,6 @@ def simulated_cost(workers, ps):
     return solution.objective() if solution.is_feasible() else math.inf
 
 
-@settings(max_examples=25, derandomize=True, deadline=None)
 @given(instance=instances(centers=3, slots=3, jobs=3, kinds=2, pins=False))
 def test_laws_of_the_rivals(instance):
     local = simulate(instance, "local").solution

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hindsched.models.oasis import offline as models
@@ -17,7 +17,7 @@ from hindsched.solvers.door.subproblem import model_response
 from tests.brute_force.oasis import capacity_binds, optimum
 from tests.strategies.oasis import oasis_instances, regretful_oasis_instances
 
-EXAMPLES = 200
+EXAMPLES = settings().max_examples
 SOLVING = ("dual-price", "reoptimise", "dorm")
 """Algorithms that solve programs: run only where no other one is optimal."""
 
@@ -68,10 +68,7 @@ def test_relaxation_program_and_algorithms_stand_in_order_on_one_set() -> None:
     binds: list[bool] = []
     nobody: list[bool] = []
 
-    @settings(
-        max_examples=EXAMPLES, derandomize=True, deadline=None, database=None,
-        phases=[Phase.generate], suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+    @settings(max_examples=EXAMPLES)
     @given(mostly_regretful())
     def compare(instance: Any) -> None:
         best = optimum(instance).value
@@ -90,7 +87,6 @@ def test_relaxation_program_and_algorithms_stand_in_order_on_one_set() -> None:
     assert sum(nobody) >= 0.2 * len(nobody), sum(nobody)
 
 
-@settings(max_examples=40, derandomize=True, deadline=None, database=None)
 @given(oasis_instances())
 def test_engines_agree_at_every_decision(instance: Any) -> None:
     assert simulate(instance, BothEngines(lower_floor=0.1)).violations == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import hindsched as hs
 from hindsched.errors import InputError
@@ -64,7 +64,6 @@ def test_every_plan_is_optimal_over_real_servers(seed):
     assert compare(hs.generate("oasis", seed=seed, jobs=7, horizon=7)) >= 3
 
 
-@settings(max_examples=60, derandomize=True, deadline=None, database=None)
 @given(oasis_instances())
 def test_every_plan_is_optimal_on_odd_instances(instance):
     compare(instance)

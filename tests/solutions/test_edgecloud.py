@@ -7,7 +7,7 @@ import random
 import tracemalloc
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.errors import InputError
@@ -15,9 +15,6 @@ from hindsched.solutions.base import build_solution, read_solution, write_soluti
 from hindsched.solvers.door.api import solve
 from tests.strategies.edgecloud import instance, job, tiny_instances
 
-TINY = settings(
-    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-)
 FORMULATIONS = ("no-migration", "literal")
 
 
@@ -144,7 +141,6 @@ def shaken(tiny, rows, seed):
     return found
 
 
-@settings(TINY, max_examples=120)
 @given(tiny_instances(storage=True, finite_ps=True), st.integers(0, 10**6))
 def test_the_checker_finds_what_the_definition_forbids(tiny, seed):
     good = solve(tiny, "milp").solution

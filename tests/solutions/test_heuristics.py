@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
@@ -25,12 +25,7 @@ from tests.strategies.batchsched import known_b
 from tests.strategies.batchsched import tiny_instances as tiny_batchsched
 from tests.strategies.edgecloud import instance, job, tiny_instances
 
-MANY = settings(
-    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-)
 
-
-@settings(MANY, max_examples=150)
 @given(tiny_instances(storage=True, max_chunks=3), st.randoms(use_true_random=False))
 def test_a_list_schedule_is_feasible_and_ends_when_it_says(tiny, draws):
     schedule = GreedySchedule(tiny, read_past(tiny, None))
@@ -148,7 +143,6 @@ def listed_by_hand(tiny, past):
     ]
 
 
-@settings(MANY, max_examples=150)
 @given(tiny_instances(storage=True, finite_ps=True, max_chunks=3), st.integers(1, 9), st.data())
 def test_a_list_schedule_is_what_plain_loops_make_of_any_past(tiny, now, data):
     """The past is the first part of an earlier list schedule; some jobs are planned for good."""
@@ -235,7 +229,6 @@ def test_runs_are_sorted_by_job_chunk_and_slot_and_joined():
     ]  # fmt: skip
 
 
-@settings(MANY, max_examples=200)
 @given(st.data())
 def test_parameter_servers_are_found_wherever_there_are_enough(data):
     """In each slot: in the cloud for jobs that are wholly there, anywhere for the others."""
@@ -267,7 +260,6 @@ def test_parameter_servers_are_found_wherever_there_are_enough(data):
             assert set(dict(held)) == running
 
 
-@settings(MANY, max_examples=200)
 @given(st.data())
 def test_units_are_placed_if_and_only_if_they_fit(data):
     jobs, servers = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
@@ -293,7 +285,6 @@ def test_units_are_placed_if_and_only_if_they_fit(data):
         assert (placed.T @ demand <= free).all()
 
 
-@settings(MANY, max_examples=60)
 @given(tiny_batchsched())
 def test_a_plan_is_feasible(tiny):
     assert plan_rest(tiny, Commitments()).violations() == []

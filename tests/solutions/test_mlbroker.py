@@ -4,7 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -23,7 +23,6 @@ from hindsched.solvers.families.mlbroker.methods import find_schedule
 from tests.strategies.mlbroker import flicker, instances, make, surplus, two_jobs
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
 @given(data=st.data(), sources=st.integers(1, 5), sinks=st.integers(1, 5))
 def test_transport_is_the_cheapest(data, sources, sinks):
     """Against linear programming; prices break the triangle inequality, some arcs are closed."""
@@ -165,7 +164,6 @@ def test_pinned_data_must_stay():
     assert build_solution(two_jobs(0.5), away).is_feasible()
 
 
-@settings(max_examples=40, derandomize=True, deadline=None)
 @given(instance=instances(centers=3, slots=3, jobs=2, kinds=2))
 def test_rows_and_parts_add_up(instance):
     solution = find_schedule(instance, "tight")

@@ -1,7 +1,7 @@
 """What is free by slot, laid out only where something was booked: compared with all slots."""
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.solutions.capacity_timeline import SLOTS_OF_A_PAGE, Room
@@ -15,7 +15,6 @@ bookings = st.lists(
 
 
 @given(bookings, spans)
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_it_is_what_an_array_of_all_slots_says(booked, span):
     capacity = np.array([[5.0, 7.0, 9.0], [1.0, 2.0, 3.0]])
     room, all_slots = Room(capacity), np.repeat(capacity[None], SLOTS, axis=0)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.errors import InputError, SolveFailed
@@ -73,7 +73,6 @@ def is_valid(oracle, bound, optimum):
 
 
 @pytest.mark.parametrize(("family", "formulation"), PROBLEMS)
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(data=st.data())
 def test_toy_bound_holds_at_any_prices(family, formulation, data):
     instance = data.draw(tiny_instances(family))
@@ -87,7 +86,6 @@ def test_toy_bound_holds_at_any_prices(family, formulation, data):
             assert is_valid(oracle, certify(oracle, prices).bound, optimum)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(instance=oasis_instances())
 def test_oasis_bound_holds_at_any_prices(instance):
     optimum = oasis_brute_force.optimum(instance).value

@@ -2,7 +2,7 @@ import signal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.errors import InputError, SolveFailed
@@ -54,7 +54,6 @@ def test_pruning_drops_columns_and_not_the_value(monkeypatch):
 
 
 @pytest.mark.parametrize(("family", "formulation"), PROBLEMS)
-@settings(max_examples=25, deadline=None, derandomize=True, database=None)
 @given(data=st.data())
 def test_any_stop_gives_a_valid_bound(family, formulation, data):
     instance = data.draw(tiny_instances(family))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hindsched as hs
@@ -13,17 +13,11 @@ from hindsched.solvers.families.edgecloud.search import PrioritySearch
 from tests.brute_force.edgecloud import optimum
 from tests.strategies.edgecloud import tiny_instances
 
-TINY = settings(
-    max_examples=60, deadline=None, derandomize=True, database=None,
-    suppress_health_check=list(HealthCheck),
-)  # fmt: skip
-
 
 def never():
     return False
 
 
-@TINY
 @given(tiny_instances(), st.integers(0, 3))
 def test_what_it_says_is_what_the_checker_finds(tiny, seed):
     found = PrioritySearch(tiny, "no-migration", seed)
@@ -39,7 +33,6 @@ def test_what_it_says_is_what_the_checker_finds(tiny, seed):
 def test_most_tiny_instances_end_at_the_optimum():
     closed = []
 
-    @TINY
     @given(tiny_instances())
     def gaps(tiny):
         found = PrioritySearch(tiny, "no-migration")

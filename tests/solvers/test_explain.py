@@ -3,7 +3,7 @@ import math
 import matplotlib as mpl
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hindsched as hs
@@ -41,7 +41,6 @@ def check_sum(explanation, sense):
 
 
 @pytest.mark.parametrize(("family", "formulation"), PROBLEMS)
-@settings(max_examples=40, deadline=None, derandomize=True, database=None)
 @given(data=st.data())
 def test_terms_add_up_at_any_prices(family, formulation, data):
     with pytest.MonkeyPatch.context() as patch:

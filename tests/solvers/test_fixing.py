@@ -1,7 +1,7 @@
 """Fixing by prices: what is cut off holds nothing better than the incumbent."""
 
 import numpy as np
-from hypothesis import Phase, given, settings
+from hypothesis import given
 
 from hindsched.solvers.bounds.fixing import fixings
 from hindsched.solvers.oracles.base import build_oracle
@@ -10,10 +10,6 @@ from hindsched.solvers.tree.branch_and_bound import BranchAndBound
 from hindsched.solvers.tree.node_program import NodeProgram
 from tests.brute_force import oasis as oasis_brute_force
 from tests.strategies.oasis import oasis_instances
-
-EXAMPLES = settings(
-    deadline=None, derandomize=True, database=None, phases=(Phase.explicit, Phase.generate)
-)
 
 
 def root_of(instance):
@@ -27,7 +23,6 @@ def root_of(instance):
 def test_the_other_side_of_every_fixing_is_bounded_by_what_it_says():
     decided = []
 
-    @settings(EXAMPLES, max_examples=60)
     @given(oasis_instances())
     def check(instance):
         if not instance.jobs:

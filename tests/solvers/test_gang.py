@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import hindsched as hs
 from hindsched.instances.gang.generator import generate
@@ -25,8 +25,6 @@ from hindsched.solvers.kernels.gang.sequences import starts_in_sequence
 from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force import gang as brute_force
 from tests.strategies.gang import tiny_instances
-
-EXAMPLES = {"derandomize": True, "database": None, "deadline": None}
 
 
 def single(durations, gpus, weights=None):
@@ -77,7 +75,6 @@ def test_on_one_gpu_without_releases_wspt_is_optimal():
     assert replay(instance, "wspt").objective() == found.objective
 
 
-@settings(max_examples=25, **EXAMPLES)
 @given(tiny_instances(longest=2))
 def test_methods_agree_with_the_brute_force(instance):
     turn = instance.serial_end + len(instance.jobs)

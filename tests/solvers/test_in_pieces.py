@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import hindsched as hs
@@ -25,11 +25,6 @@ from tests.kernel.agreement import KERNELS, certificate, exact, kernel_bound, ra
 from tests.online.test_batchsched_rivals import gangs
 from tests.strategies.astraea import astraea_instances
 from tests.strategies.batchsched import tiny_instances
-
-FEW = settings(
-    max_examples=8, phases=[Phase.generate], deadline=None, derandomize=True, database=None,
-    suppress_health_check=list(HealthCheck),
-)  # fmt: skip
 
 
 def pausing_pays() -> Any:
@@ -56,7 +51,7 @@ def agree(instance: Any, formulation: str, best: float) -> None:
     assert sign * float(proven.high) >= sign * best - 1e-6 * abs(best)
 
 
-@FEW
+@settings(max_examples=8)
 @given(tiny_instances(num_jobs=2, horizon=3))
 def test_batchsched_by_brute_force(instance):
     few = [{work for work, _ in times(instance, job)} for job in instance.jobs]
@@ -64,7 +59,7 @@ def test_batchsched_by_brute_force(instance):
     agree(instance, "preemptive", best_batchsched(instance))
 
 
-@FEW
+@settings(max_examples=8)
 @given(astraea_instances(least_jobs=2, most_jobs=2, most_servers=2), st.booleans())
 def test_astraea_by_brute_force(instance, must):
     word = "must-complete,preemptive" if must else "preemptive"

@@ -3,7 +3,7 @@ import signal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.errors import SolveFailed
@@ -39,7 +39,6 @@ def test_comes_close_to_the_lagrangian_dual(family, formulation):
 
 
 @pytest.mark.parametrize(("family", "formulation"), PROBLEMS)
-@settings(max_examples=15, deadline=None, derandomize=True, database=None)
 @given(data=st.data())
 def test_any_stop_gives_a_valid_bound(family, formulation, data):
     instance = data.draw(tiny_instances(family))

@@ -63,7 +63,6 @@ def quarters(draw, low, high):
     return draw(st.integers(4 * low, 4 * high)) / 4
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
 @given(instance=instances(centers=3, slots=2, jobs=2, workers=4, kinds=1), data=st.data())
 def test_oracle_equals_the_subproblem(instance, data):
     """Best responses of every block at random prices, launches falling over a job's life."""
@@ -99,7 +98,6 @@ def test_oracle_equals_the_subproblem(instance, data):
     assert oracle.bound(prices) == pytest.approx(values, abs=1e-6)
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
 @given(instance=instances(), data=st.data(), formulation=st.sampled_from(["tight", "paper"]))
 def test_any_prices_bound_the_optimum(instance, data, formulation):
     oracle = build_oracle(instance, formulation)
@@ -108,7 +106,6 @@ def test_any_prices_bound_the_optimum(instance, data, formulation):
     assert oracle.bound(prices) <= result.objective + 1e-6 * (1 + abs(result.objective))
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
 @given(
     instance=instances(centers=3, slots=3, jobs=2), formulation=st.sampled_from(["tight", "paper"])
 )
@@ -133,7 +130,6 @@ def test_the_lagrangian_bound_is_the_best():
     assert found / lagrangian < 1.005
 
 
-@settings(max_examples=30, derandomize=True, deadline=None)
 @given(instance=instances(centers=3, slots=1, jobs=3, kinds=2), data=st.data())
 def test_shared_bound_by_its_formula_and_its_subgradient(instance, data):
     slot = SlotData.at(instance, 1)
@@ -162,7 +158,6 @@ def test_duals_of_the_disaggregated_program_certify():
     assert result.certificate().bound >= result.objective - 1e-6 * result.objective
 
 
-@settings(max_examples=30, derandomize=True, deadline=None)
 @given(
     instance=instances(centers=3, slots=3, jobs=2), formulation=st.sampled_from(["tight", "paper"])
 )
@@ -194,7 +189,6 @@ def test_oracle_responses_are_schedules():
         build_oracle(instance, rows="groups")
 
 
-@settings(max_examples=80, derandomize=True, deadline=None)
 @given(instance=instances(centers=3, slots=1, jobs=1, workers=5, kinds=1), data=st.data())
 def test_relaxed_placement_bounds_the_exact_one(instance, data):
     slot = SlotData.at(instance, instance.jobs[0].arrival)
@@ -216,7 +210,6 @@ def test_relaxed_placement_bounds_the_exact_one(instance, data):
     assert 0 <= ps < 3
 
 
-@settings(max_examples=40, derandomize=True, deadline=None)
 @given(instance=instances(centers=3, slots=1, jobs=3, workers=4, kinds=2))
 def test_slot_placements_are_feasible_and_exactly_priced(instance):
     slot = SlotData.at(instance, 1)
@@ -307,7 +300,7 @@ def test_bound_without_time_keeps_the_equal_shares():
 # The convex path
 
 
-@settings(max_examples=12, derandomize=True, deadline=None)
+@settings(max_examples=12)
 @given(
     instance=instances(centers=3, slots=1, jobs=2, workers=4, kinds=2, weights=False),
     price=st.sampled_from(["paper", "chord"]),

@@ -3,7 +3,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hindsched as hs
@@ -44,7 +44,6 @@ def priced(instance, formulation=None):
 
 
 @pytest.mark.parametrize(("family", "formulation"), PROBLEMS)
-@settings(max_examples=40, deadline=None, derandomize=True, database=None)
 @given(data=st.data())
 def test_solutions_are_feasible_and_never_beat_the_optimum(family, formulation, data):
     with pytest.MonkeyPatch.context() as patch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hindsched as hs
@@ -30,7 +30,6 @@ def test_bounds_are_those_of_the_restricted_oracle(family: str) -> None:
     random = np.random.default_rng(0)
     prices = [random.uniform(0.0, 1.0, oracle.rows.size), np.zeros(oracle.rows.size)]
 
-    @settings(max_examples=40, deadline=None)
     @given(st.lists(splits, max_size=4), st.booleans())
     def same(drawn: list[tuple[int, int, bool]], free: bool) -> None:
         """Contradictions are drawn as well, and the same limits again and again."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hindsched as hs
@@ -38,7 +38,6 @@ def frame_of(jobs: list[tuple[int, int, int, int]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["job", "submit", "duration", "gpus", "deadline"])
 
 
-@settings(max_examples=40, deadline=None)
 @given(JOBS, st.sampled_from(["mean-jct", "makespan", "deadlines-met"]))
 def test_no_policy_is_below_the_simple_bound(
     jobs: list[tuple[int, int, int, int]], objective: str
@@ -53,7 +52,6 @@ def test_no_policy_is_below_the_simple_bound(
         assert made.objective() >= bounds[1]
 
 
-@settings(max_examples=30, deadline=None)
 @given(JOBS)
 def test_on_one_gpu_shortest_remaining_first_meets_the_bound(
     jobs: list[tuple[int, int, int, int]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.analysis.gang.violations import find_breaches
@@ -79,7 +79,6 @@ def test_a_pause_that_is_not_shown_is_said_not_to_be_checked() -> None:
     assert "of 2 jobs only start and end are known" in found.unchecked[0]
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 9), st.integers(-1, 6), st.integers(1, 6), st.integers(1, 3)),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hindsched as hs
@@ -164,7 +164,6 @@ def test_unknown_spaces_and_families_are_one_line():
         find_space("bakery")
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     low=st.integers(-50, 50),
     width=st.integers(0, 100),
@@ -180,7 +179,6 @@ def test_numbers_stay_on_their_grain_within_their_range(low, width, grain, value
     assert abs(found - min(max(value, low), low + width)) <= 1 / grain
 
 
-@settings(max_examples=100, deadline=None)
 @given(place=st.floats(0, 1), low=st.integers(1, 9), width=st.integers(1, 1000), log=st.booleans())
 def test_places_in_a_range_and_numbers_belong_together(place, low, width, log):
     item = Field("x", "size", low, low + width, grain=100, log=log)

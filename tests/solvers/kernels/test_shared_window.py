@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.instances.modes import ModeColumns
@@ -16,7 +16,6 @@ from hindsched.solvers.kernels.astraea.shared_window import (
 )
 
 RATIO = 0.4
-MANY = settings(max_examples=200, derandomize=True, database=None, deadline=None)
 
 
 def drawn(seed: int) -> tuple[ModeColumns, np.ndarray, Room]:
@@ -63,7 +62,6 @@ def offers(modes: ModeColumns, values: np.ndarray, free: Room) -> list[tuple]:
     return sorted(found)
 
 
-@MANY
 @given(st.integers(0, 2**32))
 def test_the_best_offer_is_the_best_of_all_windows_that_fit(seed):
     modes, values, free = drawn(seed)
@@ -77,7 +75,6 @@ def test_the_best_offer_is_the_best_of_all_windows_that_fit(seed):
     assert modes.workers[found[2]] == count
 
 
-@MANY
 @given(st.integers(0, 2**32))
 def test_offers_of_a_lower_payoff_are_left_out_and_no_others(seed):
     modes, values, free = drawn(seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.instances.modes import ModeColumns
@@ -67,7 +67,6 @@ def searches(draw):
     )
 
 
-@settings(max_examples=300, derandomize=True, database=None, deadline=None)
 @given(searches())
 def test_the_first_of_the_best_windows_is_found(search):
     modes, first, data = search

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.errors import InputError
@@ -17,7 +17,6 @@ from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.astraea import optimum
 from tests.strategies.astraea import astraea_instances
 
-FIXED = settings(max_examples=60, derandomize=True, database=None, deadline=None)
 EITHER = st.integers(1, 2).flatmap(lambda types: astraea_instances(types=types))
 
 
@@ -28,7 +27,6 @@ def random_prices(oracle, seed):
     return prices, residual
 
 
-@FIXED
 @given(EITHER, st.integers(0, 2**32))
 def test_oracle_equals_the_subproblem_at_random_prices_and_residuals(instance, seed):
     oracle = build_oracle(instance, rows="servers")
@@ -53,7 +51,6 @@ def test_oracle_equals_the_subproblem_at_random_prices_and_residuals(instance, s
         assert solution.objective() == pytest.approx(response.objective)
 
 
-@FIXED
 @given(EITHER, st.integers(0, 2**32))
 def test_every_price_vector_bounds_the_optimum_in_both_layouts(instance, seed):
     best = optimum(instance).value
@@ -71,7 +68,6 @@ def test_every_price_vector_bounds_the_optimum_in_both_layouts(instance, seed):
     assert merged.bound(prices) >= servers.bound(spread) - 1e-6
 
 
-@FIXED
 @given(EITHER)
 def test_a_solution_read_back_uses_what_it_uses(instance):
     best = optimum(instance)
@@ -88,7 +84,6 @@ def test_a_solution_read_back_uses_what_it_uses(instance):
         assert use.sum() == pytest.approx(solution.worker_use.sum() + solution.ps_use.sum())
 
 
-@FIXED
 @given(EITHER, st.integers(0, 2**32))
 def test_offers_at_uniform_prices_are_the_best_responses(instance, seed):
     """Lemma 2 after the repairs: phase 2's offer has the payoff of the oracle at these prices."""

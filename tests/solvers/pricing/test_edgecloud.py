@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.instances.edgecloud.generator import generate
@@ -23,9 +23,6 @@ from hindsched.solvers.oracles.decisions import COMPLETES, NEVER
 from tests.strategies.edgecloud import instance, job, tiny_instances
 
 FORMULATIONS = ("no-migration", "literal")
-TINY = settings(
-    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-)
 
 
 def random_prices(oracle, seed):
@@ -39,7 +36,6 @@ def random_prices(oracle, seed):
     return prices
 
 
-@settings(TINY, max_examples=60)
 @given(tiny_instances(max_jobs=2, clouds=(None, 0)), st.integers(0, 10**6), st.booleans())
 def test_best_response_equals_the_program(tiny, seed, limited):
     for formulation in FORMULATIONS:
@@ -57,7 +53,6 @@ def test_best_response_equals_the_program(tiny, seed, limited):
                 assert found.value == pytest.approx(exact.value, abs=1e-6)
 
 
-@settings(TINY, max_examples=60)
 @given(tiny_instances(max_jobs=2, storage=True), st.integers(0, 10**6))
 def test_a_response_costs_what_it_says(tiny, seed):
     """Value = time + prices x use, in every layout; on servers the rows are a feasible schedule."""
@@ -79,7 +74,6 @@ def test_a_response_costs_what_it_says(tiny, seed):
                 assert placed.objective() <= found.objective
 
 
-@settings(TINY, max_examples=40)
 @given(tiny_instances(storage=True), st.integers(0, 10**6))
 def test_any_prices_bound_the_optimum(tiny, seed):
     optima = {f: solve(tiny, "milp", formulation=f).objective for f in FORMULATIONS}
@@ -93,7 +87,6 @@ def test_any_prices_bound_the_optimum(tiny, seed):
                 assert bound <= optima[formulation] + 1e-6
 
 
-@settings(TINY, max_examples=40)
 @given(tiny_instances())
 def test_certified_duals_prove_lp_4_plus(tiny):
     """LP (4)+ <= its duals with exact blocks <= optimum, in both formulations and layouts."""
@@ -105,7 +98,6 @@ def test_certified_duals_prove_lp_4_plus(tiny):
             assert certificate.bound <= best + 1e-6
 
 
-@settings(TINY, max_examples=30)
 @given(tiny_instances(storage=True))
 def test_use_of_a_solution(tiny):
     for formulation in FORMULATIONS:

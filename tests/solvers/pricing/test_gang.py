@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.errors import InputError
@@ -23,7 +23,6 @@ from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import COMPLETES, Feature
 from tests.strategies.gang import tiny_instances
 
-MANY = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 KINDS = ("non-preemptive", "preemptive", "elastic")
 BEHIND = 12
 """Free slots behind the last row in which a schedule may end."""
@@ -64,7 +63,6 @@ def schedules(instance: GangInstance, j: int, formulation: str, price: list[floa
             yield end, own, total
 
 
-@MANY
 @given(tiny_instances(), st.integers(0, 2**32))
 def test_the_pool_s_responses_are_the_cheapest_schedules(instance: Any, seed: int) -> None:
     draws = np.random.default_rng(seed)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.solutions.base import build_solution
@@ -17,11 +17,6 @@ from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import Feature
 from tests.brute_force.mlbroker import transport
 from tests.strategies.mlbroker import instances, two_jobs
-
-TINY = settings(
-    max_examples=40, deadline=None, derandomize=True, database=None,
-    suppress_health_check=list(HealthCheck),
-)  # fmt: skip
 
 
 def slot_costs(
@@ -71,7 +66,6 @@ def random_prices(oracle: Any, draws: Any) -> Any:
     return oracle.rows.pack({k: v * (draws.random(v.shape) < 0.7) for k, v in arrays.items()})
 
 
-@TINY
 @given(instances(kinds=2, weights=False), st.integers(0, 2**32))
 def test_a_job_is_priced_slot_by_slot(tiny: Any, seed: int) -> None:
     draws = np.random.default_rng(seed)
@@ -103,7 +97,6 @@ def test_a_job_is_priced_slot_by_slot(tiny: Any, seed: int) -> None:
                     assert found.value == pytest.approx(expected, rel=1e-7, abs=1e-7)
 
 
-@TINY
 @given(instances(kinds=2), st.integers(0, 2**32))
 def test_a_plan_costs_its_value_where_no_presence_is_rewarded(tiny: Any, seed: int) -> None:
     """Prices of deployments that stay as they are, no dearer than a launch: nothing is relaxed."""
@@ -140,7 +133,6 @@ def test_a_plan_costs_its_value_where_no_presence_is_rewarded(tiny: Any, seed: i
     assert oracle.place([]) is None
 
 
-@TINY
 @given(instances(kinds=2, jobs=3), st.integers(0, 2**32))
 def test_the_broker_pays_a_fee_where_that_is_worth_it(tiny: Any, seed: int) -> None:
     draws = np.random.default_rng(seed)
@@ -184,7 +176,6 @@ def test_what_is_branched_on() -> None:
     assert set(build_oracle(tiny, "tight").features) == {"tier", "workers", "ps"}
 
 
-@TINY
 @given(instances(slots=3))
 def test_launches_are_spread_over_a_life(tiny: Any) -> None:
     prices = build_oracle(tiny, "tight").amortised_launches()

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.errors import InputError
@@ -22,8 +22,6 @@ from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.oasis import deployments, optimum
 from tests.strategies.oasis import oasis_instances
-
-FIXED = settings(max_examples=60, derandomize=True, database=None, deadline=None)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +37,6 @@ def random_prices(oracle, seed: int):
     return prices, residual
 
 
-@FIXED
 @given(oasis_instances(), st.integers(0, 2**32))
 def test_oracle_equals_the_subproblem_at_random_prices_and_residuals(instance, seed):
     oracle = OasisOracle(instance, layout="servers")
@@ -117,7 +114,6 @@ def algorithm_2(instance, job, prices):
     )
 
 
-@FIXED
 @given(oasis_instances(), st.integers(0, 2**32))
 def test_chunk_program_equals_algorithm_2_and_never_beats_the_exact_one(instance, seed):
     oracle = OasisOracle(instance, layout="servers")
@@ -134,7 +130,6 @@ def test_chunk_program_equals_algorithm_2_and_never_beats_the_exact_one(instance
         check_response(oracle, block, prices, None, chunks)
 
 
-@FIXED
 @given(oasis_instances(), st.integers(0, 2**32))
 def test_bound_is_never_below_the_optimum_and_layouts_agree(instance, seed):
     groups, servers = OasisOracle(instance), OasisOracle(instance, layout="servers")
@@ -249,7 +244,6 @@ def test_tables_ask_for_the_memory_that_they_take_and_grow_as_needed(medium, mon
     assert len(asked) < 4 + 4 * 2 + 1
 
 
-@FIXED
 @given(oasis_instances(), st.integers(0, 2**32))
 def test_the_most_that_a_job_runs_is_what_servers_hold(instance, seed):
     """Workers and PSs of a block, from the definition: on groups and on servers."""

@@ -4,7 +4,7 @@ import itertools
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.instances.decimals import exactly
@@ -19,12 +19,7 @@ from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force import oasis as brute_force
 from tests.strategies.oasis import oasis_instances
 
-EXAMPLES = settings(
-    deadline=None, derandomize=True, database=None, phases=(Phase.explicit, Phase.generate)
-)
 
-
-@settings(EXAMPLES, max_examples=200)
 @given(
     capacity=st.lists(st.integers(0, 7), min_size=2, max_size=2),
     demand=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), min_size=1, max_size=4),
@@ -55,7 +50,6 @@ def test_maximal_patterns_are_all_and_only_the_maximal_ones(capacity, demand, mo
     )
 
 
-@settings(EXAMPLES, max_examples=200)
 @given(
     capacity=st.lists(st.integers(0, 9), min_size=2, max_size=2),
     demand=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=1, max_size=4),
@@ -90,7 +84,6 @@ def test_patterns_hold_exactly_what_a_server_does(capacity, demand, hair, most):
     assert len(found) == len(maximal)
 
 
-@settings(EXAMPLES, max_examples=150)
 @given(instance=oasis_instances(), seed=st.integers(0, 2**31))
 def test_any_prices_bound_the_optimum(instance, seed):
     optimum = brute_force.optimum(instance)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -27,10 +27,6 @@ from tests.strategies.astraea import astraea_instances
 from tests.strategies.batchsched import instance as batch_instance
 from tests.strategies.batchsched import tiny_instances
 
-MANY = settings(
-    max_examples=40, deadline=None, derandomize=True, database=None,
-    suppress_health_check=list(HealthCheck),
-)  # fmt: skip
 CASES = [
     ("batchsched", {}),
     ("batchsched", {"architecture": "ring-allreduce"}),
@@ -56,7 +52,6 @@ def cheapest_by_programs(first: int, work: float, ways: Any, values: Any, prices
     return best
 
 
-@MANY
 @given(st.integers(0, 2**32))
 def test_best_responses_are_those_of_linear_programs(seed: int) -> None:
     draws = np.random.default_rng(seed)
@@ -98,7 +93,6 @@ def test_no_rival_is_better_than_the_bound(family: str, changes: Any, seed: int)
         assert sign * bound <= sign * run.objective
 
 
-@MANY
 @given(st.integers(0, 2**32))
 def test_the_relaxation_is_below_the_merged_server_at_any_prices(seed: int) -> None:
     family, changes = CASES[seed % 3]
@@ -191,7 +185,6 @@ def test_a_job_that_fits_nowhere_stays_out_or_has_no_schedule() -> None:
     assert oracle.bound(np.zeros(oracle.rows.size)) == pytest.approx(0, abs=1e-6)
 
 
-@MANY
 @given(st.integers(0, 2**32))
 def test_ways_in_line_are_mixed_to_all_others(seed: int) -> None:
     """No way is left that is faster than every mix of those kept of no more workers and PSs."""
@@ -231,7 +224,6 @@ def test_ways_in_line_are_mixed_to_all_others(seed: int) -> None:
     assert list(ways_in_line(rate[:0], count[:0], units[:0])) == []
 
 
-@MANY
 @given(st.integers(0, 2**32))
 def test_ordered_ways_are_those_that_no_other_beats(seed: int) -> None:
     draws = np.random.default_rng(seed)
@@ -252,7 +244,6 @@ def test_ordered_ways_are_those_that_no_other_beats(seed: int) -> None:
     assert [way[0] for way in found] == sorted(way[0] for way in found)
 
 
-@MANY
 @given(st.integers(0, 2**32))
 def test_fewest_ps_are_those_of_the_best_host(seed: int) -> None:
     draws = np.random.default_rng(seed)
@@ -295,7 +286,7 @@ def raw_ways(instance: Any, job: Any) -> Any:
 def test_no_placement_is_faster_than_all_mixes_of_a_slot_s_ways(strategy: Any) -> None:
     """Sound: each placement is mixed of ways that are as small; and no way is faster than all."""
 
-    @settings(MANY, max_examples=12)
+    @settings(max_examples=12)
     @given(strategy)
     def check(instance: Any) -> None:
         oracle = build_oracle(instance, rows="preemptive")

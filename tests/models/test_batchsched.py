@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hindsched.instances.batchsched.generator import generate
@@ -47,6 +47,7 @@ def solved(instance, formulation="modes", **build):
 def test_modes_and_literal_equal_the_brute_force():
     binding, beaten, literal = [], [], []
 
+    @settings(max_examples=200)  # it counts what it saw
     @given(tiny_instances())
     def check(instance):
         best = brute_force.optimum(instance)

@@ -40,6 +40,7 @@ def solved(instance, formulation, **build):
 
 
 @pytest.mark.parametrize("formulation", ["tight", "paper"])
+@settings(max_examples=100)  # it counts what it saw
 @given(instance=instances())
 def test_equals_brute_force(formulation, instance):
     program = build_offline(instance, formulation)

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from hindsched.instances.io import read
 from hindsched.instances.oasis.instance import OasisInstance
@@ -46,6 +46,7 @@ def check_placed(model, result, instance, value):
 def test_forms_equal_the_brute_force_on_200_instances():
     binding = []
 
+    @settings(max_examples=200)  # it counts what it saw
     @given(oasis_instances())
     def check(instance):
         best = optimum(instance)

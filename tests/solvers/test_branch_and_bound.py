@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from hindsched.instances.generators.registry import generate
@@ -31,6 +31,9 @@ from tests.strategies.oasis import oasis_instances
 from tests.toy_family import PROBLEMS, brute_force, install
 from tests.toy_family import tiny_instances as toy_instances
 
+EXAMPLES = settings(
+    deadline=None, derandomize=True, database=None, phases=(Phase.explicit, Phase.generate)
+)
 MOST_NODES = 400
 OPTIMA = {
     "oasis-t10-i10-h25-s0": 182.358776424672,
@@ -76,6 +79,7 @@ def test_every_tiny_tree_closes_at_the_brute_force_optimum(family):
     strategy, rows, optimum_of = FAMILIES[family]
     leaves = []
 
+    @settings(EXAMPLES, max_examples=100)
     @given(instance=strategy)
     def check(instance):
         oracle = build_oracle(instance, rows=rows)
@@ -91,6 +95,7 @@ def test_groups_that_hold_more_than_their_servers_leave_a_bound(layout, least):
     """Of 100 trees on groups 96 close, on patterns all: groups hold what servers cannot."""
     closed = []
 
+    @settings(EXAMPLES, max_examples=100)
     @given(instance=oasis_instances())
     def check(instance):
         optimum = oasis_brute_force.optimum(instance).value
@@ -150,6 +155,7 @@ def test_every_kind_of_problem(family, formulation, monkeypatch):
     install(monkeypatch)
     branched = []
 
+    @settings(EXAMPLES, max_examples=60)
     @given(instance=toy_instances(family), layout=st.sampled_from(["groups", "servers"]))
     def check(instance, layout):
         optimum = brute_force(instance, formulation)

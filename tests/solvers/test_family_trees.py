@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from hindsched.errors import InputError
@@ -41,6 +41,9 @@ from tests.strategies.edgecloud import tiny_instances as edgecloud_instances
 from tests.strategies.gang import tiny_instances as gang_instances
 from tests.strategies.mlbroker import instances as mlbroker_instances
 
+EXAMPLES = settings(
+    deadline=None, derandomize=True, database=None, phases=(Phase.explicit, Phase.generate)
+)
 MOST_NODES = 400
 
 
@@ -77,6 +80,7 @@ def test_gang_closes_at_the_optimum(goal):
     formulation += "" if goal == "completion" else f",{goal}"
     leaves = []
 
+    @settings(EXAMPLES, max_examples=60)
     @given(instance=gang_instances(most_jobs=4))
     def check(instance):
         optimum = float(gang_brute_force.optimum(instance.to_dict(), "non-preemptive", goal))
@@ -103,6 +107,7 @@ def test_edgecloud_closes_at_the_optimum(rows, storage):
     """Also where no leaf may round its bound up, which leaves more to the branching."""
     leaves = []
 
+    @settings(EXAMPLES, max_examples=40)
     @given(instance=edgecloud_instances(clouds=(None, 0), storage=storage))
     def check(instance):
         optimum = edgecloud_brute_force.optimum(instance)
@@ -123,6 +128,7 @@ def test_edgecloud_closes_at_the_optimum(rows, storage):
 def test_mlbroker_closes_at_the_optimum():
     leaves = []
 
+    @settings(EXAMPLES, max_examples=60)
     @given(instance=mlbroker_instances())
     def check(instance):
         optimum = mlbroker_brute_force.optimum(instance.to_dict())
@@ -168,6 +174,7 @@ def test_leaves_are_the_kernels_on_the_safe_side(family, instances, rows, monkey
     monkeypatch.setattr(trees, "ceiling", lambda number: number)
     empty = []
 
+    @settings(EXAMPLES, max_examples=60)
     @given(instance=instances, seed=st.integers(0, 2**32))
     def check(instance, seed):
         if rows not in tree_rows(instance, instance.formulations[0]):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hindsched as hs
@@ -60,6 +60,7 @@ def set_start(model: pyo.ConcreteModel, start: list[int]) -> None:
 def test_a_started_program_has_the_optimum_of_the_program() -> None:
     answered: Counter[str] = Counter()
 
+    @settings(max_examples=300, derandomize=True, deadline=None, database=None)
     @given(knapsacks())
     def compare(drawn: Any) -> None:
         model, start = drawn
@@ -78,6 +79,7 @@ def test_a_started_program_has_the_optimum_of_the_program() -> None:
 def test_narrower_bounds_keep_every_point_that_is_no_worse_than_the_start() -> None:
     narrowed = []
 
+    @settings(max_examples=200, derandomize=True, deadline=None, database=None)
     @given(knapsacks())
     def check(drawn: Any) -> None:
         model, start = drawn

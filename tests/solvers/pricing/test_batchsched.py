@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hindsched.instances.batchsched.generator import generate
@@ -27,6 +27,7 @@ from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.batchsched import cheapest_placement, placements
 from tests.strategies.batchsched import instance, tiny_instances
 
+EXAMPLES = {"derandomize": True, "database": None, "deadline": None}
 G1 = {"omega": [[3, 2], [2, 4]], "delta": [[0, 1], [2, 5]]}
 G2 = {"omega": [[1, 3], [3, 2]], "delta": [[4, 3], [0, 5]]}
 
@@ -53,6 +54,7 @@ def test_g1_and_g2():
         assert place(problem, greedy_host, 1e9) == greedy
 
 
+@settings(max_examples=300, **EXAMPLES)
 @given(st.data())
 def test_placement_is_exact_and_algorithm_4_never_cheaper(data):
     servers = data.draw(st.integers(2, 3))
@@ -100,6 +102,7 @@ def slow_best(instance, job, prices, residual, slots):
     return best
 
 
+@settings(max_examples=60, **EXAMPLES)
 @given(tiny_instances(num_jobs=1), st.integers(0, 10**6), st.booleans())
 def test_oracle_equals_raw_decisions_and_the_model(instance, seed, stepwise):
     slots = 9
@@ -194,6 +197,7 @@ def priced_schedules(instance, job, free, prices, first, last):
                 yield start + d, float((need * prices[window]).sum())
 
 
+@settings(max_examples=60, **EXAMPLES)
 @given(tiny_instances(num_jobs=2), st.integers(0, 10**6))
 def test_a_search_finds_the_cheapest_of_all_schedules_and_keeps_its_books(instance, seed):
     slots, random = 8, np.random.default_rng(seed)
@@ -269,6 +273,7 @@ def full_of(search):
     return np.repeat(search.capacity[None], search.slots, axis=0)
 
 
+@settings(max_examples=30, **EXAMPLES)
 @given(tiny_instances(num_jobs=1), st.integers(0, 10**6))
 def test_prices_set_in_pieces_are_those_given_at_once(instance, seed):
     slots, random = 8, np.random.default_rng(seed)
@@ -294,6 +299,7 @@ def test_prices_set_in_pieces_are_those_given_at_once(instance, seed):
             assert (one.cost, one.start) == (other.cost, other.start)
 
 
+@settings(max_examples=30, **EXAMPLES)
 @given(tiny_instances(num_jobs=4), st.integers(0, 10**6))
 def test_lists_place_every_job_as_early_as_it_can_be(instance, seed):
     scheduler = ListScheduler(instance)
@@ -340,6 +346,7 @@ def test_lists_place_every_job_as_early_as_it_can_be(instance, seed):
     assert weighted_completion(instance, guided) <= min(value, other)
 
 
+@settings(max_examples=40, **EXAMPLES)
 @given(tiny_instances(), st.integers(0, 3), st.sampled_from([0.0, 1.5]))
 def test_slots_that_grow_change_no_list(instance, seed, multiple):
     random = np.random.default_rng(seed)

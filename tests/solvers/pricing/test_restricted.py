@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hindsched.instances.astraea import modes as astraea_modes
@@ -172,6 +172,7 @@ def test_best_response_within_limits_is_that_of_an_enumeration(family):
     strategy, schedules_of = FAMILIES[family]
     met = {"some": 0, "none": 0}
 
+    @settings(max_examples=40, deadline=None, derandomize=True, database=None)
     @given(instance=strategy, seed=st.integers(0, 2**31))
     def check(instance, seed):
         random = np.random.default_rng(seed)
@@ -214,6 +215,7 @@ def test_best_response_within_limits_is_that_of_an_enumeration(family):
 def test_without_decisions_a_restricted_oracle_is_the_oracle(family):
     strategy, _ = FAMILIES[family]
 
+    @settings(max_examples=30, deadline=None, derandomize=True, database=None)
     @given(instance=strategy, seed=st.integers(0, 2**31))
     def check(instance, seed):
         oracle = build_oracle(instance, rows="servers")

@@ -4,43 +4,44 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE # without bytecode every process compiles 900 modules again
-export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 
-COUNT ?= 3000
+# Numba looks at the time of one file; a kernel also takes in functions of others. So each state of
+# the kernels' sources has a cache of its own, outside the clone.
+KERNELS := $(shell grep -rl --include=*.py njit hindsched | sort | xargs cat | sha256sum | cut -c1-12)
+export NUMBA_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache,/tmp)/hindsched-kernels/$(KERNELS)
+
+# How much `make nightly` draws: examples of each property, instances and mutated files of each family.
 SEED ?= 1
+ifdef SHORT
+COUNT ?= 40
+export HYPOTHESIS_PROFILE ?= commit
+else
+COUNT ?= 3000
+NIGHTLY_PROFILE = HYPOTHESIS_PROFILE=nightly
+endif
 
-.PHONY: bench benchmarks test second-opinion agreement faults mutations code-mutations lint claims claims-in-full notebooks run-notebooks site wheel solvers clean
+.PHONY: bench benchmarks test kernels nightly lint claims claims-in-full notebooks run-notebooks site wheel solvers clean
 
 bench: $(VENV)/.installed
 	$(BIN)/hindsched bench small
 
-test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
+# Everything that says whether the code is right.
+test: kernels
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -q -m "not nightly"
+
+kernels: $(VENV)/.installed-dev
+	$(BIN)/python tests/fill_kernels.py
+
+# Second opinions, mutated files, killed processes, signals, Dask, browsers, notebooks, site, wheel.
+# With SHORT=1 few draws of each; without, hours, and every property by 200 examples.
+nightly: kernels
+	SECOND_OPINION=$(COUNT) AGREEMENT=$(COUNT) MUTATIONS=$(COUNT) FAULTS=$(if $(SHORT),5,300) SEED=$(SEED) $(NIGHTLY_PROFILE) \
+		$(BIN)/python -m pytest -n 2 --timeout=$(if $(SHORT),600,0) -q $(if $(SHORT),-m nightly)
+	$(MAKE) run-notebooks site wheel
 
 # docs/performance.md: each row a ratio against a named rival in the same run.
 benchmarks: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/performance.py
-
-# The package against a second statement of every family's problem, on COUNT random instances each.
-second-opinion: $(VENV)/.installed-dev
-	SECOND_OPINION=$(COUNT) SEED=$(SEED) $(BIN)/python -m pytest -n 2 -q tests/second_opinion
-
-# The exact kernel against the fast path, on certificates of COUNT random instances a family.
-agreement: $(VENV)/.installed-dev
-	AGREEMENT=$(COUNT) SEED=$(SEED) $(BIN)/python -m pytest -n 2 --timeout=0 -q tests/kernel/test_agreement.py
-
-# Files of every family changed at random, COUNT a family: nothing wrong is accepted, nothing hangs.
-mutations: $(VENV)/.installed-dev
-	MUTATIONS=$(COUNT) SEED=$(SEED) $(BIN)/python -m pytest -n 2 --timeout=0 -q tests/mutations
-
-# The package's own code changed at random, COUNT changes a folder: which does no test notice?
-code-mutations: $(VENV)/.installed-dev
-	$(BIN)/python -m tests.code_mutations.run --count $(COUNT) --seed $(SEED)
-
-# Sequences of kills, full disks and edits on a folder of results, FAULTS of them.
-FAULTS ?= 300
-faults: $(VENV)/.installed-dev
-	FAULTS=$(FAULTS) $(BIN)/python -m pytest -q tests/analysis/test_faults.py
 
 # The papers' claims measured, and docs/claims.md: goes on where it was stopped. In full: hours, and
 # with AT_MOST=SECONDS what takes longer is left, with the time it needs.

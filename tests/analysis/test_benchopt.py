@@ -17,6 +17,8 @@ from hindsched.instances.recipes import find_recipe
 from hindsched.solutions.base import read_solution
 from hindsched.solvers.certificates.file import read_certificate
 
+pytestmark = pytest.mark.nightly
+
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "benchopt"
 NAME = "oasis/library-small/h3-s2"
 GANG = "gang/library-small/poisson-s10"

@@ -16,6 +16,8 @@ from hindsched.analysis.cluster import SchedulerLost, run_on_cluster
 from hindsched.analysis.tasks import OFFLINE, Task
 from hindsched.errors import InputError
 
+pytestmark = pytest.mark.nightly
+
 distributed = pytest.importorskip("distributed", reason="hindsched[dask] is not installed")
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 TASKS = [Task(OFFLINE, "a")]

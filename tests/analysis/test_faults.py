@@ -1,7 +1,7 @@
 """Whatever happens to a folder of results, its tables are right or the damage is named.
 
 Hypothesis draws sequences of runs that are killed, full disks, edits, reports and resumes; the
-variable ``FAULTS`` says how many sequences (``make faults`` runs many).
+variable ``FAULTS`` says how many sequences (``make nightly`` runs many).
 """
 
 import contextlib
@@ -24,6 +24,8 @@ from hindsched.analysis.tasks import failed_record
 from hindsched.errors import InputError
 from hindsched.instances import io
 from hindsched.instances.generators.registry import generate
+
+pytestmark = pytest.mark.nightly
 
 SEQUENCES = int(os.environ.get("FAULTS", "10"))
 KINDS = ("tasks", "solutions", "certificates")

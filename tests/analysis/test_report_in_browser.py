@@ -16,6 +16,8 @@ from hindsched.analysis.store import ResultStore
 from hindsched.analysis.sweep import run_tasks
 from tests.browser import WIDTHS, chromium, complaints, show, too_wide
 
+pytestmark = pytest.mark.nightly
+
 OWN = ["oasis", "oasis-chunk", "fifo", "drf", "rrh"]
 OPENS_WITHIN_SECONDS = 2.0
 """Of processor time, so that a loaded machine does not matter."""

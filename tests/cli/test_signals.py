@@ -15,6 +15,8 @@ from hindsched.errors import Interrupted
 from hindsched.instances.io import write
 from hindsched.solvers.door.interrupt import Terminated
 
+pytestmark = pytest.mark.nightly
+
 LATE = """
 import hindsched.cli, os, sys
 class Slow:  # stands for modules that take long to load

@@ -10,6 +10,8 @@ from rich.console import Console
 
 from hindsched.cli import output
 
+pytestmark = pytest.mark.nightly
+
 COMMAND = [sys.executable, "-m", "hindsched", "list", "families"]
 WIDE = ("instance", "optimum in", "status", "proof", "gap", "seconds")
 ROW = ("oasis-small-t8-j8-h14-d4-s0", "[208.3, 233.6]", "feasible", "certificate", "10.85%", 19.9)

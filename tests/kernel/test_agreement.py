@@ -4,7 +4,7 @@ Instances are those of the second opinion, whose numbers come close to ties and 
 many orders. The fast path must never prove more than the kernel, and what it proves less is what
 it rounds outward.
 
-``make agreement COUNT=3000 SEED=1``: so many instances a family, with about three files each.
+``make nightly COUNT=3000 SEED=1``: so many instances a family, with about three files each.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from tests.kernel.agreement import exact, silent
 from tests.second_opinion import instances
 from tests.second_opinion.milp import Optimum
 from tests.second_opinion.test_second_opinion import Case
+
+pytestmark = pytest.mark.nightly
 
 COUNT = int(os.environ.get("AGREEMENT", "25"))
 FIRST = int(os.environ.get("SEED", "1")) * 1_000_000

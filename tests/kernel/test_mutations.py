@@ -15,6 +15,8 @@ import hindsched
 from hindsched.kernel.__main__ import main
 from tests.kernel.test_trees import OPTIMA
 
+pytestmark = pytest.mark.nightly
+
 DATA = Path(__file__).parent / "data"
 KNOWN = Path(hindsched.__file__).parent / "instances" / "known"
 VALUES = [0, 1, -1, 0.5, 1e-9, 1e15, 10**19, 1e300, None, True, "x", "s1", "j1", [], {}, [1]]

@@ -5,7 +5,7 @@ prices (or a tree of random splits): one of the three files is changed, and `ver
 the exact kernel judge them. If the instance was changed, the other files get its new hash, and what
 is accepted is held against the changed instance's own optimum, from the second statement.
 
-``make mutations COUNT=20000 SEED=1``: so many files a family, other seeds.
+``make nightly COUNT=20000 SEED=1``: so many files a family, other seeds.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ from hindsched.solvers.certificates.file import verify_certificate
 from tests.mutations import engine
 from tests.second_opinion import instances
 from tests.second_opinion.test_second_opinion import Case
+
+pytestmark = pytest.mark.nightly
 
 COUNT = int(os.environ.get("MUTATIONS", "40"))
 SEED = int(os.environ.get("SEED", "1"))

@@ -10,6 +10,8 @@ import pytest
 
 from tests.second_opinion.instances import envelope
 
+pytestmark = pytest.mark.nightly
+
 
 def optimum(data: dict[str, Any], formulation: str) -> Fraction | None:
     """Optimum of an instance given as JSON data of whole numbers and decimals."""

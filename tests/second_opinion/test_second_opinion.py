@@ -9,7 +9,7 @@ solved by HiGHS alone and polished exactly in `milp.py`) must agree with whateve
 3. what `solve` finds is not better, its bound is on the right side, and an optimum is equal;
 4. so are the bounds of the certificates and trees that the engines write.
 
-``SECOND_OPINION`` is the number of instances a family (``make second-opinion``: 3,000), ``SEED``
+``SECOND_OPINION`` is the number of instances a family (``make nightly``: 3,000), ``SEED``
 the first of them. The second statement imports nothing of the package; only this file does.
 """
 
@@ -37,6 +37,8 @@ from hindsched.solvers.tree.certificate import certify_tree
 from hindsched.solvers.tree.method import tree_rows
 from tests.second_opinion import instances
 from tests.second_opinion.milp import NotPolishedError, Optimum, read
+
+pytestmark = pytest.mark.nightly
 
 COUNT = int(os.environ.get("SECOND_OPINION", "300"))
 FIRST = int(os.environ.get("SEED", "0")) * 1_000_000

@@ -31,8 +31,8 @@ print(model)
 # %% [markdown]
 # ## Printed against strong
 #
-# `form="printed"` is the program as its paper prints it, in every family. The optimum is the same;
-# the linear relaxation is not, and that decides how long a solver takes.
+# `form="printed"` is the program as its paper prints it. A form never changes the optimum; it changes
+# the linear relaxation, and that decides how long a solver takes. A formulation is another problem.
 
 # %%
 optimum = hs.solve(instance, "milp").objective
@@ -43,7 +43,7 @@ for form in ("printed", "cumulative", "strong"):
 
 # %%
 other = hs.generate("edgecloud", jobs=3, seed=1)
-printed = hs.model(other, form="printed")  # edgecloud's printed problem lets chunks move
+printed = hs.model(other, formulation="literal")  # as printed, edgecloud lets chunks move
 print(printed.solve(), hs.model(other).solve(), sep="\n")
 
 # %% [markdown]

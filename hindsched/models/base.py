@@ -231,8 +231,7 @@ Best = Callable[[Prices], "list[float | None]"]
 def choose_form(forms: Forms, formulation: str | None, form: str | None) -> tuple[str, str | None]:
     """Formulation and form that are meant; None stands for whatever is the default.
 
-    A form that the default formulation does not have selects the first formulation that has it: so
-    ``form="printed"`` is the printed program in every family.
+    A form never changes the optimum: one that only another formulation has is refused.
 
     Parameters
     ----------
@@ -253,20 +252,20 @@ def choose_form(forms: Forms, formulation: str | None, form: str | None) -> tupl
     Raises
     ------
     InputError
-        If there is no such form.
+        If the formulation has no such form.
 
     Examples
     --------
     >>> forms = {"no-migration": ("strong",), "literal": ("printed",)}
-    >>> choose_form(forms, None, "printed")
+    >>> choose_form(forms, "literal", "printed")
     ('literal', 'printed')
     """
-    candidates = list(forms) if formulation is None else [formulation]
-    for candidate in candidates:
-        if form is None or form in forms[candidate]:
-            return candidate, form
-    known = dict.fromkeys(name for candidate in candidates for name in forms[candidate])
-    raise InputError("form", form, f"must be one of {', '.join(known)}")
+    chosen = next(iter(forms)) if formulation is None else formulation
+    if form is None or form in forms[chosen]:
+        return chosen, form
+    rule = f"must be {' or '.join(forms[chosen])} in the formulation {chosen}"
+    others = [name for name, known in forms.items() if form in known]
+    raise InputError("form", form, rule + (f"; {', '.join(others)} has it" if others else ""))
 
 
 def model_module(family: str) -> ModuleType:

@@ -255,7 +255,7 @@ def test_relaxation_in_cvxpy_equals_the_repeated_one(price, instance):
 
 @given(instance=instances(centers=3, jobs=2, kinds=1))
 def test_corrected_dual_is_the_dual(instance):
-    program = model(instance, form="printed")
+    program = model(instance, formulation="paper")
     primal = program.relax().solve()
     dual = program.dual().solve()
     assert dual.objective == pytest.approx(primal.objective, abs=1e-6)
@@ -270,7 +270,7 @@ def test_corrected_dual_is_the_dual(instance):
 
 
 def test_dual_violations_name_the_row():
-    program = model(surplus(), form="printed").dual()
+    program = model(surplus(), formulation="paper").dual()
     program.solve()
     broken = program.pyomo.mu[0, 1, 0]
     broken.set_value(broken.value + 1, skip_validation=True)
@@ -285,7 +285,7 @@ def test_printed_dual_breaks_weak_duality():
     """E11: without the sum of xi the printed (11) passes the optimum of P_f."""
     job = {"n": 1, "m": 1, "P": 1, "B": 1, "c": 1, "D": [[8, 4], [4, 8]]}
     instance = make(2, 2, 0.5, [(4, 3, 10), (5, 4, 6)], [job, job])
-    program = model(instance, form="printed")
+    program = model(instance, formulation="paper")
     primal = program.relax().solve().objective
     corrected = program.dual()
     assert corrected.solve().objective == pytest.approx(primal)
@@ -306,11 +306,11 @@ def test_load_gives_a_feasible_point_with_the_solutions_objective(formulation, i
     assert pyo.value(program.model.eq_8) == pytest.approx(solution.objective(), abs=1e-6)
 
 
-@pytest.mark.parametrize("form", ["printed", "disaggregated"])
-def test_every_component_says_what_it_is(form):
-    program = model(flicker(), form=form)
+@pytest.mark.parametrize("formulation", ["paper", "tight"])
+def test_every_component_says_what_it_is(formulation):
+    program = model(flicker(), formulation=formulation)
     parts = {part.name: part for part in program.program.components()}
-    if form == "printed":
+    if formulation == "paper":
         rows = {name for name in parts if name.startswith("eq_8") and name != "eq_8"}
         assert rows == {f"eq_8{letter}" for letter in "abcdefghij"}
     for part in parts.values():
@@ -365,7 +365,7 @@ def test_subproblem_of_a_job():
     sub.set(prices)
     assert sub.solve().objective == pytest.approx(free + 1)
     with pytest.raises(InputError, match="must be tight"):
-        model(flicker(), form="printed").subproblem("j1")
+        model(flicker(), formulation="paper").subproblem("j1")
 
 
 def test_commitments_fix_the_past():

@@ -12,11 +12,11 @@ from hindsched.errors import InputError, Refused
 from hindsched.instances.base import family_module
 from hindsched.instances.edgecloud.generator import generate
 from hindsched.instances.io import read
-from hindsched.models.edgecloud.dual import build_dual, worst_slack
+from hindsched.models.edgecloud.dual import build_dual
 from hindsched.models.edgecloud.relaxations import build_fractional
 from hindsched.online.checks import check_algorithm
 from hindsched.online.edgecloud.algorithms import theorem
-from hindsched.online.edgecloud.speed_augmentation import run_with_speed
+from hindsched.online.edgecloud.speed_augmentation import run_with_speed, worst_slack
 from hindsched.online.protocol import Decision, OnlineAlgorithm
 from hindsched.online.registry import algorithms, build_algorithm
 from hindsched.online.simulator import simulate

@@ -1,8 +1,9 @@
-"""The average fractional flow time problems (4) and (8), and the stronger (4)+.
+"""Relaxations of (2): the average fractional flow time problems (4) and (8), and the stronger (4)+.
 
 ===============  ===============================================================================
 ``y[j,g,t]``     workers of group g that train chunks of job j in slot t
 ``k[j,t]``       cloud workers that train them
+``k0[j,t]``      in the integer program (4), the same at the rate of the edge (zeta = 0)
 ``zeta[j]``      1 if the whole job is in the cloud; only in the integer program (4)
 ===============  ===============================================================================
 
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
@@ -31,36 +32,102 @@ from hindsched.memory import check_memory
 from hindsched.models.algebra import Expr, Model, Row
 from hindsched.models.base import Duals
 from hindsched.models.declared import Declared, Symbol
+from hindsched.models.edgecloud.sets import relaxation_last_slots
 from hindsched.models.edgecloud.size import BYTES_A_CELL
 from hindsched.models.edgecloud.symbols import JOB_SLOTS, PER_WORKER, SYMBOLS, EdgecloudNames
 
 Group = tuple[str, tuple[int, ...], tuple[int, ...]]
 """Worker type, servers, workers."""
+PER_CHUNK = f"{JOB_SLOTS} a chunk"
 FRACTIONAL_SYMBOLS = {
-    "eq_4a": Symbol("job", f"{JOB_SLOTS} a chunk"),
-    "eq_4a_mixed": Symbol("job", f"{JOB_SLOTS} a chunk"),
-    "eq_4a_cloud": Symbol("job", f"{JOB_SLOTS} a chunk"),
-    "eq_4b": Symbol("place, slot", PER_WORKER),
+    "eq_4a": Symbol("job", PER_CHUNK),
+    "eq_4a_cloud": Symbol("job", PER_CHUNK),
+    "eq_4b": Symbol("group, slot", PER_WORKER),
     "eq_4b_cloud": Symbol("worker type, slot", PER_WORKER),
-    "eq_4b_mixed": Symbol("worker type, slot", PER_WORKER),
     "eq_4e": Symbol("job, slot", PER_WORKER),
     "eq_4f": Symbol("job, slot", PER_WORKER),
-    "eq_4g": Symbol("job, slot", PER_WORKER),
+    "y": Symbol("job, group, slot", "workers"),
 }
 
 
+class FlowCells(NamedTuple):
+    """Index sets of (4): what may run where and when, and what shares it.
+
+    Parameters
+    ----------
+    groups : list of Group
+        Workers that are counted together.
+    edge : list of (job, group, slot)
+        Index set of y.
+    cloud : list of (job, slot)
+        Index set of k.
+    by_job : dict
+        The groups' (group, slot) by job.
+    by_group : dict
+        Jobs by (group, slot).
+    by_kind : dict
+        Jobs by (worker type, slot), where the cloud's workers are limited.
+    by_server : dict
+        (job, group) by (server, slot), where storage is limited (7b).
+    """
+
+    groups: list[Group]
+    edge: list[tuple[int, int, int]]
+    cloud: list[tuple[int, int]]
+    by_job: dict[tuple[int, int], list[int]]
+    by_group: dict[tuple[int, int], list[int]]
+    by_kind: dict[tuple[str, int], list[int]]
+    by_server: dict[tuple[int, int], list[tuple[int, int]]]
+
+
+def flow_cells(
+    instance: EdgecloudInstance, jobs: Sequence[int], last: Mapping[int, int], layout: str
+) -> FlowCells:
+    """The index sets of some jobs up to their last slots, (job, slot) -> groups in `by_job`."""
+    found = FlowCells(relaxation_groups(instance, layout), [], [], {}, {}, {}, {})
+    for j in jobs:
+        job = instance.jobs[j]
+        for g, (kind, servers, _) in enumerate(found.groups):
+            if kind != job.worker_type:
+                continue
+            s, first = servers[0], job.arrival + min(int(instance.upload[j, s]) for s in servers)
+            stored = layout == "groups" and np.isfinite(instance.storage_gb[s]) and job.chunk_gb
+            for t in range(first, last[j] + 1):
+                found.edge.append((j, g, t))
+                found.by_job.setdefault((j, t), []).append(g)
+                found.by_group.setdefault((g, t), []).append(j)
+                if stored:
+                    found.by_server.setdefault((s, t), []).append((j, g))
+        if instance.has_cloud(job):
+            for t in range(job.arrival + int(instance.cloud_upload[j]), last[j] + 1):
+                found.cloud.append((j, t))
+                found.by_job.setdefault((j, t), [])
+                if instance.cloud_workers(job.worker_type) is not None:
+                    found.by_kind.setdefault((job.worker_type, t), []).append(j)
+    return found
+
+
+def relaxation_groups(instance: EdgecloudInstance, layout: str) -> list[Group]:
+    """Workers that are counted together: by (server, type), or by type alone (``types``)."""
+    if layout == "types":
+        servers = {
+            kind: tuple(sorted({instance.worker_list[w][0] for w in workers}))
+            for kind, workers in instance.workers_by_type.items()
+        }
+        return [(k, servers[k], workers) for k, workers in instance.workers_by_type.items()]
+    return [(kind, (s,), workers) for (s, kind), workers in instance.groups.items()]
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class FractionalProgram(EdgecloudNames, Declared):
-    """LP (4), LP (4)+, LP (8) or ILP (4).
+class FlowTimeRelaxation(EdgecloudNames, Declared):
+    """LP (4), LP (4)+, LP (8) or ILP (4): relaxations of (2).
 
     Parameters
     ----------
     layout : str
         ``groups`` or ``types``.
-    groups : list of Group
-        Workers that are counted together.
-    y_keys, k_keys : list of tuple
-        Indices (job, group, slot) and (job, slot) of the variables.
+    cells : FlowCells
+        Its index sets.
     """
 
     SYMBOLS: ClassVar[Mapping[str, Symbol]] = {**SYMBOLS, **FRACTIONAL_SYMBOLS}
@@ -68,9 +135,21 @@ class FractionalProgram(EdgecloudNames, Declared):
 
     instance: EdgecloudInstance
     layout: str
-    groups: list[Group]
-    y_keys: list[tuple[int, int, int]]
-    k_keys: list[tuple[int, int]]
+    cells: FlowCells
+
+    @property
+    def title(self) -> str:
+        """Family, instance, and what is relaxed."""
+        added = (
+            "workers of a type added up" if self.layout == "types" else "identical workers counted"
+        )
+        return f"{self.instance.family}: relaxation (4) of {self.instance.name}, {added}"
+
+    def name_of(self, index: str, place: int) -> str | None:
+        """Name of what stands at a place; a group of ``types`` is called by its type."""
+        if index == "group" and self.layout == "types":
+            return self.cells.groups[place][0]
+        return super().name_of(index, place)
 
     def prices(self, duals: Duals, last: int) -> dict[str, Floats]:
         """Duals of (4b) and (7b) as prices of the oracle's layout of the same name.
@@ -88,69 +167,24 @@ class FractionalProgram(EdgecloudNames, Declared):
             ``group_capacity`` or ``type_capacity``, shape (groups, last); ``cloud_capacity`` and
             ``storage`` where the oracle has such rows.
         """
-        instance, model = self.instance, self.model
-
-        def price(row: Row) -> float:
-            return max(0.0, -duals.get(row, 0.0))
-
-        prices = np.zeros((len(self.groups), last))
-        for (g, t), row in model.eq_4b.items():
-            if t <= last:
-                prices[g, t - 1] = price(row)
-        found = {"type_capacity" if self.layout == "types" else "group_capacity": prices}
+        instance, m = self.instance, self.model
         kinds = [kind for kind, count in (instance.cloud.workers or {}).items() if count]
-        if kinds:
-            found["cloud_capacity"] = np.zeros((len(kinds), last))
-            for (kind, t), row in model.eq_4b_cloud.items():
-                if t <= last and kind in kinds:
-                    found["cloud_capacity"][kinds.index(kind), t - 1] = price(row)
         limited = np.flatnonzero(np.isfinite(instance.storage_gb)).tolist()
+
+        def table(row: Row, places: Sequence[object]) -> Floats:
+            found = np.zeros((len(places), last))
+            for (place, t), each in row.items():
+                if t <= last and place in places:
+                    found[places.index(place), t - 1] = max(0.0, -duals.get(each, 0.0))
+            return found
+
+        own = "type_capacity" if self.layout == "types" else "group_capacity"
+        prices = {own: table(m.eq_4b, range(len(self.cells.groups)))}
+        if kinds:
+            prices["cloud_capacity"] = table(m.eq_4b_cloud, kinds)
         if limited and self.layout != "types":
-            found["storage"] = np.zeros((len(limited), last))
-            for (s, t), row in model.eq_7b.items():
-                if t <= last:
-                    found["storage"][limited.index(s), t - 1] = price(row)
-        return found
-
-
-def relaxation_groups(instance: EdgecloudInstance, layout: str) -> list[Group]:
-    """Workers that are counted together: by (server, type), or by type alone (``types``)."""
-    if layout == "types":
-        found = instance.workers_by_type
-        return [
-            (kind, tuple(sorted({instance.worker_list[w][0] for w in workers})), workers)
-            for kind, workers in found.items()
-        ]
-    return [(kind, (s,), workers) for (s, kind), workers in instance.groups.items()]
-
-
-def relaxation_last_slots(instance: EdgecloudInstance, jobs: Sequence[int]) -> dict[int, int]:
-    """Last slot that an optimal solution of the linear programs can use, by job.
-
-    With an unlimited cloud a unit at the edge behind the cloud's window is never cheaper than one
-    in the window. Without one, once all chunks are uploaded a job that waits either runs with all
-    its chunks or finds the group full, which bounds how long it can wait.
-    """
-    last: dict[int, int] = {}
-    for j in jobs:
-        job = instance.jobs[j]
-        if instance.cloud_workers(job.worker_type) is None:
-            ready = job.arrival + int(instance.cloud_upload[j])
-            last[j] = ready + int(instance.cloud_slots[j]) - 1
-            continue
-        same = [
-            i for i in range(len(instance.jobs)) if instance.jobs[i].worker_type == job.worker_type
-        ]
-        sizes = [len(ws) for (_, kind), ws in instance.groups.items() if kind == job.worker_type]
-        cloud = instance.cloud_workers(job.worker_type)
-        smallest = min([*sizes, *([cloud] if cloud else [])])
-        work = sum(int(instance.chunks[i] * instance.edge_slots[i]) for i in same)
-        ready = max(
-            instance.jobs[i].arrival + max(instance.jobs[i].upload_slots.values()) for i in same
-        )
-        longest = max(int(instance.edge_slots[i]) for i in same)
-        last[j] = ready + longest + -(-work // smallest)
-    return last
+            prices["storage"] = table(m.eq_7b, limited)
+        return prices
 
 
 def build_fractional(
@@ -160,11 +194,10 @@ def build_fractional(
     layout: str = "groups",
     at_once: bool = True,
     zeta_one: bool = False,
-    storage: bool = True,
     worker_type: str | None = None,
     last: Mapping[int, int] | None = None,
-) -> FractionalProgram:
-    """Build LP (4), or LP (4)+ by default; with limited storage (8).
+) -> FlowTimeRelaxation:
+    """Build LP (4), or LP (4)+ by default; with limited storage (8), (7b) in the form of (9).
 
     Parameters
     ----------
@@ -174,161 +207,24 @@ def build_fractional(
         The cost of (4)+ in place of that of (4).
     layout : str
         ``groups`` (exact) or ``types``: all workers of a type together and a job's shortest
-        upload, a relaxation for large instances.
+        upload, a relaxation for large instances; it leaves storage out.
     at_once : bool
         Keep (4e).
     zeta_one : bool
         p(zeta = 1) everywhere, as in the paper's Figures 12-13.
-    storage : bool
-        Keep (7b) in the form of (9): what runs on a server fits its storage. Not in ``types``.
     worker_type : str, optional
         Only the jobs of one type: without storage the program falls apart by type.
     last : mapping, optional
         Last slot by job, in place of `relaxation_last_slots`.
     """
-    m = pyo.ConcreteModel("edgecloud_lp_4_plus" if plus else "edgecloud_lp_4")
     jobs = [j for j, job in enumerate(instance.jobs) if worker_type in (None, job.worker_type)]
     last = relaxation_last_slots(instance, jobs) if last is None else last
-    groups = relaxation_groups(instance, layout)
-    cells = sum(
-        max(0, last[j] + 1 - instance.jobs[j].arrival)
-        * (1 + sum(kind == instance.jobs[j].worker_type for kind, *_ in groups))
-        for j in jobs
-    )
-    needed = 2.0 * BYTES_A_CELL * cells  # two rows a column: (4b) and (4e)
-    check_memory(f"the relaxation of {instance.name}", needed)
-    y_keys, k_keys = _index_sets(instance, jobs, groups, last)
-    cost = _costs(instance, y_keys, k_keys, plus, zeta_one)
-    m.y = pyo.Var(
-        y_keys, domain=pyo.NonNegativeReals, doc="(4) workers of a group that train the job"
-    )
-    m.k = pyo.Var(k_keys, domain=pyo.NonNegativeReals, doc="(4) cloud workers that train it")
-    work = _rates(instance, zeta_one)
-    by_job: dict[int, list[Expr]] = {j: [] for j in jobs}
-    by_slot: dict[tuple[int, int], list[Expr]] = {}
-    for (j, _, t), variable in m.y.items():
-        by_job[j].append(work[j][0] * variable)
-        by_slot.setdefault((j, t), []).append(variable)
-    for (j, t), variable in m.k.items():
-        by_job[j].append(work[j][1] * variable)
-        by_slot.setdefault((j, t), []).append(variable)
-    m.eq_4a = pyo.Constraint(
-        jobs,
-        rule=lambda m, j: pyo.quicksum(by_job[j]) >= float(instance.chunks[j]),
-        doc="(4a) all chunks are trained",
-    )
-    _capacities(m, instance, groups, layout, storage)
-    if at_once:
-        m.eq_4e = pyo.Constraint(
-            list(by_slot),
-            rule=lambda m, j, t: pyo.quicksum(by_slot[j, t]) <= float(instance.chunks[j]),
-            doc="(4e) one worker a chunk at most",
-        )
-    m.objective = pyo.Objective(
-        expr=pyo.quicksum(c * variable for c, variable in zip(cost[0], m.y.values(), strict=True))
-        + pyo.quicksum(c * variable for c, variable in zip(cost[1], m.k.values(), strict=True)),
-        doc="(4) average fractional flow time",
-    )
-    return FractionalProgram(
-        instance=instance, formulation=instance.formulations[0], model=m, layout=layout,
-        groups=groups, y_keys=y_keys, k_keys=k_keys,
-    )  # fmt: skip
-
-
-def _index_sets(
-    instance: EdgecloudInstance,
-    jobs: Sequence[int],
-    groups: Sequence[Group],
-    last: Mapping[int, int],
-) -> tuple[list[tuple[int, int, int]], list[tuple[int, int]]]:
-    """Indices of y and k."""
-    y_keys: list[tuple[int, int, int]] = []
-    k_keys: list[tuple[int, int]] = []
-    for j in jobs:
-        job = instance.jobs[j]
-        for g, (kind, servers, _) in enumerate(groups):
-            if kind == job.worker_type:
-                first = job.arrival + min(int(instance.upload[j, s]) for s in servers)
-                y_keys += [(j, g, t) for t in range(first, last[j] + 1)]
-        if instance.has_cloud(job):
-            first = job.arrival + int(instance.cloud_upload[j])
-            k_keys += [(j, t) for t in range(first, last[j] + 1)]
-    return y_keys, k_keys
-
-
-def _rates(instance: EdgecloudInstance, zeta_one: bool) -> list[tuple[float, float]]:
-    """1 / p at the edge and in the cloud."""
-    cloud = instance.cloud_slots.tolist()
-    edge = cloud if zeta_one else instance.edge_slots.tolist()
-    return [(1.0 / e, 1.0 / c) for e, c in zip(edge, cloud, strict=True)]
-
-
-def _costs(
-    instance: EdgecloudInstance,
-    y_keys: Sequence[tuple[int, int, int]],
-    k_keys: Sequence[tuple[int, int]],
-    plus: bool,
-    zeta_one: bool,
-) -> tuple[list[float], list[float]]:
-    """Cost of a unit of each variable."""
-    rates = _rates(instance, zeta_one)
-    chunks = instance.chunks.tolist()
-    arrival = instance.arrivals.tolist()
-    middle, half = (0.5, 0.5) if plus else (0.0, 0.0)
-
-    def cost(j: int, t: int, rate: float) -> float:
-        return ((t + middle - arrival[j]) * rate + half) / chunks[j]
-
-    return (
-        [cost(j, t, rates[j][0]) for j, _, t in y_keys],
-        [cost(j, t, rates[j][1]) for j, t in k_keys],
-    )
-
-
-def _capacities(
-    m: Model,
-    instance: EdgecloudInstance,
-    groups: Sequence[Group],
-    layout: str,
-    storage: bool,
-) -> None:
-    """A worker trains one chunk at a time (4b); what runs on a server fits its storage (7b)."""
-    users: dict[tuple[int, int], list[Expr]] = {}
-    for (_, g, t), variable in m.y.items():
-        users.setdefault((g, t), []).append(variable)
-    m.eq_4b = pyo.Constraint(
-        list(users),
-        rule=lambda m, g, t: pyo.quicksum(users[g, t]) <= float(len(groups[g][2])),
-        doc="(4b) a worker trains one chunk at a time",
-    )
-    at_cloud: dict[tuple[str, int], list[Expr]] = {}
-    for (j, t), variable in m.k.items():
-        kind = instance.jobs[j].worker_type
-        if instance.cloud_workers(kind) is not None:
-            at_cloud.setdefault((kind, t), []).append(variable)
-    m.eq_4b_cloud = pyo.Constraint(
-        list(at_cloud),
-        rule=lambda m, kind, t: (
-            pyo.quicksum(at_cloud[kind, t]) <= float(instance.cloud_workers(kind) or 0)
-        ),
-        doc="(4b) the cloud's workers of a type",
-    )
-    stored: dict[tuple[int, int], list[Expr]] = {}
-    if storage and layout != "types":
-        for (j, g, t), variable in m.y.items():
-            s = groups[g][1][0]
-            if np.isfinite(instance.storage_gb[s]) and instance.chunk_gb[j] > 0:
-                stored.setdefault((s, t), []).append(float(instance.chunk_gb[j]) * variable)
-    m.eq_7b = pyo.Constraint(
-        list(stored),
-        rule=lambda m, s, t: pyo.quicksum(stored[s, t]) <= float(instance.storage_gb[s]),
-        doc="(7b) what runs on a server fits its storage",
-    )
+    return _build(instance, jobs, last, layout, plus, at_once, zeta_one, zeta=False, relax=True)
 
 
 def build_ilp_4(
     instance: EdgecloudInstance, *, zeta: str = "decide", relax: bool = False
-) -> FractionalProgram:
+) -> FlowTimeRelaxation:
     """Build ILP (4), with the storage rows of (8) where storage is limited.
 
     Parameters
@@ -341,76 +237,98 @@ def build_ilp_4(
     relax : bool
         Drop integrality (4h).
     """
-    one = zeta == "one"
-    program = build_fractional(instance, plus=False, zeta_one=one)
-    m, k_keys = program.model, program.k_keys
-    if not relax:
-        for variable in (*m.y.values(), *m.k.values()):
-            variable.domain = pyo.NonNegativeIntegers
-    if one:
-        return program
-    # With zeta = 0 the cloud works at the rate of the edge, so k is split in two.
-    jobs = list(m.eq_4a)
+    jobs = range(len(instance.jobs))
+    last, decide = relaxation_last_slots(instance, jobs), zeta == "decide"
+    return _build(instance, jobs, last, "groups", False, True, not decide, zeta=decide, relax=relax)
+
+
+def _build(
+    instance: EdgecloudInstance, jobs: Sequence[int], last: Mapping[int, int], layout: str,
+    plus: bool, at_once: bool, zeta_one: bool, *, zeta: bool, relax: bool,
+) -> FlowTimeRelaxation:  # fmt: skip
+    cells = flow_cells(instance, jobs, last, layout)
+    # two rows a column: (4b) and (4e)
+    needed = 2.0 * BYTES_A_CELL * (len(cells.edge) + len(cells.cloud))
+    check_memory(f"the relaxation of {instance.name}", needed)
+    D, r, in_cloud = (
+        array.tolist() for array in (instance.chunks, instance.arrivals, instance.cloud_slots)
+    )
+    edge = in_cloud if zeta_one else instance.edge_slots.tolist()
+    domain = pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
+    m = pyo.ConcreteModel("edgecloud_relaxation_4")
+    m.y = pyo.Var(cells.edge, domain=domain, doc="(4) workers of a group that train the job")
+    m.k = pyo.Var(cells.cloud, domain=domain, doc="(4) cloud workers that train it")
     m.k0 = pyo.Var(
-        k_keys,
-        domain=pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers,
-        doc="(4) cloud workers at the rate of the edge",
+        cells.cloud if zeta else [], domain=domain, doc="(4) cloud workers at the rate of the edge"
     )
     m.zeta = pyo.Var(
-        jobs,
-        domain=pyo.UnitInterval if relax else pyo.Binary,
+        jobs if zeta else [], domain=pyo.UnitInterval if relax else pyo.Binary,
         doc="(4f) the whole job is in the cloud",
+    )  # fmt: skip
+    mixed, rate = (m.k0, edge) if zeta else (m.k, in_cloud)  # beside what runs at the edge
+    slots: dict[int, list[int]] = {j: [] for j in jobs}
+    for j, t in cells.by_job:
+        slots[j].append(t)
+
+    def apart(j: int) -> Expr:
+        """Chunks of a job that is not wholly in the cloud."""
+        return D[j] * (1 - m.zeta[j]) if zeta else float(D[j])
+
+    def at_edge(j: int, t: int) -> Expr:
+        return pyo.quicksum(m.y[j, g, t] for g in cells.by_job[j, t])
+
+    def at_cloud(k: Expr, j: int) -> Expr:
+        return pyo.quicksum(k[j, t] for t in slots[j] if (j, t) in k)
+
+    @m.Constraint(jobs, doc="(4a) all chunks are trained, but for a job wholly in the cloud")
+    def eq_4a(m: Model, j: int) -> Expr:
+        trained = pyo.quicksum(
+            1 / edge[j] * m.y[j, g, t] for t in slots[j] for g in cells.by_job[j, t]
+        )
+        return trained + 1 / rate[j] * at_cloud(mixed, j) >= apart(j)
+
+    @m.Constraint(jobs if zeta else [], doc="(4a) and there")
+    def eq_4a_cloud(m: Model, j: int) -> Expr:
+        return at_cloud(m.k, j) >= in_cloud[j] * D[j] * m.zeta[j]
+
+    @m.Constraint(list(cells.by_group), doc="(4b) a worker trains one chunk at a time")
+    def eq_4b(m: Model, g: int, t: int) -> Expr:
+        return pyo.quicksum(m.y[j, g, t] for j in cells.by_group[g, t]) <= len(cells.groups[g][2])
+
+    @m.Constraint(list(cells.by_kind), doc="(4b) the cloud's workers of a type")
+    def eq_4b_cloud(m: Model, kind: str, t: int) -> Expr:
+        users = (k[j, t] for j in cells.by_kind[kind, t] for k in ((m.k, m.k0) if zeta else (m.k,)))
+        return pyo.quicksum(users) <= instance.cloud_workers(kind)
+
+    @m.Constraint(
+        list(cells.by_job) if at_once else [], doc="(4e), (4g) one worker a chunk at most"
     )
-    rates = _rates(instance, False)
-    chunks = instance.chunks.tolist()
-    slots: dict[tuple[int, int], list[Expr]] = {}
-    parts: dict[int, list[Expr]] = {j: [] for j in jobs}
-    for (j, _, t), variable in m.y.items():
-        slots.setdefault((j, t), []).append(variable)
-        parts[j].append(variable)
-    for (j, t), variable in m.k0.items():
-        slots.setdefault((j, t), []).append(variable)
-        parts[j].append(variable)
-    together: dict[int, list[Expr]] = {j: [] for j in jobs}
-    for (j, _), variable in m.k.items():
-        together[j].append(variable)
-    for constraint in (m.eq_4a, m.eq_4e):
-        constraint.deactivate()
-    m.eq_4a_mixed = pyo.Constraint(
-        jobs,
-        rule=lambda m, j: rates[j][0] * pyo.quicksum(parts[j]) >= chunks[j] * (1 - m.zeta[j]),
-        doc="(4a) all chunks are trained, unless everything is in the cloud",
+    def eq_4e(m: Model, j: int, t: int) -> Expr:
+        there = (j, t) in mixed
+        return at_edge(j, t) + (mixed[j, t] if there else 0.0) <= apart(j)
+
+    @m.Constraint(cells.cloud if zeta else [], doc="(4f) and of a job wholly in the cloud")
+    def eq_4f(m: Model, j: int, t: int) -> Expr:
+        return m.k[j, t] <= D[j] * m.zeta[j]
+
+    @m.Constraint(list(cells.by_server), doc="(7b) what runs on a server fits its storage")
+    def eq_7b(m: Model, s: int, t: int) -> Expr:
+        stored = (float(instance.chunk_gb[j]) * m.y[j, g, t] for j, g in cells.by_server[s, t])
+        return pyo.quicksum(stored) <= float(instance.storage_gb[s])
+
+    middle = 0.5 if plus else 0.0
+
+    def cost(j: int, t: int, work: int) -> float:
+        """Of a worker's slot: its share of the flow time of the job's chunks."""
+        return ((t + middle - r[j]) / work + middle) / D[j]
+
+    costs = [cost(j, t, edge[j]) * y for (j, _, t), y in m.y.items()]
+    costs += [cost(j, t, in_cloud[j]) * k for (j, t), k in m.k.items()]
+    costs += [cost(j, t, edge[j]) * k for (j, t), k in m.k0.items()]
+    m.objective = pyo.Objective(
+        expr=pyo.quicksum(costs), doc="(4) average fractional flow time, a lower bound on (2)"
     )
-    m.eq_4a_cloud = pyo.Constraint(
-        jobs,
-        rule=lambda m, j: rates[j][1] * pyo.quicksum(together[j]) >= chunks[j] * m.zeta[j],
-        doc="(4a) all chunks are trained, where everything is in the cloud",
-    )
-    m.eq_4g = pyo.Constraint(
-        list(slots),
-        rule=lambda m, j, t: pyo.quicksum(slots[j, t]) <= chunks[j] * (1 - m.zeta[j]),
-        doc="(4g) nothing at the edge while everything is in the cloud",
-    )
-    m.eq_4f = pyo.Constraint(
-        k_keys,
-        rule=lambda m, j, t: m.k[j, t] <= chunks[j] * m.zeta[j],
-        doc="(4f) nothing of the kind unless everything is in the cloud",
-    )
-    m.eq_4b_cloud.deactivate()
-    limits: dict[tuple[str, int], list[Expr]] = {}
-    for (j, t), variable in m.k.items():
-        kind = instance.jobs[j].worker_type
-        if instance.cloud_workers(kind) is not None:
-            limits.setdefault((kind, t), []).extend((variable, m.k0[j, t]))
-    m.eq_4b_mixed = pyo.Constraint(
-        list(limits),
-        rule=lambda m, kind, t: (
-            pyo.quicksum(limits[kind, t]) <= float(instance.cloud_workers(kind) or 0)
-        ),
-        doc="(4b) the cloud's workers of a type",
-    )
-    arrival = instance.arrivals.tolist()
-    m.objective.expr = m.objective.expr + pyo.quicksum(
-        ((t - arrival[j]) * rates[j][0] / chunks[j]) * variable for (j, t), variable in m.k0.items()
-    )
-    return program
+    return FlowTimeRelaxation(
+        instance=instance, formulation=instance.formulations[0], model=m, layout=layout,
+        cells=cells,
+    )  # fmt: skip

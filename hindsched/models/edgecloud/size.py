@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.models.edgecloud.windows import lone_time
+from hindsched.models.edgecloud.sets import lone_time
 
 BYTES_A_CELL = 1_000
 """Of a job, a place and a slot: a column and a row of Pyomo."""

@@ -9,13 +9,12 @@ import pyomo.environ as pyo
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import Prices, Subproblem
-from hindsched.models.edgecloud.literal import LiteralBuilder
-from hindsched.models.edgecloud.no_migration import NoMigrationBuilder
-from hindsched.models.edgecloud.reading import read_literal, read_no_migration
+from hindsched.models.edgecloud.literal import literal
+from hindsched.models.edgecloud.no_migration import no_migration
+from hindsched.models.edgecloud.reading import read_program
+from hindsched.models.edgecloud.sets import may_wait_in_cloud, read_sets
 from hindsched.models.edgecloud.symbols import JOB_SLOTS, SYMBOLS, EdgecloudNames
 from hindsched.solutions.edgecloud.frozen_schedule import Past
-from hindsched.solutions.edgecloud.ps import place_parameter_servers
-from hindsched.solutions.edgecloud.runs import Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 
 
@@ -46,33 +45,23 @@ class EdgecloudSubproblem(EdgecloudNames, Subproblem):
         room : mapping, optional
             What is left of the same rows; None for full capacity. Slots after T are not for sale.
         """
-        members = list(self.instance.groups.values())
+        groups = list(self.instance.groups.values())
         given = prices["worker_capacity"]
-        left = None if room is None else room["worker_capacity"]
         everything = float(len(self.instance.worker_list))
         for place, t in self.model.price:
-            workers = members[place] if self.formulation == "literal" else (place,)
+            workers = list(groups[place]) if self.formulation == "literal" else [place]
             inside = t <= given.shape[1]
-            price = float(given[workers[0], t - 1]) if inside else 0.0
-            self.model.price[place, t].set_value(price)
+            self.model.price[place, t] = float(given[workers[0], t - 1]) if inside else 0.0
             free = everything
-            if left is not None:
-                free = float(sum(left[w, t - 1] for w in workers)) if inside else 0.0
-            self.model.residual[place, t].set_value(free)
+            if room is not None:
+                free = float(room["worker_capacity"][workers, t - 1].sum()) if inside else 0.0
+            self.model.residual[place, t] = free
 
     def extract(self) -> EdgecloudSolution | None:
         """The job's schedule at the variables' values; None if counts do not add up."""
-        j, past = self.position, Past(open_jobs=[self.position])
-        if self.formulation == "literal":
-            rows = read_literal(self.model, self.instance, past, self.last, j, {})
-        else:
-            rows = read_no_migration(self.model, self.instance, past, self.last, j)
-        if rows is None:
-            return None
-        runs = Runs.of(rows)
-        together = {j} if round(self.model.zeta[j].value) else set()
-        holds = place_parameter_servers(self.instance, runs, together)
-        return EdgecloudSolution(self.instance, runs, holds, self.formulation)
+        past = Past(open_jobs=[self.position])
+        last = {self.position: self.last}
+        return read_program(self.model, self.instance, past, last, self.formulation)
 
 
 def build_subproblem(
@@ -99,32 +88,30 @@ def build_subproblem(
     'no-migration'
     """
     formulation = instance.check_formulation(formulation)
-    position = instance.position_of(job)
-    last = _last_at_any_prices(instance, position)
-    builder = LiteralBuilder if formulation == "literal" else NoMigrationBuilder
-    model = builder(instance, Past(open_jobs=[position]), {position: last}, False, False).build()
-    cells = sorted({key[1:] for key in model.y})
+    j = instance.position_of(job)
+    last = _last_at_any_prices(instance, j)
+    facts = read_sets(instance, formulation, Past(open_jobs=[j]), {j: last})
+    m = (literal if formulation == "literal" else no_migration)(facts)
+    cells = sorted({key[1:] for key in m.y})
     everything = float(len(instance.worker_list))
-    model.price = pyo.Param(cells, mutable=True, initialize=0.0, within=pyo.Reals)
-    model.residual = pyo.Param(cells, mutable=True, initialize=everything, within=pyo.Reals)
+    m.price = pyo.Param(cells, mutable=True, initialize=0.0, within=pyo.Reals)
+    m.residual = pyo.Param(cells, mutable=True, initialize=everything, within=pyo.Reals)
 
-    @model.Constraint(list(model.y), doc="(2d) within what is left of the workers")
+    @m.Constraint(list(m.y), doc="(2d) within what is left of the workers")
     def residual_capacity(m: Model, j: int, place: int, t: int) -> Expr:
         return m.y[j, place, t] <= m.residual[place, t]
 
-    model.objective.expr = model.objective.expr + pyo.quicksum(
-        model.price[place, t] * y for (_, place, t), y in model.y.items()
-    )
+    paid = (m.price[place, t] * y for (_, place, t), y in m.y.items())
+    m.objective.expr = m.objective.expr + pyo.quicksum(paid)
     return EdgecloudSubproblem(
-        instance=instance, formulation=formulation, model=model, position=position, last=last
+        instance=instance, formulation=formulation, model=m, position=j, last=last
     )
 
 
 def _last_at_any_prices(instance: EdgecloudInstance, j: int) -> int:
     """Last slot of a job's best response: the cloud's, or all work behind the last priced slot."""
     job = instance.jobs[j]
-    free = instance.cloud_workers(job.worker_type) is None
-    if free and instance.cloud_ps(job.ps_type) is None:
+    if not may_wait_in_cloud(instance, j):
         return job.arrival + int(instance.cloud_upload[j] + instance.cloud_slots[j]) - 1
     ready = job.arrival + max(job.upload_slots.values())
     return max(instance.horizon, ready) + job.chunks * int(instance.edge_slots[j])

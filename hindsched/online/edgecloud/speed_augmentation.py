@@ -13,12 +13,85 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hindsched.arrays import Floats
+from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.models.edgecloud.dual import RunDual, dual_bound, worst_slack
 from hindsched.online.edgecloud.dispatch import Dispatch, Dispatcher, Increment
 from hindsched.solvers.kernels.edgecloud.preemptive_queue import serve
+
+
+@dataclass(frozen=True)
+class RunDual:
+    """A dual point built from a run: alpha a job, and beta from its unfinished chunks.
+
+    Parameters
+    ----------
+    alpha : ndarray, shape (J,)
+        Alpha of each chunk of a job.
+    work : ndarray, shape (J,)
+        Processing time of a chunk at the edge, in the run.
+    worker, job : ndarray of int, shape (n,)
+        Where the edge chunks ran and whose they are.
+    end : ndarray, shape (n,)
+        When they ended, in slots since the beginning of slot 0.
+    in_cloud : ndarray of int, shape (m,)
+        Jobs of the chunks in the cloud, and their ends.
+    cloud_end : ndarray, shape (m,)
+        When those ended.
+    """
+
+    alpha: Floats
+    work: Floats
+    worker: Ints
+    job: Ints
+    end: Floats
+    in_cloud: Ints
+    cloud_end: Floats
+
+    def sum_beta(self, instance: EdgecloudInstance) -> float:
+        """Sum of beta over workers, the cloud and time: the average flow time of the run."""
+        arrival, chunks = instance.arrivals, instance.chunks
+        at_edge = (self.end - arrival[self.job]) / chunks[self.job]
+        at_cloud = (self.cloud_end - arrival[self.in_cloud]) / chunks[self.in_cloud]
+        return float(at_edge.sum() + at_cloud.sum())
+
+
+def worst_slack(instance: EdgecloudInstance, point: RunDual) -> float:
+    """Smallest ``(t - r) / D + p beta_w(t) - alpha`` over (6a): below 0 the point is infeasible.
+
+    Between the ends of chunks and the arrivals of jobs beta is constant and the right side rises,
+    so that only the beginnings of those intervals and the first slots matter.
+    """
+    worst = np.inf
+    arrival = instance.arrivals.astype(float)
+    weight = 1.0 / instance.chunks
+    for w, (s, _, kind) in enumerate(instance.worker_list):
+        mine = point.worker == w
+        jobs = point.job[mine]
+        begin, end = arrival[jobs], point.end[mine]
+        for j, job in enumerate(instance.jobs):
+            if job.worker_type != kind:
+                continue
+            ready = arrival[j] + float(instance.upload[j, s])
+            times = np.concatenate(([ready], end[end > ready]))
+            open_ = (begin[None, :] <= times[:, None]) & (times[:, None] < end[None, :])
+            beta = open_ @ weight[jobs]
+            slack = (times - arrival[j]) * weight[j] + point.work[j] * beta - point.alpha[j]
+            worst = min(worst, float(slack.min()))
+    for j, job in enumerate(instance.jobs):
+        if instance.cloud_workers(job.worker_type) is None:
+            worst = min(worst, float(instance.cloud_upload[j]) * weight[j] - point.alpha[j])
+    return worst
+
+
+def dual_bound(instance: EdgecloudInstance, point: RunDual, epsilon: float) -> float:
+    """``sum alpha - sum beta / (1 + epsilon)``: Theorem 3's dual objective (11).
+
+    A lower bound on (2) if the point came from a run with (1 + epsilon) speed and `worst_slack` is
+    not negative.
+    """
+    total = float((point.alpha * instance.chunks).sum())
+    return total - point.sum_beta(instance) / (1.0 + epsilon)
 
 
 @dataclass(frozen=True)

@@ -128,10 +128,9 @@ def model(
     instance : Instance
         The instance.
     form : str, optional
-        How it is written; ``printed`` is the program as the paper prints it, in every family.
+        How it is written, which never changes the optimum; ``printed`` is as the paper prints it.
     formulation : str, optional
-        Which of the family's problems; the default one if None, or the printed one where
-        ``form="printed"`` exists for that alone.
+        Which of the family's problems; the default one if None.
     relax : bool
         The linear relaxation.
     **build

@@ -10,7 +10,7 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import loosened
-from hindsched.models.edgecloud.windows import lone_time
+from hindsched.models.edgecloud.sets import lone_time
 from hindsched.solvers.families.edgecloud.priced_rows import PricedRows
 from hindsched.solvers.kernels.edgecloud.cheapest_chunks import (
     cheapest_by_completion,

@@ -20,12 +20,8 @@ import numpy as np
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.models.edgecloud.relaxations import (
-    build_fractional,
-    relaxation_groups,
-    relaxation_last_slots,
-)
-from hindsched.models.edgecloud.windows import last_slots
+from hindsched.models.edgecloud.relaxations import build_fractional
+from hindsched.models.edgecloud.sets import last_slots, relaxation_last_slots
 from hindsched.solutions.edgecloud.frozen_schedule import read_past
 from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
@@ -132,13 +128,12 @@ def lp_4_plus(
                 continue
             raise SolveFailed(f"LP (4)+ of {instance.name}: {result.status}, {result.stopped_by}")
         value += result.objective
-        columns += len(program.y_keys) + len(program.k_keys)
+        columns += len(program.cells.edge) + len(program.cells.cloud)
         prices += oracle.rows.pack(program.prices(result.duals, oracle.last))
     details: dict[str, Any] = {
         "lp_4_plus": value if unfinished is None else None,
         "unfinished": unfinished,
         "layout": layout,
-        "groups": len(relaxation_groups(instance, layout)),
         "columns": columns,
         "build_seconds": built,
         "solve_seconds": solved,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.models.edgecloud.windows import lone_time
+from hindsched.models.edgecloud.sets import lone_time
 from hindsched.solvers.families.edgecloud.block import EdgecloudPlan, JobView
 from hindsched.solvers.families.edgecloud.priced_rows import PricedRows
 from hindsched.solvers.kernels.edgecloud.cheapest_chunks import cheapest_windows

@@ -1,0 +1,280 @@
+"""What the edgecloud programs ask of an instance: the open jobs' sizes, slots and ends, as dicts.
+
+Every job must finish, so the programs have no horizon of their own. With a feasible schedule of
+objective UB and lower bounds LB_j on each job's time, an optimal schedule gives job j at most
+``LB_j + UB - sum_i LB_i``; with an unlimited cloud never more than an all-cloud job takes, because
+moving a job that would end later to the cloud only helps.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.solutions.edgecloud.frozen_schedule import Past
+from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
+from hindsched.solutions.edgecloud.solution import EdgecloudSolution
+
+
+@dataclass(frozen=True)
+class Sets:
+    """Facts of the open jobs, all by job unless another index is named.
+
+    A place is a worker in ``no-migration``; in ``literal``, where nothing names a chunk, it is a
+    group of identical workers of one server.
+
+    Parameters
+    ----------
+    instance, past
+        Where they are from.
+    jobs : list of int
+        Open jobs, in order.
+    arrival, chunks : dict
+        First slot r; number of chunks D.
+    edge_slots, cloud_slots : dict
+        Slots of a chunk with zeta = 0 and with zeta = 1.
+    from_cloud : dict
+        First slot in which the cloud may train (2i).
+    waits : dict
+        Whether chunks may have to wait in the cloud, for a worker or a PS.
+    known, last : dict
+        Last slot in which the job is unfinished whatever is done; last slot that it may need.
+    done : dict
+        Slots done by each started chunk, by worker.
+    places : dict
+        Places of the job's worker type.
+    size, server : list
+        Number of workers of each place, and where they are.
+    slots : dict
+        Slots in which (job, place) is open (2i).
+    taken : dict
+        Workers that locked jobs take, by (place, slot); 0 where it has no entry.
+    """
+
+    instance: EdgecloudInstance
+    past: Past
+    jobs: list[int]
+    arrival: dict[int, int]
+    chunks: dict[int, int]
+    edge_slots: dict[int, int]
+    cloud_slots: dict[int, int]
+    from_cloud: dict[int, int]
+    waits: dict[int, bool]
+    known: dict[int, int]
+    last: dict[int, int]
+    done: dict[int, dict[int, list[int]]]
+    places: dict[int, list[int]]
+    size: list[int]
+    server: list[int]
+    slots: dict[tuple[int, int], list[int]]
+    taken: Counter[tuple[int, int]]
+
+    def begun_in_cloud(self, j: int) -> list[int]:
+        """Slots done by each chunk of a job that has started in the cloud."""
+        return self.done[j].get(len(self.instance.worker_list), [])
+
+    def cloud_limit(self, kind: str, t: int) -> int:
+        """Workers of a type that locked jobs leave in a limited cloud."""
+        jobs = self.instance.jobs
+        taken = [
+            first <= t <= last and jobs[j].worker_type == kind
+            for j, first, last in self.past.cloud_busy
+        ]
+        return (self.instance.cloud_workers(kind) or 0) - sum(taken)
+
+    def limited_storage(self) -> list[tuple[int, int]]:
+        """(job, server) for whose chunks the room is limited."""
+        instance = self.instance
+        return [
+            (j, s)
+            for j in self.jobs
+            for s, _ in instance.places(instance.jobs[j])
+            if instance.storage_gb[s] < float("inf") and instance.chunk_gb[j] > 0
+        ]
+
+
+def read_sets(
+    instance: EdgecloudInstance, formulation: str, past: Past, last: dict[int, int]
+) -> Sets:
+    """The facts of a past's open jobs; `last` as from `last_slots`."""
+    jobs, r = past.open_jobs, instance.arrivals.tolist()
+    literal = formulation == "literal"
+    members = list(instance.groups.values()) if literal else [
+        (w,) for w in range(len(instance.worker_list))
+    ]  # fmt: skip
+    server = [instance.worker_list[workers[0]][0] for workers in members]
+    kind = [instance.worker_list[workers[0]][2] for workers in members]
+    upload = {j: instance.upload[j].tolist() for j in jobs}
+    from_cloud = {j: max(past.now, r[j] + int(instance.cloud_upload[j])) for j in jobs}
+    places = {
+        j: [p for p, own in enumerate(kind) if own == instance.jobs[j].worker_type] for j in jobs
+    }
+    slots: dict[tuple[int, int], list[int]] = {}
+    taken = Counter(
+        (p, t) for p, workers in enumerate(members) for w in workers for t in past.busy.get(w, ())
+    )
+    for j in jobs:
+        for place in places[j]:
+            first = max(past.now, r[j] + upload[j][server[place]])
+            slots[j, place] = [
+                t for t in range(first, last[j] + 1) if taken[place, t] < len(members[place])
+            ]
+    done = {j: past.done_on(j) for j in jobs}
+    known = {}
+    for j in jobs:
+        if done[j]:
+            known[j] = max(run.last for run in past.rows if run.job == j)
+            continue
+        known[j] = r[j] + lone_time(instance, j, formulation) - 1
+        if not literal:  # a chunk is trained in one place, from now on
+            ends = [
+                max(past.now, r[j] + upload[j][s]) + int(instance.edge_slots[j]) - 1
+                for s, _ in instance.places(instance.jobs[j])
+            ]
+            if instance.has_cloud(instance.jobs[j]):
+                ends.append(from_cloud[j] + int(instance.cloud_slots[j]) - 1)
+            known[j] = max(known[j], min(ends))
+    return Sets(
+        instance, past, jobs,
+        arrival={j: r[j] for j in jobs},
+        chunks={j: int(instance.chunks[j]) for j in jobs},
+        edge_slots={j: int(instance.edge_slots[j]) for j in jobs},
+        cloud_slots={j: int(instance.cloud_slots[j]) for j in jobs},
+        from_cloud=from_cloud,
+        waits={j: may_wait_in_cloud(instance, j) for j in jobs},
+        known=known, last=last, done=done,
+        places=places, size=[len(workers) for workers in members],
+        server=server, slots=slots, taken=taken,
+    )  # fmt: skip
+
+
+def may_wait_in_cloud(instance: EdgecloudInstance, j: int) -> bool:
+    """Whether a job's chunks may have to wait in the cloud, for a worker or a PS."""
+    job = instance.jobs[j]
+    workers, ps = instance.cloud_workers(job.worker_type), instance.cloud_ps(job.ps_type)
+    return workers is not None or ps is not None
+
+
+def lone_time(instance: EdgecloudInstance, j: int, formulation: str) -> int:
+    """Shortest time of a job that has everything to itself, in slots: a lower bound."""
+    job = instance.jobs[j]
+    limit = instance.cloud_workers(job.worker_type)
+    delays: Counter[int] = Counter()
+    for s, members in instance.places(job):
+        delays[int(instance.upload[j, s])] += len(members)
+    return _lone_time(
+        formulation == "literal", job.chunks, int(instance.edge_slots[j]),
+        int(instance.cloud_slots[j]), int(instance.cloud_upload[j]),
+        job.chunks if limit is None else min(limit, job.chunks), tuple(sorted(delays.items())),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=65_536)
+def _lone_time(
+    literal: bool, chunks: int, edge: int, all_cloud: int, from_cloud: int, cloud_workers: int,
+    edge_workers: tuple[tuple[int, int], ...],
+) -> int:  # fmt: skip
+    """The same of numbers: workers that can be used, those at the edge by their upload."""
+    workers = Counter(dict(edge_workers))
+    if cloud_workers:
+        workers[from_cloud] += cloud_workers
+    delays = sorted(workers.items())
+
+    def done_in(time: int) -> int:
+        """Chunk-slots trained within `time`; without migration those of whole chunks alone."""
+        if not literal:
+            return edge * sum(n * (max(0, time - delay) // edge) for delay, n in delays)
+        total, at_once = 0, 0
+        for (delay, n), until in zip(delays, [*(d for d, _ in delays[1:]), time], strict=True):
+            at_once = min(chunks, at_once + n)
+            total += at_once * max(0, min(until, time) - delay)
+        return total
+
+    times: list[int] = []
+    if cloud_workers:
+        waves = -(-chunks // cloud_workers) * all_cloud
+        work = -(-chunks * all_cloud // cloud_workers)
+        times.append(from_cloud + (work if literal else waves))
+    if delays:
+        most = max(from_cloud, delays[-1][0]) + edge * chunks
+        times.append(bisect_left(range(most), edge * chunks, lo=1, key=done_in))
+    return min(times)
+
+
+def last_slots(
+    instance: EdgecloudInstance,
+    formulation: str,
+    past: Past,
+    incumbent: EdgecloudSolution | None = None,
+) -> dict[int, int]:
+    """Last slot in which each open job may have to run.
+
+    Parameters
+    ----------
+    instance : EdgecloudInstance
+        The instance.
+    formulation : str
+        Which problem.
+    past : Past
+        What is fixed.
+    incumbent : EdgecloudSolution, optional
+        A feasible solution of the whole instance; its objective is used when nothing is fixed.
+    """
+    jobs, r = past.open_jobs, instance.arrivals.tolist()
+    least = {
+        j: max(lone_time(instance, j, formulation), past.now - r[j] if past.started else 1)
+        for j in jobs
+    }
+    upper = float("inf")
+    plan = GreedySchedule(instance, past).completion
+    if plan is not None and all(instance.cloud_ps(instance.jobs[j].ps_type) is None for j in jobs):
+        upper = float(sum(plan[j] - r[j] + 1 for j in jobs))
+    if incumbent is not None and not past.rows and past.now == 1:
+        upper = min(upper, incumbent.objective())
+    if upper < float("inf"):
+        spare = int(upper + 1e-6) - sum(least.values())
+        limits = {j: max(r[j] + least[j] + spare - 1, past.now) for j in jobs}
+    else:  # one job after another, behind everything that is fixed
+        ready = [r[j] + max([0, *instance.upload[j], instance.cloud_upload[j]]) for j in jobs]
+        taken = [t for slots in past.busy.values() for t in slots]
+        taken += [last for *_, last in (*past.cloud_busy, *past.ps_busy)]
+        work = sum(int(instance.chunks[j] * instance.edge_slots[j]) for j in jobs)
+        limits = dict.fromkeys(jobs, int(max([past.now, *ready, *taken])) + work)
+    begun = {i for i, _ in past.started}
+    for j in jobs:
+        if j not in begun and not may_wait_in_cloud(instance, j):
+            ready_at = max(past.now, r[j] + int(instance.cloud_upload[j]))
+            limits[j] = min(limits[j], ready_at + int(instance.cloud_slots[j]) - 1)
+    return limits
+
+
+def relaxation_last_slots(instance: EdgecloudInstance, jobs: Sequence[int]) -> dict[int, int]:
+    """Last slot that an optimal solution of the linear programs (4) can use, by job.
+
+    With an unlimited cloud a unit at the edge behind the cloud's window is never cheaper than one
+    in the window. Without one, once all chunks are uploaded a job that waits either runs with all
+    its chunks or finds the group full, which bounds how long it can wait.
+    """
+    last: dict[int, int] = {}
+    for j in jobs:
+        kind, cloud = (
+            instance.jobs[j].worker_type,
+            instance.cloud_workers(instance.jobs[j].worker_type),
+        )
+        if cloud is None:
+            ready = instance.jobs[j].arrival + int(instance.cloud_upload[j])
+            last[j] = ready + int(instance.cloud_slots[j]) - 1
+            continue
+        same = [i for i, job in enumerate(instance.jobs) if job.worker_type == kind]
+        sizes = [len(workers) for (_, own), workers in instance.groups.items() if own == kind]
+        work = sum(int(instance.chunks[i] * instance.edge_slots[i]) for i in same)
+        ready = max(
+            instance.jobs[i].arrival + max(instance.jobs[i].upload_slots.values()) for i in same
+        )
+        longest = max(int(instance.edge_slots[i]) for i in same)
+        last[j] = ready + longest + -(-work // min([*sizes, *([cloud] if cloud else [])]))
+    return last

@@ -20,7 +20,7 @@ from hindsched.kernel.reading import Refused
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.families.gang.incumbents import incumbents
-from hindsched.solvers.families.gang.pool import GangOracle
+from hindsched.solvers.families.gang.oracle import GangOracle
 from hindsched.solvers.oracles.base import build_oracle
 from tests.kernel.agreement import exact, silent, slack
 
@@ -272,10 +272,15 @@ def test_jobs_wider_than_a_server_pay_for_the_servers_that_they_hold(formulation
         instance = generate(
             "small", seed, jobs=3, gpus=6, servers=3, placement="consolidated", widths=[1, 6]
         )
-        oracle = build_oracle(instance, formulation, rows="placements")
         rng = np.random.default_rng(seed)
-        prices = np.round(rng.choice([0.0, 0.07, 0.5, 2.0], oracle.rows.size), 2)
-        data = certificate(oracle, prices)
+        rows = [
+            {"server": server.name, "from": slot, "to": slot, "price": price}
+            for server in instance.servers
+            for slot, price in enumerate(rng.choice([0.0, 0.07, 0.5, 2.0], 40).tolist(), 1)
+            if price
+        ]
+        data = certificate(build_oracle(instance, formulation), np.zeros(instance.serial_end))
+        data |= {"layout": "placements", "prices": {"gpus": rows}}
         paid, idle = Counter(), 0
         for row in data["prices"]["gpus"]:
             size = next(s.gpus for s in instance.servers if s.name == row["server"])

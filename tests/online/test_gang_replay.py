@@ -11,7 +11,6 @@ from hindsched.instances.gang.generator import generate
 from hindsched.instances.gang.instance import GangInstance, gang_data
 from hindsched.online.simulator import simulate
 from hindsched.solvers.families.gang.replay import POLICIES, replay
-from hindsched.solvers.kernels.gang import preemption, reservations, trace_queue
 
 ANSWERS = {200: (43228.75, 35699.3), 1000: (88907.0, 87290.0), 3629: (240177.8, 162328.8)}
 
@@ -39,22 +38,3 @@ def test_fifo_and_first_fit_have_the_known_mean(jobs):
     for policy, known in zip(("fifo", "fifo-skip"), ANSWERS[jobs], strict=True):
         for solution in (replay(instance, policy), simulate(instance, policy).solution):
             assert solution.metrics()["mean_jct"] == pytest.approx(known, abs=0.051)
-
-
-@pytest.mark.parametrize("preset", ["small", "servers"])
-@pytest.mark.parametrize("policy", POLICIES)
-def test_trees_and_pieces_replay_what_one_queue_does(policy, preset, monkeypatch):
-    """A queue in trees starts the same jobs, and a replay may be interrupted between events."""
-    estimates = {"estimates": 1.7} if "estimates" in dict(POLICIES[policy].settings) else {}
-    cases = [
-        (generate(preset, seed, jobs=jobs), settings)
-        for seed, jobs in ((0, 60), (1, 90), (2, 1))
-        for settings in ({}, estimates)
-    ]
-    whole = [replay(instance, policy, **settings) for instance, settings in cases]
-    monkeypatch.setattr(trace_queue, "MANY_JOBS", 0)
-    monkeypatch.setattr(trace_queue, "EVENTS_AT_ONCE", 3)
-    monkeypatch.setattr(preemption, "EVENTS_AT_ONCE", 3)
-    monkeypatch.setattr(reservations, "JOBS_AT_ONCE", 3)
-    for (instance, settings), before in zip(cases, whole, strict=True):
-        assert replay(instance, policy, **settings).assignments() == before.assignments()

@@ -18,7 +18,6 @@ from hindsched.solvers.compiling import MOST_RUNS, compile_first, is_compiled, t
 from hindsched.solvers.door import api
 from hindsched.solvers.door.interrupt import Terminated, raise_terminated
 from hindsched.solvers.families.batchsched.oracle import ServerOracle
-from hindsched.solvers.families.gang import methods as gang
 from hindsched.solvers.families.gang import replay
 from hindsched.solvers.families.oasis.patterns import PatternOracle
 from hindsched.solvers.families.oasis.resources import OasisOracle
@@ -161,16 +160,6 @@ def test_what_nodes_and_searches_need_is_compiled_with_a_solve(family, oracles, 
     api.compile_solve(family)
     assert is_compiled(f"{family} solve")
     assert set(priced) == set(oracles)
-
-
-def test_the_orders_of_few_jobs_are_compiled_with_a_solve(fresh, monkeypatch):
-    placed = []
-    monkeypatch.setattr(gang, "best_starts", lambda tiny, formulation: placed.append(formulation))
-    monkeypatch.setattr(api, "certify_optimum", lambda result: result)
-    monkeypatch.setattr(gang, "METHODS", {"auto": lambda tiny, *_: solved(tiny)})
-    api.compile_solve("gang")
-    assert is_compiled("gang solve")
-    assert set(placed) == {"non-preemptive", "non-preemptive,makespan"}
 
 
 def test_what_replays_traces_is_compiled_apart(fresh, monkeypatch):

@@ -46,7 +46,7 @@ SMALL = SearchSpace(
     cluster_fields=(Field("gpus", "amount", 1, 4),),
     mend=mend,
     formulation=FORMULATION,
-    exact="orders",
+    exact="auto",
     note="weighted flow time of rigid jobs in a pool of up to 4 GPUs",
 )
 ONE_GPU = SearchSpace(
@@ -60,7 +60,7 @@ ONE_GPU = SearchSpace(
     ),
     mend=mend,
     formulation=FORMULATION,
-    exact="orders",
+    exact="auto",
     note="flow time on one GPU; durations over five orders of magnitude",
 )
 MACHINES = SearchSpace(
@@ -71,7 +71,7 @@ MACHINES = SearchSpace(
     cluster_fields=(Field("gpus", "amount", 2, 4),),
     mend=mend,
     formulation=f"{FORMULATION},makespan",
-    exact="orders",
+    exact="auto",
     note="makespan of jobs of one GPU each that are all there at 0 (Graham's parallel machines)",
 )
 SMITH = SearchSpace(
@@ -82,7 +82,7 @@ SMITH = SearchSpace(
     cluster_fields=(Field("gpus", "amount", 2, 12),),
     mend=weigh_by_duration,
     formulation=FORMULATION,
-    exact="orders",
+    exact="auto",
     note="weighted completion time of jobs of one GPU each, all at 0, weights equal to durations",
 )
 SPACES = {"small": SMALL, "one-gpu": ONE_GPU, "machines": MACHINES, "smith": SMITH}

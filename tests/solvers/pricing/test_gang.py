@@ -16,9 +16,7 @@ from hindsched.errors import InputError
 from hindsched.instances.gang.instance import GangInstance, gang_data, split_formulation
 from hindsched.solvers.families.gang.intervals import IntervalRows, cuts_of
 from hindsched.solvers.families.gang.makespan import makespan_bound, makespan_bound_slots
-from hindsched.solvers.families.gang.oracle import build, tree_rows
-from hindsched.solvers.families.gang.placements import SERVER_GPUS
-from hindsched.solvers.families.gang.pool import GangOracle
+from hindsched.solvers.families.gang.oracle import GangOracle, build, tree_rows
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import COMPLETES, Feature
 from tests.strategies.gang import tiny_instances
@@ -100,17 +98,6 @@ def test_the_pool_s_responses_are_the_cheapest_schedules(instance: Any, seed: in
             oracle.best_response(0, prices, oracle.rows.capacity)
 
 
-def placements(instance: GangInstance, gpus: int) -> list[tuple[int, ...]]:
-    """What (6) allows: one server, or where none is so large whole ones and part of one."""
-    sizes = instance.server_gpus.tolist()
-    every = itertools.product(*(range(size + 1) for size in sizes))
-    held = [way for way in every if sum(way) == gpus]
-    if gpus <= max(sizes):
-        return [way for way in held if sum(n > 0 for n in way) == 1]
-    parts = [sum(0 < n < size for n, size in zip(way, sizes, strict=True)) for way in held]
-    return [way for way, part in zip(held, parts, strict=True) if part <= 1]
-
-
 def consolidated(seed: int) -> GangInstance:
     """Three servers, jobs that need one, and jobs that need two or three."""
     draws = np.random.default_rng(seed)
@@ -129,80 +116,12 @@ def consolidated(seed: int) -> GangInstance:
 
 
 @pytest.mark.parametrize("goal", ["", ",deadlines"])
-def test_placements_are_the_cheapest_of_all_starts_and_servers(goal: str) -> None:
-    met = 0
-    for seed in range(40):
-        instance = consolidated(seed)
-        draws = np.random.default_rng(seed + 1000)
-        oracle = build_oracle(instance, "non-preemptive" + goal, rows="placements")
-        pool = build_oracle(instance, "non-preemptive" + goal, rows="intervals")
-        prices = draws.integers(0, 3, oracle.rows.size) / 2.0
-        price = prices.reshape(3, -1)
-        assert price.shape[1] == instance.serial_end
-        price = np.hstack([price, np.zeros((3, BEHIND))])
-        for j, job in enumerate(instance.jobs):
-            length, submit = int(instance.durations[j]), int(instance.submits[j])
-            known = []
-            for start in range(submit, price.shape[1] - length + 1):
-                end = start + length
-                own = job.weight * 2.0 * (end - submit)
-                if goal:
-                    own = 0.0
-                    if end > instance.deadlines[j]:
-                        continue
-                each = 2.0 * price[:, start:end].sum(axis=1)
-                for held in placements(instance, job.gpus):
-                    known.append((end, held, own + float(each @ held)))
-            outside = [job.weight] if goal else []
-            best = min([cost for *_, cost in known] + outside)
-            assert oracle.best_response(j, prices).value == pytest.approx(best)
-            missed = oracle.outside(j)
-            assert (missed is None) == (not goal)
-            assert missed is None or (missed.value, missed.plan) == (job.weight, None)
-            for _ in range(4):
-                ends = sorted(draws.integers(0, 12, 2).tolist())
-                server, low = int(draws.integers(3)), int(draws.integers(0, 3))
-                high = low + int(draws.integers(0, 2))
-                limits = {COMPLETES: tuple(ends), Feature(SERVER_GPUS, (server,)): (low, high)}
-                kept = [
-                    cost for end, held, cost in known
-                    if ends[0] <= end <= ends[1] and low <= held[server] <= high
-                ]  # fmt: skip
-                found = oracle.restricted_response(j, prices, limits)
-                assert (found is None) == (not kept)
-                if found is None:
-                    continue
-                met += 1
-                assert found.value == pytest.approx(min(kept))
-                paid = float(prices[found.rows] @ found.amounts)
-                assert found.value == pytest.approx(found.objective + paid)
-                features = oracle.features_of(j, found)
-                assert ends[0] <= features[COMPLETES] <= ends[1]
-                assert low <= features.get(Feature(SERVER_GPUS, (server,)), 0) <= high
-        pooled = draws.integers(0, 3, pool.rows.size) / 2.0
-        spread = oracle.prices_of(pool, pooled)
-        slots = per_slot(pool.cut.tolist(), pooled.tolist(), oracle.last)
-        assert spread.tolist() == slots * 3
-        # Servers know more than their pool: at the same prices their bound is the better one.
-        assert oracle.bound(spread) >= pool.bound(pooled) - 1e-6
-        assert (oracle.on_rows(pool.rows), oracle.on_rows_of_file([])) == (oracle, oracle)
-        assert pool.place([None] * 3) is None
-        with pytest.raises(TypeError, match="residual"):
-            oracle.best_response(0, prices, prices)
-    assert met > 90
-
-
-@pytest.mark.parametrize("goal", ["", ",deadlines"])
 def test_schedules_of_all_jobs_are_placed(goal: str) -> None:
     """Alone at its best start each; who misses its deadline runs at the end, one after another."""
     met = set()
     for seed in range(30):
-        consolidate = seed % 2 == 0
-        instance = consolidated(seed)
-        if not consolidate:
-            instance = GangInstance.parse({**instance.to_dict(), "placement": "pool"})
-        layout = "placements" if consolidate else "intervals"
-        oracle = build_oracle(instance, "non-preemptive" + goal, rows=layout)
+        instance = GangInstance.parse({**consolidated(seed).to_dict(), "placement": "pool"})
+        oracle = build_oracle(instance, "non-preemptive" + goal)
         prices = np.random.default_rng(seed).random(oracle.rows.size) * 2
         found = [oracle.best_response(j, prices) for j in range(3)]
         found = [None if r.plan is None else r for r in found]
@@ -234,14 +153,8 @@ def test_schedules_of_all_jobs_are_placed(goal: str) -> None:
 def test_layouts_are_of_the_problems_that_have_them() -> None:
     whole = consolidated(1)
     free = GangInstance.parse({**whole.to_dict(), "placement": "pool"})
-    assert tree_rows(whole, "non-preemptive") == ("intervals", "placements")
-    assert tree_rows(free, "non-preemptive") == ("intervals",)
+    assert tree_rows(whole, "non-preemptive") == tree_rows(free, "non-preemptive") == ("intervals",)
     assert tree_rows(free, "preemptive") == tree_rows(whole, "non-preemptive,makespan") == ()
-    for instance, formulation in (
-        (free, "non-preemptive"), (whole, "preemptive"), (whole, "non-preemptive,makespan"),
-    ):  # fmt: skip
-        with pytest.raises(InputError, match="rows: placements"):
-            build(instance, formulation, "placements")
     with pytest.raises(InputError, match="rows: racks"):
         build(whole, "non-preemptive", "racks")
     assert build(whole, "non-preemptive").layout == "intervals"
@@ -355,7 +268,6 @@ def test_prices_bring_their_intervals_along() -> None:
     assert spread.tolist() == [3, 1, 1, 1, 0, 0, 2, 0]
     assert fine.rows.to_file(spread) == first
     assert fine.bound(spread) == pytest.approx(oracle.bound(flat))
-    assert fine.prices_from("placements", oracle.rows, flat) is None
     for wrong in ({"from": 2, "to": 3}, {"from": 3, "to": 4}, {"from": 7, "to": 8}):
         with pytest.raises(InputError, match=rf"prices\.gpus: {wrong['from']}-{wrong['to']}"):
             oracle.rows.from_file({"gpus": [{**wrong, "price": 1}]})

@@ -10,15 +10,7 @@ from hindsched.solvers.door.work import now
 
 @dataclass(frozen=True)
 class Clock:
-    """A time limit and an interrupt.
-
-    Parameters
-    ----------
-    seconds : float
-        From the clock's making on.
-    stop : threading.Event
-        Ends the time at once when set.
-    """
+    """A time limit in seconds from the clock's making on, and an interrupt that ends it at once."""
 
     seconds: float
     stop: Event = field(default_factory=Event)

@@ -14,8 +14,7 @@ from hindsched.solutions.gang.rows import pool_rows
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.families.gang.replay import replay, started_rows
 from hindsched.solvers.kernels.gang.placing import cluster_sizes
-from hindsched.solvers.kernels.gang.queueing import SKIPPING
-from hindsched.solvers.kernels.gang.trace_queue import run_queue
+from hindsched.solvers.kernels.gang.queueing import SKIPPING, run_queue
 
 GREEDY = ("wspt", "sjf", "smallest-first", "fifo-skip", "easy")
 """Policies that are replayed for schedules in one piece."""

@@ -5,7 +5,7 @@
     for the rest of the time: a certified interval for any size. Small instances spend most of the
     time on the program instead.
 ``tree``
-    Jobs in one piece: prices, search, and branch and bound on prices (`methods.tree`).
+    Jobs in one piece: prices, search, and branch and bound on prices (`tree.method`).
 ``bound``
     Prices only.
 ``milp``, ``relaxation``
@@ -15,40 +15,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from threading import Event
-from typing import Any
 
 import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.instances.base import Instance
-from hindsched.instances.gang.instance import GangInstance, gang_data, split_formulation
-from hindsched.json_types import JsonObject
+from hindsched.instances.gang.instance import GangInstance, split_formulation
 from hindsched.models.gang.offline import columns_needed
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.answer import Progress
-from hindsched.solvers.door.interrupt import catch_interrupt, stoppable
+from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.kept import keep
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.result import Result
 from hindsched.solvers.door.status import Status, StoppedBy
-from hindsched.solvers.door.work import aside, spend
+from hindsched.solvers.door.work import spend
 from hindsched.solvers.families.gang.clock import Clock
 from hindsched.solvers.families.gang.incumbents import in_order, incumbents
-from hindsched.solvers.families.gang.orders import best_starts, orders
-from hindsched.solvers.families.gang.pool import GangOracle
+from hindsched.solvers.families.gang.oracle import GangOracle
 from hindsched.solvers.families.gang.prices import certify_without_prices, climb_prices
-from hindsched.solvers.families.gang.replay import replay_many
 from hindsched.solvers.families.gang.search import Search
-from hindsched.solvers.kernels.gang.trace_queue import MANY_JOBS
 from hindsched.solvers.methods.base import Method, joined, relaxation, solve_milp
 from hindsched.solvers.oracles.decisions import COMPLETES, NEVER
-from hindsched.solvers.team import JobUpdates, Member, Part, Team, threads_of
 from hindsched.solvers.tree.branching import Share
 from hindsched.solvers.tree.method import Growing, certifying, check_has_tree
 
@@ -61,47 +55,8 @@ SMALL_COLUMNS = 30_000
 SHARE_BEFORE_PROGRAM, LEAST_BEFORE_PROGRAM, MOST_BEFORE_PROGRAM = 0.1, 0.1, 0.5
 """Share of the time that prices and search get before the program, and seconds at most: between
 the two last, the more the larger the program is."""
-LEAST_TEAM_SECONDS = 1.0
-"""A search that is shorter needs no others beside it."""
-SEED_STEP = 1_000_003
-"""Between the seeds of those who search side by side."""
 SWAPS = 0.05
 """Share of the jobs that move when an order is perturbed."""
-
-
-TINY: JsonObject = gang_data(
-    "tiny", [{"name": f"j{k}", "submit": 0, "duration": 1 + k, "gpus": 1} for k in range(3)], gpus=1
-)
-"""What `load_kernels` runs on."""
-
-
-def compile_too(instance: GangInstance) -> None:
-    """Run what `solvers.api.compile_solve` runs besides a solve: orders of few jobs."""
-    for formulation in ("non-preemptive", "non-preemptive,makespan"):
-        for small in (instance, GangInstance.parse(TINY)):
-            best_starts(small, formulation)
-
-
-@cache
-def load_kernels(formulation: str, many: bool) -> None:
-    """Run every compiled kernel once on a tiny instance: no time limit pays for the compiler.
-
-    What was compiled stays on disk, so only the first process of an installation waits for long.
-    `many` is whether policies replay more jobs than a plain queue holds.
-    """
-    tiny = GangInstance.parse(TINY)
-    with aside():
-        known = min(incumbents(tiny, formulation), key=lambda solution: solution.exact_objective)
-        end = int(known.completions.max())
-        if split_formulation(formulation)[1] != "makespan":
-            climb_prices(tiny, formulation, end, known.objective(), Clock(0.1))
-        if many:
-            replay_many(tiny)
-        search = Search(tiny, formulation)
-        search.try_starts(known.starts)
-        search.try_expected(known.starts.astype(float))
-        search.move(np.argsort(known.starts), 2, 1.0, 1)
-        search.exchange(known.starts.copy(), 2, 2, 1.0, 1)
 
 
 @dataclass
@@ -134,7 +89,6 @@ class GangSolve:
 
     def __post_init__(self) -> None:
         self.kind, self.goal = split_formulation(self.formulation)
-        load_kernels(self.formulation, len(self.instance.jobs) > MANY_JOBS)
         limit = self.options.time_limit
         self.clock = Clock(DEFAULT_SECONDS if limit is None else limit, self.stop)
 
@@ -153,10 +107,7 @@ class GangSolve:
             self.on_progress(bound, found, self.clock.gone, message)
 
     def begin(self) -> None:
-        """Price nothing, then replay policies: there is a schedule whatever the time limit.
-
-        What stops this in the middle finds the certificate of no prices kept, at least.
-        """
+        """Price nothing, then replay policies: there is a schedule whatever the time limit."""
         self.certificate = certify_without_prices(self.instance, self.formulation)
         keep(self.result("no prices"))
         for solution in incumbents(self.instance, self.formulation):
@@ -171,14 +122,10 @@ class GangSolve:
             return
         assert self.best is not None
         assert self.certificate is not None
+        suggest = None if search is None else search.try_expected
         end = int(self.best.completions.max())
-
-        def suggest(_: float, expected: Floats) -> None:
-            if search is not None:
-                search.try_expected(expected)
-
         climb = climb_prices(
-            self.instance, self.formulation, end, self.objective, clock, on_better=suggest
+            self.instance, self.formulation, end, self.objective, clock, on_expected=suggest
         )
         found = certify(*climb.result())
         if found.bound > self.certificate.bound:
@@ -189,75 +136,31 @@ class GangSolve:
         keep(self.result("prices"))
 
     def search(self) -> None:
-        """Improve the schedule for the rest of the time, others beside it with other draws."""
-        helpers = threads_of(self.options) - 1
+        """Find prices, then improve the schedule for the rest of the time."""
+        for_prices = self.clock.first(BOUND_SHARE * self.clock.seconds_left)
         in_one_piece = self.kind == "non-preemptive" and self.goal != "makespan"
         if not in_one_piece or self.instance.is_consolidated:
-            with self._team([self._perturb_along] * helpers) as team:
-                self.prove(self.clock.first(BOUND_SHARE * self.clock.seconds_left))
-                if not self.is_closed:
-                    self._perturb(team)
-                self.offer_told(team)
+            self.prove(for_prices)
+            self._perturb()
             return
         search = Search(self.instance, self.formulation, self.options.seed)
         assert self.best is not None
         search.try_starts(self.best.starts)
-
-        def anneal_along(member: Member) -> None:
-            _anneal_along(search, member, self.clock.seconds)
-
-        self.prove(self.clock.first(BOUND_SHARE * self.clock.seconds_left), search)
+        self.prove(for_prices, search)
         self.offer(search.solution())
-        with self._team([anneal_along] * helpers, search.solution) as team:
-            self._anneal(search, team)
-            self.offer_told(team)
-        self.offer(search.solution())
-        self.details["orders"] = search.orders
-        self.details["moves"] = search.moves
-        self.details["exchanges"] = search.exchanges
 
-    def _team(
-        self, parts: Sequence[Part], build: Callable[[Any], GangSolution] | None = None
-    ) -> Team:
-        if self.clock.seconds_left < LEAST_TEAM_SECONDS:
-            parts = ()
-        return Team(self.instance, self.formulation, self.options.gap, parts, Event(), build)
-
-    def offer_told(self, team: Team) -> GangSolution | None:
-        """Keep the best schedule that others told, if it is the best so far; say which."""
-        if team.objective is None or team.objective >= self.objective:
-            return None
-        told = team.solution()
-        if not isinstance(told, GangSolution):
-            return None
-        self.offer(told)
-        return told
-
-    def _anneal(self, search: Search, team: Team) -> None:
-        """Exchange jobs until the time is over or the gap is closed."""
-
-        def look() -> None:
-            told = self.offer_told(team)
-            if told is not None:
-                search.try_starts(told.starts)
-            elif search.cost < self.objective:
+        def is_done() -> bool:
+            if search.cost < self.objective:
                 self.offer(search.solution())
-                team.offer(self.best, search.start)
-            team.exchange(None)
-            if self.is_closed:
-                self.stop.set()
+            return self.is_closed
 
-        if not self.is_closed:
-            search.on_look = look if team.size > 1 else None
-            search.anneal(self.clock, look)
+        search.anneal(self.clock, is_done)
+        self.offer(search.solution())
+        self.details |= {
+            "orders": search.orders, "moves": search.moves, "exchanges": search.exchanges
+        }  # fmt: skip
 
-    def _perturb_along(self, member: Member) -> None:
-        """Perturb the best schedule with other draws until killed."""
-        self.on_progress, self.clock = None, Clock(math.inf)
-        self.options = replace(self.options, seed=self.options.seed + SEED_STEP * member.number)
-        self._perturb(None, member)
-
-    def _perturb(self, team: Team | None, member: Member | None = None) -> None:
+    def _perturb(self) -> None:
         """Start jobs by perturbed orders of the best schedule while there is time."""
         assert self.best is not None
         jobs = len(self.instance.jobs)
@@ -270,10 +173,6 @@ class GangSolve:
             self.offer(in_order(self.instance, place, self.formulation))
             tries += 1
             spend()
-            if team is not None:
-                self.offer_told(team)
-            if member is not None:
-                member.tell(self.best)
         self.details["perturbed"] = tries
 
     @property
@@ -310,15 +209,14 @@ def auto(
 ) -> Result:
     """Close the gap from both sides: replayed policies, prices, search; the program if small."""
     assert isinstance(instance, GangInstance)
-    limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
-    with stoppable() as stop:
+    with catch_interrupt() as stop:
         run = GangSolve(instance, formulation, options, on_progress, stop)
         run.begin()
         size = columns_needed(instance, formulation, run.best) / SMALL_COLUMNS
         small, whole = size <= 1, run.clock
         if small:
             most = max(LEAST_BEFORE_PROGRAM, size * MOST_BEFORE_PROGRAM)
-            run.clock = whole.first(min(most, SHARE_BEFORE_PROGRAM * limit))
+            run.clock = whole.first(min(most, SHARE_BEFORE_PROGRAM * whole.seconds))
         run.search()
         known = run.result("prices+search")
         if not small or run.is_closed or stop.is_set() or whole.is_over:
@@ -333,8 +231,7 @@ def milp(
 ) -> Result:
     """Solve the program by a mixed-integer solver, begun from the best replayed policy."""
     assert isinstance(instance, GangInstance)
-    found = incumbents(instance, formulation)
-    best = min(found, key=lambda solution: solution.exact_objective)
+    best = min(incumbents(instance, formulation), key=lambda solution: solution.exact_objective)
     return solve_milp(instance, formulation, options, on_progress, incumbent=best)
 
 
@@ -366,9 +263,10 @@ def tree(
         known = run.result("tree")
         if run.is_closed or stop.is_set() or run.certificate is None:
             return known
-        oracle = GangOracle(instance, formulation)
         certificate = run.certificate
-        prices = oracle.prices_from(certificate.layout, certificate.rows, certificate.prices)
+        prices = GangOracle(instance, formulation).prices_from(
+            certificate.layout, certificate.rows, certificate.prices
+        )
         assert prices is not None
         near = partial(_near_node, instance, formulation)
         growing = Growing(known, prices, options.gap, stop, on_progress, lambda _: near)
@@ -386,30 +284,10 @@ def _near_node(
     return in_order(instance, ends - instance.durations, formulation)
 
 
-def _anneal_along(search: Search, member: Member, seconds: float) -> None:
-    """Exchange jobs with other draws until killed; `seconds` is how long that will be at most."""
-    search.reseed(search.seed + SEED_STEP * member.number)
-    told = search.cost
-
-    def look() -> None:
-        nonlocal told
-        if search.cost < told:
-            told = search.cost
-            member.say(JobUpdates(search.solution().objective(), search.start))
-        for _, start in member.heard():
-            if start is not None:
-                search.try_starts(start)
-
-    search.on_look = look
-    while True:
-        search.anneal(Clock(seconds))
-
-
 METHODS: dict[str, Method] = {
     "auto": certifying(auto),
     "tree": tree,
     "bound": bound,
     "milp": milp,
-    "orders": orders,
     "relaxation": relaxation,
 }

@@ -1,31 +1,286 @@
-"""Which pricing oracle of gang is built: of the pool's intervals, or of every server's slots."""
+"""Pricing oracle of gang: best responses of jobs to a price per GPU-second over time.
+
+The bound is ``sum_j best_j - GPUs x integral of the prices``; what a job's best response is depends
+on the formulation's kind (`responses`). The time after the last interval is free and without end,
+so no horizon is cut. Servers' bounds are those of one pool: a relaxation.
+
+For the makespan the bound needs no prices: see `makespan_bound`.
+
+Jobs in one piece can be restricted: a branching splits their `completion` slot, which is that of
+one that misses its deadline, where only deadlines count, after all slots.
+"""
 
 from __future__ import annotations
 
-from hindsched.errors import InputError
-from hindsched.instances.base import Instance
-from hindsched.instances.gang.instance import MOST_PROGRAM_SLOTS, GangInstance, split_formulation
-from hindsched.solvers.families.gang import placements, pool
-from hindsched.solvers.families.gang.pool import GangOracle
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
 
-ORACLE_ROWS = (pool.LAYOUT, placements.LAYOUT)
+import numpy as np
+
+from hindsched.arrays import Floats, Ints
+from hindsched.errors import InputError
+from hindsched.instances.decimals import common_step
+from hindsched.instances.gang.instance import (
+    MOST_PROGRAM_SLOTS,
+    GangInstance,
+    exact,
+    split_formulation,
+)
+from hindsched.instances.base import Instance
+from hindsched.solutions.base import Assignment, Solution
+from hindsched.solutions.gang.solution import GangSolution
+from hindsched.solvers.families.gang.intervals import IntervalRows, cuts_of
+from hindsched.solvers.families.gang.makespan import makespan_bound
+from hindsched.solvers.kernels.gang.responses import (
+    FOREVER,
+    Blocks,
+    interval_of,
+    pausing_responses,
+    rigid_responses,
+)
+from hindsched.solvers.oracles.base import RELATIVE_ROUNDING, BlockOracle, Response
+from hindsched.solvers.oracles.decisions import (
+    COMPLETES,
+    COMPLETION,
+    Axes,
+    Feature,
+    Limits,
+    window_of,
+)
+from hindsched.solvers.oracles.rows import Rows
+
+LAYOUT = "intervals"
+ORACLE_ROWS = (LAYOUT,)
 
 
 def tree_rows(instance: Instance, formulation: str) -> tuple[str, ...]:
-    """Layouts that a tree can be grown on: servers only where they say more than the pool."""
-    assert isinstance(instance, GangInstance)
+    """Layouts that a tree can be grown on: none but for jobs in one piece."""
     kind, goal = split_formulation(formulation)
-    if kind != "non-preemptive" or goal == "makespan":
-        return ()
-    with_servers = instance.is_consolidated and instance.serial_end <= MOST_PROGRAM_SLOTS
-    return ORACLE_ROWS if with_servers else ORACLE_ROWS[:1]
+    return ORACLE_ROWS if kind == "non-preemptive" and goal != "makespan" else ()
 
 
 def build(instance: Instance, formulation: str, rows: str | None = None) -> GangOracle:
-    """Build the oracle: of intervals that prices bring along, or of every server's slots."""
+    """The oracle on single slots, where there are not too many."""
     assert isinstance(instance, GangInstance)
     if rows not in (None, *ORACLE_ROWS):
         raise InputError("rows", rows, f"must be one of {', '.join(ORACLE_ROWS)}")
-    if rows == placements.LAYOUT:
-        return placements.GangPlacementsOracle(instance, formulation)
     return GangOracle(instance, formulation)
+
+
+class GangOracle(BlockOracle):
+    """Best responses of jobs to prices over intervals.
+
+    Parameters
+    ----------
+    instance : GangInstance
+        The instance.
+    formulation : str
+        Kind and objective.
+    cut : ndarray of int, shape (intervals + 1,), optional
+        Ends of the intervals in slots, rising from 0; by default single slots, where there are
+        not too many, else intervals of equal length. Engines choose their own.
+    """
+
+    sense: ClassVar[Literal["max", "min"]] = "min"
+    instance: GangInstance
+    rows: IntervalRows
+
+    def __init__(self, instance: GangInstance, formulation: str, cut: Ints | None = None) -> None:
+        self.instance = instance
+        self.formulation = formulation
+        self.layout = LAYOUT
+        self.kind, self.goal = split_formulation(formulation)
+        if cut is None:
+            end = max(instance.serial_end, 1)
+            pieces = min(end, MOST_PROGRAM_SLOTS)
+            cut = np.unique(np.linspace(0, end, pieces + 1).astype(np.int64))
+        self.cut = cut if self.goal != "makespan" else np.zeros(1, dtype=np.int64)
+        self.rows = IntervalRows(instance, self.cut)
+        if self.kind == "non-preemptive" and self.goal != "makespan":
+            self.features: Mapping[str, Axes] = MappingProxyType({COMPLETION: ()})
+            self.step = objective_step(instance, self.goal)
+
+    def on_rows(self, rows: Rows) -> GangOracle:
+        """The same oracle on other intervals."""
+        assert isinstance(rows, IntervalRows)
+        return GangOracle(self.instance, self.formulation, rows.cut)
+
+    def on_rows_of_file(self, prices: Any) -> GangOracle:
+        """The same oracle on the intervals that a file's prices name."""
+        cut = cuts_of(prices)
+        if self.goal == "makespan" and cut.size > 1:
+            raise InputError("prices.gpus", prices["gpus"], "must be empty for the makespan")
+        return GangOracle(self.instance, self.formulation, cut)
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The jobs' blocks in slots, costs in the objective's unit."""
+        return job_blocks(self.instance, self.formulation)
+
+    @cached_property
+    def factor(self) -> Floats:
+        """GPU-slots of a unit of a pausing job's work, shape (jobs,)."""
+        gpus = self.instance.job_gpus
+        return (gpus if self.kind == "preemptive" else np.ones_like(gpus)).astype(float)
+
+    def all_responses(self, prices: Floats, blocks: Blocks, factor: Floats) -> Any:
+        """Starts or completions, values, and GPU-seconds by interval, of all blocks given."""
+        seconds = float(self.instance.slot_seconds)
+        per_slot = np.asarray(prices, dtype=float) * seconds
+        if self.kind == "non-preemptive":
+            time, value, use = rigid_responses(self.cut, per_slot, blocks)
+        else:
+            time, value, use = pausing_responses(self.cut, per_slot, blocks, factor)
+        return time, value, use * seconds
+
+    def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
+        """Values of all jobs and the GPU-seconds that they use by interval."""
+        if self.goal == "makespan":
+            return np.zeros(self.num_blocks), np.zeros(0)
+        _, value, use = self.all_responses(prices, self.blocks, self.factor)
+        return value, use
+
+    def best_response(
+        self, block: int, prices: Floats, residual: Floats | None = None
+    ) -> Response | None:
+        """Best schedule of one job; `plan` is its start (pausing kinds: its completion)."""
+        if residual is not None:
+            raise TypeError("an interval's residual capacity says nothing of its slots")
+        one = Blocks._make(column[block : block + 1] for column in self.blocks)
+        time, value, use = self.all_responses(prices, one, self.factor[block : block + 1])
+        rows = np.flatnonzero(use)
+        own = float(value[0] - prices[rows] @ use[rows])
+        plan = int(time[0]) if time[0] >= 0 else None
+        return Response(float(value[0]), own, rows, use[rows], plan)
+
+    def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
+        """Best start of a job in one piece that completes within limits."""
+        low, high = window_of(limits, COMPLETES)
+        one = Blocks._make(column[block : block + 1].copy() for column in self.blocks)
+        one.skip[0] = np.inf
+        waits = max(0, low - int(one.submit[0] + one.duration[0]))
+        one.submit[0] += waits
+        one.latest[0] = min(int(one.latest[0]), high)
+        time, _, use = self.all_responses(prices, one, self.factor[block : block + 1])
+        if time[0] < 0:
+            return None
+        rows = np.flatnonzero(use)
+        paid = float(prices[rows] @ use[rows])
+        own = float(one.slope[0]) * int(time[0] + waits + one.duration[0] - one.submit[0])
+        return Response(own + paid, own, rows, use[rows], int(time[0]))
+
+    def features_of(self, block: int, response: Response) -> dict[Feature, int]:
+        """The slot in which a job in one piece completes."""
+        return {COMPLETES: int(response.plan) + int(self.instance.durations[block])}
+
+    def outside(self, block: int) -> Response | None:
+        """To miss its deadline, where a job pays for nothing else."""
+        cost = float(self.blocks.skip[block])
+        empty = np.zeros(0, dtype=np.int64)
+        return None if math.isinf(cost) else Response(cost, cost, empty, np.zeros(0))
+
+    def place(self, responses: Sequence[Response | None]) -> Solution | None:
+        """Every job at its start; those that miss their deadlines one after another at the end."""
+        if self.instance.is_consolidated:  # a pool's prices do not see on which server
+            return None
+        placed = list(responses)
+        known = [(block, one) for block, one in enumerate(placed) if one is not None]
+        ends = [self.features_of(block, one)[COMPLETES] for block, one in known]
+        end = max([int(self.instance.submits.max(initial=0)), *ends])
+        for block, duration in enumerate(self.instance.durations.tolist()):
+            if placed[block] is None:
+                placed[block] = Response(0.0, 0.0, np.zeros(0, dtype=np.int64), np.zeros(0), end)
+                end += duration
+        return super().place(placed)
+
+    def prices_from(self, layout: str, rows: Rows, prices: Floats) -> Floats | None:
+        """A certificate's prices on these intervals: of each, the one that holds at its start."""
+        if layout != self.layout or not isinstance(rows, IntervalRows):
+            return None
+        known = np.append(prices, 0.0)
+        at = np.searchsorted(rows.cut, self.cut[:-1], side="right") - 1
+        return np.asarray(known[at])
+
+    def bound(self, prices: Floats) -> float:
+        """Bound at `prices`, rounded outward by what its sums may have cancelled."""
+        if self.goal == "makespan":
+            return makespan_bound(self.instance, self.kind)
+        return super().bound(prices)
+
+    def round_outward(self, terms: Sequence[float], size: float | None = None) -> float:
+        """Sum exactly; a running integral of prices is wrong by its size at most."""
+        down = super().round_outward(terms, size)
+        paid = -sum(term for term in terms[: self.rows.size])  # GPUs x integral of the prices
+        width = self.instance.most_gpus if self.kind == "elastic" else self.instance.job_gpus
+        share = width / self.instance.total_gpus
+        steps = 4.0 * (self.rows.size + 4) * np.finfo(float).eps
+        return float(down - steps * paid * float(share.sum()) * (1 + RELATIVE_ROUNDING))
+
+    def use_of(self, solution: Solution) -> list[Response | None]:
+        """GPU-seconds that a solution holds by interval, job by job."""
+        assert isinstance(solution, GangSolution)
+        rows, seconds = solution.rows, float(self.instance.slot_seconds)
+        held: list[list[tuple[int, float]]] = [[] for _ in self.instance.jobs]
+        columns = (rows.job.tolist(), rows.start.tolist(), rows.end.tolist(), rows.gpus.tolist())
+        for job, start, end, gpus in zip(*columns, strict=True):
+            first = max(0, int(interval_of(self.cut, start)))
+            for k in range(first, self.rows.size):
+                low, high = max(start, int(self.cut[k])), min(end, int(self.cut[k + 1]))
+                if low >= high:
+                    break
+                held[job].append((k, gpus * (high - low) * seconds))
+        found: list[Response | None] = []
+        for cost, pairs in zip(job_costs(solution), held, strict=True):
+            at = np.array([pair[0] for pair in pairs], dtype=np.int64)
+            amounts = np.array([pair[1] for pair in pairs])
+            found.append(Response(cost, cost, at, amounts, 0))
+        return found
+
+    def assignments(self, block: int, response: Response) -> list[Assignment]:
+        """Rows of a job that runs in one piece in one pool."""
+        if self.kind != "non-preemptive" or self.instance.is_consolidated:
+            return super().assignments(block, response)
+        job, start = self.instance.jobs[block], int(response.plan)
+        end = start + int(self.instance.durations[block])
+        return [{"from": start + 1, "to": end, "gpus": job.gpus}]
+
+
+def job_blocks(instance: GangInstance, formulation: str) -> Blocks:
+    """The jobs' blocks: work, width and cost over time by the formulation."""
+    kind, goal = split_formulation(formulation)
+    jobs = len(instance.jobs)
+    gpus = instance.job_gpus
+    most = instance.most_gpus
+    if kind == "preemptive":
+        gpus = most = np.ones_like(gpus)
+    slope = instance.weights * float(instance.slot_seconds)
+    latest = np.full(jobs, FOREVER)
+    skip = np.full(jobs, np.inf)
+    if goal == "deadlines":
+        due = instance.deadlines >= 0
+        latest = np.where(due, instance.deadlines, latest)
+        skip = np.where(due, instance.weights, 0.0)
+        slope = np.zeros(jobs)
+    return Blocks(instance.submits, instance.durations, gpus, most, slope, latest, skip)
+
+
+def objective_step(instance: GangInstance, goal: str) -> Fraction | None:
+    """What every objective is a whole multiple of: slots, or missed deadlines, times weights."""
+    unit = exact(instance.slot_seconds) if goal == "completion" else 1
+    return common_step(exact(job.weight) * unit for job in instance.jobs) or None
+
+
+def job_costs(solution: GangSolution) -> list[float]:
+    """What each job of a feasible solution costs in its objective (the makespan: nothing)."""
+    instance, ends = solution.instance, solution.completions
+    if solution.goal == "deadlines":
+        missed = (instance.deadlines >= 0) & (ends > instance.deadlines)
+        return (missed * instance.weights).tolist()
+    if solution.goal == "makespan":
+        return [0.0] * len(instance.jobs)
+    spans = ends - instance.submits
+    return (spans * instance.weights * float(instance.slot_seconds)).tolist()

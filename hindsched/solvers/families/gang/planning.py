@@ -18,7 +18,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.instances.gang.instance import KINDS, OBJECTIVES, GangInstance, split_formulation
 from hindsched.models.gang.sets import Outlook
 from hindsched.solvers.families.gang.clock import Clock
-from hindsched.solvers.families.gang.pool import GangOracle, job_blocks
+from hindsched.solvers.families.gang.oracle import GangOracle, job_blocks
 from hindsched.solvers.families.gang.prices import Climb
 from hindsched.solvers.kernels.gang.orders import FAR, Jobs, exchange, starts_in_order, total_cost
 from hindsched.solvers.kernels.gang.placing import Cluster

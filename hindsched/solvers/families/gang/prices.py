@@ -3,8 +3,8 @@
 Jobs in one piece: the smoothed bound (`smoothing`) is climbed by L-BFGS-B from the fluid
 relaxation's prices, in a metric in which a unit is a price for the length of an interval. Smoothing
 begins coarse, on few intervals, and becomes finer; then the intervals are halved in which the two
-halves would pull the price apart most. Pausing jobs: subgradients with momentum and Polyak's step,
-from the best of the fluid's and the given prices, on the intervals found for jobs in one piece.
+halves would pull the price apart most. Pausing jobs: the subgradient method of all families, from
+the fluid's prices on equal intervals.
 
 Any prices prove a bound; what is returned is the best that was seen, rounded to few digits, with
 the oracle's own value.
@@ -21,10 +21,12 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.gang.instance import GangInstance
+from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.certificate import Certificate, certify
+from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.work import spend
 from hindsched.solvers.families.gang.clock import Clock
-from hindsched.solvers.families.gang.pool import GangOracle
+from hindsched.solvers.families.gang.oracle import GangOracle
 from hindsched.solvers.kernels.gang.fluid import fluid_prices
 from hindsched.solvers.kernels.gang.smoothing import soft_responses
 
@@ -40,10 +42,6 @@ ITERATIONS = 50
 MEMORY = 20
 DIGITS = 6
 """Significant digits of the largest price; all prices are multiples of its last."""
-MOMENTUM = 0.7
-STEP = 0.5
-PATIENCE = 12
-"""Steps without progress after which a subgradient's step shrinks."""
 
 
 class OutOfTimeError(Exception):
@@ -62,14 +60,14 @@ class Climb:
         Present prices per GPU-second.
     clock : Clock
         Says when to stop.
-    on_better : callable, optional
-        Called with (bound, expected starts) after each stage.
+    on_expected : callable, optional
+        Called with the expected starts after each stage.
     """
 
     oracle: GangOracle
     prices: Floats
     clock: Clock
-    on_better: Callable[[float, Floats], None] | None = None
+    on_expected: Callable[[Floats], None] | None = None
     best: float = -math.inf
     best_prices: Floats = field(default_factory=lambda: np.zeros(0))
     best_cut: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
@@ -128,8 +126,8 @@ class Climb:
         except OutOfTimeError:
             if self.best_cut is oracle.cut:
                 self.prices = self.best_prices.copy()
-        if self.on_better is not None and self.expected.size:
-            self.on_better(self.best, self.expected)
+        if self.on_expected is not None and self.expected.size:
+            self.on_expected(self.expected)
 
     def halve(self, share: float) -> None:
         """Halve the intervals whose halves pull the price apart most, at most all of them."""
@@ -159,30 +157,13 @@ class Climb:
 
     def subgradient(self, target: float) -> None:
         """Climb the bound of pausing jobs until the time is over or steps have become tiny."""
-        oracle = self.oracle
-        length = np.diff(oracle.cut) * float(oracle.instance.slot_seconds)
-        room, step, idle = float(oracle.instance.total_gpus), STEP, 0
-        prices, momentum = self.prices, np.zeros(length.size)
-        restart = True
-        while not self.clock.is_over and step > 1e-4:
-            value, use = oracle.block_values(prices)
-            self.evaluations += 1
-            spend()
-            bound = math.fsum(value.tolist()) - float(prices @ oracle.rows.capacity)
-            idle = 0 if bound > self.best else idle + 1
-            self.note(bound, oracle.cut, prices)
-            slope = use / length - room
-            if idle >= PATIENCE:
-                step, idle, restart = step * MOMENTUM, 0, True
-                prices = self.best_prices if self.best_cut is oracle.cut else prices
-                continue
-            momentum = slope if restart else MOMENTUM * momentum + (1 - MOMENTUM) * slope
-            restart = False
-            size = float(length @ (momentum * momentum))
-            if size <= 0 or target <= bound:
-                break
-            prices = np.maximum(prices + step * (target - bound) / size * momentum, 0.0)
-        self.prices = prices
+        options = SolveOptions(time_limit=self.clock.seconds_left)
+        found = subgradient_bound(
+            self.oracle, options, start_prices=self.prices, target=target
+        )  # fmt: skip
+        self.evaluations += found.iterations
+        self.prices = found.certificate.prices
+        self.note(found.bound, self.oracle.cut, self.prices)
 
     def result(self) -> tuple[GangOracle, Floats]:
         """Oracle and prices of the best bound, in few digits, neighbours of one price joined."""
@@ -235,7 +216,7 @@ def climb_prices(
     end: int,
     target: float,
     clock: Clock,
-    on_better: Callable[[float, Floats], None] | None = None,
+    on_expected: Callable[[Floats], None] | None = None,
 ) -> Climb:
     """Find good prices.
 
@@ -251,11 +232,11 @@ def climb_prices(
         Objective of a known schedule.
     clock : Clock
         Says when to stop.
-    on_better : callable, optional
-        Called with (bound, expected starts) after each stage of jobs in one piece.
+    on_expected : callable, optional
+        Called with the expected starts after each stage of jobs in one piece.
     """
     oracle = GangOracle(instance, formulation, first_cut(instance, end))
-    climb = Climb(oracle, start_prices(oracle), clock, on_better)
+    climb = Climb(oracle, start_prices(oracle), clock, on_expected)
     climb.note(_value(oracle, climb.prices), oracle.cut, climb.prices)
     if oracle.kind == "non-preemptive":
         for share in COARSE_STAGES:

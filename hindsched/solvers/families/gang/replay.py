@@ -25,14 +25,8 @@ from hindsched.solvers.kernels.gang.preemption import (
     SHORTEST_REMAINING,
     run_ranks,
 )
-from hindsched.solvers.kernels.gang.queueing import (
-    BACKFILLING,
-    BLOCKING,
-    SKIPPING,
-    empty_queue,
-)
+from hindsched.solvers.kernels.gang.queueing import BACKFILLING, BLOCKING, SKIPPING, run_queue
 from hindsched.solvers.kernels.gang.reservations import run_conservative
-from hindsched.solvers.kernels.gang.trace_queue import run_many, run_queue
 
 THRESHOLD_GPU_SECONDS = 3600.0
 """Attained service at which `las` takes a job out of its first queue."""
@@ -158,15 +152,6 @@ def replay_all(instance: GangInstance) -> None:
         replay(instance, name)
         if policy.settings == ESTIMATES:
             replay(instance, name, estimates=2.0)
-    replay_many(instance)
-
-
-def replay_many(instance: GangInstance) -> None:
-    """Replay an instance by the kernel that keeps the queue of a long trace."""
-    columns = (instance.submits, instance.durations, instance.job_gpus)
-    submit, duration, gpus = (np.ascontiguousarray(column) for column in columns)
-    queue = empty_queue(cluster_sizes(instance), instance.weights.copy(), gpus, duration)
-    run_many(queue, np.argsort(submit, kind="stable"), submit, duration, SKIPPING)
 
 
 def started_rows(instance: GangInstance, order: Ints, start: Ints, cluster: Cluster) -> GangRows:

@@ -27,7 +27,7 @@ from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.door.work import now, spend
 from hindsched.solvers.families.gang.clock import Clock
 from hindsched.solvers.families.gang.incumbents import incumbents
-from hindsched.solvers.families.gang.pool import job_blocks
+from hindsched.solvers.families.gang.oracle import job_blocks
 from hindsched.solvers.kernels.gang.orders import (
     FAR,
     Jobs,
@@ -75,8 +75,6 @@ class Search:
         Whose objective counts; its kind does not.
     seed : int
         Of the draws.
-    on_look : callable, optional
-        Called at every look at the clock.
     """
 
     instance: GangInstance
@@ -87,7 +85,6 @@ class Search:
     orders: int = 0
     moves: int = 0
     exchanges: int = 0
-    on_look: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
         blocks = job_blocks(self.instance, self.formulation)
@@ -97,11 +94,7 @@ class Search:
         self.jobs = Jobs(blocks.submit, blocks.duration, gpus, blocks.slope, due, penalty)
         mean = np.where(blocks.slope > 0, blocks.slope * blocks.duration, penalty)
         self.scale = max(float(mean.mean()) if mean.size else 0.0, 1e-12)
-        self.reseed(self.seed)
-
-    def reseed(self, seed: int) -> None:
-        """Draw otherwise from now on."""
-        self.state = np.array([2 * seed + 88172645463325252], dtype=np.uint64)
+        self.state = np.array([2 * self.seed + 88172645463325252], dtype=np.uint64)
 
     def try_order(self, order: Ints) -> bool:
         """Place all jobs in an order; says whether that is the best so far."""
@@ -122,8 +115,8 @@ class Search:
         for alpha in ALPHAS:
             self.try_order(np.argsort(expected + alpha * self.jobs.duration, kind="stable"))
 
-    def anneal(self, clock: Clock, on_cycle: Callable[[], object] | None = None) -> None:
-        """Move and exchange jobs until the clock stops; call `on_cycle` after each cycle."""
+    def anneal(self, clock: Clock, is_done: Callable[[], bool]) -> None:
+        """Move and exchange jobs until the clock stops, or `is_done` after a cycle."""
         if self.start.size < 2:
             return
         gpus = self.instance.total_gpus
@@ -142,8 +135,8 @@ class Search:
                 self._cycle(heat, own, partial(self.exchange, self.start.copy(), most, near))
             self.try_order(np.argsort(self.start, kind="stable"))
             number += 1
-            if on_cycle is not None:
-                on_cycle()
+            if is_done():
+                return
 
     def _cycle(self, heat: float, clock: Clock, step: Callable[[float, int], None]) -> None:
         rounds = ROUNDS
@@ -151,8 +144,6 @@ class Search:
             since = now()
             step(heat * self.scale * COOLING**clock.share_gone, rounds)
             spent = now() - since
-            if self.on_look is not None:
-                self.on_look()
             rounds = int(np.clip(rounds * LOOK_SECONDS / max(spent, 1e-6), 100, 4 * rounds))
 
     def move(self, sequence: Ints, reach: int, heat: float, rounds: int) -> None:

@@ -31,8 +31,6 @@ from hindsched.solvers.kernels.gang.queueing import NEVER
 from hindsched.solvers.kernels.stable_order import copy_to
 
 SHORTEST_REMAINING, LEAST_ATTAINED = 0, 1
-EVENTS_AT_ONCE = 10_000
-"""Events of one call into compiled code, between which a time limit is heard."""
 
 
 class Ranks(NamedTuple):
@@ -325,16 +323,7 @@ def run_ranks(
     History
         ``rows`` of shape (rows, 3) and ``places`` of shape (places, 3).
     """
-    ranks = empty_ranks(sizes, gpus, duration)
-    jobs = submit.size
-    row_of = np.full(jobs, -1)
-    rows, places = np.empty((2, 2 * jobs + 16, 3), dtype=np.int64)
-    counts = np.zeros(4, dtype=np.int64)
-    while counts[2] < jobs or ranks.sizes[1] > 0:
-        rows, places = _run(
-            ranks, submit, way, threshold, row_of, rows, places, counts, EVENTS_AT_ONCE
-        )
-    return History(rows[: counts[0]], places[: counts[1]])
+    return History(*_run(empty_ranks(sizes, gpus, duration), submit, way, threshold))
 
 
 @njit(cache=True)
@@ -345,19 +334,15 @@ def _grown(table: Ints) -> Ints:
 
 
 @njit(cache=True)
-def _run(
-    ranks: Ranks, submit: Ints, way: int, threshold: int, row_of: Ints, rows: Ints, places: Ints,
-    counts: Ints, events: int,
-) -> tuple[Ints, Ints]:  # fmt: skip
-    """Play so many events more; the tables, of which `counts` says how much is filled.
-
-    It also says how many jobs have arrived, and the time.
-    """
+def _run(ranks: Ranks, submit: Ints, way: int, threshold: int) -> tuple[Ints, Ints]:
+    """Play all events; rows and places."""
     jobs = submit.size
     cluster = ranks.cluster
-    size, held, arrived, now = counts
-    while events > 0 and (arrived < jobs or ranks.sizes[1] > 0):
-        events -= 1
+    row_of = np.full(jobs, -1)
+    rows = np.empty((2 * jobs + 16, 3), dtype=np.int64)
+    places = np.empty_like(rows)
+    size = held = arrived = now = np.int64(0)
+    while arrived < jobs or ranks.sizes[1] > 0:
         following = NEVER if arrived == jobs else submit[arrived]
         for index in range(ranks.sizes[1]):
             job = ranks.running[index]
@@ -394,5 +379,4 @@ def _run(
                 places[held, 2] = cluster.held[cluster.offset[job] + index_of_place]
                 held += 1
             size += 1
-    counts[0], counts[1], counts[2], counts[3] = size, held, arrived, now
-    return rows, places
+    return rows[:size], places[:held]

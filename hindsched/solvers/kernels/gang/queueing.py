@@ -253,6 +253,33 @@ def place_beside(cluster: Cluster, job: int, gpus: int, spare: Ints, short: bool
     return fits
 
 
+def run_queue(
+    sizes: Ints, submit: Ints, duration: Ints, gpus: Ints, key: Floats, expected: Ints, way: int
+) -> tuple[Ints, Cluster]:
+    """Replay a whole trace.
+
+    Parameters
+    ----------
+    sizes : ndarray of int, shape (servers,)
+        GPUs of each server.
+    submit, duration, gpus, expected : ndarray of int, shape (jobs,)
+        The jobs; `expected` is what a policy believes of the duration.
+    key : ndarray, shape (jobs,)
+        Order in the queue.
+    way : int
+        How the queue is gone through.
+
+    Returns
+    -------
+    start : ndarray of int, shape (jobs,)
+    cluster : Cluster
+        Where each job stood: its ``offset, number, server, held``.
+    """
+    queue = empty_queue(sizes, key, gpus, expected)
+    order = np.argsort(submit, kind="stable")
+    return run_events(queue, order, submit, duration, way), queue.cluster
+
+
 def run_queue_beside(
     sizes: Ints, until: Ints, places: tuple[Ints, Ints, Ints], submit: Ints, duration: Ints,
     gpus: Ints, key: Floats,

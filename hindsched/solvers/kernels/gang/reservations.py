@@ -25,9 +25,6 @@ from hindsched.solvers.kernels.gang.placing import (
 from hindsched.solvers.kernels.gang.queueing import NEVER
 from hindsched.solvers.kernels.stable_order import stable_order
 
-JOBS_AT_ONCE = 2_000
-"""Reservations of one call into compiled code, between which a time limit is heard."""
-
 
 class Plan(NamedTuple):
     """Reserved GPUs over time, and the policy's state.
@@ -385,8 +382,7 @@ def run_conservative(
     plan = empty_plan(sizes, gpus, expected)
     order = np.argsort(submit, kind="stable")
     if np.array_equal(expected, duration):  # nothing is ever early
-        for begin in range(0, order.size, JOBS_AT_ONCE):
-            _reserve_all(plan, order[begin : begin + JOBS_AT_ONCE], submit)
+        _reserve_all(plan, order, submit)
     else:
         _run(plan, order, submit, duration)
     return plan.start, plan.cluster

@@ -18,7 +18,7 @@ from hindsched.solvers.families.gang.intervals import IntervalRows, cuts_of
 from hindsched.solvers.families.gang.makespan import makespan_bound, makespan_bound_slots
 from hindsched.solvers.families.gang.oracle import GangOracle, build, tree_rows
 from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.oracles.decisions import COMPLETES, Feature
+from hindsched.solvers.oracles.decisions import COMPLETES
 from tests.strategies.gang import tiny_instances
 
 KINDS = ("non-preemptive", "preemptive", "elastic")

@@ -23,6 +23,7 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
+from hindsched.instances.base import Instance
 from hindsched.instances.decimals import common_step
 from hindsched.instances.gang.instance import (
     MOST_PROGRAM_SLOTS,
@@ -30,7 +31,6 @@ from hindsched.instances.gang.instance import (
     exact,
     split_formulation,
 )
-from hindsched.instances.base import Instance
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.families.gang.intervals import IntervalRows, cuts_of

@@ -18,8 +18,8 @@ Each family's module ``models/<family>/offline.py`` offers
     A `Subproblem`: one block of the same with mutable prices and what is left of the capacities.
 ``build_dual(instance, formulation=None)`` (in ``dual.py``, optional)
     A `DualProgram`: the paper's dual.
-``build_slot(instance, slot)``, ``build_fractional(instance)`` (in ``fractional.py``, optional)
-    A `ConvexProgram` in CVXPY: the paper's program of one slot, and its relaxation of all.
+``build_slot(instance, slot)`` (in ``slot_program.py``, optional)
+    A `ConvexProgram` in CVXPY: the paper's program of one slot.
 """
 
 from __future__ import annotations
@@ -356,25 +356,25 @@ def dual_program(
     return made
 
 
-def convex_program(instance: Instance, name: str, *given: object, **build: object) -> ConvexProgram:
-    """A convex program of the family's paper, found by the instance's word.
+def convex_program(instance: Instance, slot: int, **build: object) -> ConvexProgram:
+    """The convex program of one slot of the family's paper, found by the instance's word.
 
     Parameters
     ----------
     instance : Instance
         The instance.
-    name : str
-        ``slot``: the paper's program of one slot; ``fractional``: its convex relaxation of all.
-    *given, **build
-        Further arguments of the family's ``build_slot`` or ``build_fractional``.
+    slot : int
+        Which slot.
+    **build
+        Further arguments of the family's ``build_slot``.
 
     Raises
     ------
     InputError
         If the family's paper has none.
     """
-    if not has_module("models", instance.family, "fractional"):
+    if not has_module("models", instance.family, "slot_program"):
         raise InputError("family", instance.family, "must be one with convex programs")
-    module = family_module("models", instance.family, "fractional")
-    made: ConvexProgram = getattr(module, f"build_{name}")(instance, *given, **build)
+    module = family_module("models", instance.family, "slot_program")
+    made: ConvexProgram = module.build_slot(instance, slot, **build)
     return made

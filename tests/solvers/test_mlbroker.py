@@ -13,7 +13,8 @@ from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.mlbroker.convex import RegularisedSlot, slot_values
-from hindsched.models.mlbroker.offline import build_offline, build_subproblem, most_rented
+from hindsched.models.mlbroker.offline import build_offline, build_subproblem
+from hindsched.models.mlbroker.sets import most_rented
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution
 from hindsched.solutions.mlbroker.transport import ship

@@ -1,4 +1,4 @@
-"""The slot's convex set and its programs, stated once in CVXPY with Parameters.
+"""(10), the program of one slot, scaled and with Parameters: the fast statement of `printed.py`.
 
 ==================  ========================  ====================================================
 paper               here                      scaling, shape
@@ -42,7 +42,7 @@ import numpy as np
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.models.mlbroker.big_m import big_m
+from hindsched.models.mlbroker.sets import big_m
 
 Price = Literal["paper", "chord"]
 Switching = Literal["entropy", "relu"]
@@ -86,27 +86,16 @@ class JobInSlot(_Part):
         R and K.
     switching : {"entropy", "relu"}
         ``entropy``: the regulariser of (10); ``relu``: (8h) and C3 as in P_f.
-    before : cvxpy expression, optional
-        v of the slot before, shape (R,); a Parameter if None.
 
     Attributes
     ----------
-    constraints : dict
-        CVXPY constraints by the paper's equation number.
-    costs : dict
-        ``transfer``, ``communication``, ``rent`` (at given unit prices) and ``switching``,
-        weighted USD.
+    static, rent, switching : cvxpy expression
+        C1 + C4; C2 at given unit prices; C3 or what is in its place; weighted USD.
     rented : cvxpy expression
         Units rented / hmax, shape (R, K).
     """
 
-    def __init__(
-        self,
-        centers: int,
-        kinds: int,
-        switching: Switching = "entropy",
-        before: cp.Expression | None = None,
-    ) -> None:
+    def __init__(self, centers: int, kinds: int, switching: Switching = "entropy") -> None:
         super().__init__()
         self.workers = self.variable("workers", centers)
         self.server = self.variable("server", centers)
@@ -132,30 +121,25 @@ class JobInSlot(_Part):
         }
         arc = self.parameter("w1 d P N", centers, centers)
         talk = self.parameter("w4 d B N", centers, centers)
-        self.costs: dict[str, cp.Expression] = {
-            "transfer": cp.sum(cp.multiply(arc, self.flow)),
-            "communication": cp.sum(cp.multiply(talk, self.link)),
-        }
-        self.rented = _outer(self.workers, self.parameter("n N / hmax", kinds)) + _outer(
+        self.static = cp.sum(cp.multiply(arc, self.flow)) + cp.sum(cp.multiply(talk, self.link))
+        self.rented = cp.outer(self.workers, self.parameter("n N / hmax", kinds)) + cp.outer(
             self.server, self.parameter("m / hmax", kinds)
         )
-        self.costs["rent"] = (
+        self.rent = (
             self.parameter("price n N", centers) @ self.workers
             + self.parameter("price m", centers) @ self.server
         )
         self.launched = self.variable("launched", centers, nonneg=switching == "relu")
-        self.before = self.parameter("before", centers) if before is None else before
-        launch = self.parameter("launch")
+        before, launch = self.parameter("before", centers), self.parameter("launch")
         if switching == "relu":
-            self.constraints["eq_8h"] = self.launched >= self.present - self.before
-            self.costs["switching"] = launch * cp.sum(self.launched)
-        else:
-            # launched >= (v + eps) ln((v + eps) / (v_before + eps))
+            self.constraints["eq_8h"] = self.launched >= self.present - before
+            self.switching = launch * cp.sum(self.launched)
+        else:  # launched >= (v + eps) ln((v + eps) / (v_before + eps))
             epsilon = self.parameter("eps")
             self.constraints["regulariser"] = self.launched >= cp.rel_entr(
-                self.present + epsilon, self.before + epsilon
+                self.present + epsilon, before + epsilon
             )
-            self.costs["switching"] = launch * cp.sum(self.launched - self.present)
+            self.switching = launch * cp.sum(self.launched - self.present)
 
 
 class TieredBill(_Part):
@@ -217,11 +201,16 @@ class RegularisedSlot:
         self.price, self.switching = price, switching
         self.jobs = [JobInSlot(centers, kinds, switching) for _ in range(jobs)]
         self.bill = TieredBill(centers, kinds) if price == "paper" else None
-        self.static, self.constraints = slot_constraints(self.jobs, self.bill)
-        self.switching_cost = cp.sum([job.costs["switching"] for job in self.jobs])
-        self.problem = cp.Problem(
-            cp.Minimize(self.static + self.switching_cost), list(self.constraints.values())
-        )
+        rows = [row for job in self.jobs for row in job.constraints.values()]
+        self.static = cp.sum([job.static for job in self.jobs])  # C1 + C2 + C4
+        if self.bill is None:
+            self.static += cp.sum([job.rent for job in self.jobs])
+        else:
+            self.bill.constraints[LINKING] = self.bill.used == cp.sum([j.rented for j in self.jobs])
+            rows += self.bill.constraints.values()
+            self.static += self.bill.cost
+        switching_cost = cp.sum([job.switching for job in self.jobs])
+        self.problem = cp.Problem(cp.Minimize(self.static + switching_cost), rows)
 
     def set(self, own: Values, shared: Values) -> None:
         """Give all Parameters the values of a slot with as many jobs, from `slot_values`."""
@@ -312,27 +301,3 @@ def slot_values(
         "a hmax": full,
     }
     return own, shared
-
-
-def slot_constraints(
-    jobs: list[JobInSlot], bill: TieredBill | None
-) -> tuple[cp.Expression, dict[str, cp.Constraint]]:
-    """C1 + C2 + C4 of a slot, and its constraints by name."""
-    static = cp.Constant(0.0)
-    constraints: dict[str, cp.Constraint] = {}
-    for index, job in enumerate(jobs):
-        constraints |= {f"{name}[{index}]": row for name, row in job.constraints.items()}
-        static += job.costs["transfer"] + job.costs["communication"]
-        if bill is None:
-            static += job.costs["rent"]
-    if bill is not None:
-        constraints |= bill.constraints
-        constraints[LINKING] = bill.used == cp.sum([job.rented for job in jobs])
-        static += bill.cost
-    return static, constraints
-
-
-def _outer(column: cp.Expression, row: cp.Expression) -> cp.Expression:
-    return cp.reshape(column, (column.size, 1), order="C") @ cp.reshape(
-        row, (1, row.size), order="C"
-    )

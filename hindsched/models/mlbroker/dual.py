@@ -1,4 +1,4 @@
-"""The dual of P_f: (11) as printed, which is no dual, and corrected.
+"""The dual of P_f (9), ``paper`` relaxed: (11) as printed, which is no dual, and corrected.
 
 ==============  ==================  =====================================================
 paper           here                constraint of P_f that it prices
@@ -33,11 +33,9 @@ from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import Best, DualProgram
 from hindsched.models.declared import IndexValue
-from hindsched.models.mlbroker.big_m import big_m
-from hindsched.models.mlbroker.offline import fee_share
+from hindsched.models.mlbroker.sets import big_m, bills, fee_share, job_sets
 from hindsched.models.mlbroker.symbols import DUAL_SYMBOLS, MlbrokerNames
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
-from hindsched.solutions.mlbroker.solution import arc_prices
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -60,21 +58,21 @@ class MlbrokerDual(MlbrokerNames, DualProgram):
     def title(self) -> str:
         """Family, instance, and whether it is the printed one."""
         kind = "as printed" if self.printed else "corrected"
-        return f"{self.instance.family}: dual (11) of P_f of {self.instance.name}, {kind}"
+        return f"{self.instance.family}: dual (11) of P_f (9) of {self.instance.name}, {kind}"
 
     def prices(self) -> dict[str, Floats]:
         """``discount`` (R, K, J, T) and ``deployment`` (R, J, T): prices that bound the optimum.
 
         A unit's price is a theta + b rho; what it is above b stands for the share of the fee.
         """
-        instance, model = self.instance, self.model
+        instance, m = self.instance, self.model
         jobs, centers = len(instance.jobs), len(instance.datacenters)
         discount = np.zeros((centers, len(instance.resources), jobs, instance.horizon))
         deployment = np.zeros((centers, jobs, instance.horizon))
-        for (t, r, k), theta in model.theta.items():
-            rho = model.rho[t, r, k].value or 0.0
+        for (t, r, k), theta in m.theta.items():
+            rho = m.rho[t, r, k].value or 0.0
             discount[r, k, :, t - 1] = fee_share(instance, r, k, theta.value or 0.0, rho)
-        for (j, t, r), price in model.mu.items():
+        for (j, t, r), price in m.mu.items():
             deployment[r, j, t - 1] = max(0.0, price.value or 0.0)
         return {"discount": discount, "deployment": deployment}
 
@@ -110,7 +108,7 @@ def build_dual(
     kind: str = "symmetric",
     factor: float = 1.0,
 ) -> MlbrokerDual:
-    """Build the dual of P_f (9).
+    """Build the dual of P_f (9), with rows ``eq_11a`` to ``eq_11i`` and objective ``eq_11``.
 
     Parameters
     ----------
@@ -123,11 +121,6 @@ def build_dual(
     kind, factor
         M, see `big_m`.
 
-    Returns
-    -------
-    MlbrokerDual
-        Variables as in the table above, rows ``eq_11a`` to ``eq_11i``, objective ``eq_11``.
-
     Examples
     --------
     >>> import hindsched as hs
@@ -135,95 +128,82 @@ def build_dual(
     False
     """
     instance.check_formulation(formulation)
-    model = pyo.ConcreteModel(name=f"{instance.name} dual")
-    centers, kinds = range(len(instance.datacenters)), range(len(instance.resources))
-    jobs = list(enumerate(instance.jobs))
-    times = [(j, t) for j, job in jobs for t in range(job.arrival, job.departure + 1)]
-    own = [(j, t, r) for j, t in times for r in centers]
-    slots = sorted({t for _, t in times})
-    tiers = [(t, r, k) for t in slots for r in centers for k in kinds]
-    positive, free = pyo.NonNegativeReals, pyo.Reals
+    facts = [job_sets(instance, j) for j in range(len(instance.jobs))]
+    p = bills(instance)
+    big = {t: big_m(SlotData.at(instance, t), kind, factor).tolist() for t in p.live}
+    times = [(j, t) for j, f in enumerate(facts) for t in f.slots]
+    own = [(j, t, r) for j, f in enumerate(facts) for t, r in f.places]
+    flows = [(j, t, r, q) for j, f in enumerate(facts) for t in f.slots for r, q in f.arc]
+    links = [(j, t, r, q) for j, f in enumerate(facts) for t in f.slots for r, q in f.talk]
+    m = pyo.ConcreteModel(name=f"{instance.name} dual")
+    positive, free, keys = pyo.NonNegativeReals, pyo.Reals, p.keys
     for name, index, domain, primal in (
-        ("alpha", own, positive, "8a"), ("beta", own, free, "8b"), ("theta", tiers, positive, "8c"),
-        ("rho", tiers, positive, "8d"), ("xi", tiers, free, "8e"), ("gamma", times, free, "8f"),
+        ("alpha", own, positive, "8a"), ("beta", own, free, "8b"), ("theta", keys, positive, "8c"),
+        ("rho", keys, positive, "8d"), ("xi", keys, free, "8e"), ("gamma", times, free, "8f"),
         ("phi", own, positive, "8g"), ("mu", own, positive, "8h"), ("psi", own, free, "8i"),
         ("eta", own, positive, "8j"),
     ):  # fmt: skip
-        model.add_component(name, pyo.Var(index, domain=domain, doc=f"(11) price of ({primal})"))
+        m.add_component(name, pyo.Var(index, domain=domain, doc=f"(11) price of ({primal})"))
 
-    weights = instance.weights.tolist()
-    unit = (weights[1] * instance.unit_price).tolist()
-    lower = (weights[1] * instance.discounted_price).tolist()
-    fee = (weights[1] * instance.tier_fee).tolist()
-    worker, server = instance.worker_demand.tolist(), instance.ps_demand.tolist()
-    capacity = instance.capacity.tolist()
-    needed = instance.workers_needed.tolist()
-    launch = (weights[2] * instance.deployment).tolist()
-    own_keys = set(own)
-    arcs = [arc_prices(instance, j, weights[0]).tolist() for j, _ in jobs]
-    talk = [(weights[3] * e * instance.transfer_price).tolist() for e in instance.exchange]
-    big = {t: big_m(SlotData.at(instance, t), kind, factor).tolist() for t in slots}
+    def rent(m: Model, units: list[int], t: int, r: int, kinds: list[int]) -> Expr:
+        """What units of some resources cost at the prices of the two rows of their bills."""
+        return pyo.quicksum(
+            units[k] * (p.unit[r][k] * m.theta[t, r, k] + p.lower[r][k] * m.rho[t, r, k])
+            for k in kinds
+        )
 
-    def tier(m: Model, t: int, r: int, k: int) -> Expr:
-        return unit[r][k] * m.theta[t, r, k] + lower[r][k] * m.rho[t, r, k]
+    # printed, (11c) and (11d) hold for every resource; the dual has one row with their sum
+    kinds = list(range(len(instance.resources)))
+    sums: dict[IndexValue, list[int]] = {k: [k] for k in kinds} if printed else {"all": kinds}
+    priced = [(*key, over) for key in own for over in sums]
 
-    @model.Constraint(tiers, doc="(11a) the two rows of a bill share its price")
+    @m.Constraint(p.keys, doc="(11a) the two rows of a bill share its price")
     def eq_11a(m: Model, t: int, r: int, k: int) -> Expr:
         return m.theta[t, r, k] + m.rho[t, r, k] <= 1
 
-    flows = [(j, t, r, q) for j, t, r in own for q in centers]
-    open_flows = [(j, t, r, q) for j, t, r, q in flows if np.isfinite(arcs[j][r][q])]
-
-    @model.Constraint(open_flows, doc="(11b) data is worth at most its transfer")
+    @m.Constraint(flows, doc="(11b) data is worth at most its transfer")
     def eq_11b(m: Model, j: int, t: int, r: int, q: int) -> Expr:
-        return m.beta[j, t, r] - m.alpha[j, t, q] <= arcs[j][r][q]
+        return m.beta[j, t, r] - m.alpha[j, t, q] <= facts[j].arc[r, q]
 
-    # printed, (11c) and (11d) hold for every resource; the dual has one row with their sum
-    sums: dict[IndexValue, list[int]] = {k: [k] for k in kinds} if printed else {"all": list(kinds)}
-    priced = [(*key, over) for key in own for over in sums]
-
-    @model.Constraint(priced, doc="(11c) a worker is worth at most its price")
+    @m.Constraint(priced, doc="(11c) a worker is worth at most its price")
     def eq_11c(m: Model, j: int, t: int, r: int, over: IndexValue) -> Expr:
-        rent = pyo.quicksum(worker[j][k] * tier(m, t, r, k) for k in sums[over])
-        return capacity[j] * m.alpha[j, t, r] - rent - m.phi[j, t, r] - m.psi[j, t, r] <= 0
+        paid = rent(m, facts[j].worker, t, r, sums[over]) + m.phi[j, t, r] + m.psi[j, t, r]
+        return facts[j].capacity * m.alpha[j, t, r] - paid <= 0
 
-    @model.Constraint(priced, doc="(11d) the PS is worth at most its price")
+    @m.Constraint(priced, doc="(11d) the PS is worth at most its price")
     def eq_11d(m: Model, j: int, t: int, r: int, over: IndexValue) -> Expr:
-        rent = pyo.quicksum(server[j][k] * tier(m, t, r, k) for k in sums[over])
-        own_part = m.gamma[j, t] - m.phi[j, t, r] - needed[j][t - 1] * m.eta[j, t, r]
-        return own_part - rent <= 0
+        worth = m.gamma[j, t] - m.phi[j, t, r] - facts[j].needed[t] * m.eta[j, t, r]
+        return worth - rent(m, facts[j].server, t, r, sums[over]) <= 0
 
-    @model.Constraint(flows, doc="(11e) a connection is worth at most its talk")
+    @m.Constraint(links, doc="(11e) a connection is worth at most its talk")
     def eq_11e(m: Model, j: int, t: int, r: int, q: int) -> Expr:
-        return m.psi[j, t, r] + m.eta[j, t, q] <= talk[j][r][q]
+        return m.psi[j, t, r] + m.eta[j, t, q] <= facts[j].talk[r, q]
 
-    @model.Constraint(own, doc="(11f) a deployment is worth at most what keeping it is")
+    @m.Constraint(own, doc="(11f) a deployment is worth at most what keeping it is")
     def eq_11f(m: Model, j: int, t: int, r: int) -> Expr:
-        lives_on = (j, t + 1, r) in own_keys
-        later = m.mu[j, t + 1, r] if lives_on else 0.0
-        return (needed[j][t - 1] + 1) * m.phi[j, t, r] - m.mu[j, t, r] + later <= 0
+        later = m.mu[j, t + 1, r] if t + 1 in facts[j].slots else 0.0
+        return (facts[j].needed[t] + 1) * m.phi[j, t, r] - m.mu[j, t, r] + later <= 0
 
-    @model.Constraint(own, doc="(11g) a launch is worth at most what it costs")
+    @m.Constraint(own, doc="(11g) a launch is worth at most what it costs")
     def eq_11g(m: Model, j: int, t: int, r: int) -> Expr:
-        return m.mu[j, t, r] <= launch[j]
+        return m.mu[j, t, r] <= facts[j].launch
 
-    @model.Constraint(tiers, doc="(11h) turning off (8c) is worth nothing")
+    @m.Constraint(p.keys, doc="(11h) turning off (8c) is worth nothing")
     def eq_11h(m: Model, t: int, r: int, k: int) -> Expr:
         return big[t][r][k] * m.theta[t, r, k] + m.xi[t, r, k] <= 0
 
-    @model.Constraint(tiers, doc="(11i) turning off (8d) is worth nothing")
+    @m.Constraint(p.keys, doc="(11i) turning off (8d) is worth nothing")
     def eq_11i(m: Model, t: int, r: int, k: int) -> Expr:
         return big[t][r][k] * m.rho[t, r, k] + m.xi[t, r, k] <= 0
 
-    data = instance.data.tolist()
-    terms = [data[j][t - 1][r] * model.beta[j, t, r] for j, t, r in own]
-    terms += [fee[r][k] * model.rho[t, r, k] for t, r, k in tiers]
-    terms += [model.gamma[j, t] for j, t in times]
-    model.printed_objective = pyo.Expression(expr=pyo.quicksum(terms), doc="(11) as printed")
-    full = model.printed_objective + pyo.quicksum(model.xi[index] for index in tiers)
-    model.eq_11 = pyo.Objective(
-        expr=model.printed_objective if printed else full,
+    terms = [facts[j].data[t, r] * m.beta[j, t, r] for j, t, r in own]
+    terms += [p.fee[r][k] * m.rho[t, r, k] for t, r, k in p.keys]
+    terms += [m.gamma[j, t] for j, t in times]
+    m.printed_objective = pyo.Expression(expr=pyo.quicksum(terms), doc="(11) as printed")
+    missing = 0.0 if printed else pyo.quicksum(m.xi[key] for key in p.keys)
+    m.eq_11 = pyo.Objective(
+        expr=m.printed_objective + missing,
         sense=pyo.maximize,
         doc="(11) worth of the data, the PSs and the tiers",
     )
-    return MlbrokerDual(instance=instance, formulation="paper", model=model, printed=printed)
+    return MlbrokerDual(instance=instance, formulation="paper", model=m, printed=printed)

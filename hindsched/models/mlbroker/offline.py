@@ -6,10 +6,11 @@ price for everyone, so the resources are an uncapacitated facility location,
     min sum_i [a h_i - (a - b) w_i] + e u,  w_i <= h_i,  w_i <= H_i u,  u binary
 
 (disaggregated: one row a job). Linking rows are ``eq_2_tier`` (w_i <= H_i u) and ``eq_8h``.
-``paper`` is (8) as printed, one named constraint per equation number, with M of `big_m`.
+``paper`` is (8) as printed, another problem with another optimum: one named constraint per equation
+number, with M of `sets.big_m`.
 
-The convex programs of the paper, P_f (9) and (10), are in ``models/mlbroker/convex.py``, its dual
-(11) in ``models/mlbroker/dual.py``.
+The convex program (10) of one slot is in ``convex.py`` and, as printed, in ``printed.py``; the dual
+(11) of ``paper`` relaxed, which is P_f (9), in ``dual.py``.
 """
 
 from __future__ import annotations
@@ -26,11 +27,19 @@ from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import Commitments, Duals, OfflineProgram, choose_form
-from hindsched.models.mlbroker.big_m import big_m
 from hindsched.models.mlbroker.block import add_job
+from hindsched.models.mlbroker.sets import (
+    Bills,
+    big_m,
+    bills,
+    decided,
+    fee_share,
+    job_sets,
+    most_rented,
+)
 from hindsched.models.mlbroker.subproblem import build_subproblem
 from hindsched.models.mlbroker.symbols import SYMBOLS, MlbrokerNames
-from hindsched.solutions.mlbroker.solution import MlbrokerSolution, arc_prices, parse_rows
+from hindsched.solutions.mlbroker.solution import MlbrokerSolution, arc_prices
 from hindsched.solutions.mlbroker.transport import ship
 
 __all__ = ["FORMS", "MlbrokerProgram", "build_offline", "build_subproblem"]
@@ -57,33 +66,33 @@ class MlbrokerProgram(MlbrokerNames, OfflineProgram[MlbrokerSolution]):
         workers, server = np.zeros(shape), np.zeros(shape)
         for job, block in self.model.job.items():
             for (t, r), variable in block.workers.items():
-                workers[job, t - 1, r] = pyo.value(variable)
-                server[job, t - 1, r] = pyo.value(block.server[t, r])
-        ps = np.where(instance.alive, np.argmax(server, axis=2), -1)
-        return MlbrokerSolution(
-            instance, np.rint(workers).astype(np.int64), ps.astype(np.int64), self.formulation
-        )
+                workers[job, t - 1, r] = variable.value
+                server[job, t - 1, r] = block.server[t, r].value
+        ps = np.where(instance.alive, np.argmax(server, axis=2), -1).astype(np.int64)
+        placed = np.rint(workers).astype(np.int64)
+        return MlbrokerSolution(instance, placed, ps, self.formulation)
 
     def load(self, solution: MlbrokerSolution) -> None:
         """Set the variables from a feasible solution."""
-        instance, model, paper = self.instance, self.model, self.formulation == "paper"
+        instance, m = self.instance, self.model
         used = solution.costs.used
         bought = instance.discounted_price * used + instance.tier_fee < instance.unit_price * used
-        for job in model.job:
+        for job in m.job:
             self._load_job(job, solution, bought)
-        for t, r, k in model.eq_8e if paper else model.tier:
+        if self.formulation == "tight":
+            for t, r, k in m.tier:
+                m.tier[t, r, k].set_value(int(bought[t - 1, r, k]))
+            return
+        for t, r, k in m.bill:
             beyond = bool(bought[t - 1, r, k])
-            if paper:
-                model.below[t, r, k].set_value(int(beyond))
-                model.beyond[t, r, k].set_value(int(not beyond))
-                bill = instance.weights[1] * solution.costs.resource[t - 1, r, k]
-                model.bill[t, r, k].set_value(float(bill))
-            else:
-                model.tier[t, r, k].set_value(int(beyond))
+            m.below[t, r, k].set_value(int(beyond))
+            m.beyond[t, r, k].set_value(int(not beyond))
+            bill = instance.weights[1] * solution.costs.resource[t - 1, r, k]
+            m.bill[t, r, k].set_value(float(bill))
 
     def _load_job(self, job: int, solution: MlbrokerSolution, bought: NDArray[np.bool_]) -> None:
         """Set a block's variables; `bought` of shape (T, R, K) says which tiers are."""
-        instance, block, paper = self.instance, self.model.job[job], self.formulation == "paper"
+        instance, b, paper = self.instance, self.model.job[job], self.formulation == "paper"
         centers = range(len(instance.datacenters))
         held = np.zeros(len(centers), dtype=bool)
         arc = arc_prices(instance, job)
@@ -91,10 +100,7 @@ class MlbrokerProgram(MlbrokerNames, OfflineProgram[MlbrokerSolution]):
             placed, center = solution.workers[job, t - 1], int(solution.ps[job, t - 1])
             room = instance.capacity[job] * placed.astype(float)
             _, _, flow = ship(instance.data[job, t - 1], room, arc, np.inf)
-            present = placed > 0
-            present[center] = True
-            if paper:
-                present |= held
+            present = (placed > 0) | (np.arange(len(centers)) == center) | (held & paper)
             # as printed, workers beyond N may connect to a PS that is not there, for nothing
             free = int(placed.sum() - instance.workers_needed[job, t - 1]) if paper else 0
             for r in np.argsort(-instance.transfer_price[:, center]).tolist():
@@ -102,18 +108,17 @@ class MlbrokerProgram(MlbrokerNames, OfflineProgram[MlbrokerSolution]):
                 free -= apart
                 for q in centers:
                     count = (int(placed[r]) - apart) * (q == center) + apart * (q == r)
-                    block.link[t, r, q].set_value(count)
+                    b.link[t, r, q].set_value(count)
             for r in centers:
-                block.workers[t, r].set_value(int(placed[r]))
-                block.server[t, r].set_value(int(r == center))
-                block.present[t, r].set_value(int(present[r]))
-                block.launched[t, r].set_value(int(present[r] and not held[r]))
-                for q in centers:
-                    if (t, r, q) in block.flow:
-                        block.flow[t, r, q].set_value(float(flow[r, q]))
+                b.workers[t, r].set_value(int(placed[r]))
+                b.server[t, r].set_value(int(r == center))
+                b.present[t, r].set_value(int(present[r]))
+                b.launched[t, r].set_value(int(present[r] and not held[r]))
+                for q in (q for q in centers if (t, r, q) in b.flow):
+                    b.flow[t, r, q].set_value(float(flow[r, q]))
                 for k in range(len(instance.resources) if not paper else 0):
-                    units = pyo.value(block.used[t, r, k]) * bool(bought[t - 1, r, k])
-                    block.discounted[t, r, k].set_value(units)
+                    units = pyo.value(b.used[t, r, k]) * bool(bought[t - 1, r, k])
+                    b.discounted[t, r, k].set_value(units)
             held = present
 
     def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
@@ -122,28 +127,20 @@ class MlbrokerProgram(MlbrokerNames, OfflineProgram[MlbrokerSolution]):
         As printed, a unit's price is a theta + b rho by the duals of (8c) and (8d); what it is
         above b stands for the share of the fee.
         """
-        instance, model = self.instance, self.model
+        instance, m = self.instance, self.model
         jobs, centers = len(instance.jobs), len(instance.datacenters)
         discount = np.zeros((centers, len(instance.resources), jobs, instance.horizon))
         deployment = np.zeros((centers, jobs, instance.horizon))
-        for (job, t, r), row in model.eq_8h.items():
+        for (job, t, r), row in m.eq_8h.items():
             deployment[r, job, t - 1] = abs(duals.get(row, 0.0))
         if self.formulation == "tight":
-            for (t, r, k, job), row in model.eq_2_tier.items():
+            for (t, r, k, job), row in m.eq_2_tier.items():
                 discount[r, k, job, t - 1] = abs(duals.get(row, 0.0))
         else:
-            for t, r, k in model.eq_8e:
-                theta = abs(duals.get(model.eq_8c[t, r, k], 0.0))
-                rho = abs(duals.get(model.eq_8d[t, r, k], 0.0))
+            for t, r, k in m.bill:
+                theta, rho = (abs(duals.get(row[t, r, k], 0.0)) for row in (m.eq_8c, m.eq_8d))
                 discount[r, k, :, t - 1] = fee_share(instance, r, k, theta, rho)
         return {"discount": discount, "deployment": deployment}
-
-
-def fee_share(instance: MlbrokerInstance, r: int, k: int, theta: float, rho: float) -> float:
-    """What a unit pays above the lower price at the duals of (8c) and (8d), in [0, a - b]."""
-    unit = float(instance.weights[1] * instance.unit_price[r, k])
-    lower = float(instance.weights[1] * instance.discounted_price[r, k])
-    return min(max(unit * theta + lower * rho - lower, 0.0), unit - lower)
 
 
 def build_offline(
@@ -166,7 +163,7 @@ def build_offline(
     formulation : {"tight", "paper"}, optional
         Which program.
     form : {"disaggregated", "printed"}, optional
-        ``printed`` is ``paper``; each formulation has one form.
+        Each formulation has one.
     relax : bool
         Whether integrality is dropped: the disaggregated LP (``tight``) or P_f (9) (``paper``).
     commitments : Commitments, optional
@@ -185,157 +182,91 @@ def build_offline(
     Examples
     --------
     >>> import hindsched as hs
-    >>> program = build_offline(hs.generate("mlbroker", preset="small"), form="printed")
+    >>> program = build_offline(hs.generate("mlbroker", preset="small"), "paper")
     >>> [part.name for part in program.components("constraint")][:4]
     ['eq_8h', 'eq_8c', 'eq_8d', 'eq_8e']
     """
-    if formulation is not None:
-        instance.check_formulation(formulation)
-    formulation, _ = choose_form(FORMS, formulation, form)
-    again = partial(
-        build_offline, instance, formulation, relax=relax, commitments=commitments, kind=kind,
-        factor=factor,
-    )  # fmt: skip
-    model = pyo.ConcreteModel(name=f"{instance.name} {formulation}")
-    jobs = list(range(len(instance.jobs)))
-    decided = _Decided.of(instance, commitments)
+    formulation, _ = choose_form(FORMS, instance.check_formulation(formulation), form)
+    workers, server = decided(instance, commitments)
+    jobs, prices = range(len(instance.jobs)), bills(instance)
+    facts = {j: job_sets(instance, j, workers[j]) for j in jobs}
+    m = pyo.ConcreteModel(name=f"{instance.name} {formulation}")
+    m.job = pyo.Block(
+        jobs, rule=lambda block, j: add_job(block, facts[j], prices, formulation, relax)
+    )
+    own = [(j, t, r) for j in jobs for t, r in facts[j].places]
 
-    def rule(block: Model, job: int) -> None:
-        add_job(block, instance, job, formulation, relax, decided.workers[job])
-
-    model.job = pyo.Block(jobs, rule=rule)
-    own = [(job, t, r) for job in jobs for t, r in model.job[job].present]
-
-    @model.Constraint(own, doc="(8h) a launch where the job was not deployed")
-    def eq_8h(m: Model, job: int, t: int, r: int) -> Expr:
-        block = m.job[job]
-        earlier = block.present[t - 1, r] if t > instance.jobs[job].arrival else 0.0
-        return block.launched[t, r] >= block.present[t, r] - earlier
+    @m.Constraint(own, doc="(8h) a launch where the job was not deployed")
+    def eq_8h(m: Model, j: int, t: int, r: int) -> Expr:
+        b = m.job[j]
+        before = b.present[t - 1, r] if t > facts[j].slots[0] else 0.0
+        return b.launched[t, r] >= b.present[t, r] - before
 
     if formulation == "tight":
-        broker = _disaggregated_tiers(model, instance, relax, decided.workers)
+        broker = _add_tiers(m, instance, prices, relax, workers)
     else:
-        broker = _big_m_tiers(model, instance, relax, kind, factor)
-    model.eq_8 = pyo.Objective(
-        expr=pyo.quicksum([model.job[job].cost for job in jobs]) + broker,
-        sense=pyo.minimize,
+        broker = _add_bills(m, instance, prices, relax, kind, factor)
+    m.eq_8 = pyo.Objective(
+        expr=pyo.quicksum(m.job[j].cost for j in jobs) + broker,
         doc="(8) transfer, resources, deployment and communication",
     )
-    decided.fix(model)
+    for j, t in np.argwhere(server >= 0).tolist():
+        for r in facts[j].centers:
+            m.job[j].workers[t + 1, r].fix(int(workers[j, t, r]))
+            m.job[j].server[t + 1, r].fix(int(r == server[j, t]))
     return MlbrokerProgram(
         instance=instance, formulation=formulation, form=FORMS[formulation][0], relaxed=relax,
-        model=model, again=again,
+        model=m,
+        again=partial(
+            build_offline, instance, formulation, relax=relax, commitments=commitments, kind=kind,
+            factor=factor,
+        ),
     )  # fmt: skip
 
 
-def _tiers(instance: MlbrokerInstance) -> list[tuple[int, int, int]]:
-    """(slot, data centre, resource) with live jobs."""
-    return [
-        (slot + 1, r, k)
-        for slot in np.flatnonzero(instance.alive.any(axis=0)).tolist()
-        for r in range(len(instance.datacenters))
-        for k in range(len(instance.resources))
-    ]
-
-
-def _disaggregated_tiers(
-    model: Model, instance: MlbrokerInstance, relax: bool, placed: Ints
+def _add_tiers(
+    m: Model, instance: MlbrokerInstance, prices: Bills, relax: bool, placed: Ints
 ) -> Expr:
-    """Tiers with a fee, and the rows by which jobs take part in them."""
-    tiers = _tiers(instance)
-    domain = pyo.UnitInterval if relax else pyo.Binary
-    model.tier = pyo.Var(tiers, domain=domain, doc="(ours) u, the tier's fee is paid")
+    """Tiers with a fee, and the rows by which jobs take part in them; returns the fees."""
+    m.tier = pyo.Var(
+        prices.keys, domain=pyo.UnitInterval if relax else pyo.Binary,
+        doc="(ours) u, the tier's fee is paid",
+    )  # fmt: skip
     most = most_rented(instance, placed).tolist()
-    live = {t: np.flatnonzero(instance.alive[:, t - 1]).tolist() for t, _, _ in tiers}
-    rows = [(t, r, k, j) for t, r, k in tiers for j in live[t]]
+    rows = [(t, r, k, j) for t, r, k in prices.keys for j in prices.live[t]]
 
-    @model.Constraint(rows, doc="(ours) the lower price only where its fee is paid")
+    @m.Constraint(rows, doc="(ours) the lower price only where its fee is paid")
     def eq_2_tier(m: Model, t: int, r: int, k: int, j: int) -> Expr:
         return m.job[j].discounted[t, r, k] <= most[j][t - 1][k] * m.tier[t, r, k]
 
-    fee = (instance.weights[1] * instance.tier_fee).tolist()
-    return pyo.quicksum(fee[r][k] * model.tier[t, r, k] for t, r, k in tiers)
+    return pyo.quicksum(prices.fee[r][k] * m.tier[t, r, k] for t, r, k in prices.keys)
 
 
-def most_rented(instance: MlbrokerInstance, placed: Ints) -> Floats:
-    """H: most units of a resource that a job uses in one centre, n max(N, 1) + m, (J, T, K).
-
-    N is the number `placed` there, (J, T, R), where that is larger.
-    """
-    workers = np.maximum(np.maximum(instance.workers_needed, 1), placed.max(axis=2))[:, :, None]
-    most: Floats = workers * instance.worker_demand[:, None] + instance.ps_demand[:, None]
-    return most
-
-
-def _big_m_tiers(
-    model: Model, instance: MlbrokerInstance, relax: bool, kind: str, factor: float
+def _add_bills(
+    m: Model, instance: MlbrokerInstance, prices: Bills, relax: bool, kind: str, factor: float
 ) -> Expr:
-    """The bill by (8c)-(8e) as printed."""
-    tiers = _tiers(instance)
-    binary = pyo.NonNegativeReals if relax else pyo.Binary
-    model.bill = pyo.Var(tiers, domain=pyo.NonNegativeReals, doc="(8k) x, what a resource costs")
-    model.below = pyo.Var(tiers, domain=binary, doc="(8k) u1, (8c) is off")
-    model.beyond = pyo.Var(tiers, domain=binary, doc="(8k) u2, (8d) is off")
-    weight = float(instance.weights[1])
-    unit = (weight * instance.unit_price).tolist()
-    lower = (weight * instance.discounted_price).tolist()
-    fee = (weight * instance.tier_fee).tolist()
-    live = {t: np.flatnonzero(instance.alive[:, t - 1]).tolist() for t, _, _ in tiers}
-    big = {t: big_m(SlotData.at(instance, t), kind, factor).tolist() for t in live}
+    """The bill by (8c)-(8e) as printed; returns its sum."""
+    keys, binary = prices.keys, pyo.NonNegativeReals if relax else pyo.Binary
+    m.bill = pyo.Var(keys, domain=pyo.NonNegativeReals, doc="(8k) x, what a resource costs")
+    m.below = pyo.Var(keys, domain=binary, doc="(8k) u1, (8c) is off")
+    m.beyond = pyo.Var(keys, domain=binary, doc="(8k) u2, (8d) is off")
+    big = {t: big_m(SlotData.at(instance, t), kind, factor).tolist() for t in prices.live}
 
     def used(m: Model, t: int, r: int, k: int) -> Expr:
-        return pyo.quicksum(m.job[j].used[t, r, k] for j in live[t])
+        return pyo.quicksum(m.job[j].used[t, r, k] for j in prices.live[t])
 
-    @model.Constraint(tiers, doc="(8c) the full price")
+    @m.Constraint(keys, doc="(8c) the full price")
     def eq_8c(m: Model, t: int, r: int, k: int) -> Expr:
-        price = unit[r][k] * used(m, t, r, k)
+        price = prices.unit[r][k] * used(m, t, r, k)
         return m.bill[t, r, k] >= price - big[t][r][k] * m.below[t, r, k]
 
-    @model.Constraint(tiers, doc="(8d) the discounted price")
+    @m.Constraint(keys, doc="(8d) the discounted price")
     def eq_8d(m: Model, t: int, r: int, k: int) -> Expr:
-        price = lower[r][k] * used(m, t, r, k) + fee[r][k]
+        price = prices.lower[r][k] * used(m, t, r, k) + prices.fee[r][k]
         return m.bill[t, r, k] >= price - big[t][r][k] * m.beyond[t, r, k]
 
-    @model.Constraint(tiers, doc="(8e) one of the two")
+    @m.Constraint(keys, doc="(8e) one of the two")
     def eq_8e(m: Model, t: int, r: int, k: int) -> Expr:
         return m.below[t, r, k] + m.beyond[t, r, k] == 1
 
-    return pyo.quicksum(model.bill[triple] for triple in tiers)
-
-
-@dataclass(frozen=True)
-class _Decided:
-    """What ran before ``now``, and locked jobs.
-
-    Parameters
-    ----------
-    workers : ndarray, shape (J, T, R)
-        Workers, 0 where nothing is decided.
-    server : ndarray, shape (J, T)
-        Centre of the PS, -1 where nothing is decided.
-    """
-
-    workers: Ints
-    server: Ints
-
-    @classmethod
-    def of(cls, instance: MlbrokerInstance, commitments: Commitments | None) -> _Decided:
-        """Read commitments."""
-        shape = len(instance.jobs), instance.horizon, len(instance.datacenters)
-        workers, server = np.zeros(shape, dtype=np.int64), np.full(shape[:2], -1)
-        for job, record in enumerate(instance.jobs if commitments is not None else ()):
-            assert commitments is not None
-            rows = commitments.assignments.get(record.name, ())
-            last = instance.horizon if record.name in commitments.locked else commitments.now - 1
-            for span, placed, center in parse_rows(instance, record, rows):
-                slots = slice(span.start, min(span.stop, last))
-                workers[job, slots], server[job, slots] = placed, center
-        return cls(workers, server)
-
-    def fix(self, model: Model) -> None:
-        """Fix the program's workers and PSs."""
-        for job, slot in np.argwhere(self.server >= 0).tolist():
-            block = model.job[job]
-            for r, placed in enumerate(self.workers[job, slot].tolist()):
-                block.workers[slot + 1, r].fix(placed)
-                block.server[slot + 1, r].fix(int(r == self.server[job, slot]))
+    return pyo.quicksum(m.bill[key] for key in keys)

@@ -11,6 +11,7 @@ from hindsched.errors import InputError
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.models.base import Prices, Subproblem
 from hindsched.models.mlbroker.block import add_job
+from hindsched.models.mlbroker.sets import bills, job_sets
 from hindsched.models.mlbroker.symbols import SYMBOLS, MlbrokerNames
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution
 
@@ -38,22 +39,21 @@ class MlbrokerSubproblem(MlbrokerNames, Subproblem):
         room : mapping, optional
             Not used.
         """
-        job = self.position
-        for (t, r, k), param in self.model.discount_price.items():
-            param.set_value(float(prices["discount"][r, k, job, t - 1]))
-        for (t, r), param in self.model.deployment_price.items():
-            param.set_value(float(prices["deployment"][r, job, t - 1]))
+        m, job = self.model, self.position
+        for t, r, k in m.discount_price:
+            m.discount_price[t, r, k] = float(prices["discount"][r, k, job, t - 1])
+        for t, r in m.deployment_price:
+            m.deployment_price[t, r] = float(prices["deployment"][r, job, t - 1])
 
     def extract(self) -> MlbrokerSolution:
         """The job's placements at the variables' values, of the instance with this job alone."""
-        record = self.instance.jobs[self.position]
-        alone = self.instance.with_jobs((record,))
+        alone = self.instance.with_jobs((self.instance.jobs[self.position],))
         block = self.model.job[self.position]
         workers = np.zeros((1, alone.horizon, len(alone.datacenters)), dtype=np.int64)
         ps = np.full((1, alone.horizon), -1, dtype=np.int64)
         for (t, r), variable in block.workers.items():
-            workers[0, t - 1, r] = round(pyo.value(variable))
-            if pyo.value(block.server[t, r]) > 0.5:
+            workers[0, t - 1, r] = round(variable.value)
+            if block.server[t, r].value > 0.5:
                 ps[0, t - 1] = r
         return MlbrokerSolution(alone, workers, ps, self.formulation)
 
@@ -61,7 +61,7 @@ class MlbrokerSubproblem(MlbrokerNames, Subproblem):
 def build_subproblem(
     instance: MlbrokerInstance, job: str | int, formulation: str | None = None
 ) -> MlbrokerSubproblem:
-    """Build the subproblem of one job.
+    """Build the subproblem of one job, the block ``job[i]`` with prices 0 until `set`.
 
     Parameters
     ----------
@@ -71,11 +71,6 @@ def build_subproblem(
         Name or position of the job.
     formulation : str, optional
         Only ``tight`` falls apart into blocks.
-
-    Returns
-    -------
-    MlbrokerSubproblem
-        The block ``job[i]``; prices are 0 until `set`.
 
     Examples
     --------
@@ -87,26 +82,22 @@ def build_subproblem(
     if formulation != "tight":
         raise InputError("formulation", formulation, "must be tight for a subproblem")
     position = instance.position_of(job)
-    model = pyo.ConcreteModel(name=f"{instance.name} {instance.jobs[position].name}")
-    model.job = pyo.Block([position])
-    block = model.job[position]
-    add_job(block, instance, position, "tight")
-    model.discount_price = pyo.Param(
-        list(block.discounted), mutable=True, initialize=0.0, domain=pyo.Reals
-    )
-    model.deployment_price = pyo.Param(
-        list(block.present), mutable=True, initialize=0.0, domain=pyo.Reals
-    )
-    paid = [model.discount_price[key] * unit for key, unit in block.discounted.items()]
-    for (t, r), present in block.present.items():
-        earlier = block.present[t - 1, r] if t > instance.jobs[position].arrival else 0.0
-        row = present - earlier - block.launched[t, r]
-        paid.append(model.deployment_price[t, r] * row)
-    model.eq_8 = pyo.Objective(
-        expr=block.cost + pyo.quicksum(paid),
-        sense=pyo.minimize,
+    f = job_sets(instance, position)
+    m = pyo.ConcreteModel(name=f"{instance.name} {instance.jobs[position].name}")
+    m.job = pyo.Block([position])
+    b = m.job[position]
+    add_job(b, f, bills(instance), formulation)
+    prices = {"mutable": True, "initialize": 0.0, "domain": pyo.Reals}
+    m.discount_price = pyo.Param(list(b.discounted), **prices)
+    m.deployment_price = pyo.Param(f.places, **prices)
+    paid = [m.discount_price[key] * unit for key, unit in b.discounted.items()]
+    for t, r in f.places:
+        before = b.present[t - 1, r] if t > f.slots[0] else 0.0
+        paid.append(m.deployment_price[t, r] * (b.present[t, r] - before - b.launched[t, r]))
+    m.eq_8 = pyo.Objective(
+        expr=b.cost + pyo.quicksum(paid),
         doc="(8) the job's own cost and what it pays for the linking rows",
     )
     return MlbrokerSubproblem(
-        instance=instance, formulation=formulation, model=model, position=position
+        instance=instance, formulation=formulation, model=m, position=position
     )

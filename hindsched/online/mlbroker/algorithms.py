@@ -19,7 +19,7 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.json_types import JsonObject
-from hindsched.models.mlbroker.big_m import big_m
+from hindsched.models.mlbroker.sets import big_m
 from hindsched.online.mlbroker.central import Central
 from hindsched.online.mlbroker.dynamics import Broker
 from hindsched.online.mlbroker.horizon import RecedingHorizon, ReoptimiseWithForecasts

@@ -77,7 +77,7 @@ class ConvexModelResult(LabelledResult):
 
 
 class ConvexModel(Held[ConvexProgram]):
-    """A convex program, as `Model.slot` and `Model.fractional` return it.
+    """A convex program, as `Model.slot` returns it.
 
     Parameters
     ----------

@@ -97,13 +97,7 @@ class Model(HeldPyomo[OfflineProgram]):
         """The paper's convex program of one slot; keywords are those of its ``build_slot``."""
         from hindsched.solvers.model.convex import ConvexModel
 
-        return ConvexModel(convex_program(self.instance, "slot", slot, **build))
-
-    def fractional(self, **build: object) -> ConvexModel:
-        """The paper's convex relaxation; keywords are those of its ``build_fractional``."""
-        from hindsched.solvers.model.convex import ConvexModel
-
-        return ConvexModel(convex_program(self.instance, "fractional", **build))
+        return ConvexModel(convex_program(self.instance, slot, **build))
 
     def subproblem(self, job: JobRecord) -> SubproblemModel:
         """One job's block of the same formulation with prices, all 0 until they are set.

@@ -15,9 +15,9 @@ from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.models.mlbroker.big_m import big_m
 from hindsched.models.mlbroker.compiled import ZERO, ConeProgram, template
 from hindsched.models.mlbroker.convex import Price, slot_values
+from hindsched.models.mlbroker.sets import big_m
 
 
 def relaxation_bound(
